@@ -11,8 +11,8 @@ mod planned_end;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tracing::{debug, error, info, warn};
 
-use telltale_server::log;
 use telltale_wire::cluster::message::NodeMessage;
 use telltale_wire::cluster::message::node_message::Body;
 use thiserror::Error;
@@ -149,7 +149,7 @@ pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<Ending,
         () = signals.at_once() => ending = Ending::AtOnce,
     }
     for (epoch, rank) in driver.supervisor.stop(Duration::ZERO).await {
-        log::warn(&format!("epoch {epoch}: a second signal: rank {rank} is killed"));
+        warn!(epoch = %epoch, rank = %rank, "epoch {epoch}: a second signal: rank {rank} is killed");
     }
     // Whoever still posts is told that nobody listens any more.
     let _ = stop.send(true);
@@ -208,9 +208,7 @@ impl Driver {
                 Some(wish) = wishes.recv() => self.forward(wish),
                 () = signals.next() => {
                     if !self.say_goodbye(&mut brought).await {
-                        log::warn(
-                            "the coordinator has not heard in time that this agent ends; it will miss it",
-                        );
+                        warn!("the coordinator has not heard in time that this agent ends; it will miss it");
                     }
                     return Ending::Asked;
                 }
@@ -231,7 +229,7 @@ impl Driver {
                     }
                     _ => "",
                 };
-                log::info(&format!("the job is over: {}{advice}", told(outcome)));
+                info!("the job is over: {}{advice}", told(outcome));
                 if !stays {
                     // So the next epoch, should there be one, does not count on this life.
                     self.say_goodbye(&mut brought).await;
@@ -285,9 +283,9 @@ impl Driver {
             Order::Commit(assignment) => Some(assignment.clone()),
             _ => None,
         };
-        log::debug(|| format!("epoch {epoch}: {:?}", message.order));
+        debug!(epoch = %epoch, "epoch {epoch}: {:?}", message.order);
         if let Order::Forget(_) = message.order {
-            log::warn("an operator has ended the job that this agent knew, and begins it anew");
+            warn!("an operator has ended the job that this agent knew, and begins it anew");
         } else {
             self.warn_of_former(&message);
         }
@@ -297,30 +295,30 @@ impl Driver {
         self.agent.step(self.now(), AgentInput::Order(message), &mut outputs);
         let running = self.agent.running();
         if let Some(rest) = self.agent.resting().filter(|rest| Some(*rest) != rest_before) {
-            log::warn(&format!(
+            warn!(
                 "workers ended soon after their start in {} epochs in a row; is the command right? \
                  The next start waits {} s",
                 rest.epochs,
                 rest.time.as_secs()
-            ));
+            );
         }
         // Workers tell from their first moment on, so the intake is told before they are started.
         match assignment {
             Some(assignment) if running != before && running == Some(epoch) => {
-                log::info(&format!(
-                    "epoch {epoch}: starts ranks {} to {} of {}, rank 0 at {}:{}",
+                info!(
+                    epoch = %epoch, "epoch {epoch}: starts ranks {} to {} of {}, rank 0 at {}:{}",
                     assignment.first_rank,
                     assignment.first_rank.0 + assignment.workers.get() - 1,
                     assignment.world_size,
                     assignment.master.address.as_str(),
-                    assignment.master.port,
-                ));
+                    assignment.master.port
+                );
                 let scope = Scope::of(epoch, &assignment);
                 self.intake.begin(scope.clone());
                 self.scope = Some(scope);
             }
             _ if running.is_none() && before.is_some() => {
-                log::info(&format!("epoch {epoch}: stops its workers"));
+                info!(epoch = %epoch, "epoch {epoch}: stops its workers");
                 self.intake.end();
                 self.scope = None;
             }
@@ -338,11 +336,11 @@ impl Driver {
         if told <= heard && self.unheeded != Some(message.term) {
             self.unheeded = Some(message.term);
             let ((term, order), (heard_term, heard_order)) = (told, heard);
-            log::warn(&format!(
-                "order {order} of term {term} came after order {heard_order} of term {heard_term} \
+            warn!(
+                term = %term, "order {order} of term {term} came after order {heard_order} of term {heard_term} \
                  and is not obeyed: another coordinator leads since, or this one began with another \
                  store; if it is the one that leads now, restart this agent"
-            ));
+            );
         }
     }
 
@@ -351,18 +349,18 @@ impl Driver {
             Event::LeftoversGone => AgentInput::LeftoversGone,
             Event::Started { epoch, local } => AgentInput::WorkerStarted { epoch, local },
             Event::NotStarted { epoch, local, reason, lasts } => {
-                log::error(&format!("epoch {epoch}: worker {} was not started: {reason}", local.0));
+                error!(epoch = %epoch, "epoch {epoch}: worker {} was not started: {reason}", local.0);
                 if lasts {
                     self.unfit.get_or_insert(reason);
                 }
                 AgentInput::WorkerNotStarted { epoch, local }
             }
             Event::Exited { epoch, local, exit } => {
-                log::info(&format!("epoch {epoch}: worker {} ended with {exit}", local.0));
+                info!(epoch = %epoch, "epoch {epoch}: worker {} ended with {exit}", local.0);
                 AgentInput::WorkerExited { epoch, local, exit }
             }
             Event::WarmEnded { reason } => {
-                log::warn(&format!("a worker that was started ahead has gone: {reason}"));
+                warn!("a worker that was started ahead has gone: {reason}");
                 return;
             }
         };
@@ -382,7 +380,7 @@ impl Driver {
     /// Gives the machine what workers have told, and does what is due.
     fn look(&mut self) {
         if let Err(error) = self.supervisor.keep_up() {
-            log::warn(&format!("starting a process failed, and is tried again: {error}"));
+            warn!("starting a process failed, and is tried again: {error}");
         }
         self.intake.look_at_machine();
         self.note_counts();
@@ -479,7 +477,7 @@ impl Driver {
             return;
         };
         if self.unprepared.replace(epoch) != Some(epoch) {
-            log::error(&format!("epoch {epoch}: this node cannot run it: {why}"));
+            error!(epoch = %epoch, "epoch {epoch}: this node cannot run it: {why}");
         }
     }
 
@@ -490,10 +488,10 @@ impl Driver {
 
 /// Logs that what a rank has not saved within its time is lost.
 fn warn_of_killed((epoch, rank): (Epoch, Rank), grace: Duration) {
-    log::warn(&format!(
-        "epoch {epoch}: rank {rank} is killed: it had not ended {} s after SIGTERM (--stop-grace)",
+    warn!(
+        epoch = %epoch, rank = %rank, "epoch {epoch}: rank {rank} is killed: it had not ended {} s after SIGTERM (--stop-grace)",
         grace.as_secs_f64()
-    ));
+    );
 }
 
 fn told(outcome: Outcome) -> &'static str {

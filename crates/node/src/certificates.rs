@@ -1,10 +1,10 @@
 //! The certificates of a listening part, followed as the configuration and their files change.
 
 use std::convert::Infallible;
+use tracing::{error, info};
 
 use telltale_schema::text::with_causes;
 use telltale_server::door::{Tls, TlsFiles};
-use telltale_server::log;
 use tokio::sync::watch::Receiver;
 
 /// Looks at the files each time that the options are read again, as `files` finds them in the options, and says for
@@ -23,12 +23,10 @@ pub(crate) async fn follow<O: Clone, E: std::error::Error + 'static>(
             replaced.and_then(|files| tls.replace(files).map_err(|error| with_causes(&error)));
         match replaced {
             Ok(true) => {
-                log::info(&format!(
-                    "{what} takes new connections with the TLS files as they are now"
-                ));
+                info!("{what} takes new connections with the TLS files as they are now");
             }
             Ok(false) => {}
-            Err(why) => log::error(&format!("{what}'s TLS stays as it was: {why}")),
+            Err(why) => error!("{what}'s TLS stays as it was: {why}"),
         }
     }
     std::future::pending().await

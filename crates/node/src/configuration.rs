@@ -22,7 +22,7 @@ use crate::service::ServiceOptions;
 use telltale_collector::CollectOptions;
 use telltale_collector::PodOptions;
 use telltale_collector::hardware::HardwareOptions;
-use telltale_server::log::Level;
+use telltale_server::log::{Format, Level};
 
 pub use consistency::Refusal;
 pub use keys::{Key, Kind, keys_of};
@@ -64,6 +64,8 @@ pub struct Configuration {
     pub interval_seconds: f64,
     /// What is logged: `error`, `warn`, `info` or `debug`.
     pub log_level: Level,
+    /// What lines of the log look like: `text`, or `json`, an object a line.
+    pub log_format: Format,
     /// The history.
     pub history: HistoryOptions,
     /// A file with one word of 16 to 256 characters that others cannot read: who sends it as a
@@ -97,6 +99,7 @@ impl Default for Configuration {
             state_dir: None,
             interval_seconds: 1.0,
             log_level: Level::default(),
+            log_format: Format::default(),
             history: HistoryOptions::default(),
             token_file: None,
             loopback_users: true,

@@ -13,6 +13,7 @@ mod wishes;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::warn;
 
 use telltale_schema::text::with_causes;
 
@@ -20,7 +21,6 @@ use crate::samples::Sampler;
 use crate::service::View;
 use message::Messages;
 use send::{SendError, Sender};
-use telltale_server::log;
 use waiting::Waiting;
 
 pub use options::{OptionsError, OtlpOptions, Protocol};
@@ -82,7 +82,7 @@ async fn export(options: OtlpOptions, view: View, mut sender: Sender) -> Infalli
                     Err(error) => {
                         // Once for each time that it begins to fail.
                         if !std::mem::replace(&mut is_told, true) {
-                            log::warn(&format!("OTLP: {}", with_causes(&error)));
+                            warn!("OTLP: {}", with_causes(&error));
                         }
                         match waiting.next(&error) {
                             Some(pause) => tokio::time::sleep(pause).await,

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::{info, warn};
 
 use telltale_schema::text::with_causes;
 use tokio::sync::watch;
@@ -15,7 +16,6 @@ use tokio::task::{Id, JoinSet};
 
 use crate::configuration::Configuration;
 use telltale_server::listen::{Address, BindError, Handed, Listener, SocketFile};
-use telltale_server::log;
 
 /// How long all parts together may take to end. Beyond that they are ended where they are.
 pub const MOST_TIME_TO_END: Duration = Duration::from_millis(1500);
@@ -112,7 +112,7 @@ impl Parts {
         }
         for listener in &listeners {
             let address = listener.address().map_or_else(String::new, |it| it.to_string());
-            log::info(&format!("{part} listens on {address}"));
+            info!(address = %address, "{part} listens on {address}");
         }
         Ok(listeners)
     }
@@ -176,7 +176,7 @@ impl Parts {
         self.stop.send_replace(true);
         let all = async { while self.running.join_next().await.is_some() {} };
         if tokio::time::timeout(MOST_TIME_TO_END, all).await.is_err() {
-            log::warn("some connections did not end in time and were cut");
+            warn!("some connections did not end in time and were cut");
             self.running.shutdown().await;
         }
     }

@@ -13,13 +13,13 @@ mod stream;
 mod tls;
 
 use std::time::Duration;
+use tracing::debug;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 
-use crate::log;
 pub use connection::Door;
 pub use end::End;
 pub use flaw::Flaw;
@@ -59,7 +59,7 @@ impl Door {
                     running.spawn(connection::serve(self.clone(), stream, guest, stopped.clone()));
                 }
                 Err(error) => {
-                    log::debug(|| format!("a connection could not be accepted: {error}"));
+                    debug!("a connection could not be accepted: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }

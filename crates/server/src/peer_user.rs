@@ -12,6 +12,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
+use tracing::warn;
 
 use rustix::fs::fstat;
 use rustix::io::Errno;
@@ -20,7 +21,6 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::log;
 use crate::sock_diag::{self, TcpSocket};
 
 /// States of `net/tcp_states.h`.
@@ -157,7 +157,7 @@ impl Source {
         }
         let found = Self::find()?;
         if FOUND.set(found).is_ok() && found == Self::Refused {
-            log::warn(REFUSED);
+            warn!("{REFUSED}");
         }
         Ok(found)
     }

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracing::warn;
 
 use telltale_cluster::agent::Identity;
 use telltale_cluster::attend::{AgentPlan, Ending, Signals, attend};
@@ -44,7 +45,7 @@ pub(crate) fn run(arguments: AgentArguments) -> Result<Status, Failure> {
     if init::is_needed() {
         return init::run();
     }
-    log::set_level(arguments.log_level);
+    log::start(arguments.log_level, arguments.log_format);
     can_be_run(&arguments.command).map_err(|error| Failure::because(&error))?;
     if arguments.warm {
         can_be_warm(&arguments.command).map_err(|error| Failure::because(&error))?;
@@ -232,7 +233,7 @@ async fn own_address(coordinators: &[CoordinatorAddress]) -> Result<HostAddress,
         }
         let text = unresolved.join("; ") + "; tries again";
         if told.as_ref() != Some(&text) {
-            log::warn(&text);
+            warn!("{text}");
             told = Some(text);
         }
         tokio::time::sleep(RESOLVE_AGAIN).await;

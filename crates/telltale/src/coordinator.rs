@@ -1,6 +1,7 @@
 //! `telltale coordinator`: the coordinator of a job, from its configuration to its end.
 
 use std::io;
+use tracing::{error, info};
 
 use sd_notify::NotifyState;
 use telltale_cluster::server::{Moderation, Server};
@@ -22,8 +23,8 @@ pub(crate) fn run(arguments: &CoordinatorArguments) -> Result<Status, Failure> {
         return Ok(Status::Fine);
     }
     let configuration = arguments.configuration().map_err(|error| Failure::because(&error))?;
-    log::set_level(configuration.log_level);
-    std::panic::set_hook(Box::new(|panic| log::error(&format!("a part failed: {panic}"))));
+    log::start(configuration.log_level, configuration.log_format);
+    std::panic::set_hook(Box::new(|panic| error!("a part failed: {panic}")));
     let plan = configuration.plan().map_err(|error| match error.is_usage() {
         true => Failure::Usage(with_causes(&error)),
         false => Failure::because(&error),
@@ -32,13 +33,13 @@ pub(crate) fn run(arguments: &CoordinatorArguments) -> Result<Status, Failure> {
     let is_open = !proves && plan.grpc.iter().any(|address| matches!(address, Address::Tcp(_)));
     let server = Server::bind(plan).map_err(|error| Failure::because(&error))?;
     for address in server.grpc_addresses() {
-        log::info(&format!("listens for agents and operators on {address}"));
+        info!(address = %address, "listens for agents and operators on {address}");
     }
     for address in server.http_addresses() {
-        log::info(&format!("listens for HTTP on {address}"));
+        info!(address = %address, "listens for HTTP on {address}");
     }
     if is_open {
-        log::info("no token is asked for: only root and this user may call, from this machine");
+        info!("no token is asked for: only root and this user may call, from this machine");
     }
     let moderation = Moderation::default();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -53,7 +54,7 @@ pub(crate) fn run(arguments: &CoordinatorArguments) -> Result<Status, Failure> {
         server.serve(stop).await.map_err(|error| Failure::because(&error))
     });
     tell(NotifyState::Stopping);
-    log::info("ending");
+    info!("ending");
     runtime.shutdown_background();
     outcome.map(|()| Status::Fine)
 }

@@ -10,6 +10,7 @@ use std::io;
 use std::panic::PanicHookInfo;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tracing::{error, info, warn};
 
 use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
 use telltale_node::access::AccessPolicy;
@@ -36,9 +37,9 @@ const PARTS_WITH_SOCKETS: [&str; 3] = ["grpc", "http", legacy::PART];
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Status, Failure> {
     let layers = arguments.layers();
     let effective = layers.load().map_err(|error| Failure::because(&error))?;
-    log::set_level(effective.configuration.log_level);
+    log::start(effective.configuration.log_level, effective.configuration.log_format);
     std::panic::set_hook(Box::new(tell_panic));
-    effective.remarks.iter().for_each(|remark| log::warn(remark));
+    effective.remarks.iter().for_each(|remark| warn!("{remark}"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(2)
@@ -67,7 +68,7 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
     let policy = parts::start(&mut parts, &configuration, &view, directory.as_deref())
         .map_err(|error| Failure::because(&error))?;
     legacy::start(&mut parts, &configuration, &view, (roster, &policy, directory.is_some()))?;
-    log::info(&format!("collecting each {} s", configuration.interval_seconds));
+    info!("collecting each {} s", configuration.interval_seconds);
     notifier.ready(&view);
     let outcome = loop {
         tokio::select! {
@@ -90,7 +91,7 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
             () = notifier.due() => notifier.alive(&view),
         }
     };
-    log::info("ending");
+    info!("ending");
     notifier.stopping();
     parts.stop().await;
     drop(service);
@@ -112,7 +113,7 @@ fn reload(
         Ok(read) => read,
         Err(error) => {
             for line in with_causes(&error).lines() {
-                log::error(&format!("the configuration stays as it was: {line}"));
+                error!("the configuration stays as it was: {line}");
             }
             return None;
         }
@@ -126,9 +127,9 @@ fn reload(
     if taken.alerts != old.alerts {
         alerts::follow(&taken, view);
     }
-    log::info(&format!("configuration read again; collecting each {} s", taken.interval_seconds));
+    info!("configuration read again; collecting each {} s", taken.interval_seconds);
     for key in left {
-        log::warn(&format!("{key} has changed, which takes effect after a restart"));
+        warn!("{key} has changed, which takes effect after a restart");
     }
     Some(Arc::new(taken))
 }
@@ -169,7 +170,7 @@ fn runtime_directory(configuration: &Configuration) -> Option<PathBuf> {
     match RuntimeDirectory::for_writing(explicit.as_deref(), &environment) {
         Ok(directory) => Some(directory.path().to_owned()),
         Err(error) => {
-            log::warn(&with_causes(&error));
+            warn!("{}", with_causes(&error));
             None
         }
     }
@@ -179,7 +180,7 @@ fn runtime_directory(configuration: &Configuration) -> Option<PathBuf> {
 fn tell_panic(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("without a name");
-    log::error(&format!("thread {name}: {panic}"));
+    error!("thread {name}: {panic}");
 }
 
 /// The signals that the service minds.

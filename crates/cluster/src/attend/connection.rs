@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tracing::{info, warn};
 
 use telltale_schema::text::with_causes;
-use telltale_server::log;
 use telltale_wire::cluster::message::NodeMessage;
 use telltale_wire::cluster::{CallError, Orders};
 use thiserror::Error;
@@ -135,7 +135,7 @@ impl Keeping {
                 _ => None,
             };
             if let Some(text) = self.told.news(&address, with_causes(&lost)) {
-                log::warn(&text);
+                warn!("{text}");
             }
             match leader.and_then(|leader| leader.parse().ok()).filter(|leader| *leader != address)
             {
@@ -180,7 +180,7 @@ impl Keeping {
                 Ok(Told::Order { node, message }) if node == self.target.node => {
                     if !was_heard {
                         was_heard = true;
-                        log::info(&format!("attends to the coordinator at {address}"));
+                        info!(address = %address, "attends to the coordinator at {address}");
                         self.told.forget();
                         self.refused.forget();
                     }
@@ -194,7 +194,7 @@ impl Keeping {
                     // Who is refused registers again each second.
                     let text = format!("the coordinator refused a message: {reason}");
                     if let Some(text) = self.refused.news(address, text) {
-                        log::warn(&text);
+                        warn!("{text}");
                     }
                     if !was_heard && self.target.addresses.len() > 1 {
                         break Lost::Refused { address: address.clone() };

@@ -8,8 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-
-use telltale_server::log;
+use tracing::warn;
 
 use crate::node::Incarnation;
 
@@ -28,7 +27,7 @@ impl PlannedEnd {
         let path = state.join("planned-end");
         let since = taken(&path).unwrap_or_else(|error| {
             let path = path.display();
-            log::warn(&format!("the mark of a planned end, {path}, cannot be taken: {error}"));
+            warn!(path = %path, "the mark of a planned end, {path}, cannot be taken: {error}");
             None
         });
         // One of a clock that was set back says nothing.
@@ -44,11 +43,11 @@ impl PlannedEnd {
             .open(&self.path)
             .and_then(|mut file| file.write_all(format!("{}\n", self.first.number()).as_bytes()));
         if let Err(error) = written {
-            log::warn(&format!(
+            warn!(
                 "writing {} failed: {error}; if no coordinator hears that this agent ends, its next start counts \
                  as a failure",
                 self.path.display()
-            ));
+            );
         }
     }
 }

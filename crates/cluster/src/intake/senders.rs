@@ -8,8 +8,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-use telltale_server::log;
+use tracing::warn;
 
 /// The time from one look at the agent's processes to the next: strangers can cause one each time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -71,11 +70,11 @@ impl Senders {
     pub(crate) fn log_unknown(&self) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut known.has_logged_unknown, true) {
-            log::warn(&format!(
+            warn!(
                 "{} whose user cannot be told are shown and decide nothing: the kernel names no user of a \
                  connection that its client has closed; have clients wait for the answer, or send the agent's token",
                 self.what
-            ));
+            );
         }
     }
 
@@ -93,10 +92,10 @@ impl Senders {
         let is_news = !is_known && !known.former.contains(&user);
         if is_news && known.logged.len() < MAX_LOGGED && known.logged.insert(user) {
             let Self { what, remedy, .. } = self;
-            log::warn(&format!(
-                "{what} of user {user} are shown and decide nothing: none of this node's workers runs \
+            warn!(
+                user = %user, "{what} of user {user} are shown and decide nothing: none of this node's workers runs \
                  as that user; {remedy}"
-            ));
+            );
         }
         is_known
     }

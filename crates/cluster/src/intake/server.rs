@@ -10,11 +10,11 @@ mod routes;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::warn;
 
 use telltale_server::door::{Door, Http2, Limits, Protocol, Socket, Tls, TlsError, TlsFiles};
 use telltale_server::hosts::Hosts;
 use telltale_server::listen::{Address, Listener};
-use telltale_server::log;
 use telltale_server::token::Token;
 use thiserror::Error;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -213,9 +213,7 @@ fn reach(listener: &Listener, proves: bool, tls: &Tls) -> Result<Reach, ServeErr
         return Err(ServeError::Open { address });
     }
     if !tls.is_there() {
-        log::warn(&format!(
-            "{address} is served without TLS: the token can be read on the network"
-        ));
+        warn!(address = %address, "{address} is served without TLS: the token can be read on the network");
     }
     Ok(Reach::Open)
 }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::IpAddr;
 use std::time::Instant;
+use tracing::warn;
 
-use telltale_server::log;
 use telltale_server::sock_diag::{self, Carried, TcpSocket};
 
 use super::WorkerProcess;
@@ -50,10 +50,8 @@ impl Connections {
         }
         let sockets = sock_diag::established(MAX_SOCKETS).unwrap_or_else(|error| {
             if !std::mem::replace(&mut self.has_failed, true) {
-                log::warn(&format!(
-                    "cannot ask the kernel what the workers' connections carry: {error}; slow links are found by what \
-                     ranks report alone (in a sandbox, allow AF_NETLINK)"
-                ));
+                warn!("cannot ask the kernel what the workers' connections carry: {error}; slow links are found by what \
+                     ranks report alone (in a sandbox, allow AF_NETLINK)");
             }
             Vec::new()
         });

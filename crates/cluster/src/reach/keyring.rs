@@ -2,9 +2,9 @@
 //! that are of no use, half written say, change nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use tracing::error;
 
 use telltale_schema::text::with_causes;
-use telltale_server::log;
 
 use super::{Access, AccessError, Credentials};
 
@@ -50,7 +50,7 @@ impl Keyring {
                 let causes = with_causes(&error);
                 let text = format!("certificates and token stay as they were: {causes}");
                 if held.told.as_ref() != Some(&text) {
-                    log::error(&text);
+                    error!("{text}");
                     held.told = Some(text);
                 }
             }

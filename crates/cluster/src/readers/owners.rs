@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-use telltale_server::log;
+use tracing::warn;
 
 use crate::intake::Sender;
 use crate::intake::senders::Senders;
@@ -50,12 +49,12 @@ impl Owners {
         // Between two epochs its owner may have no process.
         let is_news = !is_kept || !self.senders.had(status.uid());
         if is_news && self.logged.len() < MAX_LOGGED && self.logged.insert(path.to_owned()) {
-            log::warn(&format!(
+            warn!(
                 "files in {} are shown and decide nothing: users who run no worker can exchange files \
                  there; give it to the workers' user, and set its sticky bit (chmod +t) if others or its \
                  group may write",
                 path.display()
-            ));
+            );
         }
         Sender::Unverified
     }
@@ -71,12 +70,12 @@ impl Owners {
             return directory;
         }
         if self.logged_groups.len() < MAX_LOGGED && self.logged_groups.insert(owner) {
-            log::warn(&format!(
+            warn!(
                 "{} is shown and decides nothing, as other files that users other than their owner {owner} \
                  may write: all may, or its group {}; run workers with `umask 022`",
                 path.display(),
                 status.gid()
-            ));
+            );
         }
         Sender::Unverified
     }

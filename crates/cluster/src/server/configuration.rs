@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use telltale_server::bounded_file;
 use telltale_server::listen::Address;
-use telltale_server::log::Level;
+use telltale_server::log::{Format, Level};
 use telltale_server::tls::MAX_CERTIFICATES_BYTES;
 
 use super::{AccessFiles, DEFAULT_CONNECTIONS, Plan};
@@ -34,6 +34,8 @@ const MAX_SECONDS: f64 = 1e9;
 pub struct Configuration {
     /// What is logged: `error`, `warn`, `info` or `debug`.
     pub log_level: Level,
+    /// What lines of the log look like: `text`, or `json`, an object a line.
+    pub log_format: Format,
     /// The job.
     pub job: JobOptions,
     /// Where callers call.

@@ -9,8 +9,8 @@ use std::future::Future;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::{error, info, warn};
 
-use telltale_server::log;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
@@ -335,7 +335,7 @@ impl Engine {
             }
             StoreEvent::Leader(leader) => {
                 if let Some(leader) = &leader {
-                    log::info(&format!("the coordinator at {leader} leads"));
+                    info!("the coordinator at {leader} leads");
                 }
                 self.leader = leader;
             }
@@ -346,7 +346,7 @@ impl Engine {
             }
             StoreEvent::Trouble(trouble) => self.note_trouble(&trouble),
             StoreEvent::Unkept(trouble) => {
-                log::error(&telltale_schema::text::with_causes(&trouble));
+                error!("{}", telltale_schema::text::with_causes(&trouble));
             }
             StoreEvent::Mended => self.forget_trouble(),
         }
@@ -359,7 +359,7 @@ impl Engine {
 
     fn gain(&mut self, gained: Gained) {
         let Gained { term, stored, kept } = gained;
-        log::info(&format!("leads, in term {term}"));
+        info!(term = %term, "leads, in term {term}");
         self.incidents.restore(&kept);
         self.decisions.restore(&kept);
         self.leading = Some((self.clock.now(), term));
@@ -372,7 +372,7 @@ impl Engine {
 
     fn lose(&mut self, why: &str) {
         if self.leading.take().is_some() {
-            log::warn(why);
+            warn!("{why}");
         }
         self.storing = None;
         self.step(Input::LeadershipLost);
@@ -421,7 +421,7 @@ impl Engine {
         }
         self.requests += 1;
         let request = RequestId(self.requests);
-        log::info(&format!("an operator orders: {order}"));
+        info!("an operator orders: {order}");
         self.waiting.insert(request, reply);
         self.step(Input::Operator { request, order });
     }

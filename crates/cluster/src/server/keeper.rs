@@ -1,9 +1,10 @@
 //! Who is let in to the coordinator's sockets.
 
 use std::sync::Arc;
+use tracing::debug;
 
 use telltale_server::door::{Admission, End, Guest, Keeper, Stream};
-use telltale_server::{log, peer_user};
+use telltale_server::peer_user;
 use tokio::sync::Semaphore;
 
 use super::access::{Access, is_ours};
@@ -35,7 +36,7 @@ impl CoordinatorKeeper {
         match peer_user::user_of(stream).await {
             Ok(user) => user.is_none_or(|user| !is_ours(user)),
             Err(error) => {
-                log::debug(|| format!("cannot tell which user connects: {error}"));
+                debug!("cannot tell which user connects: {error}");
                 true
             }
         }

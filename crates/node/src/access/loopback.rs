@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::os::fd::AsFd;
+use tracing::debug;
 
-use telltale_server::{log, peer_user};
+use telltale_server::peer_user;
 
 use super::{AccessPolicy, Caller};
 
@@ -36,7 +37,7 @@ impl AccessPolicy {
             Ok(Some(uid)) => Caller::Loopback { uid },
             Ok(None) => Caller::Anonymous,
             Err(error) => {
-                log::debug(|| format!("cannot tell which user connects by loopback: {error}"));
+                debug!("cannot tell which user connects by loopback: {error}");
                 Caller::Anonymous
             }
         }

@@ -2,13 +2,13 @@
 //! logged and queued for the webhook, and what holds is published. Nothing here waits for anybody.
 
 use std::sync::Arc;
+use tracing::{error, info, warn};
 
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
 use super::notices::{Event, Notices};
 use super::{Alert, AlertStates, Engine, Rule, Severity, Transition};
-use telltale_server::log;
 
 /// Changes of one look that have a line each in the log; the others are counted there.
 const MAX_LINES: usize = 50;
@@ -58,7 +58,7 @@ impl Watching {
             tell_log(transition);
         }
         if more > 0 {
-            log::warn(&format!("{more} more alerts have changed; telltale alerts lists them"));
+            warn!("{more} more alerts have changed; telltale alerts lists them");
         }
         for transition in transitions {
             match transition {
@@ -75,13 +75,13 @@ fn tell_log(transition: &Transition) {
             let Alert { rule, severity, text, .. } = alert;
             let line = format!("alert {rule} fires: {text}");
             match severity {
-                Severity::Info => log::info(&line),
-                Severity::Warning => log::warn(&line),
-                Severity::Critical => log::error(&line),
+                Severity::Info => info!("{line}"),
+                Severity::Warning => warn!("{line}"),
+                Severity::Critical => error!("{line}"),
             }
         }
         Transition::Resolved(Alert { rule, text, .. }) => {
-            log::info(&format!("alert {rule} is resolved; it was: {text}"));
+            info!(rule = %rule, "alert {rule} is resolved; it was: {text}");
         }
     }
 }

@@ -13,6 +13,7 @@ use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracing::warn;
 
 use serde::Serialize;
 use telltale_schema::clock::{Clock, Timestamp};
@@ -22,7 +23,6 @@ use tokio::sync::watch;
 use super::{AlertState, AlertStates, Event, Notice, Notices, WebhookOptions};
 use post::{PostError, post};
 use telltale_collector::clock::SystemClock;
-use telltale_server::log;
 use telltale_server::tls::{self, TrustError};
 
 pub(super) use post::check;
@@ -167,10 +167,10 @@ impl Sender {
             if attempts >= MAX_ATTEMPTS || !error.may_pass() {
                 self.found.notices.count_failed(notices);
                 let (count, why) = (notices.len(), with_causes(&error));
-                return log::warn(&not_told(count, &why));
+                return warn!("{}", not_told(count, &why));
             }
             if attempts == 1 {
-                log::warn(&format!("the webhook is told again later: {}", with_causes(&error)));
+                warn!("the webhook is told again later: {}", with_causes(&error));
             }
             tokio::select! {
                 () = tokio::time::sleep(pause(self.first_pause, attempts)) => {}

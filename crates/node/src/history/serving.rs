@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
+use tracing::warn;
 
 use super::writer::Writer;
 use crate::service::{HistoryFigures, Tally, View};
@@ -59,7 +60,7 @@ pub async fn serve(
     // The last seconds are written now, which may take the disk a moment.
     let ended = tokio::task::spawn_blocking(move || drop(writer)).await;
     if ended.is_err() {
-        telltale_server::log::warn("the last seconds of the history were not written");
+        warn!("the last seconds of the history were not written");
     }
     Ok(())
 }

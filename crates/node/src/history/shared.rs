@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tracing::{info, warn};
 
 use telltale_schema::text::with_causes;
-use telltale_server::log;
 use tokio::sync::Semaphore;
 
 use super::database::DatabaseError;
@@ -126,7 +126,7 @@ impl ReadHealth {
             && Reader::open(database).is_ok()
             && problem().take_if(|problem| fails_to_open(problem)).is_some()
         {
-            log::info("the history can be opened again");
+            info!("the history can be opened again");
         }
     }
 
@@ -149,7 +149,7 @@ impl ReadHealth {
         let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((error, at_opening)) = failure else {
             if problem.take().is_some() {
-                log::info("the history can be read again");
+                info!("the history can be read again");
             }
             return;
         };
@@ -157,7 +157,7 @@ impl ReadHealth {
         self.suspects_files.store(true, Ordering::Relaxed);
         let found = Problem { words: with_causes(error), at_opening };
         if problem.as_ref() != Some(&found) {
-            log::warn(&format!("the history cannot be read: {}", found.words));
+            warn!("the history cannot be read: {}", found.words);
             *problem = Some(found);
         }
     }

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tracing::{info, warn};
 
 use telltale_schema::clock::Clock;
 use telltale_schema::process::parse_boot_id;
@@ -21,7 +22,6 @@ use super::shared::{ReadHealth, SharedReader};
 use super::store::{Store, StoreError};
 use super::{HistoryOptions, blocks};
 use crate::service::HistoryFigures;
-use telltale_server::log;
 
 /// Snapshots that wait; a thread that writes for longer misses some, which is counted.
 const MAX_WAITING: usize = 16;
@@ -310,10 +310,10 @@ impl Thread {
                 format!("its log (-wal, -shm) in {directory} was removed while it was open");
             self.counts.has_problem(&words);
             return match self.save_log() {
-                Ok(0) => log::info("the history is open again, and nothing of it was lost"),
+                Ok(0) => info!("the history is open again, and nothing of it was lost"),
                 Ok(lost) => {
                     self.counts.lost_blocks.fetch_add(lost, Ordering::Relaxed);
-                    log::warn(&format!("the history is open again; it lost {lost} blocks"));
+                    warn!("the history is open again; it lost {lost} blocks");
                 }
                 Err(error) => self.counts.has_problem(&with_causes(&error)),
             };
@@ -321,7 +321,7 @@ impl Thread {
         let words = format!("its files in {directory} were removed or replaced");
         self.counts.has_problem(&words);
         match self.open_replaced() {
-            Ok(()) => log::info(&format!("the history is open again, as it is in {directory}")),
+            Ok(()) => info!("the history is open again, as it is in {directory}"),
             Err(error) => self.counts.has_problem(&with_causes(&error)),
         }
     }
@@ -392,10 +392,10 @@ impl Thread {
 
     fn start_anew(&mut self) -> Result<(), HistoryError> {
         let aside = self.own.set_aside()?;
-        log::warn(&format!(
+        warn!(
             "the history was damaged; it is now {}, as it was, and a new one is begun",
             aside.display()
-        ));
+        );
         self.path = self.own.database()?;
         self.open_as_it_is()?;
         self.reading.has_other_files();
@@ -433,7 +433,7 @@ impl Counts {
     fn has_problem(&self, words: &str) {
         let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
         if problem.as_deref() != Some(words) {
-            log::warn(&format!("no history is written: {words}"));
+            warn!("no history is written: {words}");
             *problem = Some(words.to_owned());
         }
     }
@@ -441,7 +441,7 @@ impl Counts {
     fn has_no_problem(&self) {
         let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
         if problem.take().is_some() {
-            log::info("the history is written again");
+            info!("the history is written again");
         }
     }
 }

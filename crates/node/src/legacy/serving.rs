@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::debug;
 
 use telltale_schema::text::with_causes;
 use tokio::io::unix::AsyncFd;
@@ -21,7 +22,6 @@ use super::message::{Form, Request, Verb};
 use super::roster::{Roster, Seat};
 use super::{PAUSE_AFTER_FAILURE, ServeError, answers, peer};
 use crate::service::View;
-use telltale_server::log;
 
 /// Bytes that one read takes.
 const READ_BYTES: usize = 4096;
@@ -89,7 +89,7 @@ fn admit(stream: &UnixStream, roster: &Roster) -> Option<(Seat, AsyncFd<OwnedFd>
         Ok(Some((client, end))) => match follow(end) {
             Ok(end) => roster.seat(client).map(|seat| (seat, end)),
             Err(error) => {
-                log::debug(|| format!("a legacy client is not let in: {}", with_causes(&error)));
+                debug!("a legacy client is not let in: {}", with_causes(&error));
                 roster.refuse("no_descriptors");
                 None
             }
@@ -99,7 +99,7 @@ fn admit(stream: &UnixStream, roster: &Roster) -> Option<(Seat, AsyncFd<OwnedFd>
             None
         }
         Err(error) => {
-            log::debug(|| format!("a legacy client cannot be told: {}", with_causes(&error)));
+            debug!("a legacy client cannot be told: {}", with_causes(&error));
             roster.refuse("unseen_process");
             None
         }
@@ -175,7 +175,7 @@ async fn hear(
         view.note_change();
     }
     if request.verb == Verb::DumpRemaining {
-        log::debug(|| seat.remaining());
+        debug!("{}", seat.remaining());
     }
     let Some(answer) = answers::answer(request, &published.snapshot) else { return Ok(()) };
     let message = answer.encode(form);

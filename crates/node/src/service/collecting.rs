@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::time::Instant;
+use tracing::warn;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use telltale_schema::clock::Clock;
@@ -19,7 +20,6 @@ use crate::service::LegacySocket;
 use telltale_collector::EndpointUse;
 use telltale_collector::clock::thread_cpu;
 use telltale_collector::{Collector, Round};
-use telltale_server::log;
 
 /// The thread's own state.
 pub(crate) struct Collecting {
@@ -68,10 +68,10 @@ impl Collecting {
         let (publisher, view) = Publisher::of(Arc::clone(&shared), snapshot, own);
         let changes = Changes::new();
         if let Err(error) = &changes {
-            log::warn(&format!(
+            warn!(
                 "new processes are seen at the next interval only: the system gives no inotify \
                  descriptor: {error}; raise fs.inotify.max_user_instances"
-            ));
+            );
         }
         let overflows = shared.tallies().of("directory_events");
         let alerts = Watching::new(Arc::clone(shared.notices()));
@@ -149,10 +149,10 @@ impl Collecting {
         let Some(changes) = &mut self.changes else { return };
         let missed = changes.follow(self.collector.directories(), &self.collector.places());
         if missed > 0 && !self.complained {
-            log::warn(&format!(
+            warn!(
                 "runtime directories that cannot be watched: {missed}; what is new there is seen \
                  at the next interval; raise fs.inotify.max_user_watches"
-            ));
+            );
         }
         self.complained = missed > 0;
     }

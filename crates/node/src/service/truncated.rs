@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use tracing::{info, warn};
 
 use telltale_ledger::directory::MOST_ENTRIES_LISTED;
-use telltale_server::log;
 
 /// Those that have been told of.
 #[derive(Debug, Default)]
@@ -20,14 +20,14 @@ impl Truncated {
         }
         let now: BTreeSet<PathBuf> = now.iter().cloned().collect();
         for path in now.difference(&self.0) {
-            log::warn(&format!(
+            warn!(
                 "{} has more than the {MOST_ENTRIES_LISTED} names that are looked at, so that processes \
                  may be missing; remove what no process needs",
                 path.display()
-            ));
+            );
         }
         for path in self.0.difference(&now) {
-            log::info(&format!("{} has no more names than are looked at", path.display()));
+            info!("{} has no more names than are looked at", path.display());
         }
         self.0 = now;
     }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
+use tracing::debug;
 
 use axum::Router;
 use axum::extract::Request;
@@ -20,7 +21,6 @@ use super::limits::{Limits, Protocol};
 use super::movement::Noting;
 use super::stream::Stream;
 use super::tls::Tls;
-use crate::log;
 
 /// Bytes of a request's head, of which a part of an answer may use the room.
 const MAX_HEAD_BYTES: u32 = 16 << 10;
@@ -56,7 +56,7 @@ pub(super) async fn serve(door: Door, stream: Stream, guest: Guest, stop: watch:
     keeper.ended(match stream.secured(door.tls.acceptor(door.limits.protocol)).await {
         Ok(stream) => drive(door, stream, guest, changed, stop).await,
         Err(error) => {
-            log::debug(|| format!("a TLS handshake failed: {error}"));
+            debug!("a TLS handshake failed: {error}");
             End::Handshake
         }
     });

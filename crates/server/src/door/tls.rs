@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
+use tracing::{error, info, warn};
 
 use telltale_schema::text::with_causes;
 use tokio::sync::watch;
@@ -17,8 +18,8 @@ use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
 use super::flaw::{self, Flaw};
 use super::limits::Protocol;
+use crate::bounded_file;
 use crate::tls::MAX_CERTIFICATES_BYTES;
-use crate::{bounded_file, log};
 
 /// How often the files are looked at.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -152,7 +153,7 @@ impl Tls {
     pub fn new(files: Option<TlsFiles>) -> Result<Self, TlsError> {
         let now = files.map(Now::read).transpose()?;
         if let Some(Err(flaw)) = now.as_ref().map(Now::flawless) {
-            log::warn(&flaw.to_string());
+            warn!("{}", flaw.to_string());
         }
         Ok(Self { now: RwLock::new(now), changes: watch::Sender::default() })
     }
@@ -190,12 +191,12 @@ impl Tls {
             }
             match self.replace(self.held().map(|now| now.files)) {
                 Ok(true) => {
-                    log::info("new connections are made with the certificates as they are now");
+                    info!("new connections are made with the certificates as they are now");
                 }
                 Ok(false) => {}
                 Err(error) => {
                     let causes = with_causes(&error);
-                    log::error(&format!("the certificates stay as they were: {causes}"));
+                    error!("the certificates stay as they were: {causes}");
                 }
             }
         }

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
+use tracing::debug;
 
 use telltale_cluster::vitals::{DeviceHealth, MAX_DEVICES};
 use telltale_node::grpc::connect;
 use telltale_schema::reading::Absence;
 use telltale_schema::text::with_causes;
-use telltale_server::log;
 use telltale_wire::telemetry::Client;
 use telltale_wire::telemetry::message::{Alert, AlertSeverity, AlertState};
 use tokio::sync::watch;
@@ -34,7 +34,7 @@ pub(super) fn follow(sockets: Vec<PathBuf>) -> watch::Receiver<Vec<DeviceHealth>
             let answered = tokio::time::timeout(PATIENCE, asking.ask()).await;
             let health = answered.unwrap_or_else(|_| Err(String::from("it took too long")));
             known.send_replace(health.unwrap_or_else(|reason| {
-                log::debug(|| format!("the node service tells nothing of devices: {reason}"));
+                debug!("the node service tells nothing of devices: {reason}");
                 asking.client = None;
                 Vec::new()
             }));

@@ -14,7 +14,7 @@ use telltale_cluster::supervisor::MIN_OUTPUT_BYTES;
 use telltale_cluster::tracking::windows::{LEAST_WINDOW_SAMPLES, MAX_WINDOW_SAMPLES, WindowLength};
 use telltale_server::door::TlsFiles;
 use telltale_server::listen::Address;
-use telltale_server::log::Level;
+use telltale_server::log::{Format, Level};
 
 use super::seconds;
 
@@ -114,6 +114,9 @@ pub(crate) struct AgentArguments {
     /// What is logged: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log_level: Level,
+    /// What its lines look like: text or json
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: Format,
     /// End when the process with this pid, which started this one, ends
     #[arg(long, value_name = "PID", hide = true)]
     pub(crate) end_with_parent: Option<i32>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use telltale_cluster::server::configuration::{Configuration, ConfigurationError, ModeOption};
 use telltale_server::listen::Address;
-use telltale_server::log::Level;
+use telltale_server::log::{Format, Level};
 
 /// What it does.
 pub(super) const COORDINATOR_ABOUT: &str =
@@ -86,6 +86,9 @@ pub(crate) struct CoordinatorArguments {
     /// What to log: error, warn, info or debug
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<Level>,
+    /// What its lines look like: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<Format>,
 }
 
 /// How much a coordinator does by itself.
@@ -108,10 +111,13 @@ impl CoordinatorArguments {
             Some(path) => Configuration::read(path)?,
             None => Configuration::default(),
         };
-        let Configuration { log_level, job, listen, access, store, policy, .. } =
+        let Configuration { log_level, log_format, job, listen, access, store, policy, .. } =
             &mut configuration;
         if let Some(level) = self.log_level {
             *log_level = level;
+        }
+        if let Some(format) = self.log_format {
+            *log_format = format;
         }
         if let Some(name) = &self.job {
             job.name.clone_from(name);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use telltale_node::configuration::{Argument, INTERVAL_SECONDS, Layers};
 use telltale_server::listen::{Address, AddressError};
-use telltale_server::log::Level;
+use telltale_server::log::{Format, Level};
 
 /// What it does.
 pub(super) const SERVE_ABOUT: &str =
@@ -74,6 +74,9 @@ pub(crate) struct ServeArguments {
     /// What is logged: error, warn, info or debug [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<Level>,
+    /// What its lines look like: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<Format>,
     /// Show programs that report to the old allocation server, which they find at PATH
     /// (unchanged ones look at /tmp/tt_allocation_server.sock)
     #[arg(long, value_name = "PATH")]
@@ -158,6 +161,7 @@ impl ServeArguments {
             ("--no-nvml", "hardware.nvml", self.no_nvml.then(|| false.into())),
             ("--with-host", "hardware.host", self.with_host.then(|| "always".into())),
             ("--log-level", "log_level", self.log_level.map(|level| level.name().into())),
+            ("--log-format", "log_format", self.log_format.map(|format| format.name().into())),
         ];
         let given = all.into_iter().filter_map(|(name, key, value)| Some((name, key, value?)));
         given.map(|(name, key, value)| Argument { name, key, value }).collect()

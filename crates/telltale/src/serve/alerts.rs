@@ -1,12 +1,12 @@
 //! The service's alerts: their rules, at the start and after each change, and who is told.
 
 use std::sync::Arc;
+use tracing::error;
 
 use telltale_node::alerts::{self, Found};
 use telltale_node::configuration::Configuration;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
-use telltale_server::log;
 
 /// Looks for what the configuration says, and tells its webhook.
 pub(super) fn start(parts: &mut Parts, configuration: &Configuration, view: &View) {
@@ -26,6 +26,6 @@ pub(super) fn follow(configuration: &Configuration, view: &View) {
     match configuration.alerts.rules() {
         Ok(rules) => view.set_rules(rules),
         // A configuration that was read has been checked for it.
-        Err(error) => log::error(&error.to_string()),
+        Err(error) => error!("{}", error.to_string()),
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::{info, warn};
 
 use telltale_collector::clock::SystemClock;
 use telltale_node::configuration::Configuration;
@@ -10,7 +11,6 @@ use telltale_node::history::{DirectoryError, HistoryError, SharedReader, Writer,
 use telltale_node::parts::Parts;
 use telltale_node::service::{HistoryFigures, View};
 use telltale_schema::text::with_causes;
-use telltale_server::log;
 
 /// Keeps a history, if that is wanted and possible; if not, says why. Gives the servers what they
 /// answer questions about the past from.
@@ -34,7 +34,7 @@ pub(super) fn start(
     let interval = Duration::from_secs_f64(configuration.interval_seconds);
     match Writer::start(&directory, options, interval, Arc::new(SystemClock)) {
         Ok(writer) => {
-            log::info(&format!("the history is in {}", directory.display()));
+            info!("the history is in {}", directory.display());
             let (reader, stopped) = (writer.reader(), parts.stopped());
             parts.run("history", telltale_node::history::serve(writer, view.clone(), stopped));
             Ok(Some(reader))
@@ -48,7 +48,7 @@ pub(super) fn start(
 
 /// A history is wanted and there is none: said in the log and in the metrics.
 fn failed(view: &View, why: &str) -> Option<SharedReader> {
-    log::warn(&format!("no history is kept: {why}"));
+    warn!("no history is kept: {why}");
     let problem = Some(why.to_owned());
     view.note_history(HistoryFigures { failures: 1, problem, ..HistoryFigures::default() });
     None

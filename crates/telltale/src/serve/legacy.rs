@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use tracing::warn;
 
 use telltale_node::access::AccessPolicy;
 use telltale_node::configuration::Configuration;
@@ -9,7 +10,6 @@ use telltale_node::legacy::{LegacyService, PassingOn, Roster, SOCKET_NAME};
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
 use telltale_server::listen::Address;
-use telltale_server::log;
 
 use crate::exit::Failure;
 
@@ -37,9 +37,9 @@ pub(super) fn start(
     let stopped = parts.stopped();
     parts.run(PART, service.serve(view.clone(), stopped));
     if !has_directory {
-        log::warn(
+        warn!(
             "without a runtime directory `telltale smi` and `top` do not learn of legacy processes; \
-             start the service again when there is one",
+             start the service again when there is one"
         );
         return Ok(());
     }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tracing::warn;
 
 use telltale_node::access::AccessPolicy;
 use telltale_node::configuration::Configuration;
@@ -13,7 +14,6 @@ use telltale_node::otlp;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
 use telltale_server::listen::{Address, BindError};
-use telltale_server::log;
 use telltale_server::token::{Token, TokenError};
 
 use super::{alerts, history};
@@ -83,10 +83,10 @@ pub(super) fn start(
 fn reachable(addresses: &[Address], directory: Option<&Path>) -> Vec<Address> {
     let is_reachable = |address: &&Address| match address {
         Address::Unix(path) if path.is_relative() && directory.is_none() => {
-            log::warn(&format!(
-                "gRPC is not served at {address}, for want of a runtime directory to use; start the \
+            warn!(
+                address = %address, "gRPC is not served at {address}, for want of a runtime directory to use; start the \
                  service again when there is one"
-            ));
+            );
             false
         }
         _ => true,

@@ -4,10 +4,10 @@
 
 use std::future::pending;
 use std::time::Duration;
+use tracing::{error, warn};
 
 use sd_notify::NotifyState;
 use telltale_node::service::View;
-use telltale_server::log;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// Tells systemd.
@@ -68,7 +68,7 @@ impl Notifier {
             tell(&[NotifyState::Watchdog, NotifyState::Status(&status(view))]);
         } else if !self.stuck {
             self.stuck = true;
-            log::error("the collecting thread is stuck in a read that no signal ends");
+            error!("the collecting thread is stuck in a read that no signal ends");
         }
     }
 }
@@ -82,6 +82,6 @@ fn status(view: &View) -> String {
 
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        log::warn(&format!("systemd cannot be told how the service does: {error}"));
+        warn!("systemd cannot be told how the service does: {error}");
     }
 }

@@ -95,7 +95,7 @@ fn a_service_tells_of_a_stopped_heartbeat_and_a_vanished_chip_and_of_their_end()
     serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
     let mut service = Serving::start(&mut serve);
     let line = service.says("alert heartbeat_stopped fires: device ");
-    assert!(line.starts_with("error: ") && line.contains(STANDS_STILL), "{line}");
+    assert!(line.contains(" error: ") && line.contains(STANDS_STILL), "{line}");
     let asked = command(&place, &["alerts"]);
     assert!(asked.status == Some(1) && asked.out.contains("heartbeat_stopped"), "{asked:?}");
     // The first only sets the beginning.

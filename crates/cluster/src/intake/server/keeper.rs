@@ -1,9 +1,10 @@
 //! Who is let in to the agent's HTTP, and who it is.
 
 use std::sync::Arc;
+use tracing::debug;
 
 use telltale_server::door::{Admission, End, Guest, Keeper, Stream};
-use telltale_server::{log, peer_user};
+use telltale_server::peer_user;
 use tokio::sync::Semaphore;
 
 use super::{App, MAX_CONNECTIONS, MAX_UNVERIFIED_CONNECTIONS};
@@ -78,7 +79,7 @@ impl SocketKeeper {
             (_, Reach::Open) => Some(Peer::Remote),
             (Stream::Tcp(stream), Reach::Machine) => {
                 let user = peer_user::user_of(stream).await.unwrap_or_else(|error| {
-                    log::debug(|| format!("cannot tell which user connects: {error}"));
+                    debug!("cannot tell which user connects: {error}");
                     None
                 });
                 Some(Peer::Loopback(user))

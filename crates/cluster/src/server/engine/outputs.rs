@@ -1,7 +1,7 @@
 //! What the machine wants done, done: sent, stored, answered, told.
 
-use telltale_server::log;
 use telltale_wire::cluster::message::{OrderResponse, VerdictKind};
+use tracing::{error, info, warn};
 
 use super::Engine;
 use crate::coordinator::{Output, StepDown};
@@ -25,12 +25,12 @@ impl Engine {
             Output::Incident(incident) => self.tell_incident(now, &incident),
             Output::NotPrepared { node, why } => {
                 let epoch = self.coordinator.state().map_or(0, |state| state.epoch.number());
-                log::warn(&format!("epoch {epoch}: node {node} cannot run it: {why}"));
+                warn!(epoch = %epoch, node = %node, "epoch {epoch}: node {node} cannot run it: {why}");
             }
-            Output::Stray { node, epoch } => log::error(&format!(
-                "node {node} is not taken: its agent knows epoch {epoch} of another job of this name, and its \
+            Output::Stray { node, epoch } => error!(
+                node = %node, epoch = %epoch, "node {node} is not taken: its agent knows epoch {epoch} of another job of this name, and its \
                  workers, if it has some, go on; restart it if it is to serve this job"
-            )),
+            ),
             Output::Refuse { node, why } => {
                 let refusal = encode::refusal(Some(&node), &why.to_string());
                 self.roster.refuse_node(&node, &refusal);
@@ -43,7 +43,7 @@ impl Engine {
             }
             Output::StepDown(why) => {
                 match why {
-                    StepDown::Conflict => log::warn("steps down: somebody else decides"),
+                    StepDown::Conflict => warn!("steps down: somebody else decides"),
                     StepDown::OtherJob(other) => self.fail_for(*other),
                 }
                 self.store.step_down();
@@ -69,33 +69,31 @@ impl Engine {
         match &incident.standing {
             Standing::Answered(_) if withdrawn.is_some() => {
                 let former = withdrawn.unwrap_or_default();
-                log::warn(&format!(
-                    "incident {id} is not put down to {former} any more; {explain}"
-                ));
+                warn!(incident = %id, former = %former, "incident {id} is not put down to {former} any more; {explain}");
             }
             Standing::Collecting => {
-                log::warn(&format!("incident {id} in epoch {}", incident.epoch))
+                warn!(incident = %id, "incident {id} in epoch {}", incident.epoch)
             }
             Standing::Held(hold) => {
                 let hold = held(encode::hold(*hold), &suspected(incident));
-                log::warn(&format!("incident {id} is held: {hold}; {explain}"));
+                warn!(incident = %id, "incident {id} is held: {hold}; {explain}");
             }
             Standing::Answered(epoch) => {
-                log::warn(&format!("incident {id} is answered with epoch {epoch}{cause}"));
+                warn!(incident = %id, epoch = %epoch, "incident {id} is answered with epoch {epoch}{cause}");
                 self.look_a_last_time(now, id);
             }
-            Standing::Passed => log::info(&format!("incident {id} has passed")),
+            Standing::Passed => info!(incident = %id, "incident {id} has passed"),
             Standing::GivenUp => {
-                log::error(&format!(
-                    "incident {id}: the job is given up{cause}: its restart budget is used up \
+                error!(
+                    incident = %id, "incident {id}: the job is given up{cause}: its restart budget is used up \
                      (`restart_budget`: {} within {} s); {explain}, and `telltale cluster restart` begins \
                      a new count",
                     self.policy.restart_budget,
                     self.policy.budget_window.as_secs()
-                ));
+                );
                 self.look_a_last_time(now, id);
             }
-            Standing::Reset => log::info(&format!("incident {id} is over with the job")),
+            Standing::Reset => info!(incident = %id, "incident {id} is over with the job"),
         }
     }
 
@@ -103,7 +101,7 @@ impl Engine {
         match outcome {
             StoreOutcome::Stored(_) => {
                 let why = &decision.why;
-                log::info(&decisions::sentence(decision));
+                info!("{}", decisions::sentence(decision));
                 let unix_ms = self.clock.unix_ms(self.clock.now());
                 self.decisions.add(decision, unix_ms);
                 let epoch = decision.state.epoch;
@@ -125,7 +123,7 @@ impl Engine {
             }
             other => {
                 let what = decisions::sentence(decision);
-                log::warn(&format!("a decision is not stored ({what}): {other}"));
+                warn!("a decision is not stored ({what}): {other}");
             }
         }
     }
@@ -140,11 +138,11 @@ impl Engine {
         let (Some(hold), Some(state)) = (waits_for, self.coordinator.state()) else { return };
         let left = self.coordinator.mass_silence_left(self.clock.now());
         let at_most = left.map(|left| format!("{:.0} s", left.as_secs_f64()));
-        log::warn(&format!(
+        warn!(
             "epoch {} waits: {}; `telltale cluster nodes` tells of each node",
             state.epoch,
             waiting(encode::hold(hold), at_most.as_deref())
-        ));
+        );
     }
 }
 

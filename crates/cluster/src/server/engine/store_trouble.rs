@@ -1,9 +1,9 @@
 //! What is wrong with the store, for people: what it said last, or that it says nothing.
 
 use std::time::Duration;
+use tracing::{error, info};
 
 use telltale_schema::text::with_causes;
-use telltale_server::log;
 
 use super::Engine;
 use crate::server::standing::Standing;
@@ -40,7 +40,7 @@ impl Engine {
     /// Takes in what the store complains of.
     pub(super) fn note_trouble(&mut self, trouble: &Trouble) {
         let text = with_causes(trouble);
-        log::error(&text);
+        error!("{text}");
         let since = self.trouble.take().map_or_else(|| self.clock.now(), |former| former.since);
         let text = text.chars().take(MAX_TROUBLE).collect();
         self.trouble = Some(StoreTrouble { text, since });
@@ -49,7 +49,7 @@ impl Engine {
     /// Takes in that the store works again.
     pub(super) fn forget_trouble(&mut self) {
         if self.trouble.take().is_some() {
-            log::info("the store takes what it is given again");
+            info!("the store takes what it is given again");
         }
     }
 
@@ -67,12 +67,12 @@ impl Engine {
         match (self.coordinator.is_behind(), self.behind_since) {
             (true, None) => {
                 if let Some(behind) = self.coordinator.behind() {
-                    log::error(&format!("the {} cannot be used: {behind}", self.store_name));
+                    error!("the {} cannot be used: {behind}", self.store_name);
                 }
                 self.behind_since = Some(now);
             }
             (false, Some(_)) => {
-                log::info("no agent knows more of the job than is stored any more");
+                info!("no agent knows more of the job than is stored any more");
                 self.behind_since = None;
             }
             _ => {}

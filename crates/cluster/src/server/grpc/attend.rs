@@ -6,8 +6,8 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+use tracing::warn;
 
-use telltale_server::log;
 use telltale_wire::cluster::{MAX_NODE_MESSAGE_BYTES, Payload};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
@@ -198,7 +198,7 @@ impl Reader {
              agent that --job or none, or another --coordinator"
         );
         if self.serving.gate.is_news(&reason) {
-            log::warn(&reason);
+            warn!("{reason}");
         }
         self.refuse(Refused::Job, Some(node), &reason)
     }
