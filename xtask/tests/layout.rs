@@ -176,6 +176,13 @@ fn the_collector_never_names_a_device_node() {
     assert_eq!(absence_lines(collector, "\nconst A: &str = \"/dev/tenstorrent/0\";"), [2]);
     assert_eq!(absence_lines(collector, "fn a() { format!(\"/dev/tenstorrent/{b}\"); }"), [1]);
     assert!(absence_lines(collector, "/// Not `/dev/tenstorrent/0`.\nfn a() {}").is_empty());
+    let machines = "crates/cluster/src/agent.rs";
+    for code in
+        ["use std::fs::File;", "fn a() { std::time::Instant::now(); }", "use std::net::TcpStream;"]
+    {
+        assert_eq!(absence_lines(machines, code).len(), 1, "{code}");
+    }
+    assert!(absence_lines(machines, "use std::net::IpAddr;").is_empty());
 }
 
 #[test]
@@ -185,11 +192,7 @@ fn the_architecture_page_shows_the_map() {
     assert!(findings(&page).is_empty());
     for (from, to, expected) in [
         ("| `ledger` |", "| `books` |", "lacks a row that starts with | `ledger` |"),
-        (
-            "| steps, wire, schema, server |",
-            "| steps |",
-            "cluster may use steps, wire, schema, server, not steps",
-        ),
+        ("| steps, wire |", "| steps |", "cluster may use steps, wire, not steps"),
     ] {
         assert!(page.contains(from), "{from}");
         let findings = findings(&page.replace(from, to));

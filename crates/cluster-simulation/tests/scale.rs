@@ -12,11 +12,11 @@ use telltale_cluster::epoch::Epoch;
 use telltale_cluster::lookout::{Lookout, Work, observed};
 use telltale_cluster::message::{Activity, FromNode, FromNodeBody, Report};
 use telltale_cluster::node::Incarnation;
-use telltale_cluster::protocol::{decode, encode};
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::Suspects;
 use telltale_cluster_simulation::faults::machine::{Fault, Machine, Noise, Topology, name, ranks};
 use telltale_cluster_simulation::faults::steps::{Load, Shape};
+use telltale_control_plane::protocol::{decode, encode};
 use telltale_harness::long;
 
 /// Windows before the faults, more than are learned from, and with them.

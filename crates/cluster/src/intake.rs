@@ -1,46 +1,31 @@
 //! What the node's workers tell their agent of their collectives, from the post to the report.
 //!
-//! An [`Intake`] is a handle: servers and readers put entries in, the agent's driver opens an epoch
-//! and takes observations out. Between them is a bounded queue, so that whoever posts is answered
-//! before anything is counted. It decides nothing and keeps no entry beyond the queue.
+//! [`Queue`] takes what is posted, [`Counting`] counts it and makes observations of it, and [`Intake`] is both for who
+//! has one thread. They decide nothing and keep no entry beyond the queue. How the workers' processes are is looked up by
+//! others ([`Looked`]).
 
 pub mod entry;
 pub mod formats;
-mod machine;
-mod processor;
 mod queue;
-pub(crate) mod senders;
-pub mod server;
-mod traffic;
-mod workers;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
-
-use crate::agent::AgentFigures;
 use crate::epoch::Epoch;
 use crate::latency::record::{CollectiveEvent, CollectiveRecord, MAX_DURATION_US, Stage};
 use crate::latency::{EdgeKey, WaitKey};
 use crate::message::Assignment;
-use crate::observation::{Observation, WorkerObservation, WorkerState};
+use crate::observation::{Observation, Traffic, Withheld, WorkerObservation, WorkerState};
 use crate::rank::Rank;
 use crate::tracking::tracker::{Tracker, TrackerCounts};
 use crate::tracking::windows::WindowLength;
-use crate::vitals::{self, Vitals};
 use crate::work::log::WorkLog;
 use crate::work::{Operation, Work};
-use formats::{Format, ReaderCounts};
 
-use entry::{Entry, Post, PostRefused, Told};
-use machine::Machine;
-use queue::Queue;
+use entry::{Entry, EntryRefused, PostRefused, Told};
 
-pub use queue::MAX_QUEUED_ENTRIES;
-pub use workers::{WorkerProcess, WorkerUsage};
+pub use queue::{MAX_QUEUED_ENTRIES, Queue};
 
 /// How long a rank's checkpoint may excuse it, unless its end is told before.
 pub const MAX_CHECKPOINT: Duration = Duration::from_secs(1800);
@@ -56,9 +41,42 @@ pub struct Scope {
     pub ranks: Range<u32>,
 }
 
-/// Takes entries of workers and gives observations of them. Clones share everything.
-#[derive(Debug, Clone)]
-pub struct Intake(Arc<Shared>);
+/// The process of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerProcess {
+    /// Which worker.
+    pub rank: Rank,
+    /// The process that the agent started for it and has not waited for.
+    pub pid: u32,
+}
+
+/// What one worker uses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WorkerUsage {
+    /// Which worker.
+    pub rank: Rank,
+    /// The process that the agent started for it.
+    pub pid: u32,
+    /// Whether the system says that it is stopped.
+    pub is_stopped: bool,
+    /// Its resident memory, in bytes.
+    pub resident_bytes: u64,
+    /// Processor time it has used since it began, in seconds.
+    pub cpu_seconds: f64,
+    /// Of one processor, the share it has used since the last look; nothing at the first.
+    pub cpu_ratio: Option<f64>,
+}
+
+/// How the workers' processes were found to be since the last look.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Looked {
+    /// What each uses.
+    pub usage: Vec<WorkerUsage>,
+    /// Processor time that was withheld from them.
+    pub withheld: Vec<Withheld>,
+    /// What their connections carried.
+    pub traffic: Vec<Traffic>,
+}
 
 /// What became of entries since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,28 +116,23 @@ pub struct Taken {
     /// Entries that made no sense.
     pub refused: usize,
     /// What is wrong with the first of these.
-    pub first_refused: Option<entry::EntryRefused>,
+    pub first_refused: Option<EntryRefused>,
     /// Entries that were dropped because the queue was full.
     pub dropped: usize,
 }
 
+/// Takes entries of workers and gives observations of them, on one thread.
 #[derive(Debug, Default)]
-struct Shared {
-    window: WindowLength,
-    queue: Mutex<Queue>,
-    /// Locked before the queue where both are, so that entries are counted in their order.
-    current: Mutex<Current>,
-    /// What readers of files have seen.
-    readers: Mutex<BTreeMap<Format, ReaderCounts>>,
-    agent: Mutex<OwnCounts>,
-    arrived: Notify,
+pub struct Intake {
+    queue: Queue,
+    counting: Counting,
 }
 
+/// Counts entries, in the epoch that is open.
 #[derive(Debug, Default)]
-struct Current {
+pub struct Counting {
+    window: WindowLength,
     running: Option<Running>,
-    /// Looked at with and without an epoch: a spare is told of as well.
-    machine: Machine,
     stale: u64,
     foreign_checkpoints: u64,
     unverified: u64,
@@ -140,44 +153,7 @@ struct Running {
     latest: BTreeMap<Rank, (u64, u64)>,
     /// The same of senders who are not verified.
     unverified_latest: BTreeMap<Rank, (u64, u64)>,
-    usage: workers::Usage,
-    processor: processor::Processor,
-    connections: traffic::Connections,
     work: WorkLog,
-}
-
-/// A look at what an intake knows, for people.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct View {
-    /// What runs.
-    pub scope: Option<Scope>,
-    /// The mean latency to each peer, as it was last reported, in nanoseconds.
-    pub latencies_ns: BTreeMap<Rank, u64>,
-    /// The same, as senders say who are not verified.
-    pub unverified_latencies_ns: BTreeMap<Rank, u64>,
-    /// What each worker uses.
-    pub usage: Vec<WorkerUsage>,
-    /// How the node is; nothing before the first look at it.
-    pub vitals: Vitals,
-    /// What became of entries.
-    pub counts: IntakeCounts,
-    /// What readers of files have seen, where there are any.
-    pub readers: BTreeMap<Format, ReaderCounts>,
-    /// What the agent has counted of itself.
-    pub agent: OwnCounts,
-}
-
-/// What an agent has counted of itself since its start; it shows nothing else to anybody.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct OwnCounts {
-    /// Of orders and workers.
-    pub figures: AgentFigures,
-    /// Messages for which the way to the coordinator had no room.
-    pub lost_messages: u64,
-    /// Lines of workers that the agent's own output had no room for.
-    pub lines_not_echoed: u64,
-    /// Bytes of workers' output that could not be written to files.
-    pub bytes_not_written: u64,
 }
 
 // === impl Scope ===
@@ -194,210 +170,112 @@ impl Scope {
 
 // === impl Intake ===
 
-impl Default for Intake {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Intake {
     /// An intake in which no epoch runs: what comes is counted as stale.
     #[must_use]
     pub fn new() -> Self {
-        Self(Arc::default())
+        Self::default()
     }
 
-    /// The same, which keeps the latest `window` latencies of each kind.
+    /// Opens an epoch: what was told before is forgotten, and what comes is this epoch's.
+    pub fn begin(&mut self, scope: Scope) {
+        self.counting.begin(scope, &mut self.queue);
+    }
+
+    /// Takes the body of a post of the workers.
+    ///
+    /// # Errors
+    /// When it cannot be read; nothing of it is taken then.
+    pub fn post(&mut self, body: &[u8]) -> Result<Taken, PostRefused> {
+        self.queue.post(body)
+    }
+
+    /// Takes entries that were read elsewhere, and says how many were dropped.
+    pub fn take(&mut self, entries: Vec<Entry>) -> usize {
+        let given = entries.len();
+        given - self.queue.put(entries, 0)
+    }
+
+    /// What the workers of `epoch` have told since this was last asked; nothing if another epoch runs.
+    pub fn observe(&mut self, epoch: Epoch, looked: &Looked, now: Instant) -> Option<Observation> {
+        while self.counting.drain(&mut self.queue, now) {}
+        self.counting.observe(epoch, self.queue.lost(), looked, now)
+    }
+}
+
+// === impl Counting ===
+
+impl Counting {
+    /// One that keeps the latest `window` latencies of each kind.
     #[must_use]
     pub fn of_window(window: WindowLength) -> Self {
-        Self(Arc::new(Shared { window, ..Shared::default() }))
+        Self { window, ..Self::default() }
     }
 
-    /// Opens an epoch: what was told before is forgotten, and what comes is this epoch's. To be
-    /// called before the epoch's workers are started.
-    pub fn begin(&self, scope: Scope) {
-        let mut current = self.current();
-        current.close(&mut self.queue());
-        let tracker = Tracker::of_ranks(scope.ranks.clone(), scope.world_size, self.0.window);
-        current.running = Some(Running {
+    /// Opens an epoch: what was told before is forgotten, and what comes is this epoch's.
+    pub fn begin(&mut self, scope: Scope, queue: &mut Queue) {
+        self.end(queue);
+        let tracker = Tracker::of_ranks(scope.ranks.clone(), scope.world_size, self.window);
+        self.running = Some(Running {
             scope,
             unverified: tracker.clone(),
             tracker,
             checkpoints: BTreeMap::new(),
             latest: BTreeMap::new(),
             unverified_latest: BTreeMap::new(),
-            usage: workers::Usage::default(),
-            processor: processor::Processor::default(),
-            connections: traffic::Connections::default(),
             work: WorkLog::default(),
         });
     }
 
     /// Closes the epoch: nothing runs.
-    pub fn end(&self) {
-        self.current().close(&mut self.queue());
-    }
-
-    /// Takes the body of a post of this sender.
-    ///
-    /// # Errors
-    /// When it cannot be read; nothing of it is taken then.
-    pub fn post(&self, body: &[u8], sender: Sender) -> Result<Taken, PostRefused> {
-        let post = Post::parse(body).inspect_err(|_| self.queue().count_malformed())?;
-        let Post { entries, refused, first_refused } = post;
-        let given = entries.len();
-        if sender == Sender::Unverified {
-            // Not by way of the queue, in which it would take the place of what workers post.
-            self.queue().put(Vec::new(), refused);
-            self.current().show(entries);
-            return Ok(Taken { queued: given, refused, first_refused, dropped: 0 });
-        }
-        let queued = self.queue().put(entries, refused);
-        if queued > 0 {
-            self.0.arrived.notify_one();
-        }
-        Ok(Taken { queued, refused, first_refused, dropped: given - queued })
-    }
-
-    /// Takes entries that were read elsewhere, and says how many were dropped. Where there is no room
-    /// the caller counts what waits first: what was read is not read again, and a reader has time.
-    pub fn take(&self, entries: Vec<Entry>) -> usize {
-        let given = entries.len();
-        while !self.has_room(given) && self.drain() {}
-        let queued = self.queue().put(entries, 0);
-        if queued > 0 {
-            self.0.arrived.notify_one();
-        }
-        given - queued
-    }
-
-    /// Takes entries that were read elsewhere and may be anybody's: they are shown, and decide nothing.
-    pub fn show(&self, entries: Vec<Entry>) {
-        self.current().show(entries);
-    }
-
-    /// Counts entries as they come, for ever.
-    pub async fn count(&self) {
-        loop {
-            self.0.arrived.notified().await;
-            // All in one turn: on one thread with many who post, a post a turn would be too slow.
-            while self.drain() {}
-        }
-    }
-
-    /// What the workers of `epoch` have told since this was last asked, and which of `processes` are
-    /// stopped; nothing if another epoch runs.
-    #[must_use]
-    pub fn observe(&self, epoch: Epoch, processes: &[WorkerProcess]) -> Option<Observation> {
-        while self.drain() {}
-        let mut current = self.current();
-        let lost = self.queue().lost();
-        let running = current.running.as_mut().filter(|running| running.scope.epoch == epoch)?;
-        running.work.lose(lost);
-        Some(running.observe(processes))
-    }
-
-    /// A look at what it knows.
-    #[must_use]
-    pub fn view(&self) -> View {
-        let current = self.current();
-        let counts = current.counts(&self.queue());
-        let readers = self.readers().clone();
-        let agent = *self.agent();
-        let Some(running) = &current.running else {
-            return View { vitals: current.vitals(), counts, readers, agent, ..View::default() };
-        };
-        let means = |latest: &BTreeMap<Rank, (u64, u64)>| {
-            latest.iter().map(|(peer, (_, mean_ns))| (*peer, *mean_ns)).collect()
-        };
-        View {
-            scope: Some(running.scope.clone()),
-            latencies_ns: means(&running.latest),
-            unverified_latencies_ns: means(&running.unverified_latest),
-            usage: running.usage.latest().to_vec(),
-            vitals: current.vitals(),
-            counts,
-            readers,
-            agent,
-        }
-    }
-
-    /// Looks at how busy the machine is, whether an epoch runs or not.
-    pub fn look_at_machine(&self) {
-        self.current().machine.look();
-    }
-
-    /// How the node was when it was last looked at, and its workers as of the last observation; for a
-    /// report's message. Of accelerators it knows nothing.
-    #[must_use]
-    pub fn vitals(&self) -> Vitals {
-        self.current().vitals()
-    }
-
-    /// The epoch that is open.
-    #[must_use]
-    pub fn epoch(&self) -> Option<Epoch> {
-        self.current().running.as_ref().map(|running| running.scope.epoch)
-    }
-
-    /// Takes note of what a reader of files has seen until now.
-    pub fn note_reader(&self, format: Format, counts: ReaderCounts) {
-        self.readers().insert(format, counts);
-    }
-
-    /// Takes note of what the agent has counted until now.
-    pub fn note_agent(&self, counts: OwnCounts) {
-        *self.agent() = counts;
-    }
-
-    /// The rank of the worker with this process, as the last observation was told of it.
-    #[must_use]
-    pub fn rank_of_process(&self, pid: u32) -> Option<Rank> {
-        let current = self.current();
-        let latest = current.running.as_ref()?.usage.latest();
-        latest.iter().find(|usage| usage.pid == pid).map(|usage| usage.rank)
-    }
-
-    /// Counts the entries that were put in first. Says whether there were any.
-    fn drain(&self) -> bool {
-        let mut current = self.current();
-        let Some(batch) = self.queue().next() else { return false };
-        batch.into_iter().for_each(|entry| current.count(entry));
-        true
-    }
-
-    fn has_room(&self, entries: usize) -> bool {
-        self.queue().has_room(entries)
-    }
-
-    fn current(&self) -> MutexGuard<'_, Current> {
-        self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn readers(&self) -> MutexGuard<'_, BTreeMap<Format, ReaderCounts>> {
-        self.0.readers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn agent(&self) -> MutexGuard<'_, OwnCounts> {
-        self.0.agent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl Current ===
-
-impl Current {
-    fn close(&mut self, queue: &mut Queue) {
+    pub fn end(&mut self, queue: &mut Queue) {
         self.stale = self.stale.saturating_add(queue.clear());
         if let Some(running) = self.running.take() {
             self.past = self.past.plus(&running.tracker.counts());
         }
     }
 
-    fn count(&mut self, entry: Entry) {
+    /// The epoch's scope, while one is open.
+    #[must_use]
+    pub fn scope(&self) -> Option<&Scope> {
+        self.running.as_ref().map(|running| &running.scope)
+    }
+
+    /// Counts the entries that were put in first. Says whether there were any.
+    pub fn drain(&mut self, queue: &mut Queue, now: Instant) -> bool {
+        let Some(batch) = queue.pop() else { return false };
+        self.count_all(batch, now);
+        true
+    }
+
+    /// Counts these, in their order.
+    pub fn count_all(&mut self, entries: Vec<Entry>, now: Instant) {
+        entries.into_iter().for_each(|entry| self.count(entry, now));
+    }
+
+    /// What the workers of `epoch` have told since this was last asked, of whom `lost` entries are known to be lost, and
+    /// which are stopped; nothing if another epoch runs.
+    pub fn observe(
+        &mut self,
+        epoch: Epoch,
+        lost: u64,
+        looked: &Looked,
+        now: Instant,
+    ) -> Option<Observation> {
+        let running = self.running.as_mut().filter(|running| running.scope.epoch == epoch)?;
+        running.work.lose(lost);
+        Some(running.observe(looked, now))
+    }
+
+    /// The mean latency to each peer as it was last reported, in nanoseconds, as verified senders say, and as others do.
+    #[must_use]
+    pub fn latencies_ns(&self) -> [BTreeMap<Rank, u64>; 2] {
+        let Some(running) = &self.running else { return [BTreeMap::new(), BTreeMap::new()] };
+        [&running.latest, &running.unverified_latest]
+            .map(|latest| latest.iter().map(|(peer, (_, mean_ns))| (*peer, *mean_ns)).collect())
+    }
+
+    fn count(&mut self, entry: Entry, now: Instant) {
         let Some(running) = &mut self.running else {
             self.stale += 1;
             return;
@@ -419,7 +297,7 @@ impl Current {
                 } else if finished {
                     running.checkpoints.remove(&rank);
                 } else {
-                    running.checkpoints.insert(rank, Instant::now());
+                    running.checkpoints.insert(rank, now);
                 }
                 running.tracker.excuse(!running.checkpoints.is_empty());
             }
@@ -427,7 +305,7 @@ impl Current {
     }
 
     /// Takes entries that are shown, and are evidence of nothing.
-    fn show(&mut self, entries: Vec<Entry>) {
+    pub fn show(&mut self, entries: Vec<Entry>) {
         self.unverified = self.unverified.saturating_add(entries.len().try_into().unwrap_or(0));
         let Some(running) = &mut self.running else { return };
         for entry in entries {
@@ -438,24 +316,9 @@ impl Current {
         }
     }
 
-    fn vitals(&self) -> Vitals {
-        let workers = self.running.iter().flat_map(|running| running.usage.latest());
-        let processes = workers.map(|usage| vitals::WorkerProcess {
-            rank: usage.rank,
-            process_id: Some(usage.pid),
-            processors: usage.cpu_ratio,
-            resident_bytes: Some(usage.resident_bytes),
-        });
-        Vitals {
-            processors_busy_ratio: self.machine.busy_ratio,
-            memory_used_bytes: self.machine.memory_bytes.map(|(used, _)| used),
-            memory_total_bytes: self.machine.memory_bytes.map(|(_, all)| all),
-            processes: processes.collect(),
-            devices: Vec::new(),
-        }
-    }
-
-    fn counts(&self, queue: &Queue) -> IntakeCounts {
+    /// What became of entries since the start.
+    #[must_use]
+    pub fn counts(&self, queue: &Queue) -> IntakeCounts {
         let running = self.running.as_ref().map(|running| running.tracker.counts());
         IntakeCounts {
             stale: self.stale,
@@ -524,8 +387,7 @@ impl Running {
         self.work.push(Operation { rank, step, work: Work::StepEnd, start_us, duration_us });
     }
 
-    fn observe(&mut self, processes: &[WorkerProcess]) -> Observation {
-        let now = Instant::now();
+    fn observe(&mut self, looked: &Looked, now: Instant) -> Observation {
         self.checkpoints.retain(|_, since| now.duration_since(*since) < MAX_CHECKPOINT);
         self.tracker.excuse(!self.checkpoints.is_empty());
         let mut observation = Observation::default();
@@ -534,10 +396,9 @@ impl Running {
         let mut aside = Observation::default();
         self.unverified.report(&mut aside);
         remember(&mut self.unverified_latest, &aside);
-        self.usage.sample(processes, now);
-        observation.withheld = self.processor.sample(processes, now);
-        observation.traffic = self.connections.sample(processes, now);
-        let stopped = self.usage.latest().iter().filter(|usage| usage.is_stopped);
+        observation.withheld.clone_from(&looked.withheld);
+        observation.traffic.clone_from(&looked.traffic);
+        let stopped = looked.usage.iter().filter(|usage| usage.is_stopped);
         observation.operations = self.work.report();
         observation.workers = stopped
             .map(|usage| WorkerObservation { rank: usage.rank, state: WorkerState::Stopped })
@@ -560,6 +421,3 @@ fn remember(latest: &mut BTreeMap<Rank, (u64, u64)>, observation: &Observation) 
         latest.insert(peer, (count, mean_ns));
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// Bytes a node's name may have: what a domain name may (RFC 1035, 2.3.4, less the final dot).
-pub const MAX_NODE_NAME_BYTES: usize = telltale_wire::cluster::MAX_NODE_BYTES;
+pub const MAX_NODE_NAME_BYTES: usize = telltale_wire::limits::cluster::MAX_NODE_BYTES;
 
 /// The name of a node: 1 to 253 of the ASCII letters, digits, `.`, `-`, `_` and `:`.
 ///

@@ -16,15 +16,15 @@ use crate::rank::Rank;
 use crate::work::Operations;
 
 /// Process groups whose progress one report may hold.
-pub const MAX_PROGRESS_PER_REPORT: usize = telltale_wire::cluster::MAX_PROGRESS;
+pub const MAX_PROGRESS_PER_REPORT: usize = telltale_wire::limits::cluster::MAX_PROGRESS;
 /// Latency windows that one report may hold of transfers, and again of collectives.
-pub const MAX_WINDOWS_PER_REPORT: usize = telltale_wire::cluster::MAX_WINDOWS;
+pub const MAX_WINDOWS_PER_REPORT: usize = telltale_wire::limits::cluster::MAX_WINDOWS;
 /// Workers of whom one report may say what was withheld.
-pub const MAX_WITHHELD_PER_REPORT: usize = telltale_wire::cluster::MAX_WORKERS;
+pub const MAX_WITHHELD_PER_REPORT: usize = telltale_wire::limits::cluster::MAX_WORKERS;
 /// Pairs of addresses whose traffic one report may hold.
-pub const MAX_TRAFFIC_PER_REPORT: usize = telltale_wire::cluster::MAX_TRAFFIC;
+pub const MAX_TRAFFIC_PER_REPORT: usize = telltale_wire::limits::cluster::MAX_TRAFFIC;
 /// Ranks that one rank may say it waits for.
-pub const MAX_AWAITED_RANKS: usize = telltale_wire::cluster::MAX_AWAITED_RANKS;
+pub const MAX_AWAITED_RANKS: usize = telltale_wire::limits::cluster::MAX_AWAITED_RANKS;
 
 /// A node's workers, their progress and their latencies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -188,7 +188,7 @@ pub fn job_name(text: &str) -> Result<String, PolicyError> {
 pub const MAX_JOB_NAME_BYTES: usize = 256;
 
 /// Whether this can be a job's name.
-pub(crate) fn is_job_name(text: &str) -> bool {
+pub fn is_job_name(text: &str) -> bool {
     (1..=MAX_JOB_NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 

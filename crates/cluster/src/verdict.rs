@@ -12,9 +12,9 @@ use crate::rank::Rank;
 use crate::time::Moment;
 
 /// Figures that one verdict holds; more are left out, strongest first.
-pub const MAX_EVIDENCE: usize = telltale_wire::cluster::MAX_EVIDENCE;
+pub const MAX_EVIDENCE: usize = telltale_wire::limits::cluster::MAX_EVIDENCE;
 /// Suspects that one ambiguous verdict names; more are left out.
-pub const MAX_SUSPECTS: usize = telltale_wire::cluster::MAX_SUSPECTS;
+pub const MAX_SUSPECTS: usize = telltale_wire::limits::cluster::MAX_SUSPECTS;
 
 /// The kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,7 @@
 use crate::rank::Rank;
 
 /// Accelerators that one node may tell of.
-pub const MAX_DEVICES: usize = telltale_wire::cluster::MAX_DEVICES;
+pub const MAX_DEVICES: usize = telltale_wire::limits::cluster::MAX_DEVICES;
 
 /// How a node is. What is `None` is not known.
 #[derive(Debug, Clone, PartialEq, Default)]

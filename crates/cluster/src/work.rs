@@ -11,11 +11,11 @@ use crate::latency::{Collective, Direction, SizeBucket};
 use crate::rank::Rank;
 
 /// Operations that one report may hold.
-pub const MAX_OPERATIONS_PER_REPORT: usize = telltale_wire::cluster::MAX_OPERATIONS;
+pub const MAX_OPERATIONS_PER_REPORT: usize = telltale_wire::limits::cluster::MAX_OPERATIONS;
 /// Different names of computations, and process groups, that one report may hold.
-pub const MAX_NAMES_PER_REPORT: usize = telltale_wire::cluster::MAX_SPAN_NAMES;
+pub const MAX_NAMES_PER_REPORT: usize = telltale_wire::limits::cluster::MAX_SPAN_NAMES;
 /// See there.
-pub const MAX_GROUPS_PER_REPORT: usize = telltale_wire::cluster::MAX_OPERATION_GROUPS;
+pub const MAX_GROUPS_PER_REPORT: usize = telltale_wire::limits::cluster::MAX_OPERATION_GROUPS;
 /// Bytes of the name of a computation; what is longer is refused.
 pub const MAX_SPAN_NAME_BYTES: usize = 64;
 

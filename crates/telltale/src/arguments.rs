@@ -128,10 +128,10 @@ pub(crate) enum Command {
     #[command(after_help = man::MAN_HELP)]
     Man(ManArguments),
     /// Become a worker's command
-    #[command(name = telltale_cluster::supervisor::HOLD, hide = true)]
+    #[command(name = telltale_control_plane::supervisor::HOLD, hide = true)]
     Hold(HoldArguments),
     /// Outlive a killed agent, and clear away what it left
-    #[command(name = telltale_cluster::supervisor::GUARD, hide = true)]
+    #[command(name = telltale_control_plane::supervisor::GUARD, hide = true)]
     Guard(GuardArguments),
 }
 

@@ -14,8 +14,10 @@ mod trace;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use telltale_cluster::operator::{AskError, Operator};
-use telltale_cluster::view::{ExplanationView, IncidentView, JobStepsView, NodeView, StatusView};
+use telltale_control_plane::operator::{AskError, Operator};
+use telltale_control_plane::view::{
+    ExplanationView, IncidentView, JobStepsView, NodeView, StatusView,
+};
 use telltale_smi::Style;
 use telltale_wire::cluster::CallError;
 use tokio::runtime::Runtime;

@@ -4,7 +4,7 @@ use std::io;
 use tracing::{error, info};
 
 use sd_notify::NotifyState;
-use telltale_cluster::server::{Moderation, Server};
+use telltale_control_plane::server::{Moderation, Server};
 use telltale_schema::text::with_causes;
 use telltale_server::listen::Address;
 use telltale_server::log;

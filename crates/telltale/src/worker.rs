@@ -1,7 +1,7 @@
 //! What `telltale agent` starts for itself: workers before they are their command, and the guard that
 //! clears away what a killed agent has left.
 
-use telltale_cluster::supervisor::{Guarded, Hold, guard, hold};
+use telltale_control_plane::supervisor::{Guarded, Hold, guard, hold};
 
 use crate::arguments::{GuardArguments, HoldArguments};
 use crate::exit::{Failure, Status};

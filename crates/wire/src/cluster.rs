@@ -20,15 +20,10 @@ mod limited;
 #[path = "generated/telltale_cluster_v1.rs"]
 pub mod message;
 
+pub use crate::limits::cluster::*;
 pub use crate::telemetry::{Payload, RawCodec, TokenTextError};
 pub use client::{CallError, Client, Orders};
 pub use descriptors::DESCRIPTORS;
-pub use limited::{
-    MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_MATRIX_CELLS, MAX_MATRIX_NODES,
-    MAX_NODE_BYTES, MAX_OPERATION_GROUPS, MAX_OPERATIONS, MAX_PROGRESS, MAX_SIGNS, MAX_SLOW,
-    MAX_SPAN_NAMES, MAX_STEP_TIMES, MAX_SUSPECTS, MAX_TRACE_OPERATIONS, MAX_TRAFFIC, MAX_VERDICTS,
-    MAX_WINDOWS, MAX_WORKERS,
-};
 
 /// The service's full name, the first part of each method's path.
 pub const SERVICE: &str = "telltale.cluster.v1.Coordinator";

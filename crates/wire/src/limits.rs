@@ -1,5 +1,7 @@
 //! Every limit on what may cross an endpoint. Whoever exceeds one gets one error.
 
+pub mod cluster;
+
 /// Bytes of the longest message, without its length prefix.
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
 /// Bytes of the longest query.

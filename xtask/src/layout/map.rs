@@ -27,7 +27,7 @@ const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
 }
 
 /// The map.
-pub const MEMBERS: [Member; 31] = [
+pub const MEMBERS: [Member; 32] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -63,9 +63,16 @@ pub const MEMBERS: [Member; 31] = [
             "telltale-server",
         ],
     ),
+    here("telltale-cluster", &["telltale-steps", "telltale-wire"]),
     here(
-        "telltale-cluster",
-        &["telltale-steps", "telltale-wire", "telltale-schema", "telltale-server"],
+        "telltale-control-plane",
+        &[
+            "telltale-cluster",
+            "telltale-steps",
+            "telltale-wire",
+            "telltale-schema",
+            "telltale-server",
+        ],
     ),
     here("telltale-steps", &[]),
     here("telltale-query", &["telltale-schema"]),
@@ -115,8 +122,9 @@ pub const SCHEMA_DEPENDENCIES: [&str; 3] = ["jiff", "serde", "thiserror"];
 /// What `telltale-schema` may use besides, behind a feature that the shipped program leaves off.
 pub const SCHEMA_OPTIONAL_DEPENDENCIES: [&str; 1] = ["schemars"];
 
-/// Packages that a workload links, and what `smi` needs: whatever they pull in must start no async runtime.
-pub const NO_ASYNC_RUNTIME: [&str; 7] = [
+/// Packages that a workload links, what `smi` needs, and the machines of the cluster: whatever they pull in must start no async runtime.
+pub const NO_ASYNC_RUNTIME: [&str; 8] = [
+    "telltale-cluster",
     "telltale-collector",
     "telltale-runtime",
     "telltale-capi",
@@ -178,29 +186,39 @@ pub enum Absent {
     Literal(&'static str),
 }
 
-const SCHEMA: &str = "crates/schema/src/";
-const NO_INPUT_OUTPUT: &str = "schema does no I/O";
-const NO_CLOCK: &str = "schema reads no clock";
+const NO_INPUT_OUTPUT: &str = "schema and the machines of cluster do no I/O";
+const NO_CLOCK: &str = "schema and the machines of cluster read no clock";
 
-const fn no_path(path: &'static str, promise: &'static str) -> SourceAbsence {
-    SourceAbsence { directory: SCHEMA, absent: Absent::Path(path), promise }
-}
+/// Directories whose code is given all that it knows.
+const PURE: [&str; 2] = ["crates/schema/src/", "crates/cluster/src/"];
+
+const NOT_IN_PURE: [(&str, &str); 9] = [
+    ("std::fs", NO_INPUT_OUTPUT),
+    ("std::net::TcpListener", NO_INPUT_OUTPUT),
+    ("std::net::TcpStream", NO_INPUT_OUTPUT),
+    ("std::net::UdpSocket", NO_INPUT_OUTPUT),
+    ("std::env", NO_INPUT_OUTPUT),
+    ("std::process", NO_INPUT_OUTPUT),
+    ("std::thread", "schema and the machines of cluster start no thread"),
+    ("Instant::now", NO_CLOCK),
+    ("SystemTime::now", NO_CLOCK),
+];
 
 /// The absences that sources are searched for.
-pub const SOURCE_ABSENCES: [SourceAbsence; 8] = [
-    no_path("std::fs", NO_INPUT_OUTPUT),
-    no_path("std::net", NO_INPUT_OUTPUT),
-    no_path("std::env", NO_INPUT_OUTPUT),
-    no_path("std::process", NO_INPUT_OUTPUT),
-    no_path("std::thread", "schema starts no thread"),
-    no_path("Instant::now", NO_CLOCK),
-    no_path("SystemTime::now", NO_CLOCK),
-    SourceAbsence {
+pub fn source_absences() -> impl Iterator<Item = SourceAbsence> {
+    let pure = PURE.into_iter().flat_map(|directory| {
+        NOT_IN_PURE.into_iter().map(move |(path, promise)| SourceAbsence {
+            directory,
+            absent: Absent::Path(path),
+            promise,
+        })
+    });
+    pure.chain([SourceAbsence {
         directory: "crates/collector/src/",
         absent: Absent::Literal("/dev/tenstorrent"),
         promise: "the collector never opens a device node",
-    },
-];
+    }])
+}
 
 /// Top modules that are still in a circle of their crate's, by the crate's directory. No other may be in one.
 pub const MODULES_IN_CIRCLES: [(&str, &[&str]); 9] = [

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use telltale_cluster::operator::Operator;
-use telltale_cluster::reach::Credentials;
+use telltale_control_plane::operator::Operator;
+use telltale_control_plane::reach::Credentials;
 use telltale_harness::{ChildGuard, EtcdCluster, Scratch};
 use telltale_wire::cluster::message::{GetStatusResponse, Node};
 use telltale_wire::cluster::{CallError, Client};
@@ -147,7 +147,7 @@ impl Stage {
         self.runtime.block_on(async {
             let address = one[0].parse().expect("a port of the loopback is an address");
             let credentials = Credentials::default();
-            let client = telltale_cluster::reach::reach(&address, &credentials, ANSWER);
+            let client = telltale_control_plane::reach::reach(&address, &credentials, ANSWER);
             let mut client = client.await.ok()?;
             tokio::time::timeout(ANSWER, client.status()).await.ok()?.ok()
         })

@@ -16,9 +16,9 @@ use telltale_cluster::message::{
 };
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::observation::{Observation, Progress, WorkerObservation, WorkerState};
-use telltale_cluster::protocol::decode::{Told, coordinator_message};
-use telltale_cluster::protocol::encode;
 use telltale_cluster::rank::{Rank, WorkersPerNode};
+use telltale_control_plane::protocol::decode::{Told, coordinator_message};
+use telltale_control_plane::protocol::encode;
 use telltale_wire::cluster::message::NodeMessage;
 use telltale_wire::cluster::{Client, Orders};
 use tokio::sync::mpsc::{Sender, channel};

@@ -8,7 +8,7 @@ use super::steps::Path;
 use crate::node::NodeName;
 
 /// Nodes of one extract: what fits on a screen.
-pub const MAX_EXTRACT_NODES: usize = telltale_wire::cluster::MAX_MATRIX_NODES;
+pub const MAX_EXTRACT_NODES: usize = telltale_wire::limits::cluster::MAX_MATRIX_NODES;
 
 /// Latencies between some nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -3,15 +3,15 @@
 
 use std::collections::VecDeque;
 
-use super::IntakeCounts;
-use super::entry::Entry;
+use super::entry::{Entry, Post, PostRefused};
+use super::{IntakeCounts, Taken};
 
 /// Entries that may wait to be counted.
 pub const MAX_QUEUED_ENTRIES: usize = 32_768;
 
 /// Posts that wait, in their order.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub struct Queue {
     posts: VecDeque<Vec<Entry>>,
     entries: usize,
     received: u64,
@@ -23,9 +23,28 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// Puts in the body of a post.
+    ///
+    /// # Errors
+    /// When it cannot be read; nothing of it is taken then, and it is counted.
+    pub fn post(&mut self, body: &[u8]) -> Result<Taken, PostRefused> {
+        let Post { entries, refused, first_refused } = self.read(body)?;
+        let given = entries.len();
+        let queued = self.put(entries, refused);
+        Ok(Taken { queued, refused, first_refused, dropped: given - queued })
+    }
+
+    /// Reads a post. One that cannot be read is counted.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&mut self, body: &[u8]) -> Result<Post, PostRefused> {
+        Post::parse(body).inspect_err(|_| self.count_malformed())
+    }
+
     /// Puts in the entries of a post, of which `refused` others made no sense, and says how many had
     /// a place: all or none.
-    pub(super) fn put(&mut self, entries: Vec<Entry>, refused: usize) -> usize {
+    pub fn put(&mut self, entries: Vec<Entry>, refused: usize) -> usize {
         let given = entries.len();
         add(&mut self.received, given + refused);
         add(&mut self.refused, refused);
@@ -42,35 +61,37 @@ impl Queue {
     }
 
     /// Whether so many entries have a place.
-    pub(super) const fn has_room(&self, entries: usize) -> bool {
+    pub const fn has_room(&self, entries: usize) -> bool {
         entries <= MAX_QUEUED_ENTRIES - self.entries
     }
 
-    pub(super) const fn count_malformed(&mut self) {
+    const fn count_malformed(&mut self) {
         self.malformed_posts += 1;
     }
 
     /// Takes out the oldest post.
-    pub(super) fn next(&mut self) -> Option<Vec<Entry>> {
+    pub fn pop(&mut self) -> Option<Vec<Entry>> {
         let post = self.posts.pop_front()?;
         self.entries -= post.len();
         Some(post)
     }
 
     /// Forgets what waits, and says how many entries those are.
-    pub(super) fn clear(&mut self) -> u64 {
+    pub fn clear(&mut self) -> u64 {
         self.posts.clear();
         u64::try_from(std::mem::take(&mut self.entries)).unwrap_or(u64::MAX)
     }
 
     /// How many entries found no place since this was last asked.
-    pub(super) const fn lost(&mut self) -> u64 {
+    pub const fn lost(&mut self) -> u64 {
         let lost = self.queue_full.saturating_sub(self.known_lost);
         self.known_lost = self.queue_full;
         lost
     }
 
-    pub(super) fn counts(&self) -> IntakeCounts {
+    /// What became of what was put in.
+    #[must_use]
+    pub fn counts(&self) -> IntakeCounts {
         IntakeCounts {
             received: self.received,
             malformed_posts: self.malformed_posts,

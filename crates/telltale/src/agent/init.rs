@@ -42,7 +42,7 @@ pub(super) fn run() -> Result<Status, Failure> {
         move |error: io::Error| Failure::Told(format!("{step} failed: {error}; try again"))
     };
     let mut signals = vec![SIGCHLD, SIGINT, SIGQUIT, SIGTERM];
-    if !telltale_cluster::attend::is_hang_up_ignored() {
+    if !telltale_control_plane::attend::is_hang_up_ignored() {
         signals.push(SIGHUP);
     }
     // From before the start, so that no end is missed.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use telltale_cluster::reach::{Access, CoordinatorAddress};
-use telltale_cluster::view;
+use telltale_control_plane::reach::{Access, CoordinatorAddress};
+use telltale_control_plane::view;
 use telltale_server::listen::AddressError;
 use telltale_wire::cluster::message::Mode;
 

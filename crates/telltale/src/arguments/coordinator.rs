@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use telltale_cluster::server::configuration::{Configuration, ConfigurationError, ModeOption};
+use telltale_control_plane::server::configuration::{
+    Configuration, ConfigurationError, ModeOption,
+};
 use telltale_server::listen::Address;
 use telltale_server::log::{Format, Level};
 

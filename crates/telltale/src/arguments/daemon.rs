@@ -5,7 +5,7 @@ use std::env;
 use std::process::ExitCode;
 
 use clap::{Args, Command, Parser, Subcommand};
-use telltale_cluster::supervisor::{GUARD, HOLD};
+use telltale_control_plane::supervisor::{GUARD, HOLD};
 
 use super::{
     AgentArguments, CoordinatorArguments, GuardArguments, HoldArguments, MAX_WIDTH, ServeArguments,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use telltale_cluster::reach::CoordinatorAddress;
+use telltale_control_plane::reach::CoordinatorAddress;
 use telltale_query::Query;
 
 use super::{HardwareArguments, HistoryPlace, HostsArguments, Place, query, seconds};

@@ -1,6 +1,6 @@
 //! One incident as text: what was seen, what it was taken for, why, and what is done.
 
-use telltale_cluster::view::{ExplanationView, IncidentView, duration};
+use telltale_control_plane::view::{ExplanationView, IncidentView, duration};
 use telltale_schema::text::printable;
 use telltale_smi::{Style, Tone, paragraph};
 

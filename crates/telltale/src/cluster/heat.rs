@@ -4,7 +4,7 @@
 //! figures, from its character. Colours go from dark blue to yellow, which those who see few colours
 //! tell apart, and by their brightness on paper too.
 
-use telltale_cluster::view::MatrixView;
+use telltale_control_plane::view::MatrixView;
 use telltale_schema::text::printable;
 use telltale_smi::{Style, Tone, paragraph};
 
@@ -200,7 +200,7 @@ impl Heat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use telltale_cluster::view::CellView;
+    use telltale_control_plane::view::CellView;
 
     /// Node 1 is slow with everybody; nothing is known of the last pair.
     fn matrix(count: usize) -> MatrixView {

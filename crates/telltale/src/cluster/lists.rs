@@ -1,6 +1,6 @@
 //! The job, its nodes and its incidents as text.
 
-use telltale_cluster::view::{IncidentView, NodeView, StatusView, age, duration};
+use telltale_control_plane::view::{IncidentView, NodeView, StatusView, age, duration};
 use telltale_schema::calendar;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::quantity;

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use telltale_cluster::operator::AskError;
-use telltale_cluster::view;
+use telltale_control_plane::operator::AskError;
+use telltale_control_plane::view;
 use telltale_schema::text::printable;
 use telltale_wire::cluster::message::{Mode, OrderResponse};
 use telltale_wire::cluster::{CallError, Client};

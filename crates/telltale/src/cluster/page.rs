@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use telltale_cluster::server::report_page;
-use telltale_cluster::view::{JobStepsView, StatusView};
 use telltale_collector::clock::SystemClock;
+use telltale_control_plane::server::report_page;
+use telltale_control_plane::view::{JobStepsView, StatusView};
 use telltale_schema::calendar;
 use telltale_schema::clock::Clock;
 

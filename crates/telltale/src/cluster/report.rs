@@ -1,6 +1,6 @@
 //! A job's training steps as text: how long they take, where the time goes, and by whom.
 
-use telltale_cluster::view::{AnalysisView, JobStepsView, duration};
+use telltale_control_plane::view::{AnalysisView, JobStepsView, duration};
 use telltale_schema::text::printable;
 use telltale_smi::{Cell, Column, Style, Table, Tone, paragraph};
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use telltale_cluster::operator::AskError;
+use telltale_control_plane::operator::AskError;
 use telltale_wire::cluster::message::{
     GetRankMapResponse, GetTraceRequest, GetTraceResponse, OperationNature, OperationPart,
 };

@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use telltale_cluster::operator::Operator;
-use telltale_cluster::reach::{Access, CoordinatorAddress};
-use telltale_cluster::view::{
+use telltale_control_plane::operator::Operator;
+use telltale_control_plane::reach::{Access, CoordinatorAddress};
+use telltale_control_plane::view::{
     ExplanationView, JobStepsView, MatrixView, NodeView, StatusView, age,
 };
 use telltale_schema::calendar;

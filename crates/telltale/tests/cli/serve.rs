@@ -255,7 +255,7 @@ fn what_the_service_would_refuse_is_told_before_it_begins() {
         said(check.arg(&file))
     };
     let half = format!("\n[grpc]\ncertificate = {:?}\n", place.join("none"));
-    checked(&half, &[]).complains(2, &["t.toml:3: grpc.certificate: TLS for gRPC needs both"]);
+    checked(&half, &[]).complains(2, &["t.toml:3: grpc.certificate: TLS needs both"]);
     let two = "token_file = \"/none\"\nstate_dir = \"/dev/null/x\"\n";
     let found = checked(two, &[]);
     assert_eq!((found.status, found.err.lines().count()), (Some(2), 2), "{found:?}");

@@ -8,12 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use telltale_cluster::agent::{Exit, LocalRank};
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::node::{Incarnation, NodeName};
-use telltale_cluster::supervisor::{Event, Settings, Supervisor, SupervisorError};
+use telltale_control_plane::supervisor::{Event, Settings, Supervisor, SupervisorError};
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -43,7 +44,12 @@ fn with_supervisor<F: Future<Output = ()>>(settings: Settings, test: impl FnOnce
     });
 }
 
+/// An agent has one supervisor, which takes all dead children of its process that are not its workers off the system's
+/// table: another's workers too.
+static ONE_SUPERVISOR: Mutex<()> = Mutex::new(());
+
 fn with_runtime(test: impl Future<Output = ()>) {
+    let _alone = ONE_SUPERVISOR.lock().unwrap_or_else(PoisonError::into_inner);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("an event loop").block_on(test);
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use telltale_cluster::server::configuration::Configuration;
+use telltale_control_plane::server::configuration::Configuration;
 use telltale_harness::{ChildGuard, EtcdCluster, Scratch, needs_etcd, wait_until};
 
 use crate::commands::{AGENT, COORDINATOR, built};

@@ -2,55 +2,21 @@
 //! `cluster.proto`. What is not named here is once in a message, or as small as the bytes of it.
 
 use super::MAX_ANSWER_BYTES;
+use crate::limits::cluster::{
+    MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_MATRIX_CELLS, MAX_MATRIX_NODES,
+    MAX_NODE_BYTES, MAX_OPERATION_GROUPS, MAX_OPERATIONS, MAX_PROGRESS, MAX_SIGNS, MAX_SLOW,
+    MAX_SPAN_NAMES, MAX_STEP_TIMES, MAX_SUSPECTS, MAX_TRACE_OPERATIONS, MAX_TRAFFIC, MAX_VERDICTS,
+    MAX_WINDOWS, MAX_WORKERS,
+};
 use crate::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
 use crate::shape::FieldLimit;
 
-/// Workers of one node.
-pub const MAX_WORKERS: usize = 1024;
-/// Process groups whose progress one report may hold, counted for each worker.
-pub const MAX_PROGRESS: usize = 4096;
-/// Latency windows that one report may hold of transfers, and again of collectives.
-pub const MAX_WINDOWS: usize = 8192;
-/// Pairs of addresses whose traffic one report may hold.
-pub const MAX_TRAFFIC: usize = 64;
-/// Ranks that one rank may say it waits for.
-pub const MAX_AWAITED_RANKS: usize = 64;
-/// Accelerators of one node.
-pub const MAX_DEVICES: usize = 64;
-/// Nodes in one answer's matrix of latencies.
-pub const MAX_MATRIX_NODES: usize = 64;
-/// Cells in one answer's matrix of latencies.
-pub const MAX_MATRIX_CELLS: usize = MAX_MATRIX_NODES * MAX_MATRIX_NODES;
-/// Bytes of the name or address of a node: as of a domain name.
-pub const MAX_NODE_BYTES: usize = 253;
 /// Bytes that one number of a packed list takes at most.
 const MAX_NUMBER_BYTES: usize = 5;
 /// The same of 64 bits.
 const MAX_LONG_NUMBER_BYTES: usize = 10;
-/// Operations that one report may hold.
-pub const MAX_OPERATIONS: usize = 16_384;
-/// Names of computations that one report may hold.
-pub const MAX_SPAN_NAMES: usize = 256;
-/// Process groups of the operations of one report.
-pub const MAX_OPERATION_GROUPS: usize = 4096;
-/// Steps whose times are in one answer.
-pub const MAX_STEP_TIMES: usize = 4096;
-/// Stages, ranks or links of one analysis.
-pub const MAX_SLOW: usize = 256;
-/// Operations of steps that are in one answer.
-pub const MAX_TRACE_OPERATIONS: usize = 32_768;
 /// Nodes, slots, incidents and decisions in one answer.
 const MAX_ROWS: usize = 1 << 17;
-/// Signs of one incident.
-pub const MAX_SIGNS: usize = 256;
-/// Suspects of one verdict.
-pub const MAX_SUSPECTS: usize = 64;
-/// Figures behind one verdict.
-pub const MAX_EVIDENCE: usize = 16;
-/// Verdicts of one incident.
-pub const MAX_VERDICTS: usize = 256;
-/// Nodes that one decision takes out of their slots.
-pub const MAX_EVICTED: usize = 1 << 16;
 /// All of these together in one answer: a few bytes stand for a few hundred in memory.
 pub(crate) const MAX_PARTS: usize = 1 << 21;
 

@@ -57,7 +57,7 @@ impl Detector {
         let workers = workers.get();
         let world_size = count.saturating_mul(workers);
         let intakes = (0..count).map(|node| {
-            let intake = Intake::new();
+            let mut intake = Intake::new();
             let ranks = node * workers..(node + 1) * workers;
             intake.begin(Scope { epoch: EPOCH, world_size, ranks });
             intake
@@ -74,7 +74,8 @@ impl Detector {
         };
         let node = number(&heard.node).ok_or_else(|| refused("no node has this name"))?;
         let ranks = node * self.workers..(node + 1) * self.workers;
-        let observation = heard.second(node, number).observe(ranks, &self.intakes[node as usize]);
+        let observation =
+            heard.second(node, number).observe(ranks, &mut self.intakes[node as usize]);
         let (node, observation) = (self.nodes[node as usize].clone(), Box::new(observation));
         self.lookout.take(&Work::Observed { now: moment(heard.at), node, observation });
         Ok(())

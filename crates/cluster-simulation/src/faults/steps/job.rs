@@ -264,8 +264,8 @@ impl Steps {
     }
 
     /// The intake of a rank's node.
-    pub(super) fn intake(&self, rank: u32) -> &Intake {
-        &self.intakes[rank as usize]
+    pub(super) fn intake(&mut self, rank: u32) -> &mut Intake {
+        &mut self.intakes[rank as usize]
     }
 
     fn traffic(&mut self, rank: usize) -> Vec<Traffic> {
@@ -292,7 +292,7 @@ impl Steps {
 impl Workload for Steps {
     fn restart(&mut self) {
         let world_size = self.program.actions.len() as u32;
-        for (rank, intake) in (0..).zip(&self.intakes) {
+        for (rank, intake) in (0..).zip(&mut self.intakes) {
             intake.begin(Scope { epoch: EPOCH, world_size, ranks: rank..rank + 1 });
         }
         let now_us = self.now_us;
@@ -318,6 +318,6 @@ impl Workload for Steps {
 
     fn report(&mut self, rank: u32) -> Observation {
         let second = self.second(rank);
-        second.observe(rank..rank + 1, &self.intakes[rank as usize])
+        second.observe(rank..rank + 1, &mut self.intakes[rank as usize])
     }
 }

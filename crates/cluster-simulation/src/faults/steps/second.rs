@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 use std::ops::Range;
+use std::time::Instant;
 
 use telltale_cluster::epoch::Epoch;
-use telltale_cluster::intake::{Intake, Sender};
+use telltale_cluster::intake::{Intake, Looked};
 use telltale_cluster::observation::{Observation, Traffic, Withheld};
 use telltale_cluster::rank::Rank;
 
@@ -29,24 +30,25 @@ impl Second {
     ///
     /// # Panics
     /// When the intake refuses a record.
-    pub(super) fn observe(self, ranks: Range<u32>, intake: &Intake) -> Observation {
+    pub(super) fn observe(self, ranks: Range<u32>, intake: &mut Intake) -> Observation {
         assert_eq!(self.post(intake), 0, "a record is refused");
         self.seen(ranks, intake)
     }
 
     /// Posts the records, and says how many are refused: all where the first is none.
-    pub(super) fn post(&self, intake: &Intake) -> usize {
+    pub(super) fn post(&self, intake: &mut Intake) -> usize {
         if self.records.is_empty() {
             return 0;
         }
         let body = self.records.join("\n");
-        let taken = intake.post(body.as_bytes(), Sender::Verified);
+        let taken = intake.post(body.as_bytes());
         taken.map_or(self.records.len(), |taken| taken.refused + taken.dropped)
     }
 
     /// The agent's report, of what was posted before.
-    pub(super) fn seen(self, ranks: Range<u32>, intake: &Intake) -> Observation {
-        let mut observation = intake.observe(EPOCH, &[]).unwrap_or_default();
+    pub(super) fn seen(self, ranks: Range<u32>, intake: &mut Intake) -> Observation {
+        let mut observation =
+            intake.observe(EPOCH, &Looked::default(), Instant::now()).unwrap_or_default();
         observation.sent_us = self.sent_us;
         let withheld = |part| ranks.map(|rank| Withheld::of(Rank(rank), part)).collect();
         observation.withheld = self.withheld.map(withheld).unwrap_or_default();

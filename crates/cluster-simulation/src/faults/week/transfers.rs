@@ -4,11 +4,12 @@
 //! is drawn for each run. In some jobs ranks hold each other up: then they tell so, and meet in collectives too.
 
 use std::f64::consts::TAU;
+use std::time::Instant;
 
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::group::GroupId;
 use telltale_cluster::intake::entry::{Entry, Told};
-use telltale_cluster::intake::{Intake, Scope};
+use telltale_cluster::intake::{Intake, Looked, Scope};
 use telltale_cluster::latency::record::{CollectiveRecord, Operation, Stage, Waited};
 use telltale_cluster::latency::{Collective, Direction};
 use telltale_cluster::observation::Observation;
@@ -300,7 +301,7 @@ impl Transfers {
 
 impl Workload for Transfers {
     fn restart(&mut self) {
-        for (rank, intake) in (0..).zip(&self.intakes) {
+        for (rank, intake) in (0..).zip(&mut self.intakes) {
             intake.begin(Scope { epoch: EPOCH, world_size: self.ranks, ranks: rank..rank + 1 });
         }
         self.told.iter_mut().for_each(Vec::clear);
@@ -341,9 +342,9 @@ impl Workload for Transfers {
     }
 
     fn report(&mut self, rank: u32) -> Observation {
-        let intake = &self.intakes[place(rank)];
+        let intake = &mut self.intakes[place(rank)];
         intake.take(std::mem::take(&mut self.told[place(rank)]));
-        intake.observe(EPOCH, &[]).unwrap_or_default()
+        intake.observe(EPOCH, &Looked::default(), Instant::now()).unwrap_or_default()
     }
 }
 

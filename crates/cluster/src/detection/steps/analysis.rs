@@ -11,11 +11,11 @@ use crate::node::NodeName;
 use crate::rank::Rank;
 
 /// Steps whose times are kept.
-pub(super) const MAX_TIMES: usize = telltale_wire::cluster::MAX_STEP_TIMES;
+pub(super) const MAX_TIMES: usize = telltale_wire::limits::cluster::MAX_STEP_TIMES;
 /// Stages, ranks or links that one analysis names.
-const MAX_NAMED: usize = telltale_wire::cluster::MAX_SLOW;
+const MAX_NAMED: usize = telltale_wire::limits::cluster::MAX_SLOW;
 /// Ranks of one stage that are named.
-const MAX_RANKS: usize = telltale_wire::cluster::MAX_AWAITED_RANKS;
+const MAX_RANKS: usize = telltale_wire::limits::cluster::MAX_AWAITED_RANKS;
 
 /// All that is known of a job's steps in one epoch.
 #[derive(Debug, Clone)]

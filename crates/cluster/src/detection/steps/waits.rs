@@ -7,7 +7,7 @@ use crate::node::NodeName;
 use crate::rank::Rank;
 
 /// Pairs of ranks that are named.
-const MAX_NAMED: usize = telltale_wire::cluster::MAX_SLOW;
+const MAX_NAMED: usize = telltale_wire::limits::cluster::MAX_SLOW;
 /// What is a smaller part of a step is not worth a name.
 const LEAST_PART: f64 = 0.01;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use telltale_cluster::operator::{AskError, Operator};
-use telltale_cluster::reach::{CoordinatorAddress, Credentials};
+use telltale_control_plane::operator::{AskError, Operator};
+use telltale_control_plane::reach::{CoordinatorAddress, Credentials};
 use telltale_wire::cluster::message::{
     DecisionSummary, JobPhase, Node, NodeState, SlotHolder, sign,
 };

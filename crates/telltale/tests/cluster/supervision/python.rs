@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use telltale_cluster::agent::{Exit, LocalRank};
-use telltale_cluster::supervisor::{Event, Settings, Supervisor, SupervisorError};
+use telltale_control_plane::supervisor::{Event, Settings, Supervisor, SupervisorError};
 use telltale_harness::{Scratch, skip, wait_until};
 
 use super::{

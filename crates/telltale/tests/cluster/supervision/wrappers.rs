@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use telltale_cluster::agent::Exit;
-use telltale_cluster::supervisor::Settings;
+use telltale_control_plane::supervisor::Settings;
 use telltale_harness::{Scratch, skip, wait_until};
 
 use super::{EPOCH, Event, FIRST, PATIENCE, next, settings, start, with_supervisor};

@@ -1,0 +1,510 @@
+//! The agent's program: steps the [`Agent`] and does what it wants done.
+//!
+//! It gives the machine a clock, processes, a way to the coordinator and what workers tell, and
+//! decides nothing. All of it runs on one thread.
+
+mod connection;
+mod ending;
+mod forwarding;
+mod planned_end;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tracing::{debug, error, info, warn};
+
+use telltale_wire::cluster::message::NodeMessage;
+use telltale_wire::cluster::message::node_message::Body;
+use thiserror::Error;
+use tokio::sync::{mpsc, watch};
+use tokio::task::LocalSet;
+use tokio::time::MissedTickBehavior;
+
+use crate::intake::server::{
+    MAX_WAITING_WISHES, ORDER_PATIENCE, ServeError, Server, ServerOptions, Wish,
+};
+use crate::intake::{Intake, OwnCounts, Scope, WorkerProcess};
+use crate::operator::Operator;
+use crate::protocol::encode;
+use crate::random;
+use crate::reach::{CoordinatorAddress, Keyring};
+use crate::readers::{Format, Reader};
+use crate::supervisor::{Event, HeldPort, Settings, Supervisor, SupervisorError};
+use connection::{Brought, Target};
+use planned_end::PlannedEnd;
+use telltale_cluster::agent::{Agent, AgentInput, AgentOutput, Identity};
+use telltale_cluster::epoch::{Epoch, Term};
+use telltale_cluster::message::{
+    Acknowledgement, FromNode, FromNodeBody, Order, Outcome, Step, ToNode,
+};
+use telltale_cluster::node::NodeName;
+use telltale_cluster::policy::AgentPolicy;
+use telltale_cluster::rank::Rank;
+use telltale_cluster::time::Moment;
+use telltale_cluster::vitals::DeviceHealth;
+
+pub use ending::{Ending, Signals, SignalsError, is_hang_up_ignored};
+
+/// How often workers are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long the last word may take to be on its way.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+/// Everything an agent needs to know before it begins.
+#[derive(Debug)]
+pub struct AgentPlan {
+    /// Who it is.
+    pub identity: Identity,
+    /// The job that it is for; without a name, whichever its coordinator runs.
+    pub job: Option<String>,
+    /// How it acts.
+    pub policy: AgentPolicy,
+    /// How it runs workers.
+    pub supervision: Settings,
+    /// Where coordinators are.
+    pub coordinators: Vec<CoordinatorAddress>,
+    /// By what right it attends to them.
+    pub keyring: Keyring,
+    /// Where workers tell of their collectives, and its figures are asked for.
+    pub listeners: Vec<telltale_server::listen::Listener>,
+    /// Who may ask it for what.
+    pub http: ServerOptions,
+    /// What other tools write about collectives, and where.
+    pub readers: Vec<(Format, PathBuf)>,
+    /// How the node's accelerators are, as somebody who asks the node service puts it in.
+    pub devices: watch::Receiver<Vec<DeviceHealth>>,
+    /// Whether it stays when the job is over.
+    pub stays: bool,
+}
+
+/// Why an agent cannot run.
+#[derive(Debug, Error)]
+pub enum AttendError {
+    /// It cannot supervise workers.
+    #[error(transparent)]
+    Supervisor(#[from] SupervisorError),
+    /// It cannot serve its HTTP.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+/// Runs an agent until the job is over or a signal comes.
+///
+/// # Errors
+/// When workers cannot be supervised, or the HTTP not served.
+pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<Ending, AttendError> {
+    let state = plan.supervision.state.clone();
+    let mut supervisor = Supervisor::open(plan.supervision)?;
+    let intake = Intake::of_window(plan.policy.window);
+    let (wishes, wished) = mpsc::channel(MAX_WAITING_WISHES);
+    let server = Server::new(plan.listeners, intake.clone(), wishes, plan.http)?;
+    let (stop, stopped) = watch::channel(false);
+    for (format, path) in &plan.readers {
+        tokio::spawn(Reader::new(*format, path).run(intake.clone(), stopped.clone()));
+    }
+    let serving = tokio::spawn(server.run(stopped));
+    let target = Target {
+        node: plan.identity.node.clone(),
+        addresses: plan.coordinators.clone(),
+        keyring: plan.keyring.clone(),
+    };
+    supervisor.clear_leftovers().await?;
+    // Only now: a life that could not begin was none, and what the last one left is for the next.
+    let (planned_end, since) = PlannedEnd::take(&state, plan.identity.incarnation);
+    plan.identity.planned_since = since;
+    let start = Instant::now();
+    let grace = plan.policy.stop_grace;
+    let (agent, first) = Agent::new(plan.identity, plan.policy, Moment::default());
+    assert_eq!(first, AgentOutput::ClearLeftovers, "an agent clears up before all else");
+    let mut driver = Driver {
+        node: target.node.clone(),
+        instance: random::draw(),
+        job: plan.job.unwrap_or_default(),
+        start,
+        grace,
+        agent,
+        supervisor,
+        intake,
+        coordinators: plan.coordinators,
+        keyring: plan.keyring,
+        devices: plan.devices,
+        way: None,
+        port: None,
+        scope: None,
+        wanted: VecDeque::new(),
+        over: None,
+        unfit: None,
+        lost_messages: 0,
+        unheeded: None,
+        unprepared: None,
+    };
+    let brought = connection::keep(target);
+    let running = driver.run(brought, wished, &mut signals, plan.stays);
+    let mut ending = LocalSet::new().run_until(running).await;
+    if ending.is_planned() {
+        planned_end.leave();
+    }
+    tokio::select! {
+        killed = driver.supervisor.stop(grace) => {
+            killed.into_iter().for_each(|killed| warn_of_killed(killed, grace));
+        }
+        () = signals.at_once() => ending = Ending::AtOnce,
+    }
+    for (epoch, rank) in driver.supervisor.stop(Duration::ZERO).await {
+        warn!(epoch = %epoch, rank = %rank, "epoch {epoch}: a second signal: rank {rank} is killed");
+    }
+    // Whoever still posts is told that nobody listens any more.
+    let _ = stop.send(true);
+    let _ = serving.await;
+    Ok(ending)
+}
+
+struct Driver {
+    node: NodeName,
+    /// By what a coordinator knows this process again on another connection.
+    instance: u64,
+    /// The job that it is for, or nothing.
+    job: String,
+    start: Instant,
+    /// How long a worker may take to end.
+    grace: Duration,
+    agent: Agent,
+    supervisor: Supervisor,
+    intake: Intake,
+    coordinators: Vec<CoordinatorAddress>,
+    keyring: Keyring,
+    devices: watch::Receiver<Vec<DeviceHealth>>,
+    way: Option<mpsc::Sender<NodeMessage>>,
+    /// Rank 0's port, where that is this node's to hold.
+    port: Option<HeldPort>,
+    /// What the intake was told that runs.
+    scope: Option<Scope>,
+    /// What the machine wants done and is not done yet.
+    wanted: VecDeque<AgentOutput>,
+    over: Option<Outcome>,
+    /// Why this node can never run the command, once that is known.
+    unfit: Option<String>,
+    /// Messages for which the way to the coordinator had no room.
+    lost_messages: u64,
+    /// The leader of whose orders it was told last that they are not obeyed.
+    unheeded: Option<Term>,
+    /// The epoch of which it was logged last that it cannot be prepared.
+    unprepared: Option<Epoch>,
+}
+
+impl Driver {
+    async fn run(
+        &mut self,
+        mut brought: mpsc::Receiver<Brought>,
+        mut wishes: mpsc::Receiver<Wish>,
+        signals: &mut Signals,
+        stays: bool,
+    ) -> Ending {
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let due = self.agent.due().map_or(LOOK, |due| due.since(self.now()));
+            tokio::select! {
+                event = self.supervisor.event() => self.worker_event(event),
+                Some(brought) = brought.recv() => self.take(brought),
+                Some(wish) = wishes.recv() => self.forward(wish),
+                () = signals.next() => {
+                    if !self.say_goodbye(&mut brought).await {
+                        warn!("the coordinator has not heard in time that this agent ends; it will miss it");
+                    }
+                    return Ending::Asked;
+                }
+                _ = looks.tick() => self.look(),
+                () = tokio::time::sleep(due) => self.step(AgentInput::Tick),
+            }
+            if let Some(reason) = self.unfit.take() {
+                // Nothing is obeyed any more; the report of it is to be on its way.
+                tokio::time::sleep(FAREWELL).await;
+                return Ending::CannotRun(reason);
+            }
+            if let Some(outcome) = self.over.take() {
+                // Whoever has run nothing may have come to run it once more.
+                let advice = match self.agent.figures().starts {
+                    0 => {
+                        "; `telltale cluster restart` runs it once more, with agents that --stay or are \
+                         started after that"
+                    }
+                    _ => "",
+                };
+                info!("the job is over: {}{advice}", told(outcome));
+                if !stays {
+                    // So the next epoch, should there be one, does not count on this life.
+                    self.say_goodbye(&mut brought).await;
+                    return Ending::Over(outcome);
+                }
+            }
+        }
+    }
+
+    /// Tells the coordinator that this agent ends, and waits until it is heard, though not for long:
+    /// whoever asked it to end does not wait for a coordinator. Returns false if it should have been heard
+    /// and was not.
+    async fn say_goodbye(&mut self, brought: &mut mpsc::Receiver<Brought>) -> bool {
+        if !self.agent.is_attended() {
+            return true;
+        }
+        self.step(AgentInput::Leave);
+        let heard = async {
+            loop {
+                match brought.recv().await {
+                    Some(Brought::Order(message)) => match message.order {
+                        Order::Standby | Order::Evict => return true,
+                        // It follows another, and does not know whom it was told of.
+                        Order::Register => return false,
+                        _ => {}
+                    },
+                    Some(Brought::Connected(_) | Brought::Disconnected) | None => return false,
+                }
+            }
+        };
+        tokio::time::timeout(FAREWELL, heard).await.unwrap_or(false)
+    }
+
+    fn take(&mut self, brought: Brought) {
+        match brought {
+            Brought::Connected(way) => {
+                self.way = Some(way);
+                self.step(AgentInput::Connected);
+            }
+            Brought::Disconnected => {
+                self.way = None;
+                self.step(AgentInput::Disconnected);
+            }
+            Brought::Order(message) => self.obey(message),
+        }
+    }
+
+    fn obey(&mut self, message: ToNode) {
+        let epoch = message.epoch;
+        let assignment = match &message.order {
+            Order::Commit(assignment) => Some(assignment.clone()),
+            _ => None,
+        };
+        debug!(epoch = %epoch, "epoch {epoch}: {:?}", message.order);
+        if let Order::Forget(_) = message.order {
+            warn!("an operator has ended the job that this agent knew, and begins it anew");
+        } else {
+            self.warn_of_former(&message);
+        }
+        let before = self.agent.running();
+        let rest_before = self.agent.resting();
+        let mut outputs = Vec::new();
+        self.agent.step(self.now(), AgentInput::Order(message), &mut outputs);
+        let running = self.agent.running();
+        if let Some(rest) = self.agent.resting().filter(|rest| Some(*rest) != rest_before) {
+            warn!(
+                "workers ended soon after their start in {} epochs in a row; is the command right? \
+                 The next start waits {} s",
+                rest.epochs,
+                rest.time.as_secs()
+            );
+        }
+        // Workers tell from their first moment on, so the intake is told before they are started.
+        match assignment {
+            Some(assignment) if running != before && running == Some(epoch) => {
+                info!(
+                    epoch = %epoch, "epoch {epoch}: starts ranks {} to {} of {}, rank 0 at {}:{}",
+                    assignment.first_rank,
+                    assignment.first_rank.0 + assignment.workers.get() - 1,
+                    assignment.world_size,
+                    assignment.master.address.as_str(),
+                    assignment.master.port
+                );
+                let scope = Scope::of(epoch, &assignment);
+                self.intake.begin(scope.clone());
+                self.scope = Some(scope);
+            }
+            _ if running.is_none() && before.is_some() => {
+                info!(epoch = %epoch, "epoch {epoch}: stops its workers");
+                self.intake.end();
+                self.scope = None;
+            }
+            _ => {}
+        }
+        self.wanted.extend(outputs);
+        self.perform();
+    }
+
+    /// Tells, once of each leader, that the agent does not listen to it, and what helps.
+    fn warn_of_former(&mut self, message: &ToNode) {
+        let (told, Some(heard)) = ((message.term, message.sequence), self.agent.heard()) else {
+            return;
+        };
+        if told <= heard && self.unheeded != Some(message.term) {
+            self.unheeded = Some(message.term);
+            let ((term, order), (heard_term, heard_order)) = (told, heard);
+            warn!(
+                term = %term, "order {order} of term {term} came after order {heard_order} of term {heard_term} \
+                 and is not obeyed: another coordinator leads since, or this one began with another \
+                 store; if it is the one that leads now, restart this agent"
+            );
+        }
+    }
+
+    fn worker_event(&mut self, event: Event) {
+        let input = match event {
+            Event::LeftoversGone => AgentInput::LeftoversGone,
+            Event::Started { epoch, local } => AgentInput::WorkerStarted { epoch, local },
+            Event::NotStarted { epoch, local, reason, lasts } => {
+                error!(epoch = %epoch, "epoch {epoch}: worker {} was not started: {reason}", local.0);
+                if lasts {
+                    self.unfit.get_or_insert(reason);
+                }
+                AgentInput::WorkerNotStarted { epoch, local }
+            }
+            Event::Exited { epoch, local, exit } => {
+                info!(epoch = %epoch, "epoch {epoch}: worker {} ended with {exit}", local.0);
+                AgentInput::WorkerExited { epoch, local, exit }
+            }
+            Event::WarmEnded { reason } => {
+                warn!("a worker that was started ahead has gone: {reason}");
+                return;
+            }
+        };
+        self.step(input);
+    }
+
+    fn note_counts(&self) {
+        let output = self.supervisor.output_figures();
+        self.intake.note_agent(OwnCounts {
+            figures: self.agent.figures(),
+            lost_messages: self.lost_messages,
+            lines_not_echoed: output.lines_not_echoed(),
+            bytes_not_written: output.bytes_not_written(),
+        });
+    }
+
+    /// Gives the machine what workers have told, and does what is due.
+    fn look(&mut self) {
+        if let Err(error) = self.supervisor.keep_up() {
+            warn!("starting a process failed, and is tried again: {error}");
+        }
+        self.intake.look_at_machine();
+        self.note_counts();
+        let Some(scope) = &self.scope else { return };
+        let first = scope.ranks.start;
+        let processes = self.supervisor.processes().filter_map(|(local, pid)| {
+            let pid = u32::try_from(pid.as_raw_nonzero().get()).ok()?;
+            Some(WorkerProcess { rank: Rank(first + local.0), pid })
+        });
+        let processes: Vec<WorkerProcess> = processes.collect();
+        let epoch: Epoch = scope.epoch;
+        if let Some(observation) = self.intake.observe(epoch, &processes) {
+            self.step(AgentInput::Observed { epoch, observation });
+        }
+    }
+
+    /// Passes on an order that came over HTTP. The coordinator's answer comes when it comes.
+    fn forward(&self, wish: Wish) {
+        let operator =
+            Operator::new(self.coordinators.clone(), self.keyring.now(), forwarding::STEP_PATIENCE);
+        tokio::task::spawn_local(forwarding::forward(
+            operator,
+            self.node.clone(),
+            wish,
+            ORDER_PATIENCE,
+        ));
+    }
+
+    fn step(&mut self, input: AgentInput) {
+        let mut outputs = Vec::new();
+        self.agent.step(self.now(), input, &mut outputs);
+        self.wanted.extend(outputs);
+        self.perform();
+    }
+
+    fn perform(&mut self) {
+        if !self.agent.needs_port() {
+            self.port = None;
+        }
+        while let Some(output) = self.wanted.pop_front() {
+            match output {
+                AgentOutput::Send(message) => self.send(&message),
+                AgentOutput::Start { epoch, local, environment } => {
+                    self.supervisor.start(epoch, local, &environment);
+                }
+                AgentOutput::Terminate { epoch, local } => self.supervisor.terminate(epoch, local),
+                AgentOutput::Kill { epoch, local } => {
+                    if let Some(rank) = self.supervisor.kill(epoch, local) {
+                        warn_of_killed((epoch, rank), self.grace);
+                    }
+                }
+                AgentOutput::HoldPort(ports) => {
+                    // The one before is held until then, so that this is another.
+                    self.port = HeldPort::find(ports);
+                    let port = self.port.as_ref().map(HeldPort::port);
+                    let mut outputs = Vec::new();
+                    let input = AgentInput::PortHeld { ports, port };
+                    self.agent.step(self.now(), input, &mut outputs);
+                    self.wanted.extend(outputs);
+                }
+                AgentOutput::Over(outcome) => self.over = Some(outcome),
+                AgentOutput::ClearLeftovers => {
+                    unreachable!("it is wanted once, and was done before all else")
+                }
+            }
+        }
+    }
+
+    /// Sends what there is room for: reports and registrations are made again, acknowledgements asked
+    /// for again.
+    fn send(&mut self, message: &FromNode) {
+        self.log_unprepared(message);
+        let Some(way) = &self.way else { return };
+        let mut vitals = self.intake.vitals();
+        vitals.devices.clone_from(&self.devices.borrow());
+        let mut message = encode::node_message(message, Some(&vitals));
+        if let Some(Body::Registration(registration)) = &mut message.body {
+            registration.instance = self.instance;
+            registration.job.clone_from(&self.job);
+        }
+        if let Some(Body::Report(report)) = &mut message.body {
+            report.sent_us = Some(monotonic_us());
+        }
+        if way.try_send(message).is_err() {
+            self.lost_messages = self.lost_messages.saturating_add(1);
+        }
+    }
+
+    /// Logs, once for each epoch, why this node cannot run it.
+    fn log_unprepared(&mut self, message: &FromNode) {
+        let FromNodeBody::Acknowledge(Acknowledgement { epoch, step: Step::NotPrepared(why) }) =
+            message.body
+        else {
+            return;
+        };
+        if self.unprepared.replace(epoch) != Some(epoch) {
+            error!(epoch = %epoch, "epoch {epoch}: this node cannot run it: {why}");
+        }
+    }
+
+    fn now(&self) -> Moment {
+        Moment::from_ns(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// Logs that what a rank has not saved within its time is lost.
+fn warn_of_killed((epoch, rank): (Epoch, Rank), grace: Duration) {
+    warn!(
+        epoch = %epoch, rank = %rank, "epoch {epoch}: rank {rank} is killed: it had not ended {} s after SIGTERM (--stop-grace)",
+        grace.as_secs_f64()
+    );
+}
+
+fn told(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Finished => "every rank has finished",
+        Outcome::GivenUp => "it was restarted too often, and is given up",
+    }
+}
+
+/// Now, in microseconds of `CLOCK_MONOTONIC`, which the Python module reads too.
+fn monotonic_us() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.saturating_mul(1_000_000).saturating_add(now.tv_nsec / 1000)
+}

@@ -1,0 +1,156 @@
+//! What the machine wants done, done: sent, stored, answered, told.
+
+use telltale_wire::cluster::message::{OrderResponse, VerdictKind};
+use tracing::{error, info, warn};
+
+use super::Engine;
+use crate::protocol::encode;
+use crate::server::decisions;
+use crate::view::{held, waiting};
+use telltale_cluster::coordinator::{Output, StepDown};
+use telltale_cluster::incident::{Incident, Sign, Standing};
+use telltale_cluster::message::ToNode;
+use telltale_cluster::node::NodeName;
+use telltale_cluster::stored::{Decision, StoreOutcome, Why};
+use telltale_cluster::time::Moment;
+
+impl Engine {
+    pub(super) fn carry_out(&mut self, now: Moment, output: Output) {
+        match output {
+            Output::Send { node, message } => self.send(&node, &message),
+            Output::Store(decision) => {
+                (self.storing, self.given) = (Some(decision.clone()), now);
+                self.store.store(decision);
+            }
+            Output::Incident(incident) => self.tell_incident(now, &incident),
+            Output::NotPrepared { node, why } => {
+                let epoch = self.coordinator.state().map_or(0, |state| state.epoch.number());
+                warn!(epoch = %epoch, node = %node, "epoch {epoch}: node {node} cannot run it: {why}");
+            }
+            Output::Stray { node, epoch } => error!(
+                node = %node, epoch = %epoch, "node {node} is not taken: its agent knows epoch {epoch} of another job of this name, and its \
+                 workers, if it has some, go on; restart it if it is to serve this job"
+            ),
+            Output::Refuse { node, why } => {
+                let refusal = encode::refusal(Some(&node), &why.to_string());
+                self.roster.refuse_node(&node, &refusal);
+            }
+            Output::Answer { request, answer } => {
+                let Some(reply) = self.waiting.remove(&request) else { return };
+                let epoch = self.coordinator.state().map_or(0, |state| state.epoch.number());
+                // Whoever asked may have gone.
+                drop(reply.send(answer.map(|()| OrderResponse { epoch }).map_err(Into::into)));
+            }
+            Output::StepDown(why) => {
+                match why {
+                    StepDown::Conflict => warn!("steps down: somebody else decides"),
+                    StepDown::OtherJob(other) => self.fail_for(*other),
+                }
+                self.store.step_down();
+            }
+        }
+    }
+
+    /// Sends an order, unless another coordinator may lead by now.
+    fn send(&self, node: &NodeName, message: &ToNode) {
+        if self.authority.holds_in(message.term) {
+            self.roster.send(node, &encode::coordinator_message(node, message));
+        } else {
+            self.counters.lost_orders.add(1);
+        }
+    }
+
+    fn tell_incident(&mut self, now: Moment, incident: &Incident) {
+        let (record, withdrawn) = self.incidents.stands(&self.clock, incident);
+        self.store.keep(record);
+        let cause = incident.root_cause().map(|cause| format!(", put down to {}", cause.node));
+        let (id, cause) = (incident.id, cause.unwrap_or_default());
+        let explain = format!("`telltale cluster explain {id}` tells why");
+        match &incident.standing {
+            Standing::Answered(_) if withdrawn.is_some() => {
+                let former = withdrawn.unwrap_or_default();
+                warn!(incident = %id, former = %former, "incident {id} is not put down to {former} any more; {explain}");
+            }
+            Standing::Collecting => {
+                warn!(incident = %id, "incident {id} in epoch {}", incident.epoch)
+            }
+            Standing::Held(hold) => {
+                let hold = held(encode::hold(*hold), &suspected(incident));
+                warn!(incident = %id, "incident {id} is held: {hold}; {explain}");
+            }
+            Standing::Answered(epoch) => {
+                warn!(incident = %id, epoch = %epoch, "incident {id} is answered with epoch {epoch}{cause}");
+                self.look_a_last_time(now, id);
+            }
+            Standing::Passed => info!(incident = %id, "incident {id} has passed"),
+            Standing::GivenUp => {
+                error!(
+                    incident = %id, "incident {id}: the job is given up{cause}: its restart budget is used up \
+                     (`restart_budget`: {} within {} s); {explain}, and `telltale cluster restart` begins \
+                     a new count",
+                    self.policy.restart_budget,
+                    self.policy.budget_window.as_secs()
+                );
+                self.look_a_last_time(now, id);
+            }
+            Standing::Reset => info!(incident = %id, "incident {id} is over with the job"),
+        }
+    }
+
+    pub(super) fn note_stored(&mut self, decision: &Decision, outcome: StoreOutcome) {
+        match outcome {
+            StoreOutcome::Stored(_) => {
+                let why = &decision.why;
+                info!("{}", decisions::sentence(decision));
+                let unix_ms = self.clock.unix_ms(self.clock.now());
+                self.decisions.add(decision, unix_ms);
+                let epoch = decision.state.epoch;
+                let record = match why {
+                    Why::Incident { incident, evicted } => {
+                        self.incidents.evicted(*incident, evicted)
+                    }
+                    Why::Unanswered { evicted } => {
+                        self.incidents.unanswering(unix_ms, epoch, evicted)
+                    }
+                    Why::Quarantined { node } => {
+                        self.incidents.replaced(epoch, std::slice::from_ref(node))
+                    }
+                    _ => None,
+                };
+                if let Some(record) = record {
+                    self.store.keep(record);
+                }
+            }
+            other => {
+                let what = decisions::sentence(decision);
+                warn!("a decision is not stored ({what}): {other}");
+            }
+        }
+    }
+
+    /// Says what an epoch that is being prepared waits for, once for each reason.
+    pub(super) fn tell_waiting(&mut self) {
+        let waits_for = self.coordinator.waits_for();
+        if self.waits_for == waits_for {
+            return;
+        }
+        self.waits_for = waits_for;
+        let (Some(hold), Some(state)) = (waits_for, self.coordinator.state()) else { return };
+        let left = self.coordinator.mass_silence_left(self.clock.now());
+        let at_most = left.map(|left| format!("{:.0} s", left.as_secs_f64()));
+        warn!(
+            "epoch {} waits: {}; `telltale cluster nodes` tells of each node",
+            state.epoch,
+            waiting(encode::hold(hold), at_most.as_deref())
+        );
+    }
+}
+
+/// What is suspected, where nothing is known to have failed.
+fn suspected(incident: &Incident) -> Vec<VerdictKind> {
+    let kinds = incident.signs.iter().map(|sign| match sign {
+        Sign::Suspected(verdict) => Some(encode::verdict_kind(verdict.kind)),
+        _ => None,
+    });
+    kinds.collect::<Option<_>>().unwrap_or_default()
+}

@@ -1,0 +1,553 @@
+//! Starts, stops and watches a node's workers: the hands of [`telltale_cluster::agent::Agent`].
+//!
+//! Each worker leads a session of its own, ends when the agent does, and counts as ended only once
+//! nothing that it started is left. It decides nothing: it does what the machine says and tells what
+//! became of it. All of it runs on one thread, since a worker ends with the thread that started it.
+
+mod command;
+mod guard;
+mod holder;
+mod leftovers;
+mod lifetime;
+mod output;
+mod ports;
+mod process;
+mod python;
+mod shim;
+mod shutdown;
+mod warm;
+mod worker;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Pid, set_child_subreaper};
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+use guard::Guard;
+use leftovers::Record;
+use lifetime::{Lifetime, Lifetimes};
+use output::{Output, Place, Stream};
+use process::Origin;
+use telltale_cluster::agent::{Exit, LocalRank};
+use telltale_cluster::epoch::Epoch;
+use telltale_cluster::node::{Incarnation, NodeName};
+use telltale_cluster::rank::Rank;
+use worker::{Failed, News, Recipe, Watched};
+
+pub use command::{CommandError, can_be_run};
+pub use guard::{GUARD, Guarded, guard};
+pub use holder::{HOLD, Hold, HoldError, hold};
+pub use output::OutputFigures;
+pub use ports::HeldPort;
+pub use shim::{ShimError, can_have_shim};
+pub use warm::{WarmError, can_be_warm};
+
+/// Events that wait to be taken.
+const MAX_WAITING_EVENTS: usize = 256;
+/// The least bytes that a worker's output may be given.
+pub const MIN_OUTPUT_BYTES: u64 = 64 << 10;
+/// How long after workers were started or stopped others are started ahead.
+const WARM_REST: Duration = Duration::from_secs(10);
+/// How long the workers' output may take to be written when the agent ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long killed workers may take to be gone when the agent ends.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How workers are run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The node, and which life of its agent this is.
+    pub node: NodeName,
+    /// As [`NodeName`], for this life.
+    pub incarnation: Incarnation,
+    /// This program, which has the subcommands [`HOLD`] and [`GUARD`].
+    pub program: PathBuf,
+    /// The directory with the record of workers, the files of their output, and the gate. One agent
+    /// uses it at a time.
+    pub state: PathBuf,
+    /// The command that each worker runs.
+    pub command: Vec<OsString>,
+    /// Variables for every worker beside those that the machine gives.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Bytes of one worker's output that are kept for one epoch, [`MIN_OUTPUT_BYTES`] or more.
+    pub output_bytes: u64,
+    /// How many workers are kept started ahead.
+    pub warm: u32,
+    /// Whether Python workers are given the module that tells of PyTorch's collectives.
+    pub shim: bool,
+}
+
+/// What happened to workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Whatever an earlier life of the agent left running is gone.
+    LeftoversGone,
+    /// A worker runs its command.
+    Started {
+        /// Its epoch.
+        epoch: Epoch,
+        /// Which.
+        local: LocalRank,
+    },
+    /// A worker could not be started.
+    NotStarted {
+        /// Its epoch.
+        epoch: Epoch,
+        /// Which.
+        local: LocalRank,
+        /// Why.
+        reason: String,
+        /// Whether the command cannot be executed on this node, now or the next time.
+        lasts: bool,
+    },
+    /// A worker has ended, and nothing that it started is left.
+    Exited {
+        /// Its epoch.
+        epoch: Epoch,
+        /// Which.
+        local: LocalRank,
+        /// How the worker itself ended.
+        exit: Exit,
+    },
+    /// A worker that was started ahead has ended before it was needed.
+    WarmEnded {
+        /// How or why.
+        reason: String,
+    },
+}
+
+/// Why an agent cannot supervise.
+#[derive(Debug, Error)]
+pub enum SupervisorError {
+    /// The directory cannot be used.
+    #[error(
+        "the state directory {path} cannot be used; give one that this user may write with --state"
+    )]
+    State {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The directory's path cannot be told to a Python.
+    #[error(
+        "the state directory {path} has a ':' in its path, by which PYTHONPATH separates places; give one without by --state"
+    )]
+    Divided {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Another agent uses the directory.
+    #[error(
+        "another agent uses the state directory {path}; end it, or give this one another --state"
+    )]
+    InUse {
+        /// Which.
+        path: PathBuf,
+    },
+    /// What the last life of this agent left running cannot be cleared away.
+    #[error(
+        "clearing away what this node's last agent left running, as {path} says, failed; end it by hand"
+    )]
+    Leftovers {
+        /// The record.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Something the system has to give was refused.
+    #[error("setting up the supervision failed at {step}")]
+    SetUp {
+        /// What.
+        step: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A worker that is there.
+#[derive(Debug)]
+struct Running {
+    lifetime: Arc<Lifetime>,
+    /// Who it is in the job; nobody yet, if it was started ahead.
+    seat: Option<(Epoch, LocalRank)>,
+    name: output::Name,
+    /// Whether it was started ahead.
+    ahead: bool,
+    /// Whether it is its command already; if it was started ahead, whether it has imported everything.
+    begun: bool,
+    /// The agent's side of the gate, until it is opened.
+    gate: Option<UnixStream>,
+}
+
+impl Running {
+    /// Kills it, and returns which rank in which epoch that was unless it was killed before.
+    fn kill(&self) -> Option<(Epoch, Rank)> {
+        let place = self.name.get();
+        self.lifetime.kill().then_some(place).flatten().map(|place| (place.epoch, Rank(place.rank)))
+    }
+}
+
+/// Runs workers.
+#[derive(Debug)]
+pub struct Supervisor {
+    settings: Settings,
+    recipe: Recipe,
+    record: Record,
+    guard: Guard,
+    output: Output,
+    /// By serial number.
+    running: BTreeMap<u64, Running>,
+    lifetimes: Arc<Lifetimes>,
+    serial: u64,
+    sender: mpsc::Sender<(u64, News)>,
+    receiver: mpsc::Receiver<(u64, News)>,
+    /// Events that are known already.
+    known: VecDeque<Event>,
+    /// `PYTHONPATH` for workers, where it is not the agent's own.
+    python_path: Option<OsString>,
+    /// No worker is started ahead before this, so as not to be in the way of those that run.
+    warm_after: Instant,
+    /// Locked for as long as this agent lives.
+    _lock: File,
+}
+
+impl Supervisor {
+    /// Takes the state directory, and becomes the one to whom the orphans of workers fall. To be
+    /// called on the thread that does all of the rest, within its event loop, in a process that has no children
+    /// of other kinds in other sessions and is not the first one of a container: what falls to those would be
+    /// taken for the workers'.
+    ///
+    /// # Errors
+    /// When the directory cannot be used or is in use, or the system refuses a process or thread.
+    pub fn open(settings: Settings) -> Result<Self, SupervisorError> {
+        let lock = take_directory(&settings.state)?;
+        let set_up = |step| move |source: io::Error| SupervisorError::SetUp { step, source };
+        let state = |source| SupervisorError::State { path: settings.state.clone(), source };
+        set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(|error| set_up("taking care of orphans")(error.into()))?;
+        let record = settings.state.join("workers");
+        let guarded = Guarded { record: record.clone(), whose: mark_prefix(&settings) };
+        let guard = Guard::start(settings.program.clone(), guarded).map_err(set_up("the guard"))?;
+        let logs = settings.state.join("logs");
+        DirBuilder::new().recursive(true).mode(0o700).create(&logs).map_err(state)?;
+        let output = Output::start(logs, settings.output_bytes.max(MIN_OUTPUT_BYTES))
+            .map_err(set_up("the threads for the workers' output"))?;
+        let python_path = python_path(&settings)?;
+        let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
+        Ok(Self {
+            recipe: Recipe {
+                program: settings.program.clone(),
+                record: record.clone(),
+                command: settings.command.clone(),
+            },
+            settings,
+            record: Record::at(&record),
+            guard,
+            output,
+            running: BTreeMap::new(),
+            lifetimes: Arc::default(),
+            serial: 0,
+            sender,
+            receiver,
+            known: VecDeque::new(),
+            python_path,
+            warm_after: Instant::now(),
+            _lock: lock,
+        })
+    }
+
+    /// Kills what an earlier life of this agent left running; [`Event::LeftoversGone`] follows.
+    ///
+    /// # Errors
+    /// When the record cannot be read, or something does not go away.
+    pub async fn clear_leftovers(&mut self) -> Result<(), SupervisorError> {
+        let record = self.record.clone();
+        let cleared = tokio::task::spawn_blocking(move || record.clear("")).await;
+        cleared
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
+            .and_then(|()| self.record.keep(&[]))
+            .map_err(|source| SupervisorError::Leftovers {
+                path: self.settings.state.join("workers"),
+                source,
+            })?;
+        self.known.push_back(Event::LeftoversGone);
+        Ok(())
+    }
+
+    /// Starts a worker with these variables. What becomes of it is told by events.
+    pub fn start(&mut self, epoch: Epoch, local: LocalRank, environment: &[(&str, String)]) {
+        self.warm_after = Instant::now() + WARM_REST;
+        let rank = environment.iter().find(|(name, _)| *name == "RANK");
+        let rank = rank.and_then(|(_, rank)| rank.parse().ok()).unwrap_or(local.0);
+        let place = Place { epoch, rank };
+        if self.open_gate((epoch, local), place, environment) {
+            self.known.push_back(Event::Started { epoch, local });
+            return;
+        }
+        let variables = environment.iter().map(|(name, value)| ((*name).into(), value.into()));
+        if let Err(error) = self.launch(variables.collect(), Some(((epoch, local), place)), false) {
+            let reason = format!("starting a process failed: {error}");
+            self.known.push_back(Event::NotStarted { epoch, local, reason, lasts: false });
+        }
+    }
+
+    /// Asks a worker to end, also one that was stopped. What it has started is asked when it has. One that was
+    /// asked before is not asked again.
+    pub fn terminate(&mut self, epoch: Epoch, local: LocalRank) {
+        self.warm_after = Instant::now() + WARM_REST;
+        self.seated((epoch, local)).for_each(|running| running.lifetime.terminate(&self.lifetimes));
+    }
+
+    /// Kills a worker; what it has started soon follows. Returns its rank unless it was killed before.
+    pub fn kill(&mut self, epoch: Epoch, local: LocalRank) -> Option<Rank> {
+        let killed = self.seated((epoch, local)).filter_map(Running::kill);
+        killed.last().map(|(_, rank)| rank)
+    }
+
+    /// The next thing that happens. Nothing is lost if this is given up half-way.
+    pub async fn event(&mut self) -> Event {
+        loop {
+            if let Some(event) = self.known.pop_front() {
+                return event;
+            }
+            let news = self.receiver.recv().await;
+            let (serial, news) = news.expect("the supervisor holds a sender itself");
+            self.take(serial, news);
+        }
+    }
+
+    /// Does what is due: a guard in the place of one that was killed, workers started ahead, dead
+    /// orphans taken off the system's table. To be called about once a second.
+    ///
+    /// # Errors
+    /// When the guard or a worker cannot be started; it is tried again the next time.
+    pub fn keep_up(&mut self) -> io::Result<()> {
+        self.reap_orphans();
+        self.guard.keep()?;
+        let ahead = self.running.values().filter(|running| running.seat.is_none()).count();
+        let wanted = usize::try_from(self.settings.warm).unwrap_or(usize::MAX);
+        if ahead < wanted && Instant::now() >= self.warm_after {
+            for _ in ahead..wanted {
+                self.launch(Vec::new(), None, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The workers that have a rank, by their process.
+    pub fn processes(&self) -> impl Iterator<Item = (LocalRank, Pid)> {
+        let running = self.running.values();
+        running.filter_map(|running| Some((running.seat?.1, running.lifetime.origin.leader)))
+    }
+
+    /// How many workers are started ahead and have imported everything.
+    #[must_use]
+    pub fn warm(&self) -> usize {
+        self.running.values().filter(|running| running.seat.is_none() && running.begun).count()
+    }
+
+    /// What of the workers' output was not passed on.
+    #[must_use]
+    pub fn output_figures(&self) -> Arc<OutputFigures> {
+        self.output.figures()
+    }
+
+    /// Ends every worker: asks them to, and kills those that have not ended within `grace`. What they
+    /// have printed is written out. Returns the ranks that it had to kill, and their epochs.
+    pub async fn stop(&mut self, grace: Duration) -> Vec<(Epoch, Rank)> {
+        for running in self.running.values_mut() {
+            // Those that wait at a gate end when nobody is left to open it.
+            running.gate = None;
+        }
+        self.running.values().for_each(|running| running.lifetime.terminate(&self.lifetimes));
+        let mut killed = Vec::new();
+        if tokio::time::timeout(grace, self.all_ended()).await.is_err() {
+            killed.extend(self.running.values().filter_map(Running::kill));
+            // What cannot be killed is in the kernel's hands; the guard goes on trying.
+            let _ = tokio::time::timeout(KILL_PATIENCE, self.all_ended()).await;
+        }
+        // A disk or a reader that stands still does not keep the agent.
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, self.output.flush()).await;
+        killed
+    }
+
+    async fn all_ended(&mut self) {
+        while !self.running.is_empty() {
+            let Some((serial, news)) = self.receiver.recv().await else { return };
+            self.take(serial, news);
+        }
+    }
+
+    /// Gives a place to a worker that was started ahead; false if there is none that can take it.
+    fn open_gate(
+        &mut self,
+        seat: (Epoch, LocalRank),
+        place: Place,
+        environment: &[(&str, String)],
+    ) -> bool {
+        let told = warm::told(environment);
+        for running in self.running.values_mut().filter(|running| running.seat.is_none()) {
+            let Some(mut gate) = running.gate.take() else { continue };
+            // All of it has room in the socket, or the worker is not there any more. One whose gate
+            // is closed without a word ends by itself.
+            if process::leader(&running.lifetime.origin).is_some()
+                && gate.write(&told).is_ok_and(|written| written == told.len())
+            {
+                running.seat = Some(seat);
+                running.lifetime.give_rank();
+                // It was empty: only this puts something in.
+                let _ = running.name.set(place);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn launch(
+        &mut self,
+        mut environment: Vec<(OsString, OsString)>,
+        whose: Option<((Epoch, LocalRank), Place)>,
+        gate: bool,
+    ) -> io::Result<()> {
+        environment.extend(self.settings.environment.iter().cloned());
+        environment.extend(self.python_path.clone().map(|path| ("PYTHONPATH".into(), path)));
+        self.serial += 1;
+        let serial = self.serial;
+        let mark = format!("{}{serial}", mark_prefix(&self.settings));
+        let started = self.recipe.start(mark, &environment, gate)?;
+        let name = output::Name::from(OnceLock::new());
+        if let Some((_, place)) = whose {
+            let _ = name.set(place);
+        }
+        let lifetime = self.lifetimes.begin(started.origin, whose.is_some());
+        let running = Running {
+            lifetime: Arc::clone(&lifetime),
+            seat: whose.map(|(seat, _)| seat),
+            name: Arc::clone(&name),
+            ahead: gate,
+            begun: false,
+            gate: started.gate,
+        };
+        let watched = Watched {
+            child: started.child,
+            lifetime,
+            all: Arc::clone(&self.lifetimes),
+            record: self.record.clone(),
+            ends: started.ends,
+            channel: started.channel,
+            followed: [
+                tokio::spawn(self.output.follow(Arc::clone(&name), Stream::Output, started.output)),
+                tokio::spawn(self.output.follow(name, Stream::Error, started.error)),
+            ],
+        };
+        tokio::spawn(watched.until_ended(serial, self.sender.clone()));
+        self.running.insert(serial, running);
+        Ok(())
+    }
+
+    /// Turns news of a worker into an event, if it has a place.
+    fn take(&mut self, serial: u64, news: News) {
+        if let News::Begun = news {
+            let Some(running) = self.running.get_mut(&serial) else { return };
+            running.begun = true;
+            if let (Some((epoch, local)), false) = (running.seat, running.ahead) {
+                self.known.push_back(Event::Started { epoch, local });
+            }
+            return;
+        }
+        let Some(running) = self.running.remove(&serial) else { return };
+        self.forget_the_ended();
+        let event = match (news, running.seat) {
+            (News::NotBegun(Failed { reason, lasts }), Some((epoch, local))) => {
+                Event::NotStarted { epoch, local, reason, lasts }
+            }
+            (News::Ended(exit), Some((epoch, local))) => Event::Exited { epoch, local, exit },
+            (news, None) => {
+                self.warm_after = Instant::now() + WARM_REST;
+                Event::WarmEnded { reason: news.to_string() }
+            }
+            (News::Begun, Some(_)) => return,
+        };
+        self.known.push_back(event);
+    }
+
+    /// Leaves in the record only who is there, unless somebody may be about to write.
+    fn forget_the_ended(&self) {
+        if self.running.values().all(|running| running.begun) {
+            let there: Vec<Origin> =
+                self.running.values().map(|running| running.lifetime.origin.clone()).collect();
+            // A line too many does no harm: it fits no process.
+            let _ = self.record.keep(&there);
+        }
+    }
+
+    fn seated(&self, seat: (Epoch, LocalRank)) -> impl Iterator<Item = &Running> {
+        self.running.values().filter(move |running| running.seat == Some(seat))
+    }
+
+    /// Takes dead orphans of workers off the system's table.
+    fn reap_orphans(&self) {
+        let ours = |pid: Pid| {
+            self.guard.is(pid) || self.running.values().any(|one| one.lifetime.origin.leader == pid)
+        };
+        process::reap_orphans(ours);
+    }
+}
+
+/// Where workers' Pythons look for modules: ours, which stand aside when they have begun, and where the agent's does.
+/// A Python that would not look there itself is not given it, for those that it starts would.
+fn python_path(settings: &Settings) -> Result<Option<OsString>, SupervisorError> {
+    let is_blind = python::blind_option(&settings.command).is_some();
+    if is_blind && python::is_python(&settings.command) {
+        return Ok(None);
+    }
+    let state = &settings.state;
+    if state.as_os_str().as_bytes().contains(&b':') {
+        return Err(SupervisorError::Divided { path: state.clone() });
+    }
+    let failed = |source| SupervisorError::State { path: state.clone(), source };
+    let mut path = python::write(state).map_err(failed)?.into_os_string();
+    let shim = settings.shim.then(|| shim::write(state)).transpose().map_err(failed)?;
+    let own = std::env::var_os("PYTHONPATH").filter(|path| !path.is_empty());
+    for place in shim.map(PathBuf::into_os_string).into_iter().chain(own) {
+        path.push(":");
+        path.push(place);
+    }
+    Ok(Some(path))
+}
+
+/// Takes the state directory for this process alone.
+fn take_directory(path: &Path) -> Result<File, SupervisorError> {
+    let failed = |source| SupervisorError::State { path: path.to_path_buf(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let lock = options.open(path.join("lock")).map_err(failed)?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(lock),
+        Err(Errno::WOULDBLOCK) => Err(SupervisorError::InUse { path: path.to_path_buf() }),
+        Err(error) => Err(failed(error.into())),
+    }
+}
+
+/// How the marks of this life's workers begin: no other agent on this machine has such.
+fn mark_prefix(settings: &Settings) -> String {
+    let (incarnation, process) = (settings.incarnation.number(), std::process::id());
+    format!("{}/{incarnation}/{process}/", settings.node)
+}

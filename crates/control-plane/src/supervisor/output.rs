@@ -1,0 +1,253 @@
+//! What workers print: each line with its rank in front on the agent's own output, and all of it in
+//! files that have a bound.
+//!
+//! Whoever reads the agent's output may stand still without stopping a worker: lines that find no
+//! room are left out there, and counted. The files have them all; when a disk stands still, workers
+//! wait for it as they would if they wrote there themselves, and the agent does not.
+
+mod files;
+
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, oneshot};
+
+use files::Files;
+use telltale_cluster::epoch::Epoch;
+
+/// Bytes of a line that are kept together; what is longer becomes several lines.
+const MAX_LINE_BYTES: usize = 8 << 10;
+/// Bytes read at once.
+const READ_BYTES: usize = 16 << 10;
+/// Pieces of output on their way to the files.
+const MAX_WAITING_PIECES: usize = 64;
+/// Pieces of output on their way to the agent's own output.
+const MAX_ECHOED_PIECES: usize = 64;
+
+/// Which worker prints; known once a worker that was started ahead has got its place.
+pub(super) type Name = Arc<OnceLock<Place>>;
+
+/// A worker's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) epoch: Epoch,
+    pub(super) rank: u32,
+}
+
+/// Which of a worker's outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stream {
+    Output,
+    Error,
+}
+
+/// Whole lines of one worker.
+#[derive(Debug)]
+struct Piece {
+    place: Option<Place>,
+    stream: Stream,
+    lines: Vec<u8>,
+}
+
+/// What is on its way to the files.
+#[derive(Debug)]
+enum ToFiles {
+    Piece(Piece),
+    /// Everything before this is to be written out.
+    Flush(oneshot::Sender<()>),
+}
+
+/// What is on its way to the agent's own output.
+#[derive(Debug)]
+enum ToEcho {
+    Lines(Stream, Vec<u8>),
+    Flush(oneshot::Sender<()>),
+}
+
+/// What of the workers' output was not passed on.
+#[derive(Debug, Default)]
+pub struct OutputFigures {
+    lines_not_echoed: AtomicU64,
+    bytes_not_written: AtomicU64,
+}
+
+impl OutputFigures {
+    /// Lines that the agent's own output had no room for. The files have them.
+    #[must_use]
+    pub fn lines_not_echoed(&self) -> u64 {
+        self.lines_not_echoed.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that could not be written to the files.
+    #[must_use]
+    pub fn bytes_not_written(&self) -> u64 {
+        self.bytes_not_written.load(Ordering::Relaxed)
+    }
+}
+
+/// Takes what workers print.
+#[derive(Debug)]
+pub(super) struct Output {
+    pieces: mpsc::Sender<ToFiles>,
+    figures: Arc<OutputFigures>,
+}
+
+impl Output {
+    /// Starts the threads that write: to files below `directory`, each of `bytes` at most, and to
+    /// the agent's own output.
+    pub(super) fn start(directory: PathBuf, bytes: u64) -> io::Result<Self> {
+        let figures = Arc::new(OutputFigures::default());
+        let (echo, echoed) = sync_channel(MAX_ECHOED_PIECES);
+        thread::Builder::new().name("echo".to_owned()).spawn(move || {
+            for next in echoed {
+                // Nobody is left to be told when nobody reads.
+                let _ = match next {
+                    ToEcho::Lines(Stream::Output, lines) => io::stdout().lock().write_all(&lines),
+                    ToEcho::Lines(Stream::Error, lines) => io::stderr().lock().write_all(&lines),
+                    ToEcho::Flush(done) => done.send(()).map_err(|()| io::Error::other("late")),
+                };
+            }
+        })?;
+        let (pieces, waiting) = mpsc::channel(MAX_WAITING_PIECES);
+        let files = Files::below(directory, bytes);
+        let counted = Arc::clone(&figures);
+        thread::Builder::new()
+            .name("output".to_owned())
+            .spawn(move || write(waiting, files, &echo, &counted))?;
+        Ok(Self { pieces, figures })
+    }
+
+    pub(super) fn figures(&self) -> Arc<OutputFigures> {
+        Arc::clone(&self.figures)
+    }
+
+    /// Returns when everything that was followed to its end is in the files, and on the agent's own
+    /// output as far as it is read.
+    pub(super) async fn flush(&self) {
+        let (done, is_done) = oneshot::channel();
+        if self.pieces.send(ToFiles::Flush(done)).await.is_ok() {
+            // It fails when the agent's own output has no room, and the files have everything.
+            let _ = is_done.await;
+        }
+    }
+
+    /// Passes on all that comes out of `pipe`, and returns at its end.
+    pub(super) fn follow(
+        &self,
+        name: Name,
+        stream: Stream,
+        pipe: OwnedFd,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let pieces = self.pieces.clone();
+        async move {
+            let Ok(mut pipe) = pipe::Receiver::from_owned_fd(pipe) else { return };
+            let mut bytes = Vec::new();
+            loop {
+                bytes.reserve(READ_BYTES);
+                // An error is an end too: nothing more will come.
+                let at_end = pipe.read_buf(&mut bytes).await.unwrap_or(0) == 0;
+                let lines = if at_end { rest(&mut bytes) } else { whole_lines(&mut bytes) };
+                let place = name.get().copied();
+                if !lines.is_empty() {
+                    let _ = pieces.send(ToFiles::Piece(Piece { place, stream, lines })).await;
+                }
+                if at_end {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Takes the whole lines off the front of `bytes`, and what is too long for one line.
+fn whole_lines(bytes: &mut Vec<u8>) -> Vec<u8> {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if bytes.len() - end >= MAX_LINE_BYTES {
+        return rest(bytes);
+    }
+    let left = bytes.split_off(end);
+    std::mem::replace(bytes, left)
+}
+
+/// Takes everything, as whole lines.
+fn rest(bytes: &mut Vec<u8>) -> Vec<u8> {
+    let mut lines = std::mem::take(bytes);
+    if lines.last().is_some_and(|last| *last != b'\n') {
+        lines.push(b'\n');
+    }
+    lines
+}
+
+/// Writes pieces until no worker and no agent is left to print.
+fn write(
+    mut waiting: mpsc::Receiver<ToFiles>,
+    mut files: Files,
+    echo: &SyncSender<ToEcho>,
+    figures: &OutputFigures,
+) {
+    let count = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+    while let Some(next) = waiting.blocking_recv() {
+        let Piece { place, stream, lines } = match next {
+            ToFiles::Piece(piece) => piece,
+            ToFiles::Flush(done) => {
+                let _ = echo.try_send(ToEcho::Flush(done));
+                continue;
+            }
+        };
+        if let Err(error) = files.append(place, &lines)
+            && figures.bytes_not_written.fetch_add(count(lines.len()), Ordering::Relaxed) == 0
+        {
+            // Told once: what fails once fails for each line.
+            let told = format!("telltale: writing the workers' output failed: {error}\n");
+            let _ = echo.try_send(ToEcho::Lines(Stream::Error, told.into_bytes()));
+        }
+        if let Err(TrySendError::Full(ToEcho::Lines(_, lines))) =
+            echo.try_send(ToEcho::Lines(stream, prefixed(place, &lines)))
+        {
+            let lines = lines.iter().filter(|byte| **byte == b'\n').count();
+            figures.lines_not_echoed.fetch_add(count(lines), Ordering::Relaxed);
+        }
+    }
+}
+
+/// The same lines, each behind its rank.
+fn prefixed(place: Option<Place>, lines: &[u8]) -> Vec<u8> {
+    let prefix = place.map_or_else(|| "[warm] ".to_owned(), |place| format!("[{}] ", place.rank));
+    let mut text = Vec::with_capacity(lines.len() + prefix.len());
+    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+        text.extend_from_slice(prefix.as_bytes());
+        text.extend_from_slice(line);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stay_whole_and_long_ones_are_cut() {
+        let mut bytes = b"one\ntwo\nthr".to_vec();
+        assert_eq!((whole_lines(&mut bytes), &bytes[..]), (b"one\ntwo\n".to_vec(), &b"thr"[..]));
+        assert_eq!((whole_lines(&mut bytes), &bytes[..]), (Vec::new(), &b"thr"[..]));
+        assert_eq!((rest(&mut bytes), bytes.len()), (b"thr\n".to_vec(), 0));
+        assert_eq!(rest(&mut bytes), b"");
+        let mut endless = vec![b'x'; MAX_LINE_BYTES];
+        let cut = whole_lines(&mut endless);
+        assert_eq!((cut.len(), cut.last(), endless.len()), (MAX_LINE_BYTES + 1, Some(&b'\n'), 0));
+    }
+
+    #[test]
+    fn each_line_has_its_rank_in_front() {
+        let place = Place { epoch: Epoch::new(1), rank: 12 };
+        assert_eq!(prefixed(Some(place), b"a\n\nb\n"), b"[12] a\n[12] \n[12] b\n");
+        assert_eq!(prefixed(None, b"a\n"), b"[warm] a\n");
+    }
+}

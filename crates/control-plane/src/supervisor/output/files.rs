@@ -1,0 +1,143 @@
+//! The files with what workers printed: one for each rank and epoch, of a bounded size and number.
+//!
+//! The newest part of a file is `RANK.log`, the part before it `RANK.log.1`; what is older is gone.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::Place;
+use telltale_cluster::epoch::Epoch;
+
+/// Epochs whose files are kept: the present one and those before it.
+const MAX_EPOCHS: usize = 10;
+/// What the directory of an epoch is called, before its number.
+const EPOCH: &str = "epoch-";
+
+#[derive(Debug)]
+pub(super) struct Files {
+    directory: PathBuf,
+    /// Bytes of one part; there are two.
+    part_bytes: u64,
+    open: BTreeMap<Option<Place>, Part>,
+    epoch: Option<Epoch>,
+}
+
+#[derive(Debug)]
+struct Part {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Files {
+    pub(super) fn below(directory: PathBuf, bytes: u64) -> Self {
+        Self { directory, part_bytes: bytes / 2, open: BTreeMap::new(), epoch: None }
+    }
+
+    /// Appends lines to the file of a worker; without a place, to that of workers started ahead.
+    pub(super) fn append(&mut self, place: Option<Place>, lines: &[u8]) -> io::Result<()> {
+        if let Some(place) = place {
+            self.turn_to(place.epoch)?;
+        }
+        if !self.open.contains_key(&place) {
+            let path = self.path(place);
+            self.open.insert(place, Part::open(path)?);
+        }
+        let part = self.open.get_mut(&place).expect("it was put in above");
+        let bytes = u64::try_from(lines.len()).unwrap_or(u64::MAX);
+        if part.bytes > 0 && part.bytes.saturating_add(bytes) > self.part_bytes {
+            part.turn()?;
+        }
+        part.file.write_all(lines)?;
+        part.bytes = part.bytes.saturating_add(bytes);
+        Ok(())
+    }
+
+    /// Makes the directory of an epoch, and lets go of the files of others.
+    fn turn_to(&mut self, epoch: Epoch) -> io::Result<()> {
+        if self.epoch == Some(epoch) {
+            return Ok(());
+        }
+        let directory = self.directory.join(format!("{EPOCH}{epoch}"));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        self.open.clear();
+        self.epoch = Some(epoch);
+        remove_oldest(&self.directory, &directory)
+    }
+
+    fn path(&self, place: Option<Place>) -> PathBuf {
+        match place {
+            Some(Place { epoch, rank }) => {
+                self.directory.join(format!("{EPOCH}{epoch}")).join(format!("{rank}.log"))
+            }
+            None => self.directory.join("warm.log"),
+        }
+    }
+}
+
+impl Part {
+    fn open(path: PathBuf) -> io::Result<Self> {
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
+        let bytes = file.metadata()?.len();
+        Ok(Self { file, path, bytes })
+    }
+
+    /// Begins another part; the one before the last is gone.
+    fn turn(&mut self) -> io::Result<()> {
+        fs::rename(&self.path, self.path.with_extension("log.1"))?;
+        *self = Self::open(self.path.clone())?;
+        Ok(())
+    }
+}
+
+/// Removes the directories of epochs that were written to the longest ago, but never `present`.
+fn remove_oldest(directory: &Path, present: &Path) -> io::Result<()> {
+    let mut epochs: Vec<(SystemTime, PathBuf)> = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(EPOCH));
+        if is_ours && entry.path() != present {
+            epochs.push((entry.metadata()?.modified()?, entry.path()));
+        }
+    }
+    epochs.sort();
+    let surplus = (epochs.len() + 1).saturating_sub(MAX_EPOCHS);
+    epochs.iter().take(surplus).try_for_each(|(_, path)| fs::remove_dir_all(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_epochs_are_bounded() {
+        let scratch = telltale_harness::Scratch::new();
+        let mut files = Files::below(scratch.path().to_path_buf(), 20);
+        for number in 0..15 {
+            let place = Place { epoch: Epoch::new(number), rank: 3 };
+            for line in ["first..\n", "second.\n", "third..\n", "fourth.\n"] {
+                files.append(Some(place), line.as_bytes()).unwrap();
+            }
+        }
+        let read = |name: &str| fs::read_to_string(scratch.join(name)).ok();
+        assert_eq!(read("epoch-14/3.log").as_deref(), Some("fourth.\n"));
+        assert_eq!(read("epoch-14/3.log.1").as_deref(), Some("third..\n"));
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), MAX_EPOCHS);
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_written_is_an_error_each_time() {
+        let scratch = telltale_harness::Scratch::new();
+        let in_the_way = scratch.join("file");
+        fs::write(&in_the_way, "").unwrap();
+        let mut files = Files::below(in_the_way, 20);
+        let place = Some(Place { epoch: Epoch::new(1), rank: 0 });
+        assert!(files.append(place, b"a\n").is_err());
+        assert!(files.append(place, b"a\n").is_err());
+        assert!(files.append(None, b"a\n").is_err());
+    }
+}

@@ -1,0 +1,117 @@
+//! A coordinator's task as far as a store sees it: it waits for events and makes decisions.
+
+use std::time::Duration;
+
+use telltale_cluster::epoch::{Epoch, Revision, Term};
+use telltale_cluster::policy::{Job, Mode};
+use telltale_cluster::rank::WorkersPerNode;
+use telltale_cluster::stored::{Decision, DecisionNumber, StoreOutcome, StoredState, Why};
+use telltale_control_plane::store::{Event, Gained, Place, Store, open};
+use tokio::time::{Instant, timeout_at};
+
+/// How long anything may take, on a machine that does much else.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Coordinator {
+    pub(crate) store: Store,
+    /// Troubles that it was told of.
+    pub(crate) troubles: Vec<String>,
+    /// How often it was told that all is well again.
+    /// What was told of incidents that were not kept.
+    pub(crate) unkept: Vec<String>,
+    pub(crate) mended: usize,
+    /// Whether it was told of a trouble last.
+    pub(crate) is_troubled: bool,
+    /// Who leads, as it was told last.
+    pub(crate) leader: Option<String>,
+    /// What is stored while another leads, as it was told last.
+    pub(crate) standby: Option<StoredState>,
+    number: u64,
+}
+
+impl Coordinator {
+    pub(crate) fn start(place: &Place) -> Self {
+        Self {
+            store: open(place.clone()),
+            troubles: Vec::new(),
+            unkept: Vec::new(),
+            mended: 0,
+            is_troubled: false,
+            leader: None,
+            standby: None,
+            number: 0,
+        }
+    }
+
+    /// The next event of leadership or a decision, if one comes until then.
+    pub(crate) async fn event_until(&mut self, until: Instant) -> Option<Event> {
+        loop {
+            match timeout_at(until, self.store.event()).await.ok()? {
+                Some(Event::Trouble(trouble)) => {
+                    self.troubles.push(trouble.to_string());
+                    self.is_troubled = true;
+                }
+                Some(Event::Unkept(trouble)) => self.unkept.push(trouble.to_string()),
+                Some(Event::Leader(leader)) => self.leader = leader,
+                Some(Event::Standby(state)) => self.standby = Some(*state),
+                Some(Event::Mended) => {
+                    self.mended += 1;
+                    self.is_troubled = false;
+                }
+                Some(event) => return Some(event),
+                None => panic!("the store has ended; {:?}", self.troubles),
+            }
+        }
+    }
+
+    pub(crate) async fn event(&mut self, what: &str) -> Event {
+        let event = self.event_until(Instant::now() + PATIENCE).await;
+        event.unwrap_or_else(|| panic!("no {what}; {:?}", self.troubles))
+    }
+
+    pub(crate) async fn gains(&mut self) -> Gained {
+        match self.event("leadership").await {
+            Event::Gained(gained) => {
+                assert!(self.store.authority().holds());
+                *gained
+            }
+            other => panic!("{other:?} instead of leadership"),
+        }
+    }
+
+    pub(crate) async fn loses(&mut self) {
+        let event = self.event("loss of leadership").await;
+        assert!(matches!(event, Event::Lost), "{event:?}");
+        assert!(!self.store.authority().holds());
+    }
+
+    /// A decision of its next number.
+    pub(crate) fn decides(&mut self, term: Term, expected: Revision, epoch: u64) -> Decision {
+        self.number += 1;
+        decision(term, self.number, expected, epoch)
+    }
+
+    pub(crate) async fn stores(&mut self, decision: &Decision) -> StoreOutcome {
+        self.store.store(Box::new(decision.clone()));
+        match self.event("answer").await {
+            Event::Stored { decision: number, outcome } if number == decision.number => outcome,
+            other => panic!("{other:?} instead of an answer"),
+        }
+    }
+}
+
+pub(crate) fn decision(term: Term, number: u64, expected: Revision, epoch: u64) -> Decision {
+    let workers = WorkersPerNode::new(2).unwrap();
+    let job = Job { name: "job".into(), slots: 4, workers };
+    let state = StoredState { epoch: Epoch::new(epoch), ..StoredState::initial(&job, Mode::Act) };
+    let number = DecisionNumber(number);
+    Decision { term, number, expected, why: Why::Ordered, state }
+}
+
+/// The revision that a decision was stored with.
+pub(crate) fn revision(outcome: StoreOutcome) -> Revision {
+    match outcome {
+        StoreOutcome::Stored(revision) => revision,
+        other => panic!("{other:?} instead of a revision"),
+    }
+}
