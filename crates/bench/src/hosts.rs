@@ -16,7 +16,7 @@ use telltale_collector::{CollectOptions, Collector};
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_node::access::AccessPolicy;
 use telltale_node::grpc::{GrpcOptions, GrpcService};
-use telltale_node::service::{Publisher, ServiceFigures, View};
+use telltale_node::service::{Control, Publisher, ServiceFigures};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::fleet::{Fleet, HostState};
 use telltale_server::listen::{Address, Listener};
@@ -136,7 +136,7 @@ impl Company {
         let collect = CollectOptions { root: root.into(), ..CollectOptions::default() };
         let snapshot = Collector::new(collect).map_err(io::Error::other)?.collect();
         let figures = ServiceFigures::at_start(Timestamp(1));
-        let (publisher, view) =
+        let (publisher, _) =
             Publisher::new(Duration::from_secs(3600), Arc::new(snapshot), figures)?;
         let policy = Arc::new(AccessPolicy::of_directory(root)?);
         let (mut addresses, mut services) = (Vec::new(), Vec::new());
@@ -150,7 +150,8 @@ impl Company {
             services.push(service.map_err(io::Error::other)?);
         }
         let (stop, stopped) = watch::channel(());
-        let thread = std::thread::spawn(move || serve(services, &view, &policy, &stopped));
+        let control = publisher.control();
+        let thread = std::thread::spawn(move || serve(services, &control, &policy, &stopped));
         let (stop, thread) = (Some(stop), Some(thread));
         Ok(Self { addresses, stop, thread, _publisher: publisher })
     }
@@ -168,7 +169,7 @@ impl Drop for Company {
 
 fn serve(
     services: Vec<GrpcService>,
-    view: &View,
+    control: &Control,
     policy: &Arc<AccessPolicy>,
     stopped: &watch::Receiver<()>,
 ) -> io::Result<()> {
@@ -178,7 +179,7 @@ fn serve(
         for service in services {
             let mut stopped = stopped.clone();
             let until = async move { while stopped.changed().await.is_ok() {} };
-            serving.spawn(service.serve(view.clone(), Arc::clone(policy), until));
+            serving.spawn(service.serve(control.clone(), Arc::clone(policy), until));
         }
         while let Some(ended) = serving.join_next().await {
             ended.map_err(io::Error::other)?.map_err(io::Error::other)?;

@@ -39,7 +39,7 @@ use tonic_health::pb::health_server::HealthServer;
 use crate::access::{AccessPolicy, Caller, Sight, sight};
 use crate::certificates;
 use crate::history::SharedReader;
-use crate::service::{Tally, View};
+use crate::service::{Control, Tally, View};
 use calls::Telemetry;
 use encodings::Encodings;
 use gate::{Gate, Limits, Permit};
@@ -149,7 +149,7 @@ impl GrpcService {
     /// When a socket cannot be listened on.
     pub async fn serve(
         self,
-        view: View,
+        control: Control,
         policy: Arc<AccessPolicy>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
@@ -159,9 +159,9 @@ impl GrpcService {
             each: MOST_CONNECTIONS_EACH,
             reserve: CONNECTION_RESERVE,
         };
-        let gate = Gate::new(limits, view.tally("grpc_connections"));
+        let gate = Gate::new(limits, control.tally("grpc_connections"));
         let (stopping, stopped) = channel(false);
-        let routes = routes(view, Arc::clone(&policy), history, stopped.clone());
+        let routes = routes(&control, Arc::clone(&policy), history, stopped.clone());
         let tls = Arc::new(tls);
         let door = Door {
             limits: LIMITS,
@@ -193,15 +193,23 @@ impl GrpcService {
 
 /// Every service, on every socket.
 fn routes(
-    view: View,
+    control: &Control,
     policy: Arc<AccessPolicy>,
     history: Option<History>,
     stop: Receiver<bool>,
 ) -> Router {
-    let calls = Gate::new(CALLS, view.tally("grpc_calls"));
-    let skipped = view.tally("grpc_watch");
+    let calls = Gate::new(CALLS, control.tally("grpc_calls"));
+    let skipped = control.tally("grpc_watch");
     let encodings = Encodings::default();
-    let serving = Arc::new(Serving { view, policy, encodings, history, calls, skipped, stop });
+    let serving = Arc::new(Serving {
+        view: control.view(),
+        policy,
+        encodings,
+        history,
+        calls,
+        skipped,
+        stop,
+    });
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(DESCRIPTORS)

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::service::View;
+use crate::service::Control;
 use serving::Serving;
 use telltale_server::listen::Listener;
 
@@ -85,7 +85,11 @@ impl LegacyService {
     ///
     /// # Errors
     /// When a socket cannot be listened on.
-    pub async fn serve(self, view: View, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
-        serving::serve(self.listeners, Serving { roster: self.roster, view }, stop).await
+    pub async fn serve(
+        self,
+        control: Control,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        serving::serve(self.listeners, Serving { roster: self.roster, control }, stop).await
     }
 }

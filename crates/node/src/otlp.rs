@@ -18,7 +18,7 @@ use tracing::warn;
 use telltale_schema::text::with_causes;
 
 use crate::samples::Sampler;
-use crate::service::View;
+use crate::service::Control;
 use message::Messages;
 use send::{SendError, Sender};
 use waiting::Waiting;
@@ -32,11 +32,11 @@ pub use options::{OptionsError, OtlpOptions, Protocol};
 /// When the options make no sense.
 pub fn serve(
     options: OtlpOptions,
-    view: View,
+    control: Control,
     stop: impl Future<Output = ()>,
 ) -> Result<impl Future<Output = Result<(), Infallible>>, OptionsError> {
     let sender = Sender::new(&options)?;
-    let exporting = export(options, view, sender);
+    let exporting = export(options, control, sender);
     Ok(async move {
         tokio::select! {
             () = stop => Ok(()),
@@ -57,10 +57,10 @@ pub(crate) fn check(options: &OtlpOptions) -> Result<(), OptionsError> {
     Sender::new(options).map(drop)
 }
 
-async fn export(options: OtlpOptions, view: View, mut sender: Sender) -> Infallible {
+async fn export(options: OtlpOptions, control: Control, mut sender: Sender) -> Infallible {
     let interval = Duration::from_secs_f64(options.interval_seconds);
     let (mut sampler, mut messages) = (Sampler::new(options.series), Messages::new(&options));
-    let dropped = view.tally("otlp");
+    let (view, dropped) = (control.view(), control.tally("otlp"));
     let mut is_told = false;
     let mut due = tokio::time::interval(interval);
     due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -6,9 +6,11 @@
 mod bell;
 mod changes;
 mod collecting;
+mod control;
 mod figures;
 mod published;
 mod schedule;
+mod shared;
 mod tally;
 mod truncated;
 mod view;
@@ -22,12 +24,13 @@ use std::time::Duration;
 use telltale_schema::clock::Clock;
 
 use collecting::Collecting;
+use shared::Shared;
 use telltale_collector::clock::SystemClock;
 use telltale_collector::legacy::LegacyClients;
 use telltale_collector::tree::OpenTreeError;
 use telltale_collector::{CollectOptions, Collector};
-use view::Shared;
 
+pub use control::Control;
 pub use figures::{HistoryFigures, LegacyFigures, QueueDrops, ServiceFigures, SourceFigures};
 pub use published::Published;
 pub use tally::{MAX_TALLIES, Tally};
@@ -67,7 +70,7 @@ pub enum StartError {
 /// A service that collects. Dropping it ends its thread.
 #[derive(Debug)]
 pub struct Service {
-    view: View,
+    control: Control,
     thread: Option<JoinHandle<()>>,
     /// Disconnected when the thread ends.
     ended: Receiver<()>,
@@ -105,28 +108,33 @@ impl Service {
         let thread = std::thread::Builder::new()
             .name("telltale-collect".to_owned())
             .spawn(move || {
-                let (mut collecting, view) = Collecting::begin(collector, legacy, shared, clock);
+                let (mut collecting, control) = Collecting::begin(collector, legacy, shared, clock);
                 // The receiver waits for just this.
-                let _ = tell.send(view);
+                let _ = tell.send(control);
                 collecting.run();
                 drop(end);
             })
             .map_err(StartError::System)?;
         match told.recv() {
-            Ok(view) => Ok(Self { view, thread: Some(thread), ended }),
+            Ok(control) => Ok(Self { control, thread: Some(thread), ended }),
             Err(_) => Err(StartError::First),
         }
     }
 
     /// What is published, for whoever wants to know.
     pub fn view(&self) -> View {
-        self.view.clone()
+        self.control.view()
+    }
+
+    /// What tells it what to do.
+    pub fn control(&self) -> &Control {
+        &self.control
     }
 }
 
 impl Drop for Service {
     fn drop(&mut self) {
-        self.view.shared().ask_to_stop();
+        self.control.ask_to_stop();
         let ended = self.ended.recv_timeout(STOP_PATIENCE) == Err(RecvTimeoutError::Disconnected);
         if let Some(thread) = self.thread.take().filter(|_| ended) {
             // A panic has been told by its hook; there is nothing to add.

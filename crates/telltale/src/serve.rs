@@ -18,7 +18,7 @@ use telltale_node::configuration::{Configuration, ConfigurationError, Effective,
 use telltale_node::grpc::OptionsError;
 use telltale_node::legacy::Roster;
 use telltale_node::parts::Parts;
-use telltale_node::service::{Service, View};
+use telltale_node::service::{Control, Service};
 use telltale_schema::text::with_causes;
 use telltale_server::door::TlsError;
 use telltale_server::listen::Handed;
@@ -62,12 +62,12 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
     let mut options = configuration.service();
     options.legacy = Some(Arc::new(roster.clone()));
     let service = Service::start(options).map_err(|error| Failure::because(&error))?;
-    let view = service.view();
+    let (control, view) = (service.control(), service.view());
     let directory = runtime_directory(&configuration);
     let mut parts = Parts::new(Arc::clone(&configuration), directory.clone(), handed);
-    let policy = parts::start(&mut parts, &configuration, &view, directory.as_deref())
+    let policy = parts::start(&mut parts, &configuration, control, directory.as_deref())
         .map_err(|error| Failure::because(&error))?;
-    legacy::start(&mut parts, &configuration, &view, (roster, &policy, directory.is_some()))?;
+    legacy::start(&mut parts, &configuration, control, (roster, &policy, directory.is_some()))?;
     info!("collecting each {} s", configuration.interval_seconds);
     notifier.ready(&view);
     let outcome = loop {
@@ -76,7 +76,7 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
                 Asked::End => break Ok(Status::Fine),
                 Asked::Reload => {
                     notifier.reloading();
-                    if let Some(new) = reload(layers, &configuration, &view, &policy) {
+                    if let Some(new) = reload(layers, &configuration, control, &policy) {
                         configuration = new;
                         parts.reconfigure(Arc::clone(&configuration));
                     }
@@ -104,11 +104,11 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
 fn reload(
     layers: &Layers,
     old: &Configuration,
-    view: &View,
+    control: &Control,
     policy: &AccessPolicy,
 ) -> Option<Arc<Configuration>> {
     let read = read_again(layers, old);
-    view.note_reload(read.is_ok());
+    control.note_reload(read.is_ok());
     let (new, token) = match read {
         Ok(read) => read,
         Err(error) => {
@@ -123,9 +123,9 @@ fn reload(
     }
     let (taken, left) = old.taking_over(&new);
     log::set_level(taken.log_level);
-    view.set_interval(taken.interval());
+    control.set_interval(taken.interval());
     if taken.alerts != old.alerts {
-        alerts::follow(&taken, view);
+        alerts::follow(&taken, control);
     }
     info!("configuration read again; collecting each {} s", taken.interval_seconds);
     for key in left {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tracing::warn;
 
 use super::writer::Writer;
-use crate::service::{HistoryFigures, Tally, View};
+use crate::service::{Control, HistoryFigures, Tally};
 
 /// What is told of the history beside the log, as counts of what was dropped.
 struct Tallies {
@@ -20,20 +20,21 @@ struct Tallies {
     told: HistoryFigures,
 }
 
-/// Keeps the history of what `view` publishes until `stop`; then writes what is left.
+/// Keeps the history of what is published until `stop`; then writes what is left.
 ///
 /// # Errors
 /// None: a history that cannot be written is told and tried again.
 pub async fn serve(
     writer: Writer,
-    view: View,
+    control: Control,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Infallible> {
+    let view = control.view();
     let mut published = view.subscribe();
     let mut tallies = Tallies {
-        snapshots: view.tally("history"),
-        blocks: view.tally("history_blocks"),
-        left_out: view.tally("history_left_out"),
+        snapshots: control.tally("history"),
+        blocks: control.tally("history_blocks"),
+        left_out: control.tally("history_left_out"),
         told: HistoryFigures::default(),
     };
     let mut stop = std::pin::pin!(stop);
@@ -52,7 +53,7 @@ pub async fn serve(
                 writer.set_interval(view.interval());
                 writer.offer(snapshot);
                 let figures = writer.figures();
-                view.note_history(figures.clone());
+                control.note_history(figures.clone());
                 tallies.tell(figures);
             }
         }

@@ -21,7 +21,7 @@ use super::framing::Framing;
 use super::message::{Form, Request, Verb};
 use super::roster::{Roster, Seat};
 use super::{PAUSE_AFTER_FAILURE, ServeError, answers, peer};
-use crate::service::View;
+use crate::service::Control;
 
 /// Bytes that one read takes.
 const READ_BYTES: usize = 4096;
@@ -41,7 +41,7 @@ const BURST: u32 = 65_536;
 #[derive(Debug, Clone)]
 pub(super) struct Serving {
     pub(super) roster: Roster,
-    pub(super) view: View,
+    pub(super) control: Control,
 }
 
 /// Why a connection is ended by us; the name in metrics.
@@ -117,7 +117,7 @@ async fn attend(stream: UnixStream, end: AsyncFd<OwnedFd>, seat: Seat, serving: 
     let outcome = tokio::select! {
         // A process that ended counts no more, whoever may still have its connection.
         _ = end.readable() => Ok(()),
-        outcome = converse(&stream, &seat, &serving.view) => outcome,
+        outcome = converse(&stream, &seat, &serving.control) => outcome,
     };
     if let Err(Reason(reason)) = outcome {
         serving.roster.refuse(reason);
@@ -125,12 +125,12 @@ async fn attend(stream: UnixStream, end: AsyncFd<OwnedFd>, seat: Seat, serving: 
     let was_used = seat.is_used();
     drop(seat);
     if was_used {
-        serving.view.note_change();
+        serving.control.note_change();
     }
 }
 
 /// Reads messages and answers them until the client hangs up.
-async fn converse(stream: &UnixStream, seat: &Seat, view: &View) -> Result<(), Reason> {
+async fn converse(stream: &UnixStream, seat: &Seat, control: &Control) -> Result<(), Reason> {
     let mut framing = Framing::default();
     let mut pace = Pace::new();
     let mut buffer = [0; READ_BYTES];
@@ -140,7 +140,7 @@ async fn converse(stream: &UnixStream, seat: &Seat, view: &View) -> Result<(), R
             framing.next().map_err(|_| Reason("contradictory_form"))?
         {
             begun = None;
-            hear(stream, seat, view, (form, &request)).await?;
+            hear(stream, seat, control, (form, &request)).await?;
             pace.wait().await;
         }
         let until = if framing.awaits_silence() {
@@ -166,13 +166,13 @@ async fn converse(stream: &UnixStream, seat: &Seat, view: &View) -> Result<(), R
 async fn hear(
     stream: &UnixStream,
     seat: &Seat,
-    view: &View,
+    control: &Control,
     (form, request): (Form, &Request),
 ) -> Result<(), Reason> {
-    let published = view.latest();
+    let published = control.view().latest();
     let capacity = answers::capacity(&published.snapshot, request.device);
     if seat.note(request, capacity) {
-        view.note_change();
+        control.note_change();
     }
     if request.verb == Verb::DumpRemaining {
         debug!("{}", seat.remaining());

@@ -31,7 +31,7 @@ use super::wishes::{Delay, Detail, Details, RetryInfo};
 use super::{OtlpOptions, Protocol, serve};
 use crate::samples::tests::fixture;
 use crate::samples::{SampleOptions, Sampler};
-use crate::service::{Publisher, View};
+use crate::service::{Control, Publisher};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -174,18 +174,22 @@ impl MetricsService for Receiver {
     }
 }
 
-fn view() -> (Publisher, View) {
-    Publisher::new(Duration::from_secs(60), fixture::everything(), fixture::figures()).unwrap()
+fn control() -> (Publisher, Control) {
+    let interval = Duration::from_secs(60);
+    let (publisher, _) =
+        Publisher::new(interval, fixture::everything(), fixture::figures()).unwrap();
+    let control = publisher.control();
+    (publisher, control)
 }
 
 /// Exports to this receiver until something has come.
 fn exported<T>(options: OtlpOptions, got: &mpsc::Receiver<T>) -> T {
-    let (publisher, view) = view();
+    let (publisher, control) = control();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let stop = async { stopped.await.unwrap_or(()) };
-        runtime.block_on(async { serve(options, view, stop).unwrap().await })
+        runtime.block_on(async { serve(options, control, stop).unwrap().await })
     });
     let found = got.recv_timeout(PATIENCE).expect("something is exported");
     drop(stop);
@@ -368,10 +372,10 @@ fn options_that_make_no_sense_are_refused_with_what_to_do() {
             "otlp.timeout_seconds is 10; it must be above 0 and at most 2",
         ),
     ];
-    let (_publisher, view) = view();
+    let (_publisher, control) = control();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for (options, text) in cases {
-        let refused = runtime.block_on(async { serve(options, view.clone(), async {}).err() });
+        let refused = runtime.block_on(async { serve(options, control.clone(), async {}).err() });
         let error = refused.expect("it is refused before anything is sent").to_string();
         assert!(error.contains(text), "{error}");
     }

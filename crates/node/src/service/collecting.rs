@@ -10,11 +10,13 @@ use telltale_schema::clock::Clock;
 use telltale_schema::snapshot::Snapshot;
 
 use super::changes::Changes;
+use super::control::Control;
 use super::figures::{Figures, ServiceFigures};
 use super::schedule::{Cause, Schedule, Step};
+use super::shared::Shared;
 use super::tally::Tally;
 use super::truncated::Truncated;
-use super::view::{Publisher, Shared, View};
+use super::view::Publisher;
 use crate::alerts::Watching;
 use crate::service::LegacySocket;
 use telltale_collector::EndpointUse;
@@ -48,7 +50,7 @@ impl Collecting {
         legacy: Option<Arc<dyn LegacySocket>>,
         shared: Arc<Shared>,
         clock: Arc<dyn Clock>,
-    ) -> (Self, View) {
+    ) -> (Self, Control) {
         let mut figures = Figures::new(clock.now());
         shared.begin();
         let now = Instant::now();
@@ -65,7 +67,8 @@ impl Collecting {
         );
         figures.count(&snapshot, &collector.repeated());
         let own = own_figures((&collector, legacy.as_deref()), &figures, &shared, &*clock);
-        let (publisher, view) = Publisher::of(Arc::clone(&shared), snapshot, own);
+        let (publisher, _) = Publisher::of(Arc::clone(&shared), snapshot, own);
+        let control = publisher.control();
         let changes = Changes::new();
         if let Err(error) = &changes {
             warn!(
@@ -92,7 +95,7 @@ impl Collecting {
         collecting.follow();
         // What came while nothing was watched.
         collecting.schedule.note_change();
-        (collecting, view)
+        (collecting, control)
     }
 
     /// Goes on until it is asked to stop.

@@ -4,7 +4,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Snapshot, SourceStatus};
 
-use super::view::Shared;
+use super::shared::Shared;
 
 /// How the history does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

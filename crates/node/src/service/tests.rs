@@ -82,11 +82,12 @@ fn what_is_too_old_is_not_ready_and_patience_ends() {
 
 #[test]
 fn tallies_of_one_name_count_together() {
-    let (_publisher, view) = published_once(Duration::from_secs(1));
-    view.tally("a").add(2);
-    view.tally("a").add(3);
-    view.tally("b").add(1);
-    let all: Vec<_> = view.shared().tallies().all();
+    let (publisher, _) = published_once(Duration::from_secs(1));
+    let control = publisher.control();
+    control.tally("a").add(2);
+    control.tally("a").add(3);
+    control.tally("b").add(1);
+    let all: Vec<_> = publisher.shared.tallies().all();
     let all: Vec<_> = all.iter().map(|one| (one.queue, one.total)).collect();
     assert_eq!(all, [("a", 5), ("b", 1)]);
 }
@@ -117,7 +118,7 @@ fn a_wall_clock_that_jumps_changes_neither_the_pace_nor_what_is_known() {
     let given = || Arc::clone(&clock) as Arc<dyn Clock>;
     let service = Service::start_with_clock(options, given()).unwrap();
     let view = service.view();
-    view.set_rules(crate::alerts::Rule::defaults());
+    service.control().set_rules(crate::alerts::Rule::defaults());
     let kept = HistoryOptions { write_seconds: 1, ..HistoryOptions::default() };
     let writer = Writer::start(state.path(), &kept, Duration::from_millis(20), given()).unwrap();
     let mut walls = Vec::new();

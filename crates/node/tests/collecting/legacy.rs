@@ -43,14 +43,14 @@ impl Serving {
         let address = format!("unix:{}", path.display()).parse().unwrap();
         let (listener, file) = Listener::bind(&address, None).unwrap();
         let legacy = LegacyService::new(vec![listener], roster.clone()).unwrap();
-        let view = service.view();
+        let control = service.control().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let stopped = async {
                 let _ = stopped.await;
             };
-            runtime.unwrap().block_on(legacy.serve(view, stopped)).unwrap();
+            runtime.unwrap().block_on(legacy.serve(control, stopped)).unwrap();
         });
         let (stop, thread) = (Some(stop), Some(thread));
         Self { bench, path, roster, stop, thread, service, _file: file }

@@ -126,7 +126,7 @@ impl Served {
             service = service.with_history(SharedReader::new(database));
         }
         let (stop, stopped) = oneshot::channel::<()>();
-        let served = view.clone();
+        let served = publisher.control();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let stopped = async {
@@ -148,7 +148,7 @@ impl Served {
 
     /// What was refused or left out so far, by the name of the limit.
     pub(crate) fn refused(&self, limit: &'static str) -> u64 {
-        self.view.tally(limit).total()
+        self.publisher.control().tally(limit).total()
     }
 
     /// Tells it to stop.

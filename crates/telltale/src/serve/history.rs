@@ -9,7 +9,7 @@ use telltale_collector::clock::SystemClock;
 use telltale_node::configuration::Configuration;
 use telltale_node::history::{DirectoryError, HistoryError, SharedReader, Writer, directory_for};
 use telltale_node::parts::Parts;
-use telltale_node::service::{HistoryFigures, View};
+use telltale_node::service::{Control, HistoryFigures};
 use telltale_schema::text::with_causes;
 
 /// Keeps a history, if that is wanted and possible; if not, says why. Gives the servers what they
@@ -21,7 +21,7 @@ use telltale_schema::text::with_causes;
 pub(super) fn start(
     parts: &mut Parts,
     configuration: &Configuration,
-    view: &View,
+    control: &Control,
 ) -> Result<Option<SharedReader>, DirectoryError> {
     let options = &configuration.history;
     if !options.enabled {
@@ -29,27 +29,27 @@ pub(super) fn start(
     }
     let told = configuration.state_dir.as_deref();
     let Some(directory) = directory_for(told, &configuration.root) else {
-        return Ok(failed(view, "there is no home directory; give one with --state-dir"));
+        return Ok(failed(control, "there is no home directory; give one with --state-dir"));
     };
     let interval = Duration::from_secs_f64(configuration.interval_seconds);
     match Writer::start(&directory, options, interval, Arc::new(SystemClock)) {
         Ok(writer) => {
             info!("the history is in {}", directory.display());
             let (reader, stopped) = (writer.reader(), parts.stopped());
-            parts.run("history", telltale_node::history::serve(writer, view.clone(), stopped));
+            parts.run("history", telltale_node::history::serve(writer, control.clone(), stopped));
             Ok(Some(reader))
         }
         // Another service is there: two that collect are one too many.
         Err(HistoryError::Directory(error @ DirectoryError::Taken { .. })) => Err(error),
         Err(HistoryError::Directory(error)) if told.is_some() => Err(error),
-        Err(error) => Ok(failed(view, &with_causes(&error))),
+        Err(error) => Ok(failed(control, &with_causes(&error))),
     }
 }
 
 /// A history is wanted and there is none: said in the log and in the metrics.
-fn failed(view: &View, why: &str) -> Option<SharedReader> {
+fn failed(control: &Control, why: &str) -> Option<SharedReader> {
     warn!("no history is kept: {why}");
     let problem = Some(why.to_owned());
-    view.note_history(HistoryFigures { failures: 1, problem, ..HistoryFigures::default() });
+    control.note_history(HistoryFigures { failures: 1, problem, ..HistoryFigures::default() });
     None
 }

@@ -8,7 +8,7 @@ use telltale_node::access::AccessPolicy;
 use telltale_node::configuration::Configuration;
 use telltale_node::legacy::{LegacyService, PassingOn, Roster, SOCKET_NAME};
 use telltale_node::parts::Parts;
-use telltale_node::service::View;
+use telltale_node::service::Control;
 use telltale_server::listen::Address;
 
 use crate::exit::Failure;
@@ -23,7 +23,7 @@ const PASSING_ON: &str = "legacy-reports";
 pub(super) fn start(
     parts: &mut Parts,
     configuration: &Configuration,
-    view: &View,
+    control: &Control,
     (roster, policy, has_directory): (Roster, &Arc<AccessPolicy>, bool),
 ) -> Result<(), Failure> {
     let addresses = configuration.legacy.socket.clone().map(Address::Unix);
@@ -35,7 +35,7 @@ pub(super) fn start(
     let service =
         LegacyService::new(listeners, roster.clone()).map_err(|error| Failure::because(&error))?;
     let stopped = parts.stopped();
-    parts.run(PART, service.serve(view.clone(), stopped));
+    parts.run(PART, service.serve(control.clone(), stopped));
     if !has_directory {
         warn!(
             "without a runtime directory `telltale smi` and `top` do not learn of legacy processes; \

@@ -12,7 +12,7 @@ use telltale_node::history::DirectoryError;
 use telltale_node::http::{self, HttpService};
 use telltale_node::otlp;
 use telltale_node::parts::Parts;
-use telltale_node::service::View;
+use telltale_node::service::Control;
 use telltale_server::listen::{Address, BindError};
 use telltale_server::token::{Token, TokenError};
 
@@ -27,9 +27,9 @@ pub(super) enum StartError {
     Token(#[from] TokenError),
     #[error(transparent)]
     State(#[from] DirectoryError),
-    #[error(transparent)]
+    #[error("gRPC cannot be served")]
     Grpc(#[from] telltale_node::grpc::OptionsError),
-    #[error(transparent)]
+    #[error("HTTP cannot be served")]
     Http(#[from] http::ServeError),
     #[error(transparent)]
     Otlp(#[from] otlp::OptionsError),
@@ -45,14 +45,14 @@ pub(super) enum StartError {
 pub(super) fn start(
     parts: &mut Parts,
     configuration: &Configuration,
-    view: &View,
+    control: &Control,
     directory: Option<&Path>,
 ) -> Result<Arc<AccessPolicy>, StartError> {
-    let past = history::start(parts, configuration, view)?;
-    alerts::start(parts, configuration, view);
+    let past = history::start(parts, configuration, control)?;
+    alerts::start(parts, configuration, control);
     if configuration.otlp.endpoint.is_some() {
         let stopped = parts.stopped();
-        parts.run("otlp", otlp::serve(configuration.otlp.clone(), view.clone(), stopped)?);
+        parts.run("otlp", otlp::serve(configuration.otlp.clone(), control.clone(), stopped)?);
     }
     let policy = Arc::new(policy(configuration, directory)?);
     let listeners = parts.listen("grpc", &reachable(&configuration.grpc.listen, directory))?;
@@ -63,7 +63,7 @@ pub(super) fn start(
         }
         service = service.following(parts.follow(|configuration| configuration.grpc.clone()));
         let stopped = parts.stopped();
-        parts.run("grpc", service.serve(view.clone(), Arc::clone(&policy), stopped));
+        parts.run("grpc", service.serve(control.clone(), Arc::clone(&policy), stopped));
     }
     let listeners = parts.listen("http", &configuration.http.listen)?;
     if !listeners.is_empty() {
@@ -73,7 +73,7 @@ pub(super) fn start(
         if let Some(past) = past {
             service = service.with_history(past);
         }
-        parts.run("http", service.serve(view.clone(), Arc::clone(&policy), stopped));
+        parts.run("http", service.serve(control.view(), Arc::clone(&policy), stopped));
     }
     Ok(policy)
 }

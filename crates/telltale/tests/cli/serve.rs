@@ -266,7 +266,7 @@ fn what_the_service_would_refuse_is_told_before_it_begins() {
     // What is checked is what the service refuses; and variables count where no file is named.
     fs::write(&file, &half).unwrap();
     let refused = said(serve(&place).arg("--config").arg(&file));
-    assert!(refused.err.contains("TLS for gRPC needs both"), "{refused:?}");
+    assert!(refused.err.contains("gRPC cannot be served: TLS needs both"), "{refused:?}");
     let mut check = telltale();
     check.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
     check.env("TELLTALE_HTTP_LISTEN", "0.0.0.0:9435").args(["config", "check"]);

@@ -16,18 +16,17 @@ use crate::alerts::{
     Alert, AlertState, Event, MAX_NOTICES, NotificationFigures, Severity, Subject, WebhookOptions,
 };
 use crate::samples::tests::fixture;
-use crate::service::{Publisher, View};
+use crate::service::Publisher;
 use server::{Reply, Server};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A sender in a thread of its own.
 struct Running {
-    view: View,
     options: watch::Sender<WebhookOptions>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    _publisher: Publisher,
+    publisher: Publisher,
 }
 
 impl Running {
@@ -37,7 +36,7 @@ impl Running {
         let (options, read) = watch::channel(webhook);
         let latest = view.clone();
         let found = Found {
-            notices: Arc::clone(view.notices()),
+            notices: Arc::clone(publisher.control().notices()),
             states: Box::new(move || Arc::clone(&latest.latest().alerts)),
             service_started_at: view.latest().service.started_at,
         };
@@ -53,15 +52,15 @@ impl Running {
             });
         });
         let (stop, thread) = (Some(stop), Some(thread));
-        Self { view, options, stop, thread, _publisher: publisher }
+        Self { options, stop, thread, publisher }
     }
 
     fn fire(&self, name: &str) {
-        self.view.notices().push(Event::Fired, Timestamp(7), alert(name));
+        self.publisher.control().notices().push(Event::Fired, Timestamp(7), alert(name));
     }
 
     fn figures(&self) -> NotificationFigures {
-        self.view.notices().figures()
+        self.publisher.control().notices().figures()
     }
 
     #[track_caller]
@@ -210,7 +209,7 @@ fn a_webhook_that_is_switched_on_or_changed_is_used_from_then_on() {
     slow.timeout_seconds = 1;
     let running = Running::start(WebhookOptions::default());
     running.fire("nobody hears it");
-    wait_until("it to be taken", PATIENCE, || running.view.notices().is_empty());
+    wait_until("it to be taken", PATIENCE, || running.publisher.control().notices().is_empty());
     running.options.send_replace(slow);
     running.fire("first");
     assert_eq!(rules(&old.request().1), ["first"]);

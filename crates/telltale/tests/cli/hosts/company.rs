@@ -40,8 +40,7 @@ impl Company {
         let collect = CollectOptions { root, ..CollectOptions::default() };
         let snapshot = Arc::new(Collector::new(collect).unwrap().collect());
         let figures = ServiceFigures::at_start(Timestamp(1));
-        let (publisher, view) =
-            Publisher::new(Duration::from_secs(3600), snapshot, figures).unwrap();
+        let (publisher, _) = Publisher::new(Duration::from_secs(3600), snapshot, figures).unwrap();
         let policy = Arc::new(AccessPolicy::of_directory(scratch.path()).unwrap());
         let options = GrpcOptions::default();
         let mut addresses = Vec::new();
@@ -58,10 +57,10 @@ impl Company {
             runtime.unwrap().block_on(async {
                 let mut serving = JoinSet::new();
                 for service in services {
-                    let (view, policy, mut stopped) =
-                        (view.clone(), Arc::clone(&policy), stopped.clone());
+                    let (control, policy) = (publisher.control(), Arc::clone(&policy));
+                    let mut stopped = stopped.clone();
                     let until = async move { while stopped.changed().await.is_ok() {} };
-                    serving.spawn(service.serve(view, policy, until));
+                    serving.spawn(service.serve(control, policy, until));
                 }
                 while let Some(ended) = serving.join_next().await {
                     ended.unwrap().unwrap();
