@@ -21,6 +21,30 @@ pub(crate) struct FieldLimit {
     pub(crate) inner: &'static [FieldLimit],
 }
 
+/// A message that may be there so often; it is no longer than the one that it is in.
+pub(crate) const fn many(
+    number: u32,
+    name: &'static str,
+    max_count: usize,
+    inner: &'static [FieldLimit],
+) -> FieldLimit {
+    FieldLimit { number, name, max_count, max_bytes: usize::MAX, inner }
+}
+
+/// A message that may be there once; protobuf lets a writer repeat it, the last one then counts.
+pub(crate) const fn once(
+    number: u32,
+    name: &'static str,
+    inner: &'static [FieldLimit],
+) -> FieldLimit {
+    many(number, name, 1, inner)
+}
+
+/// Text that may be so long.
+pub(crate) const fn text(number: u32, name: &'static str, max_bytes: usize) -> FieldLimit {
+    FieldLimit { number, name, max_count: 1, max_bytes, inner: &[] }
+}
+
 /// How a message breaks its limits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {

@@ -1,7 +1,6 @@
 //! The limits of the coordinator's messages, field by field. The numbers are those of
 //! `cluster.proto`. What is not named here is once in a message, or as small as the bytes of it.
 
-use super::MAX_ANSWER_BYTES;
 use crate::limits::cluster::{
     MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_MATRIX_CELLS, MAX_MATRIX_NODES,
     MAX_NODE_BYTES, MAX_OPERATION_GROUPS, MAX_OPERATIONS, MAX_PROGRESS, MAX_SIGNS, MAX_SLOW,
@@ -9,7 +8,7 @@ use crate::limits::cluster::{
     MAX_WINDOWS, MAX_WORKERS,
 };
 use crate::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
-use crate::shape::FieldLimit;
+use crate::shape::{FieldLimit, many, once, text};
 
 /// Bytes that one number of a packed list takes at most.
 const MAX_NUMBER_BYTES: usize = 5;
@@ -19,23 +18,6 @@ const MAX_LONG_NUMBER_BYTES: usize = 10;
 const MAX_ROWS: usize = 1 << 17;
 /// All of these together in one answer: a few bytes stand for a few hundred in memory.
 pub(crate) const MAX_PARTS: usize = 1 << 21;
-
-const fn many(
-    number: u32,
-    name: &'static str,
-    max_count: usize,
-    inner: &'static [FieldLimit],
-) -> FieldLimit {
-    FieldLimit { number, name, max_count, max_bytes: MAX_ANSWER_BYTES, inner }
-}
-
-const fn once(number: u32, name: &'static str, inner: &'static [FieldLimit]) -> FieldLimit {
-    many(number, name, 1, inner)
-}
-
-const fn text(number: u32, name: &'static str, max_bytes: usize) -> FieldLimit {
-    FieldLimit { number, name, max_count: 1, max_bytes, inner: &[] }
-}
 
 /// Limits of a message of an agent.
 pub(super) const NODE_MESSAGE: &[FieldLimit] = &[

@@ -1,9 +1,8 @@
 //! The limits of the service's answers, field by field. The numbers are those of
 //! `telemetry.proto`. What is not named here is once in a message, or as small as the bytes of it.
 
-use super::MAX_ANSWER_BYTES;
 use crate::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
-use crate::shape::FieldLimit;
+use crate::shape::{FieldLimit, many, once, text};
 
 /// Devices in one answer, and devices that one process holds.
 pub(crate) const MAX_DEVICES: usize = 1024;
@@ -23,23 +22,6 @@ pub(crate) const MAX_SOURCES: usize = 1024;
 /// process takes 992 bytes at most and any other part 240, so that the worst answer costs 224 MB
 /// beside its texts.
 pub(crate) const MAX_PARTS: usize = 1 << 19;
-
-const fn many(
-    number: u32,
-    name: &'static str,
-    max_count: usize,
-    inner: &'static [FieldLimit],
-) -> FieldLimit {
-    FieldLimit { number, name, max_count, max_bytes: MAX_ANSWER_BYTES, inner }
-}
-
-const fn once(number: u32, name: &'static str, inner: &'static [FieldLimit]) -> FieldLimit {
-    many(number, name, 1, inner)
-}
-
-const fn text(number: u32, name: &'static str, max_bytes: usize) -> FieldLimit {
-    FieldLimit { number, name, max_count: 1, max_bytes, inner: &[] }
-}
 
 /// Alerts in one answer.
 pub(crate) const MAX_ALERTS: usize = 4096;
