@@ -1,7 +1,7 @@
 //! What the node's workers tell their agent of their collectives, from the post to the report.
 //!
-//! [`Queue`] takes what is posted, [`Counting`] counts it and makes observations of it, and [`Intake`] is both for who
-//! has one thread. They decide nothing and keep no entry beyond the queue. How the workers' processes are is looked up by
+//! [`Queue`] takes what is posted, [`Counting`] counts it and makes observations of it, and [`Intake`] is both on
+//! one thread. They decide nothing and keep no entry beyond the queue. How the workers' processes are is looked up by
 //! others ([`Looked`]).
 
 pub mod entry;

@@ -1,7 +1,7 @@
 //! What the node's workers tell their agent, between those who post and the agent's driver.
 //!
 //! An [`Intake`] is a handle: servers and readers put entries in, the agent's driver opens an epoch and takes observations
-//! out, for which the workers' processes are looked at. Whoever posts is answered before anything is counted.
+//! out, for which the workers' processes are looked at. A post is answered before it is counted.
 
 mod machine;
 mod processor;
@@ -243,7 +243,7 @@ impl Intake {
     /// Counts the entries that were put in first. Says whether there were any.
     fn drain(&self) -> bool {
         let mut current = self.current();
-        // Whoever posts does not wait for the counting.
+        // A post does not wait for the counting.
         let Some(batch) = self.queue().pop() else { return false };
         current.counting.count_all(batch, Instant::now());
         true

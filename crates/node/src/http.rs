@@ -75,7 +75,7 @@ struct App {
     stop: watch::Receiver<bool>,
 }
 
-/// HTTP on its sockets, whose options make sense; nobody is answered yet.
+/// HTTP on its sockets, whose options make sense; it does not answer yet.
 #[derive(Debug)]
 pub struct HttpService {
     sockets: Vec<Socket>,

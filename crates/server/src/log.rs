@@ -1,4 +1,4 @@
-//! What a program tells whoever keeps its standard error: a line for each event of ours, as text or as JSON.
+//! The log on standard error: a line for each event of ours, as text or as JSON.
 //!
 //! A message is a whole sentence, with what it is about; JSON has that in fields of their own too. Text begins with the
 //! moment and the level. systemd's journal has moments of its own, and takes levels from a prefix (sd-daemon(3)). Nothing
@@ -170,7 +170,7 @@ impl<S: Subscriber> Layer<S> for Lines {
         event.record(&mut said);
         let level = Level::of(*event.metadata().level());
         let line = said.line(level, self.0, Timestamp::now());
-        // Nobody is left to be told when that fails. One write, so that lines stay whole.
+        // A failure has nowhere to go. One write, so that lines stay whole.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
 }

@@ -1,13 +1,15 @@
 //! Sensor definitions: `sensors.toml` becomes the list that all outputs loop over, and the lines between marks in files
 //! that have a field for each sensor.
 
+mod entry;
 mod views;
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
 use serde::Deserialize;
+
+use entry::{Part, Sensor, Type, View};
 
 use super::metrics::Metric;
 use super::{GenerateError, Output, formatted};
@@ -35,94 +37,6 @@ const PARTS: [(&str, Option<Part>); 3] =
 #[serde(deny_unknown_fields)]
 struct Definitions {
     sensor: Vec<Sensor>,
-}
-
-/// One entry.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Sensor {
-    field: String,
-    doc: String,
-    proto: u64,
-    of: Option<Part>,
-    r#type: Type,
-    metric: String,
-    #[serde(default)]
-    label: BTreeMap<String, String>,
-    history: Option<u16>,
-    title: String,
-    help: String,
-    name: Option<String>,
-    #[serde(default)]
-    decimals: usize,
-    heading: Option<String>,
-    #[serde(default)]
-    show: Vec<View>,
-    limit: Option<String>,
-    #[serde(default)]
-    later: bool,
-}
-
-/// Where a sensor is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum View {
-    Table,
-    Graph,
-    Csv,
-}
-
-/// A part of the telemetry that not all devices have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Part {
-    Load,
-    MemoryCounts,
-}
-
-// === impl Part ===
-
-impl Part {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::MemoryCounts => "memory_counts",
-        }
-    }
-
-    /// The type in Rust.
-    const fn type_name(self) -> &'static str {
-        match self {
-            Self::Load => "Load",
-            Self::MemoryCounts => "MemoryCounts",
-        }
-    }
-}
-
-// === impl Sensor ===
-
-impl Sensor {
-    /// What queries call it: the field without its unit, where it has no name of its own.
-    fn name(&self, metric: &Metric) -> &str {
-        let suffix = metric.unit.suffix().unwrap_or("total");
-        let short = self.field.trim_end_matches(suffix).trim_end_matches('_');
-        self.name.as_deref().unwrap_or(short)
-    }
-
-    fn heading(&self) -> String {
-        self.heading.clone().unwrap_or_else(|| self.title.to_uppercase())
-    }
-
-    fn is_in(&self, view: View) -> bool {
-        self.show.contains(&view)
-    }
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Type {
-    Float,
-    Whole,
 }
 
 /// The list, and the files with lines between marks.

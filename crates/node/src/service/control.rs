@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::figures::HistoryFigures;
 use super::shared::Shared;
 use super::tally::Tally;
-use super::view::View;
+use super::view::{Publisher, View};
 use crate::alerts::{Notices, Rule};
 
 /// Tells the service what to do, and what its parts have done. Clones are cheap.
@@ -20,10 +20,6 @@ pub struct Control {
 // === impl Control ===
 
 impl Control {
-    pub(super) fn new(shared: Arc<Shared>, view: View) -> Self {
-        Self { shared, view }
-    }
-
     /// Has the collecting thread end.
     pub(crate) fn ask_to_stop(&self) {
         self.shared.ask_to_stop();
@@ -71,5 +67,16 @@ impl Control {
     pub fn note_reload(&self, taken: bool) {
         self.shared.reloads.fetch_add(1, Ordering::Relaxed);
         self.shared.refused_reloads.fetch_add(u64::from(!taken), Ordering::Relaxed);
+    }
+}
+
+// === impl Publisher ===
+
+impl Publisher {
+    /// What tells the service what to do, of this publisher's view.
+    pub fn control(&self) -> Control {
+        let shared = Arc::clone(&self.shared);
+        let view = View { shared: Arc::clone(&shared), latest: self.latest.subscribe() };
+        Control { shared, view }
     }
 }

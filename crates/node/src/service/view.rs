@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use telltale_schema::snapshot::Snapshot;
 use tokio::sync::watch;
 
-use super::control::Control;
 use super::figures::ServiceFigures;
 use super::published::Published;
 use super::shared::Shared;
@@ -47,15 +46,15 @@ pub enum NotReady {
 /// Reads what is published, and changes nothing. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct View {
-    shared: Arc<Shared>,
-    latest: watch::Receiver<Arc<Published>>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) latest: watch::Receiver<Arc<Published>>,
 }
 
 /// Publishes. The service's thread has the only one; a test of a server has its own.
 #[derive(Debug)]
 pub struct Publisher {
     pub(super) shared: Arc<Shared>,
-    latest: watch::Sender<Arc<Published>>,
+    pub(super) latest: watch::Sender<Arc<Published>>,
     alerts: Arc<AlertStates>,
 }
 
@@ -155,13 +154,6 @@ impl Publisher {
         let (sender, receiver) = watch::channel(Arc::new(first));
         let view = View { shared: Arc::clone(&shared), latest: receiver };
         (Self { shared, latest: sender, alerts }, view)
-    }
-
-    /// What tells the service what to do, of this publisher's view.
-    pub fn control(&self) -> Control {
-        let shared = Arc::clone(&self.shared);
-        let view = View { shared: Arc::clone(&shared), latest: self.latest.subscribe() };
-        Control::new(shared, view)
     }
 
     /// Publishes; answers everybody who waits for a collection that has begun.

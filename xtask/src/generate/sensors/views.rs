@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use telltale_schema::metric::Unit;
 
-use super::{Part, Sensor, View};
+use super::entry::{Part, Sensor, View};
 use crate::generate::Output;
 use crate::generate::metrics::Metric;
 
