@@ -5,22 +5,24 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use spin::mutex::SpinMutexGuard;
 use telltale_wire::{KernelCache, Programs};
 
-use crate::device::{Activity, DeviceDescription};
-use crate::endpoint::Endpoint;
+use crate::activity::Activity;
+use crate::description::DeviceDescription;
+use crate::endpoint::{Endpoint, OpenDevice, Told};
+use crate::process_hooks::{self, ForkLock};
 use crate::program_caches::ProgramCaches;
-use crate::registry::Registered;
-use crate::runtime::Runtime;
+use crate::registered::Registered;
 use crate::session::Session;
+
+static COLD: ForkLock<Cold> = ForkLock::new(Cold::new(), Cold::remove_files);
 
 /// All of it.
 pub(crate) struct Cold {
     /// The process that this copy was last used in.
     epoch: u64,
     next_id: u64,
-    /// The runtime that [`Runtime::global`] gives.
-    pub(crate) global: Option<Runtime>,
     runtimes: BTreeMap<u64, RuntimeState>,
     /// What belongs to the process that forked this one. Never used and never dropped, because
     /// dropping would remove the parent's files.
@@ -62,15 +64,44 @@ pub(crate) struct Running {
     pub(crate) endpoint: Option<Endpoint>,
 }
 
+/// The state. Its lock is held for microseconds, except while a session starts or stops.
+pub(crate) fn lock() -> SpinMutexGuard<'static, Cold> {
+    let mut guard = COLD.lock();
+    guard.leave_to_parent(process_hooks::epoch());
+    guard
+}
+
+/// Registers what is to happen at fork and exit, once in the life of a process and its children.
+/// Returns whether the system took it.
+pub(crate) fn install_hooks() -> bool {
+    process_hooks::install(&COLD)
+}
+
+/// What the runtime `id` has said so far, of the devices that this session records.
+pub(crate) fn told(id: u64, session: &Session) -> Told {
+    let mut cold = lock();
+    let state = cold.runtime(id);
+    let devices = (0u8..)
+        .zip(&state.devices)
+        .filter(|(index, device)| device.handles > 0 && session.knows(*index))
+        .map(|(index, device)| OpenDevice {
+            index,
+            description: device.description.clone(),
+            activity: Arc::clone(&device.activity),
+        })
+        .collect();
+    Told {
+        devices,
+        series: state.registered.all(),
+        programs: state.programs.clone(),
+        program_caches: state.program_caches.clone(),
+        kernel_cache: state.kernel_cache,
+    }
+}
+
 impl Cold {
-    pub(crate) const fn new() -> Self {
-        Self {
-            epoch: 0,
-            next_id: 1,
-            global: None,
-            runtimes: BTreeMap::new(),
-            left_to_parent: Vec::new(),
-        }
+    const fn new() -> Self {
+        Self { epoch: 0, next_id: 1, runtimes: BTreeMap::new(), left_to_parent: Vec::new() }
     }
 
     /// A number that was not given out before in this process.
@@ -92,7 +123,7 @@ impl Cold {
     }
 
     /// Puts away what a parent process runs, once in each child.
-    pub(crate) fn leave_to_parent(&mut self, epoch: u64) {
+    fn leave_to_parent(&mut self, epoch: u64) {
         if self.epoch == epoch {
             return;
         }
@@ -105,7 +136,8 @@ impl Cold {
     }
 
     /// Removes the files of all that runs, as the process is about to end.
-    pub(crate) fn remove_files(&mut self) {
+    fn remove_files(&mut self) {
+        self.leave_to_parent(process_hooks::epoch());
         for state in self.runtimes.values_mut() {
             if let Some(running) = &mut state.running {
                 running.session.remove_file();

@@ -137,7 +137,7 @@ fn begin(settings: Settings) -> Result<(), StartError> {
     let mut writer = Writer::new(settings, bell);
     // Events that the caller publishes next are kept already.
     writer.connect();
-    process_hooks::flush_before_death();
+    process_hooks::flush_before_death(before_death);
     let builder =
         std::thread::Builder::new().name("telltale debug".to_owned()).stack_size(STACK_BYTES);
     flush::begins();

@@ -1,29 +1,15 @@
 //! An open device: the handle through which a runtime records.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use telltale_ledger::{DeviceEntry, RegionMirror};
-use telltale_schema::chip::{ChipFacts, ChipIdentity};
-use telltale_schema::memory::{MemoryKind, MemorySpace};
-use telltale_wire::{DeviceReport, Quota, RingBuffer, Throttling, Traffic};
+use telltale_schema::memory::MemoryKind;
+use telltale_wire::{Quota, RingBuffer, Traffic};
 
-use crate::index::{self, Place};
-use crate::runtime::Inner;
+use crate::activity::Activity;
+use crate::opening::Opened;
+#[cfg(test)]
 use crate::session::Session;
 use crate::tracker;
-
-/// What a runtime knows of a device when it opens it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DeviceDescription {
-    /// Who the chip is. The more of it is known, the surer a reader can tell it from others; any of
-    /// ASIC id, PCI address, board id with location and driver's number will do.
-    pub identity: ChipIdentity,
-    /// The runtime's own number for it. Where nothing else is known, the device is `unknown:N`.
-    pub logical_id: u32,
-    /// Its capacities, where the runtime knows them.
-    pub facts: Option<ChipFacts>,
-}
 
 /// An open device. Recording through it takes no lock that parks a thread, makes no system call
 /// and cannot fail; what cannot be recorded is counted. Dropping the handle closes the device.
@@ -35,93 +21,6 @@ pub struct Device {
     opened: Option<Opened>,
 }
 
-/// What a handle of a recorded device holds.
-pub(crate) struct Opened {
-    pub(crate) inner: Arc<Inner>,
-    /// The session in which the device was opened; a child's own session stands in for it.
-    pub(crate) session_id: u64,
-    /// That session, for an event that has no seat to itself.
-    pub(crate) session: Arc<Session>,
-    /// The device's place among those that the runtime ever opened, below [`MAX_DEVICES`].
-    pub(crate) index: u8,
-    pub(crate) activity: Arc<Activity>,
-}
-
-/// Devices that one runtime can open in its life; the same one again counts once.
-pub const MAX_DEVICES: usize = telltale_wire::limits::MAX_DEVICES;
-
-// What the address index has room for in an entry.
-const _: () = {
-    assert!(MAX_DEVICES <= index::MAX_DEVICE as usize + 1);
-    assert!(MemoryKind::ALL.len() <= 1 << 8, "the code of a kind has eight bits there");
-};
-
-/// What the runtime told of a device's use.
-#[derive(Default)]
-pub(crate) struct Activity {
-    operations: Told,
-    host_to_device_bytes: Told,
-    device_to_host_bytes: Told,
-    ring_total_bytes: Told,
-    ring_used_bytes: Told,
-    ring_programs: Told,
-    quota_bytes: [Told; MemorySpace::ALL.len()],
-    throttling_events: Told,
-    throttled: AtomicBool,
-}
-
-/// A number that is absent until it is first told. The largest number stands for absence.
-struct Told(AtomicU64);
-
-impl Default for Told {
-    fn default() -> Self {
-        Self(AtomicU64::new(u64::MAX))
-    }
-}
-
-impl Told {
-    fn set(&self, value: u64) {
-        self.0.store(value.min(u64::MAX - 1), Ordering::Relaxed);
-    }
-
-    /// Adds to the number, which starts at 0; a relaxed addition after the first time.
-    fn add(&self, count: u64) {
-        if self.0.load(Ordering::Relaxed) == u64::MAX {
-            let _ = self.0.compare_exchange(u64::MAX, 0, Ordering::Relaxed, Ordering::Relaxed);
-        }
-        self.0.fetch_add(count, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> Option<u64> {
-        Some(self.0.load(Ordering::Relaxed)).filter(|value| *value != u64::MAX)
-    }
-}
-
-// === impl DeviceDescription ===
-
-impl DeviceDescription {
-    /// Whether both are one device to a ledger. Such descriptions must be one device here too: what
-    /// closing one of two gives back would be the other one's.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self == other || self.entry(RegionMirror::None) == other.entry(RegionMirror::None)
-    }
-
-    pub(crate) fn entry(&self, mirror: RegionMirror) -> DeviceEntry {
-        let facts = self.facts.as_ref();
-        DeviceEntry {
-            identity: self.identity.clone(),
-            logical_id: self.logical_id,
-            architecture: facts.map(|facts| facts.architecture),
-            dram_capacity_bytes: facts.map(|facts| facts.dram_capacity_bytes),
-            l1_capacity_bytes: facts.map(ChipFacts::l1_capacity_bytes),
-            dram_channels: facts.map(|facts| facts.dram_channels),
-            worker_cores: facts.map(|facts| facts.worker_cores),
-            mirror,
-            is_host: false,
-        }
-    }
-}
-
 // === impl Device ===
 
 impl Device {
@@ -130,7 +29,7 @@ impl Device {
     }
 
     /// Whether anything is recorded: not when Telltale is switched off, nor for a device beyond
-    /// [`MAX_DEVICES`].
+    /// [`crate::MAX_DEVICES`].
     pub fn is_recorded(&self) -> bool {
         self.opened.is_some()
     }
@@ -235,69 +134,7 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         if let Some(opened) = self.opened.take() {
-            opened.inner.close_device(opened.index);
+            opened.close();
         }
-    }
-}
-
-impl Opened {
-    #[inline]
-    fn place(&self, kind: MemoryKind, address: u64) -> Place {
-        Place { device: self.index, space: kind.space(), address }
-    }
-}
-
-// === impl Activity ===
-
-impl Activity {
-    fn quota(&self, space: MemorySpace) -> &Told {
-        match space {
-            MemorySpace::Dram => &self.quota_bytes[0],
-            MemorySpace::L1 => &self.quota_bytes[1],
-            MemorySpace::Host => &self.quota_bytes[2],
-        }
-    }
-
-    /// Puts the ring buffer into a report.
-    pub(crate) fn report_kernels(&self, report: &mut DeviceReport) {
-        let numbers =
-            (self.ring_total_bytes.get(), self.ring_used_bytes.get(), self.ring_programs.get());
-        if let (Some(total_bytes), Some(used_bytes), Some(programs)) = numbers {
-            report.ring_buffer = Some(RingBuffer { total_bytes, used_bytes, programs });
-        }
-    }
-
-    /// Puts operations, traffic, quotas and throttling into a report.
-    pub(crate) fn report_performance(&self, report: &mut DeviceReport) {
-        report.operations = self.operations.get();
-        let traffic = (self.host_to_device_bytes.get(), self.device_to_host_bytes.get());
-        if let (Some(host_to_device_bytes), Some(device_to_host_bytes)) = traffic {
-            report.traffic = Some(Traffic { host_to_device_bytes, device_to_host_bytes });
-        }
-        for space in MemorySpace::ALL {
-            let limit = self.quota(space).get();
-            report.quotas.extend(limit.map(|limit_bytes| Quota { space, limit_bytes }));
-        }
-        report.throttling = self
-            .throttling_events
-            .get()
-            .map(|events| Throttling { active: self.throttled.load(Ordering::Relaxed), events });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Told;
-
-    #[test]
-    fn a_number_is_absent_until_told() {
-        let told = Told::default();
-        assert_eq!(told.get(), None);
-        told.add(0);
-        assert_eq!(told.get(), Some(0));
-        told.add(5);
-        assert_eq!(told.get(), Some(5));
-        told.set(u64::MAX);
-        assert_eq!(told.get(), Some(u64::MAX - 1));
     }
 }

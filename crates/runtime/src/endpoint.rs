@@ -17,10 +17,12 @@ use std::thread::JoinHandle;
 use rustix::event::{EventfdFlags, eventfd};
 use telltale_ledger::directory::{EntryStatus, RuntimeDirectory};
 
-use crate::problem::Step;
+use crate::problem::{Step, Trouble};
 use crate::process_hooks;
-use crate::runtime::{Inner, Trouble};
 use crate::session::Session;
+use crate::shared::Shared;
+use answer::Answering;
+pub(crate) use answer::{Ask, OpenDevice, Told};
 use serve::{Admission, Server};
 use socket::{Published, publish};
 
@@ -61,8 +63,9 @@ impl Endpoint {
     /// Publishes the endpoint in `directory` and starts its thread.
     pub(crate) fn start(
         directory: RuntimeDirectory,
-        inner: &Arc<Inner>,
+        shared: &Arc<Shared>,
         session: &Arc<Session>,
+        ask: Ask,
         troubles: &mut Vec<Trouble>,
     ) -> Option<Self> {
         let published = match publish(&directory, &session.owner.identity) {
@@ -81,7 +84,11 @@ impl Endpoint {
         }
         let status = directory.entry_status(&name).ok();
         let owner = directory.owner();
-        match start_thread(listener, owner, Arc::clone(inner), Arc::clone(session)) {
+        match start_thread(
+            listener,
+            owner,
+            Answering { shared: Arc::clone(shared), session: Arc::clone(session), ask },
+        ) {
             Ok((wake, thread)) => Some(Self { directory, name, status, wake, thread }),
             Err(error) => {
                 remove(&directory, &name, status);
@@ -125,14 +132,13 @@ fn remove(directory: &RuntimeDirectory, name: &str, status: Option<EntryStatus>)
 fn start_thread(
     listener: OwnedFd,
     directory_owner: u32,
-    inner: Arc<Inner>,
-    session: Arc<Session>,
+    answering: Answering,
 ) -> Result<(OwnedFd, JoinHandle<()>), ThreadError> {
     let event = |error: rustix::io::Errno| ThreadError::Event(error.into());
     let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(event)?;
     let woken = wake.try_clone().map_err(ThreadError::Event)?;
-    let admission = Admission { own_uid: session.owner.uid, directory_owner };
-    let mut server = Server::new(listener, woken, admission, inner, session);
+    let admission = Admission { own_uid: answering.session.owner.uid, directory_owner };
+    let mut server = Server::new(listener, woken, admission, answering);
     let builder = std::thread::Builder::new().name("telltale".to_owned()).stack_size(STACK_BYTES);
     let thread = process_hooks::with_signals_blocked(|| builder.spawn(move || server.run()))
         .map_err(ThreadError::Spawn)?;

@@ -16,31 +16,38 @@
 //! and makes no allocation. No device address leaves the process.
 #![deny(unsafe_code)]
 
+mod activity;
 mod cold;
 pub mod debug_output;
 mod debug_streams;
+mod description;
 mod device;
 mod endpoint;
 mod index;
 mod mirror;
+mod opening;
 mod options;
 mod problem;
 #[allow(unsafe_code)]
 mod process_hooks;
 mod program_caches;
+mod registered;
 mod registry;
 mod runtime;
 mod seat;
 mod session;
+mod shared;
 mod tracker;
 mod waiting;
 
 pub use debug_streams::{MAX_SHOWN_CORES, OtherStreams, show_other_debug_streams};
-pub use device::{Device, DeviceDescription, MAX_DEVICES};
+pub use description::{DeviceDescription, MAX_DEVICES};
+pub use device::Device;
 pub use options::{Misread, Options, Regions};
 pub use problem::{OnProblem, Problem, Step};
 pub use program_caches::MAX_PROGRAM_CACHES;
-pub use registry::{Counter, Gauge, Histogram, MAX_SERIES, Registry};
+pub use registered::{Counter, Gauge, Histogram, MAX_SERIES};
+pub use registry::Registry;
 pub use runtime::Runtime;
 pub use telltale_debug_stream::{Losses, StreamCounters};
 pub use telltale_ledger::region::writer::RegionLayout;

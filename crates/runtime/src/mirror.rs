@@ -4,17 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
-use telltale_ledger::RegionMirror;
 use telltale_ledger::region::RegionKind;
 use telltale_ledger::region::writer::{PidNamespace, RegionLayout, RegionOptions, RegionWriter};
+use telltale_ledger::{LedgerOwner, RegionMirror};
 use telltale_schema::chip::unique_id;
 use telltale_schema::memory::MemoryKind;
 
-use crate::device::DeviceDescription;
-use crate::options::Regions;
-use crate::problem::Step;
-use crate::runtime::{Inner, Trouble};
-use crate::session::Session;
+use crate::description::DeviceDescription;
+use crate::options::{Options, Regions};
+use crate::problem::{Step, Trouble};
 use crate::waiting;
 
 /// The inode of the first PID namespace (the kernel's `PROC_PID_INIT_INO`).
@@ -70,8 +68,8 @@ impl Mirror {
         &self,
         regions: Regions,
         description: &DeviceDescription,
-        session: &Session,
-        inner: &Inner,
+        owner: &LedgerOwner,
+        options: &Options,
         troubles: &mut Vec<Trouble>,
     ) -> RegionMirror {
         match &*self.lock() {
@@ -79,7 +77,7 @@ impl Mirror {
             State::Refused => return RegionMirror::None,
             State::Undecided | State::Left => {}
         }
-        let kept = keep(regions, description, session, inner, troubles);
+        let kept = keep(regions, description, owner, options, troubles);
         let mirror = kept.as_ref().map_or(RegionMirror::None, Kept::mirror);
         *self.lock() = kept.map_or(State::Refused, |kept| State::Kept(Box::new(kept)));
         mirror
@@ -123,8 +121,8 @@ impl Mirror {
 fn keep(
     regions: Regions,
     description: &DeviceDescription,
-    session: &Session,
-    inner: &Inner,
+    owner: &LedgerOwner,
+    options: &Options,
     troubles: &mut Vec<Trouble>,
 ) -> Option<Kept> {
     let remedy = "the ledger records it nevertheless; correct the region or unset \
@@ -132,15 +130,15 @@ fn keep(
     let name_id = name_id(regions.layout, description)
         .map_err(|error| troubles.push(Trouble::new(Step::Region, error, remedy)))
         .ok()?;
-    if inner.options.log_regions {
+    if options.log_regions {
         log(description, name_id);
     }
-    let directory = match &inner.options.root {
+    let directory = match &options.root {
         Some(root) => root.join("dev/shm"),
         None => Path::new("/dev/shm").to_path_buf(),
     };
-    let options = options(regions, description, name_id, session);
-    let writer = RegionWriter::attach(&directory, &options)
+    let region = region_options(regions, description, name_id, owner);
+    let writer = RegionWriter::attach(&directory, &region)
         .map_err(|error| troubles.push(Trouble::new(Step::Region, error, remedy)))
         .ok()?;
     Some(Kept { writer, chip_id: description.logical_id, per_pid: regions.per_pid })
@@ -170,17 +168,17 @@ fn name_id(layout: RegionLayout, description: &DeviceDescription) -> Result<u64,
     }
 }
 
-fn options(
+fn region_options(
     regions: Regions,
     description: &DeviceDescription,
     id: u64,
-    session: &Session,
+    owner: &LedgerOwner,
 ) -> RegionOptions {
     let (board_serial, asic_id) = match regions.layout {
         RegionLayout::V1 => (id >> LOCATION_BITS, id & ((1 << LOCATION_BITS) - 1)),
         RegionLayout::V3 | RegionLayout::V4 => (0, id),
     };
-    let identity = &session.owner.identity;
+    let identity = &owner.identity;
     let pid_namespace = match identity.pid_namespace {
         // From here the processes of every namespace can be seen.
         INITIAL_PID_NAMESPACE => PidNamespace::Shared,
@@ -194,7 +192,7 @@ fn options(
         asic_id,
         device_id: description.logical_id,
         pid: identity.pid,
-        process_name: session.owner.name.clone(),
+        process_name: owner.name.clone(),
         pid_namespace,
         lock_wait: LOCK_WAIT,
     }

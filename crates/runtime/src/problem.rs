@@ -1,6 +1,7 @@
 //! What the runtime could not do: told once to a person, counted always, never the workload's
 //! problem.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,8 +46,21 @@ pub struct Problem {
     pub remedy: &'static str,
 }
 
+/// Something that went wrong while the cold lock was held, to be told once it is released.
+pub(crate) struct Trouble {
+    pub(crate) step: Step,
+    pub(crate) error: Box<dyn Error>,
+    pub(crate) remedy: &'static str,
+}
+
 /// Where problems go instead of standard error.
 pub type OnProblem = Arc<dyn Fn(&Problem) + Send + Sync>;
+
+impl Trouble {
+    pub(crate) fn new(step: Step, error: impl Error + 'static, remedy: &'static str) -> Self {
+        Self { step, error: Box::new(error), remedy }
+    }
+}
 
 impl Step {
     /// All steps, in the order of their declaration.

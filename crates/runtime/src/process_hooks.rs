@@ -12,12 +12,11 @@ pub(crate) use fatal_signals::{flush_before_death, let_faults_through};
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
-use crate::cold::Cold;
 use crate::waiting;
 
 /// Descriptors that a child closes at once: a listener it kept would hold its parent's endpoint
@@ -26,7 +25,8 @@ pub(crate) const MAX_LISTENERS: usize = 8;
 const NO_DESCRIPTOR: i32 = -1;
 
 static EPOCH: AtomicU64 = AtomicU64::new(0);
-static COLD: SpinMutex<Cold> = SpinMutex::new(Cold::new());
+/// The lock that forks hold, with whether the system took the hooks.
+static INSTALLED: OnceLock<(&'static dyn Held, bool)> = OnceLock::new();
 static LISTENERS: [AtomicI32; MAX_LISTENERS] =
     [const { AtomicI32::new(NO_DESCRIPTOR) }; MAX_LISTENERS];
 
@@ -36,20 +36,59 @@ pub(crate) fn epoch() -> u64 {
     EPOCH.load(Ordering::Relaxed)
 }
 
-/// The seldom-changed state. Held for microseconds, except while a session starts or stops.
-pub(crate) fn cold() -> SpinMutexGuard<'static, Cold> {
-    let mut guard = waiting::lock(&COLD);
-    guard.leave_to_parent(epoch());
-    guard
+/// State that a forking thread locks, so that parent and child both find it whole.
+pub(crate) struct ForkLock<T> {
+    state: SpinMutex<T>,
+    at_exit: fn(&mut T),
 }
 
-/// Registers the hooks, once in the life of a process and its children.
+/// What the hooks do with such a lock.
+trait Held: Sync {
+    fn hold(&self);
+    /// # Safety
+    /// Only the thread that called [`Held::hold`], or its copy in the child, may call it, once.
+    unsafe fn release(&self);
+    fn at_exit(&self);
+}
+
+impl<T> ForkLock<T> {
+    /// `at_exit` is called when the process ends by `exit`, if the lock can be had soon.
+    pub(crate) const fn new(state: T, at_exit: fn(&mut T)) -> Self {
+        Self { state: SpinMutex::new(state), at_exit }
+    }
+
+    /// Takes the lock, however long that takes.
+    pub(crate) fn lock(&self) -> SpinMutexGuard<'_, T> {
+        waiting::lock(&self.state)
+    }
+}
+
+impl<T: Send> Held for ForkLock<T> {
+    fn hold(&self) {
+        SpinMutexGuard::leak(self.lock());
+    }
+
+    unsafe fn release(&self) {
+        // SAFETY: the caller is on the thread that took the lock in `hold` and leaked the guard, of
+        // which no reference is kept; no other thread can have released it.
+        unsafe { self.state.force_unlock() };
+    }
+
+    fn at_exit(&self) {
+        // Another thread may hold the lock while it is stopped for ever by this very exit.
+        const MAX_ATTEMPTS: u32 = 1_000;
+        if let Some(mut state) = waiting::lock_within(&self.state, MAX_ATTEMPTS) {
+            (self.at_exit)(&mut state);
+        }
+    }
+}
+
+/// Registers the hooks, which hold `lock` across forks, once in the life of a process and its
+/// children; there is one such lock.
 ///
 /// Returns whether the system took them.
-pub(crate) fn install() -> bool {
-    static INSTALLED: Once = Once::new();
-    static TAKEN: AtomicBool = AtomicBool::new(false);
-    INSTALLED.call_once(|| {
+pub(crate) fn install<T: Send>(lock: &'static ForkLock<T>) -> bool {
+    let installed = INSTALLED.get_or_init(|| {
         // SAFETY: the three handlers are `extern "C"` functions without arguments that live as
         // long as this library, and none of them unwinds: they do arithmetic, spin, and close.
         // `atexit` gets such a function too. Both calls only add to lists inside libc.
@@ -57,20 +96,28 @@ pub(crate) fn install() -> bool {
             libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child))
                 | libc::atexit(at_exit)
         };
-        TAKEN.store(refused == 0, Ordering::Relaxed);
+        (lock, refused == 0)
     });
-    TAKEN.load(Ordering::Relaxed)
+    installed.1
+}
+
+/// The lock that forks hold.
+fn held() -> Option<&'static dyn Held> {
+    INSTALLED.get().map(|(lock, _)| *lock)
 }
 
 extern "C" fn before_fork() {
-    // The guard is given up here and the lock released by `in_parent` and `in_child`.
-    SpinMutexGuard::leak(waiting::lock(&COLD));
+    // It is released by `in_parent` and `in_child`.
+    if let Some(lock) = held() {
+        lock.hold();
+    }
 }
 
 extern "C" fn in_parent() {
-    // SAFETY: this runs on the thread that ran `before_fork`, which took the lock and leaked the
-    // guard; nobody else can have released it, and no reference from that guard is kept.
-    unsafe { COLD.force_unlock() };
+    if let Some(lock) = held() {
+        // SAFETY: this runs on the thread that ran `before_fork`, once after it.
+        unsafe { lock.release() };
+    }
 }
 
 extern "C" fn in_child() {
@@ -84,16 +131,15 @@ extern "C" fn in_child() {
             unsafe { libc::close(descriptor) };
         }
     }
-    // SAFETY: as in `in_parent`; the child's only thread is the copy of the one that forked.
-    unsafe { COLD.force_unlock() };
+    if let Some(lock) = held() {
+        // SAFETY: as in `in_parent`; the child's only thread is the copy of the one that forked.
+        unsafe { lock.release() };
+    }
 }
 
 extern "C" fn at_exit() {
-    // Another thread may hold the lock while it is stopped for ever by this very exit.
-    const MAX_ATTEMPTS: u32 = 1_000;
-    if let Some(mut state) = waiting::lock_within(&COLD, MAX_ATTEMPTS) {
-        state.leave_to_parent(epoch());
-        state.remove_files();
+    if let Some(lock) = held() {
+        lock.at_exit();
     }
 }
 

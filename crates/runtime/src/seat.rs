@@ -9,24 +9,15 @@ use std::sync::atomic::{Ordering, compiler_fence};
 use telltale_ledger::{DeviceSlot, Recorder};
 use telltale_schema::memory::MemoryKind;
 
-use crate::device::{MAX_DEVICES, Opened};
+use crate::description::MAX_DEVICES;
 use crate::index::{AddressAccess, Buffer, Inserted, Place, Removed};
+use crate::opening::{Opened, Start};
 use crate::process_hooks;
 use crate::session::Session;
 
 /// Sessions that one thread keeps a recorder for: more than one runtime in a process is for
 /// tests. A further one takes the place of the oldest.
 const MAX_SEATS: usize = 4;
-
-/// Whether an event may start a forked child's own session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// It records something that the child did.
-    IfNeeded,
-    /// It is a free: before the child's first allocation it can only be of a buffer of its
-    /// parent, which is the parent's to free.
-    Never,
-}
 
 /// A thread's place in a session.
 pub(crate) struct Seat {
@@ -115,10 +106,9 @@ fn find(opened: &Opened, epoch: u64, start: Start, last: Option<Box<Seat>>) -> O
     let kept = seats.iter().position(|seat| seat.is_for(opened.session_id, epoch));
     let found = match kept {
         Some(place) => Some(seats.remove(place)),
-        None => opened
-            .inner
-            .session_for(opened, start)
-            .map(|session| Seat::new(opened.session_id, epoch, session)),
+        None => {
+            opened.session_here(start).map(|session| Seat::new(opened.session_id, epoch, session))
+        }
     };
     // The oldest ones go first.
     seats.drain(..seats.len().saturating_sub(MAX_SEATS - 1));

@@ -12,11 +12,11 @@ use telltale_ledger::{
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::RecordingFaults;
 
-use crate::device::{DeviceDescription, MAX_DEVICES};
+use crate::description::{DeviceDescription, MAX_DEVICES};
 use crate::index::AddressIndex;
 use crate::mirror::Mirror;
-use crate::problem::Step;
-use crate::runtime::{Inner, Trouble};
+use crate::options::Options;
+use crate::problem::{Step, Trouble};
 
 /// Everything that recording needs.
 pub(crate) struct Session {
@@ -47,7 +47,7 @@ impl Session {
     /// Starts recording. What cannot be had is added to `troubles`, and recording degrades.
     pub(crate) fn start(
         id: u64,
-        inner: &Inner,
+        options: &Options,
         directory: Option<&RuntimeDirectory>,
         owner: LedgerOwner,
         troubles: &mut Vec<Trouble>,
@@ -64,7 +64,7 @@ impl Session {
             id,
             owner,
             index: AddressIndex::new(),
-            keeps_regions: inner.options.regions.is_some(),
+            keeps_regions: options.regions.is_some(),
             started: Instant::now(),
             ledger,
             slots: [const { OnceLock::new() }; MAX_DEVICES],
@@ -80,11 +80,14 @@ impl Session {
         &self,
         index: u8,
         description: &DeviceDescription,
-        inner: &Inner,
+        options: &Options,
         troubles: &mut Vec<Trouble>,
     ) {
-        let attached = match inner.options.regions {
-            Some(regions) => self.mirror(index).attach(regions, description, self, inner, troubles),
+        let attached = match options.regions {
+            Some(regions) => {
+                let owner = &self.owner;
+                self.mirror(index).attach(regions, description, owner, options, troubles)
+            }
             None => RegionMirror::None,
         };
         let Some(place) = self.slots.get(usize::from(index)) else { return };

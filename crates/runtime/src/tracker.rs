@@ -2,9 +2,9 @@
 
 use telltale_schema::memory::MemoryKind;
 
-use crate::device::Opened;
 use crate::index::{Buffer, Inserted, Place, Removed};
-use crate::seat::{self, Seat, Start};
+use crate::opening::{Opened, Start};
+use crate::seat::{self, Seat};
 
 #[inline(always)]
 pub(crate) fn allocate(opened: &Opened, kind: MemoryKind, place: Place, bytes: u64) {

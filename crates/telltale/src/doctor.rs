@@ -1,6 +1,5 @@
 //! `telltale doctor`: what works on this machine, what does not, why, and the command that mends it.
 
-mod bundle;
 mod devices;
 mod directory;
 mod finding;
@@ -54,12 +53,9 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
     kernel::look(&mut findings);
     service::look(place, &arguments.history, &mut findings);
     terminal::look(&output, &mut findings);
-    if let Some(path) = &arguments.bundle {
-        bundle::write(path, &findings, &snapshot)?;
-    }
     output.print(&match arguments.json {
         true => as_json(&findings),
-        false => as_text(&findings, arguments.bundle.as_deref(), &output.style()),
+        false => as_text(&findings, &output.style()),
     })?;
     Ok(match Finding::worst(&findings) {
         Verdict::Works | Verdict::NotHere => Status::Fine,
@@ -78,7 +74,7 @@ fn as_json(findings: &[Finding]) -> String {
     format!("{object}\n")
 }
 
-fn as_text(findings: &[Finding], bundle: Option<&Path>, style: &Style) -> String {
+fn as_text(findings: &[Finding], style: &Style) -> String {
     let mut text = String::new();
     for finding in findings {
         let tone = match finding.verdict {
@@ -105,12 +101,5 @@ fn as_text(findings: &[Finding], bundle: Option<&Path>, style: &Style) -> String
         count(Verdict::Broken),
         count(Verdict::NotHere),
     ));
-    if let Some(path) = bundle {
-        text.push_str(&format!(
-            "{} has all this and the snapshot, without names of people, hosts and programs; look \
-             at it before you send it\n",
-            path.display()
-        ));
-    }
     text
 }

@@ -1,6 +1,7 @@
 //! What is answered to a query, from the session and what the runtime told.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use telltale_ledger::{LedgerReading, RegionMirror};
 use telltale_schema::snapshot::KindUsage;
@@ -11,39 +12,45 @@ use telltale_wire::{
 
 use super::connection::Outgoing;
 use super::counts::{Counts, problem_sample};
+use crate::activity::Activity;
 use crate::debug_streams;
-use crate::device::{Activity, DeviceDescription};
-use crate::process_hooks;
+use crate::description::DeviceDescription;
 use crate::program_caches::{self, ProgramCaches};
-use crate::registry::{Series, samples};
-use crate::runtime::Inner;
+use crate::registered::{Series, samples};
 use crate::session::Session;
-use std::sync::Arc;
+use crate::shared::Shared;
 
-/// What is copied from behind the cold lock.
-struct Told {
-    devices: Vec<OpenDevice>,
-    series: Vec<Arc<Series>>,
-    programs: Option<telltale_wire::Programs>,
-    program_caches: ProgramCaches,
-    kernel_cache: Option<telltale_wire::KernelCache>,
+/// What the runtime has said, copied from behind the cold lock.
+pub(crate) struct Told {
+    pub(crate) devices: Vec<OpenDevice>,
+    pub(crate) series: Vec<Arc<Series>>,
+    pub(crate) programs: Option<telltale_wire::Programs>,
+    pub(crate) program_caches: ProgramCaches,
+    pub(crate) kernel_cache: Option<telltale_wire::KernelCache>,
 }
 
-struct OpenDevice {
-    index: u8,
-    description: DeviceDescription,
-    activity: Arc<Activity>,
+/// A device that is open.
+pub(crate) struct OpenDevice {
+    pub(crate) index: u8,
+    pub(crate) description: DeviceDescription,
+    pub(crate) activity: Arc<Activity>,
+}
+
+/// Copies what the runtime of this number has said, of the devices that the session records.
+pub(crate) type Ask = fn(u64, &Session) -> Told;
+
+/// What is answered from.
+pub(super) struct Answering {
+    pub(super) shared: Arc<Shared>,
+    pub(super) session: Arc<Session>,
+    pub(super) ask: Ask,
 }
 
 /// Answers the query that `bytes` are.
-pub(super) fn answer(
-    bytes: &[u8],
-    inner: &Inner,
-    session: &Session,
-    counts: &mut Counts,
-) -> Outgoing {
+pub(super) fn answer(bytes: &[u8], answering: &Answering, counts: &mut Counts) -> Outgoing {
+    let session = &*answering.session;
     let answered = match Query::decode(bytes) {
-        Ok(query) => report(query, inner, session, counts).map(|report| (query, report)),
+        Ok(query) => report(query, answering, counts).map(|report| (query, report)),
         Err(error) => Err(refuse_query(&error)),
     };
     let (reply, descriptor, is_last) = match answered {
@@ -89,34 +96,9 @@ fn ledger_descriptor(session: &Session) -> Option<OwnedFd> {
     session.ledger()?.read_only_descriptor().ok()
 }
 
-fn told(inner: &Inner, session: &Session) -> Told {
-    let mut cold = process_hooks::cold();
-    let state = cold.runtime(inner.id);
-    let devices = (0u8..)
-        .zip(&state.devices)
-        .filter(|(index, device)| device.handles > 0 && session.knows(*index))
-        .map(|(index, device)| OpenDevice {
-            index,
-            description: device.description.clone(),
-            activity: Arc::clone(&device.activity),
-        })
-        .collect();
-    Told {
-        devices,
-        series: state.registered.all(),
-        programs: state.programs.clone(),
-        program_caches: state.program_caches.clone(),
-        kernel_cache: state.kernel_cache,
-    }
-}
-
-fn report(
-    query: Query,
-    inner: &Inner,
-    session: &Session,
-    counts: &Counts,
-) -> Result<Report, Refusal> {
-    let told = told(inner, session);
+fn report(query: Query, answering: &Answering, counts: &Counts) -> Result<Report, Refusal> {
+    let Answering { shared, session, ask } = answering;
+    let told = ask(shared.id, session);
     let reading = query.includes_memory().then(|| session.usage()).flatten();
     let wanted = |device: &&OpenDevice| match query.device {
         DeviceSelector::All => true,
@@ -140,7 +122,7 @@ fn report(
     let mut metrics = Vec::new();
     if query.kind.includes_performance() {
         metrics = counts.samples();
-        metrics.extend(inner.problems.counts().map(|(step, count)| problem_sample(step, count)));
+        metrics.extend(shared.problems.counts().map(|(step, count)| problem_sample(step, count)));
         metrics.extend(caches.as_ref().map(program_caches::samples).into_iter().flatten());
         metrics.extend(debug_streams::samples());
         metrics.extend(samples(&told.series));

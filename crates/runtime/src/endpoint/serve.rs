@@ -2,7 +2,6 @@
 //! ever wakes it.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{getsockopt, sockopt};
@@ -11,12 +10,10 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 use telltale_ledger::directory::OVERFLOW_UID;
 
-use super::answer::answer;
+use super::answer::{Answering, answer};
 use super::connection::{Connection, Next};
 use super::counts::Counts;
 use crate::process_hooks::ClosedInChild;
-use crate::runtime::Inner;
-use crate::session::Session;
 
 /// Connections at one time; more wait in the listener's backlog.
 const MAX_CONNECTIONS: usize = 16;
@@ -48,8 +45,7 @@ pub(super) struct Server {
     listener: OwnedFd,
     wake: OwnedFd,
     admission: Admission,
-    inner: Arc<Inner>,
-    session: Arc<Session>,
+    answering: Answering,
     connections: Vec<Connection>,
     accept_again_at: Option<Instant>,
     counts: Counts,
@@ -67,8 +63,7 @@ impl Server {
         listener: OwnedFd,
         wake: OwnedFd,
         admission: Admission,
-        inner: Arc<Inner>,
-        session: Arc<Session>,
+        answering: Answering,
     ) -> Self {
         let counts = Counts::default();
         let connections = Vec::new();
@@ -78,8 +73,7 @@ impl Server {
             listener,
             wake,
             admission,
-            inner,
-            session,
+            answering,
             connections,
             accept_again_at: None,
             counts,
@@ -167,8 +161,8 @@ impl Server {
 
     /// Lets a connection go on; none when it is over.
     fn step(&mut self, mut connection: Connection, now: Instant) -> Option<Connection> {
-        let Self { inner, session, counts, .. } = self;
-        let advanced = connection.advance(now, |query| answer(query, inner, session, counts));
+        let Self { answering, counts, .. } = self;
+        let advanced = connection.advance(now, |query| answer(query, answering, counts));
         match advanced {
             Ok(Next::Wait) if connection.deadline() > now => Some(connection),
             Ok(Next::Wait) => {

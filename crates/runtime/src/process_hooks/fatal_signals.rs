@@ -7,7 +7,7 @@
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::{Once, OnceLock};
+use std::sync::OnceLock;
 
 /// Signals whose default is to end the process, save for those that cannot be caught and those of
 /// timers and real time.
@@ -53,21 +53,31 @@ type Detailed = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 /// One that was not.
 type Plain = extern "C" fn(c_int);
 
-/// Installs the handler, once in the life of a process, and the one for a normal exit.
-pub(crate) fn flush_before_death() {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| {
+/// What is called before the process ends. It may interrupt any code.
+static BEFORE_DEATH: OnceLock<fn()> = OnceLock::new();
+
+/// Installs the handler, once in the life of a process, and the one for a normal exit. `flush` is
+/// what they call: nothing but atomics and system calls.
+pub(crate) fn flush_before_death(flush: fn()) {
+    BEFORE_DEATH.get_or_init(|| {
         for signal in FATAL {
             install(signal);
         }
         // SAFETY: the function lives as long as this library and does not unwind. A refusal, for
         // want of memory, leaves out the flush at exit.
         unsafe { libc::atexit(at_exit) };
+        flush
     });
 }
 
+fn before_death() {
+    if let Some(flush) = BEFORE_DEATH.get() {
+        flush();
+    }
+}
+
 extern "C" fn at_exit() {
-    crate::debug_output::before_death();
+    before_death();
 }
 
 fn install(signal: c_int) {
@@ -112,7 +122,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut
     let error = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let saved = unsafe { *error };
-    crate::debug_output::before_death();
+    before_death();
     // SAFETY: as above.
     unsafe { *error = saved };
     // It was set before this handler was installed.

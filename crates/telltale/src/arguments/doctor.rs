@@ -1,7 +1,5 @@
 //! The arguments of `telltale doctor`.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 use super::{HardwareArguments, HistoryPlace, Place};
@@ -16,8 +14,7 @@ Exit status: 0 all that is here works, 1 something works in part, 2 something do
 
 Examples:
   telltale doctor
-  telltale doctor --json | jq '.findings[] | select(.verdict == \"broken\")'
-  telltale doctor --bundle support.json";
+  telltale doctor --json | jq '.findings[] | select(.verdict == \"broken\")'";
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
@@ -27,10 +24,6 @@ pub(crate) struct DoctorArguments {
     pub(crate) hardware: HardwareArguments,
     #[command(flatten)]
     pub(crate) history: HistoryPlace,
-    /// Also write FILE for whoever helps: findings and snapshot, with names of people, hosts,
-    /// programs and devices replaced by numbers
-    #[arg(long, value_name = "FILE")]
-    pub(crate) bundle: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

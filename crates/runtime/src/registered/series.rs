@@ -30,15 +30,15 @@ enum Cell {
 
 /// A count that only grows. Adding is one relaxed atomic addition.
 #[derive(Clone)]
-pub struct Counter(pub(super) Arc<Series>);
+pub struct Counter(pub(crate) Arc<Series>);
 
 /// A value that goes up and down.
 #[derive(Clone)]
-pub struct Gauge(pub(super) Arc<Series>);
+pub struct Gauge(pub(crate) Arc<Series>);
 
 /// Counts of observations in buckets.
 #[derive(Clone)]
-pub struct Histogram(pub(super) Arc<Series>);
+pub struct Histogram(pub(crate) Arc<Series>);
 
 impl Counter {
     /// Adds `count`; past 2⁶⁴ − 1 it starts again from 0, as readers of counters expect.
@@ -103,15 +103,15 @@ fn add_float(bits: &AtomicU64, change: f64) {
 }
 
 impl Series {
-    pub(super) fn counter(name: &str, help: &str, unit: &str, labels: &[(&str, &str)]) -> Self {
+    pub(crate) fn counter(name: &str, help: &str, unit: &str, labels: &[(&str, &str)]) -> Self {
         Self::new(name, help, unit, labels, Cell::Counter(AtomicU64::new(0)))
     }
 
-    pub(super) fn gauge(name: &str, help: &str, unit: &str, labels: &[(&str, &str)]) -> Self {
+    pub(crate) fn gauge(name: &str, help: &str, unit: &str, labels: &[(&str, &str)]) -> Self {
         Self::new(name, help, unit, labels, Cell::Gauge(AtomicU64::new(0.0f64.to_bits())))
     }
 
-    pub(super) fn histogram(
+    pub(crate) fn histogram(
         name: &str,
         help: &str,
         unit: &str,
@@ -128,17 +128,17 @@ impl Series {
         Self { name: name.to_owned(), help: help.to_owned(), unit: unit.to_owned(), labels, cell }
     }
 
-    pub(super) fn check(&self) -> Result<(), RegisterError> {
+    pub(crate) fn check(&self) -> Result<(), RegisterError> {
         naming::check(self)
     }
 
     /// Whether `other` may share this one's value.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
         let same_form = std::mem::discriminant(&self.cell) == std::mem::discriminant(&other.cell);
         same_form && self.unit == other.unit && self.bounds() == other.bounds()
     }
 
-    pub(super) fn bounds(&self) -> &[f64] {
+    pub(crate) fn bounds(&self) -> &[f64] {
         match &self.cell {
             Cell::Histogram { bounds, .. } => bounds,
             Cell::Counter(_) | Cell::Gauge(_) => &[],

@@ -1,0 +1,79 @@
+//! The series that a runtime has registered, and what may be registered.
+
+mod naming;
+mod series;
+
+pub(crate) use series::Series;
+pub use series::{Counter, Gauge, Histogram};
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use telltale_schema::snapshot::MetricSample;
+
+/// Series that one runtime keeps.
+pub const MAX_SERIES: usize = 2048;
+
+/// Why a metric is not kept. Its handle works, but nobody sees its value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RegisterError {
+    #[error("{what} {text:?} is not a name of letters, digits and underscores")]
+    Name { what: &'static str, text: String },
+    #[error("metric {metric} begins like telltale's own")]
+    Reserved { metric: String },
+    #[error("{what} of metric {metric} is longer than {limit_bytes} bytes")]
+    TooLong { metric: String, what: &'static str, limit_bytes: usize },
+    #[error("metric {metric} has more than {limit} labels")]
+    Labels { metric: String, limit: usize },
+    #[error("label {label} of metric {metric} is given twice")]
+    LabelTwice { metric: String, label: String },
+    #[error("the bounds of histogram {metric} are not ascending numbers, at most {limit} of them")]
+    Bounds { metric: String, limit: usize },
+    #[error("metric {metric} is registered already, as something else")]
+    Conflict { metric: String },
+    #[error("there are {MAX_SERIES} series already; {metric} is one too many")]
+    Full { metric: String },
+}
+
+/// What a series is known by.
+pub(crate) type SeriesKey = (String, Vec<(String, String)>);
+
+/// The series of one runtime, as they lie behind the cold lock.
+#[derive(Default)]
+pub(crate) struct Registered {
+    by_key: HashMap<SeriesKey, usize>,
+    series: Vec<Arc<Series>>,
+}
+
+impl Registered {
+    /// The series with the name and labels of `fresh`, which becomes it if there is none.
+    pub(crate) fn find_or_add(
+        &mut self,
+        fresh: &Arc<Series>,
+    ) -> Result<Arc<Series>, RegisterError> {
+        let metric = || fresh.name.clone();
+        let key = (fresh.name.clone(), fresh.labels.clone());
+        if let Some(found) = self.by_key.get(&key).and_then(|place| self.series.get(*place)) {
+            return match found.is_like(fresh) {
+                true => Ok(Arc::clone(found)),
+                false => Err(RegisterError::Conflict { metric: metric() }),
+            };
+        }
+        if self.series.len() >= MAX_SERIES {
+            return Err(RegisterError::Full { metric: metric() });
+        }
+        self.by_key.insert(key, self.series.len());
+        self.series.push(Arc::clone(fresh));
+        Ok(Arc::clone(fresh))
+    }
+
+    /// All series, for reading them without the lock.
+    pub(crate) fn all(&self) -> Vec<Arc<Series>> {
+        self.series.clone()
+    }
+}
+
+/// The values of `series` now.
+pub(crate) fn samples(series: &[Arc<Series>]) -> Vec<MetricSample> {
+    series.iter().map(|series| series.sample()).collect()
+}
