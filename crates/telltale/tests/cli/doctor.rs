@@ -1,5 +1,4 @@
-//! `telltale doctor`: what it finds on machines that are well, unwell, and without any accelerator;
-//! and what its bundle tells of nobody.
+//! `telltale doctor`: what it finds on machines that are well, unwell, and without any accelerator.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -206,6 +206,22 @@ fn damage_and_strangers_are_refused_with_a_remedy() {
     assert!(matches!(open(nonsense), JournalError::Record { .. }));
 }
 
+/// SQLite's log ends at the first frame whose checksum is wrong, and an older state is read without
+/// an error (decision 0093).
+#[test]
+fn no_flipped_bit_brings_an_older_state_back() {
+    let whole = journal_of(1..=3).medium.bytes;
+    let last_record = journal_of(1..=2).medium.bytes.len();
+    for at in 0..last_record {
+        for bit in 0..8 {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << bit;
+            let opened = Journal::open(Disk { bytes, ..Disk::default() });
+            assert!(opened.is_err(), "bit {bit} of byte {at} in {last_record}");
+        }
+    }
+}
+
 #[test]
 fn decisions_of_another_term_or_state_conflict() {
     let mut journal = journal_of(1..=2);
