@@ -16,6 +16,7 @@ mod filter_line;
 mod frame;
 mod graph;
 mod keys;
+mod lines;
 mod machines;
 mod menu;
 mod pane;
@@ -31,6 +32,7 @@ mod signal;
 mod theme;
 mod topology;
 mod topology_pane;
+mod view;
 
 pub use beside::{Agent, Alert, Alerts, Job, JobNode, Latency, Matrix, Tail, TailLine, Told};
 pub use column::Column;
@@ -41,72 +43,34 @@ pub use settings::{Figure, Settings, Terms};
 pub use signal::Signal;
 pub use theme::Theme;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use ratatui_core::layout::Rect;
 use telltale_query::Query;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::fleet::Fleet;
 use telltale_schema::snapshot::Snapshot;
 
+use cluster_pane::ClusterPane;
+use event_pane::EventPane;
 use filter_line::FilterLine;
 use machines::Machines;
 use menu::Menu;
-use pane::Seen;
-use past::Past;
-use pointer::Pointer;
-use row::{Row, RowId, Who};
-use series::History;
+use pane::Below;
+use view::{Focus, View};
 
 /// The fewest columns and rows in which everything has its place.
 pub const SMALLEST: (u16, u16) = (80, 24);
 
 /// The view.
 pub struct Screen {
-    settings: Settings,
-    terms: Terms,
-    filter: Option<Query>,
-    /// The machine, and what the filter leaves of it.
-    snapshot: Option<Arc<Snapshot>>,
-    shown: Option<Arc<Snapshot>>,
-    /// The past, while it is looked at.
-    past: Option<Past>,
-    /// Where in a recording the view is, if it is in one.
-    recorded: Option<Recorded>,
-    /// The machines that the snapshot was put together from, where there are several.
-    fleet: Option<Arc<Fleet>>,
-    /// Whose the processes are that are shown.
-    machines: Machines,
-    now: Timestamp,
-    history: History,
-    rows: Vec<Row>,
-    /// Rows of the tree that are not as they usually are.
-    turned: HashSet<RowId>,
-    selected: Pointer<RowId>,
-    device: Pointer<String>,
-    focus: Focus,
+    view: View,
     mode: Mode,
-    alerts: Told<Alerts>,
-    job: Told<Job>,
-    agents: Told<Vec<Agent>>,
-    tail: Told<Tail>,
-    /// What of the pane below is in sight, and where it names devices.
-    seen: Seen,
-    marks: Vec<(Rect, usize)>,
+    below: Below,
     /// Said at the bottom until the next key.
     message: Option<String>,
     /// Where snapshots come from, in words.
     source: String,
     places: frame::Places,
-}
-
-/// The pane that keys go to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Focus {
-    Processes,
-    Devices,
-    Pane,
 }
 
 /// What keys do.
@@ -131,72 +95,67 @@ impl Screen {
     /// A view that has not seen a snapshot yet.
     #[must_use]
     pub fn new(settings: Settings, terms: Terms, filter: Option<Query>) -> Self {
-        let machines = Machines::only(&terms.host);
         let mut screen = Self {
-            settings,
-            terms,
-            filter,
-            snapshot: None,
-            shown: None,
-            past: None,
-            recorded: None,
-            fleet: None,
-            machines,
-            now: Timestamp::default(),
-            history: History::default(),
-            rows: Vec::new(),
-            turned: HashSet::new(),
-            selected: Pointer::default(),
-            device: Pointer::default(),
-            focus: Focus::Processes,
+            view: View::new(settings, terms, filter),
             mode: Mode::Browsing,
-            alerts: Told::Awaited,
-            job: Told::Awaited,
-            agents: Told::Awaited,
-            tail: Told::Awaited,
-            seen: Seen::default(),
-            marks: Vec::new(),
+            below: Below::default(),
             message: None,
             source: String::new(),
             places: frame::Places::default(),
         };
-        if screen.is_enlarged() && screen.pane_scrolls() {
-            screen.focus = Focus::Pane;
+        if screen.view.is_enlarged() && screen.view.pane_scrolls() {
+            screen.view.focus = Focus::Pane;
         }
         screen
     }
 
     /// Shows this snapshot from now on.
     pub fn update(&mut self, snapshot: Arc<Snapshot>, now: Timestamp) {
-        let machines = Machines::only(&self.terms.host);
-        self.take(snapshot, &machines, now);
-    }
-
-    fn take(&mut self, snapshot: Arc<Snapshot>, machines: &Machines, now: Timestamp) {
-        self.now = now;
-        let who = self.selected_process().map(|(who, _)| who);
-        self.history.push(&snapshot, machines, who);
-        self.snapshot = Some(snapshot);
-        self.select();
+        let machines = Machines::only(&self.view.terms.host);
+        self.view.take(snapshot, &machines, now);
     }
 
     /// Shows these machines together from now on.
     pub fn update_fleet(&mut self, fleet: Arc<Fleet>, now: Timestamp) {
-        self.terms.host = machines::words(&fleet);
+        self.view.terms.host = machines::words(&fleet);
         let (snapshot, machines) = machines::together(&fleet, None);
-        self.fleet = Some(fleet);
-        self.take(Arc::new(snapshot), &machines, now);
+        self.view.fleet = Some(fleet);
+        self.view.take(Arc::new(snapshot), &machines, now);
+    }
+
+    /// Shows a snapshot of a recording from now on.
+    pub fn update_recorded(&mut self, snapshot: Arc<Snapshot>, recorded: Recorded) {
+        self.view.recorded = Some(recorded);
+        // Graphs have what was before this moment, whichever way one came here.
+        self.view.history.rewind(snapshot.taken_at);
+        let now = snapshot.taken_at;
+        self.update(snapshot, now);
+    }
+
+    /// Shows these alerts from now on, those that fire first.
+    pub fn set_alerts(&mut self, alerts: Told<Alerts>) {
+        self.below.alerts.set(alerts);
+    }
+
+    /// Shows a job and the agents on this machine from now on.
+    pub fn set_cluster(&mut self, job: Told<Job>, agents: Told<Vec<Agent>>) {
+        self.below.cluster = ClusterPane { job, agents };
+    }
+
+    /// Shows the end of a capture from now on.
+    pub fn set_tail(&mut self, tail: Told<Tail>) {
+        self.below.events = EventPane { tail };
     }
 
     /// Tells the time, by which a snapshot is old. Gives whether it is too old: then something
     /// other than the snapshot changes on the screen each second.
     pub fn tick(&mut self, now: Timestamp) -> bool {
-        if self.recorded.is_some() {
+        if self.view.recorded.is_some() {
             // Its time is its own.
             return false;
         }
-        self.now = now;
-        self.late_seconds().is_some()
+        self.view.now = now;
+        self.view.late_seconds().is_some()
     }
 
     /// Says something at the bottom until the next key.
@@ -212,60 +171,6 @@ impl Screen {
     /// The settings as they are now.
     #[must_use]
     pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    /// Seconds since the snapshot, where that is longer than it should be.
-    fn late_seconds(&self) -> Option<u64> {
-        let snapshot = self.snapshot.as_ref()?;
-        let age_ns = self.now.since_ns(snapshot.taken_at);
-        let period_ns = u64::try_from(self.terms.period.as_nanos()).unwrap_or(u64::MAX);
-        let late = age_ns > period_ns.saturating_mul(3).max(3_000_000_000);
-        late.then_some(age_ns / 1_000_000_000)
-    }
-
-    /// Applies the filter, then makes the rows.
-    fn select(&mut self) {
-        if let Some(fleet) = &self.fleet {
-            let (shown, machines) = machines::together(fleet, self.filter.as_ref());
-            self.shown = Some(Arc::new(shown));
-            self.machines = machines;
-            return self.arrange();
-        }
-        self.shown = match (self.displayed(), &self.filter) {
-            (Some(snapshot), Some(filter)) => Some(Arc::new(filter.select(snapshot))),
-            (snapshot, _) => snapshot.cloned(),
-        };
-        self.arrange();
-    }
-
-    /// Makes the rows, and finds what was selected among them.
-    fn arrange(&mut self) {
-        let Some(shown) = &self.shown else { return };
-        self.rows = row::rows(shown, &self.settings, &self.machines, &self.turned);
-        let rows = &self.rows;
-        self.selected.find(rows.len(), |at| rows[at].id.clone());
-        let devices = &shown.devices;
-        self.device.find(devices.len(), |at| devices[at].id.clone());
-        // Those of processes that have gone.
-        if self.turned.len() > MAX_TURNED {
-            let there: HashSet<&RowId> = rows.iter().map(|row| &row.id).collect();
-            self.turned.retain(|id| there.contains(id));
-        }
-    }
-
-    /// The row that is selected.
-    fn selected_row(&self) -> Option<&Row> {
-        self.rows.get(self.selected.at())
-    }
-
-    /// The process of the row that is selected, and its place in what is shown.
-    fn selected_process(&self) -> Option<(Who, usize)> {
-        let place = self.selected_row()?.process?;
-        let process = self.shown.as_ref()?.processes.get(place)?;
-        Some((Who::of(process, place), place))
+        &self.view.settings
     }
 }
-
-/// Rows of the tree that are remembered as turned before those that are gone are forgotten.
-const MAX_TURNED: usize = 4096;

@@ -3,11 +3,11 @@
 use ratatui_core::layout::Rect;
 use telltale_schema::quantity;
 
-use super::Screen;
 use super::beside::{Alert, Alerts, Told};
 use super::canvas::Canvas;
-use super::pane::{Lines, Span, wrapped};
+use super::lines::{Lines, Scroll, Span, wrapped};
 use super::theme::Role;
+use super::view::View;
 
 /// Cells of state, severity, the time it holds, and the rule.
 const CELLS: [u16; 4] = [7, 8, 6, 26];
@@ -18,9 +18,15 @@ const WIDE: u16 = 110;
 /// Spaces before a text that stands below.
 const INDENT: u16 = 8;
 
-impl Screen {
+/// The pane, with what the service tells.
+#[derive(Debug, Default)]
+pub(super) struct AlertPane {
+    alerts: Told<Alerts>,
+}
+
+impl AlertPane {
     /// Tells what the rules of the service find.
-    pub fn set_alerts(&mut self, alerts: Told<Alerts>) {
+    pub(super) fn set(&mut self, alerts: Told<Alerts>) {
         self.alerts = match alerts {
             Told::Known(mut known) => {
                 // Stable: among equals, the service's order is kept.
@@ -32,7 +38,7 @@ impl Screen {
     }
 
     /// How many alerts fire, for the tab.
-    pub(super) fn alert_note(&self) -> Option<String> {
+    pub(super) fn note(&self) -> Option<String> {
         let Told::Known(known) = &self.alerts else { return None };
         match known.alerts.iter().filter(|alert| alert.fires).count() {
             0 => None,
@@ -40,66 +46,72 @@ impl Screen {
         }
     }
 
-    pub(super) fn alert_pane(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
-        let alerts = std::mem::take(&mut self.alerts);
-        match &alerts {
-            Told::Awaited => self.reason(canvas, area, "The service has not told its alerts yet."),
-            Told::Absent(why) => self.reason(canvas, area, why),
+    pub(super) fn paint(
+        &self,
+        view: &View,
+        scroll: &mut Scroll,
+        canvas: &mut Canvas<'_>,
+        area: Rect,
+    ) {
+        match &self.alerts {
+            Told::Awaited => {
+                scroll.reason(canvas, area, "The service has not told its alerts yet.")
+            }
+            Told::Absent(why) => scroll.reason(canvas, area, why),
             Told::Known(known) if known.alerts.is_empty() => {
                 let words = format!("No alert is pending or fires.{}", withheld(known));
-                self.reason(canvas, area, &words);
+                scroll.reason(canvas, area, &words);
             }
             Told::Known(known) => {
                 let mut rows: Vec<Vec<Span>> = known
                     .alerts
                     .iter()
-                    .flat_map(|alert| self.alert_rows(alert, area.width))
+                    .flat_map(|alert| alert_rows(view, alert, area.width))
                     .collect();
                 if known.withheld > 0 {
                     let words = withheld(known);
                     rows.push(vec![Span::rest(words.trim_start(), Role::Faint)]);
                 }
-                let now = if self.past_words().is_some() { "WHAT (NOW)" } else { "WHAT" };
+                let now = if view.past_words().is_some() { "WHAT (NOW)" } else { "WHAT" };
                 let titles = ["STATE", "SEVERITY", "FOR", "RULE"];
                 let mut heading = line(titles.map(String::from), [Role::Heading; 2]);
                 if area.width >= WIDE {
                     heading.push(Span::rest(now, Role::Heading));
                 }
                 let line = |at: usize| rows[at].clone();
-                self.lines(canvas, area, &Lines { heading, count: rows.len(), line: &line });
+                scroll.lines(canvas, area, &Lines { heading, count: rows.len(), line: &line });
             }
         }
-        self.alerts = alerts;
     }
+}
 
-    fn alert_rows(&self, alert: &Alert, room: u16) -> Vec<Vec<Span>> {
-        // Spans of time are shown to the second.
-        let held = quantity::span(self.now.since_ns(alert.since) as f64 / 1e9);
-        let state = if alert.fires { "FIRING" } else { "pending" };
-        let role = match (alert.fires, alert.severity) {
-            (false, _) => Role::Plain,
-            (true, "info") => Role::Warning,
-            (true, _) => Role::Alarm,
-        };
-        let parts = [state.to_owned(), alert.severity.to_owned(), held, alert.rule.clone()];
-        let mut first = line(parts, [role, Role::Plain]);
-        let (indent, begin) = match room >= WIDE {
-            true => (BEFORE, 0),
-            false => (INDENT, 1),
-        };
-        let texts = wrapped(&alert.text, room - indent);
-        let mut rows = Vec::new();
-        for (at, text) in texts.into_iter().enumerate() {
-            let text = Span::rest(text, Role::Plain);
-            if at == 0 && begin == 0 {
-                first.push(text);
-            } else {
-                rows.push(vec![Span::left("", indent - 1, Role::Plain), text]);
-            }
+fn alert_rows(view: &View, alert: &Alert, room: u16) -> Vec<Vec<Span>> {
+    // Spans of time are shown to the second.
+    let held = quantity::span(view.now.since_ns(alert.since) as f64 / 1e9);
+    let state = if alert.fires { "FIRING" } else { "pending" };
+    let role = match (alert.fires, alert.severity) {
+        (false, _) => Role::Plain,
+        (true, "info") => Role::Warning,
+        (true, _) => Role::Alarm,
+    };
+    let parts = [state.to_owned(), alert.severity.to_owned(), held, alert.rule.clone()];
+    let mut first = line(parts, [role, Role::Plain]);
+    let (indent, begin) = match room >= WIDE {
+        true => (BEFORE, 0),
+        false => (INDENT, 1),
+    };
+    let texts = wrapped(&alert.text, room - indent);
+    let mut rows = Vec::new();
+    for (at, text) in texts.into_iter().enumerate() {
+        let text = Span::rest(text, Role::Plain);
+        if at == 0 && begin == 0 {
+            first.push(text);
+        } else {
+            rows.push(vec![Span::left("", indent - 1, Role::Plain), text]);
         }
-        rows.insert(0, first);
-        rows
     }
+    rows.insert(0, first);
+    rows
 }
 
 fn line([state, severity, held, rule]: [String; 4], [first, others]: [Role; 2]) -> Vec<Span> {

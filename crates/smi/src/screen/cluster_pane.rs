@@ -3,10 +3,9 @@
 
 use ratatui_core::layout::Rect;
 
-use super::Screen;
 use super::beside::{Agent, Job, JobNode, Latency, Matrix, Told};
 use super::canvas::{Canvas, cells};
-use super::pane::{Lines, Span, wrapped};
+use super::lines::{Lines, Scroll, Span, wrapped};
 use super::theme::Role;
 use crate::text;
 
@@ -33,14 +32,15 @@ const LEGEND_OF_FIGURES: &str = "! is slower than usual beyond doubt, ? is nothi
 
 type Line = Vec<Span>;
 
-impl Screen {
-    /// Tells of a job and of the agents on this machine.
-    pub fn set_cluster(&mut self, job: Told<Job>, agents: Told<Vec<Agent>>) {
-        self.job = job;
-        self.agents = agents;
-    }
+/// The pane, with what coordinator and agents tell.
+#[derive(Debug, Default)]
+pub(super) struct ClusterPane {
+    pub(super) job: Told<Job>,
+    pub(super) agents: Told<Vec<Agent>>,
+}
 
-    pub(super) fn cluster_pane(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
+impl ClusterPane {
+    pub(super) fn paint(&self, scroll: &mut Scroll, canvas: &mut Canvas<'_>, area: Rect) {
         let mut lines: Vec<Line> = Vec::new();
         match &self.job {
             Told::Awaited => lines.push(faint("The coordinator has not answered yet.")),
@@ -55,11 +55,11 @@ impl Screen {
             }
         }
         let line = |at: usize| lines[at].clone();
-        self.lines(canvas, area, &Lines { heading: Vec::new(), count: lines.len(), line: &line });
+        scroll.lines(canvas, area, &Lines { heading: Vec::new(), count: lines.len(), line: &line });
     }
 
     /// What is wrong with the job, for the tab.
-    pub(super) fn cluster_note(&self) -> Option<String> {
+    pub(super) fn note(&self) -> Option<String> {
         match &self.job {
             Told::Known(job) if !job.is_well => Some(String::from("!")),
             _ => None,

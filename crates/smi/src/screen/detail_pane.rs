@@ -9,11 +9,11 @@ use super::canvas::{Canvas, cells};
 use super::column;
 use super::device_pane;
 use super::graph;
-use super::pane::wrapped;
+use super::lines::wrapped;
 use super::row::Who;
 use super::series::Series;
 use super::theme::Role;
-use super::{Focus, Screen};
+use super::view::{Focus, View};
 use crate::text::width;
 
 /// Columns of the parts; the graph has what is left.
@@ -25,95 +25,94 @@ const FIGURES: [(u16, u16); 4] = [(18, 10), (28, 10), (38, 9), (48, 12)];
 /// A line of parts: its name, then figures.
 type Part = (String, [String; 4]);
 
-impl Screen {
-    pub(super) fn detail_pane(&self, canvas: &mut Canvas<'_>, area: Rect, shown: &Snapshot) {
-        match self.focus {
-            Focus::Devices => {
-                if let Some(device) = shown.devices.get(self.device.at()) {
-                    self.device_details(canvas, area, device);
-                }
+/// Paints the pane.
+pub(super) fn paint(view: &View, canvas: &mut Canvas<'_>, area: Rect, shown: &Snapshot) {
+    match view.focus {
+        Focus::Devices => {
+            if let Some(device) = shown.devices.get(view.device.at()) {
+                device_details(view, canvas, area, device);
             }
-            Focus::Processes | Focus::Pane => match self.selected_process() {
-                Some((who, place)) => {
-                    self.process_details(canvas, area, shown, (who, &shown.processes[place]));
-                }
-                None => {
-                    let words = "Select a process, or press Tab for the devices.";
-                    canvas.text(area.x, area.y, area.width, words, Role::Faint);
-                }
-            },
+        }
+        Focus::Processes | Focus::Pane => match view.selected_process() {
+            Some((who, place)) => {
+                process_details(view, canvas, area, shown, (who, &shown.processes[place]));
+            }
+            None => {
+                let words = "Select a process, or press Tab for the devices.";
+                canvas.text(area.x, area.y, area.width, words, Role::Faint);
+            }
+        },
+    }
+}
+
+fn process_details(
+    view: &View,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    shown: &Snapshot,
+    (who, process): (Who, &Process),
+) {
+    let mut parts = Vec::new();
+    for held in &process.devices {
+        let device = shown.devices.get(held.device).map_or("", |device| &device.id);
+        for one in &held.kinds {
+            let recorded = one.usage.recorded();
+            let bytes = |of: Option<u64>| of.map_or_else(absent, quantity::bytes);
+            let buffers = recorded.map_or_else(absent, |it| quantity::count(it.live_buffers));
+            let live = bytes(Some(one.usage.live_bytes()));
+            let peak = bytes(recorded.map(|usage| usage.peak_bytes));
+            let figures = [live, peak, buffers, device.to_owned()];
+            parts.push((one.kind.name().to_owned(), figures));
         }
     }
-
-    fn process_details(
-        &self,
-        canvas: &mut Canvas<'_>,
-        area: Rect,
-        shown: &Snapshot,
-        (who, process): (Who, &Process),
-    ) {
-        let mut parts = Vec::new();
-        for held in &process.devices {
-            let device = shown.devices.get(held.device).map_or("", |device| &device.id);
-            for one in &held.kinds {
-                let recorded = one.usage.recorded();
-                let bytes = |of: Option<u64>| of.map_or_else(absent, quantity::bytes);
-                let buffers = recorded.map_or_else(absent, |it| quantity::count(it.live_buffers));
-                let live = bytes(Some(one.usage.live_bytes()));
-                let peak = bytes(recorded.map(|usage| usage.peak_bytes));
-                let figures = [live, peak, buffers, device.to_owned()];
-                parts.push((one.kind.name().to_owned(), figures));
+    let headings = ["LIVE", "PEAK", "BUFFERS", "DEVICE"];
+    let nothing = process.known_by.map_or("nobody says what it has", |_| "it has nothing");
+    about(canvas, area, &process_words(process));
+    let inside = table(canvas, area, "KIND", headings, &parts, nothing);
+    match view.history.process(who) {
+        Some(series) => {
+            let most = graph::largest(series, inside.width);
+            let top = quantity::bytes(whole(most));
+            let space = view.history.space.name().to_uppercase();
+            history(canvas, inside, series, most, &format!("{space} to {top}"));
+        }
+        None if view.history.left_out > 0 => {
+            let left_out = u64::try_from(view.history.left_out).unwrap_or(u64::MAX);
+            let words = ["No history here;", &quantity::count(left_out), "are left out."];
+            for (y, words) in (inside.top()..inside.bottom()).zip(words) {
+                canvas.text(inside.x, y, inside.width, words, Role::Faint);
             }
         }
-        let headings = ["LIVE", "PEAK", "BUFFERS", "DEVICE"];
-        let nothing = process.known_by.map_or("nobody says what it has", |_| "it has nothing");
-        about(canvas, area, &process_words(process));
-        let inside = table(canvas, area, "KIND", headings, &parts, nothing);
-        match self.history.process(who) {
-            Some(series) => {
-                let most = graph::largest(series, inside.width);
-                let top = quantity::bytes(whole(most));
-                let space = self.history.space.name().to_uppercase();
-                history(canvas, inside, series, most, &format!("{space} to {top}"));
-            }
-            None if self.history.left_out > 0 => {
-                let left_out = u64::try_from(self.history.left_out).unwrap_or(u64::MAX);
-                let words = ["No history here;", &quantity::count(left_out), "are left out."];
-                for (y, words) in (inside.top()..inside.bottom()).zip(words) {
-                    canvas.text(inside.x, y, inside.width, words, Role::Faint);
-                }
-            }
-            None => {}
-        }
+        None => {}
     }
+}
 
-    fn device_details(&self, canvas: &mut Canvas<'_>, area: Rect, device: &Device) {
-        let part = |kind: &telltale_schema::snapshot::KindMemory| {
-            let figures =
-                [kind.total_bytes, kind.processes_bytes, kind.unattributed_bytes, kind.ghost_bytes];
-            (kind.kind.name().to_owned(), figures.map(quantity::bytes))
-        };
-        let parts: Vec<Part> = device.kinds.iter().map(part).collect();
-        about(canvas, area, &device_words(device));
-        let headings = ["TOTAL", "PROCESSES", "UNATTR.", "GHOST"];
-        let inside = table(canvas, area, "KIND", headings, &parts, &in_use(device));
-        let figure = self.settings.figure;
-        if let Some(series) = self.history.device(&device.id, figure) {
-            let most = device_pane::most(device, figure, series, inside.width);
-            let now = figure.value(device);
-            let now = now.map_or_else(absent, |now| figure.text(now));
-            let top = figure.text(f64::from(most));
-            let name = figure.name();
-            let words = [
-                format!("{name} {now}, to {top}"),
-                format!("{now}, to {top}"),
-                format!("{name} {now}"),
-                now,
-            ];
-            let fits = |words: &&String| cells(width(words)) <= inside.width;
-            let words = words.iter().find(fits).unwrap_or(&words[0]);
-            history(canvas, inside, series, most, words);
-        }
+fn device_details(view: &View, canvas: &mut Canvas<'_>, area: Rect, device: &Device) {
+    let part = |kind: &telltale_schema::snapshot::KindMemory| {
+        let figures =
+            [kind.total_bytes, kind.processes_bytes, kind.unattributed_bytes, kind.ghost_bytes];
+        (kind.kind.name().to_owned(), figures.map(quantity::bytes))
+    };
+    let parts: Vec<Part> = device.kinds.iter().map(part).collect();
+    about(canvas, area, &device_words(device));
+    let headings = ["TOTAL", "PROCESSES", "UNATTR.", "GHOST"];
+    let inside = table(canvas, area, "KIND", headings, &parts, &in_use(device));
+    let figure = view.settings.figure;
+    if let Some(series) = view.history.device(&device.id, figure) {
+        let most = device_pane::most(device, figure, series, inside.width);
+        let now = figure.value(device);
+        let now = now.map_or_else(absent, |now| figure.text(now));
+        let top = figure.text(f64::from(most));
+        let name = figure.name();
+        let words = [
+            format!("{name} {now}, to {top}"),
+            format!("{now}, to {top}"),
+            format!("{name} {now}"),
+            now,
+        ];
+        let fits = |words: &&String| cells(width(words)) <= inside.width;
+        let words = words.iter().find(fits).unwrap_or(&words[0]);
+        history(canvas, inside, series, most, words);
     }
 }
 

@@ -13,7 +13,7 @@ use super::graph;
 use super::series::{Series, share};
 use super::settings::Figure;
 use super::theme::Role;
-use super::{Focus, Screen};
+use super::view::{Focus, View};
 use crate::style::Tone;
 use crate::text;
 
@@ -101,100 +101,105 @@ impl Second {
     }
 }
 
-impl Screen {
-    pub(super) fn device_pane(
-        &mut self,
-        canvas: &mut Canvas<'_>,
-        area: Rect,
-        shown: &Snapshot,
-        places: &mut Places,
-    ) {
-        let inside = Rect::new(area.x, area.y + 1, area.width, area.height - 1);
-        let across = places.device_columns;
-        let width = area.width / cells(across);
-        if shown.devices.is_empty() {
-            let words = "No device is to be seen.";
-            canvas.text(inside.x, inside.y, inside.width, words, Role::Faint);
-            return;
-        }
-        let longest = shown.devices.iter().map(|device| text::width(&device.id)).max();
-        let columns = Columns::within(width, cells(longest.unwrap_or(0)), &shown.devices);
-        for at in 0..across.min(shown.devices.len()) {
-            let x = area.x + width * cells(at);
-            let width = width.saturating_sub(u16::from(across > 1));
-            self.device_heading(canvas, Rect::new(x, area.y, width, 1), &columns);
-        }
-        let first = self.device.first(usize::from(inside.height) * across);
-        let first = first.div_ceil(across) * across;
-        for (at, device) in shown.devices.iter().enumerate().skip(first) {
-            let place = at - first;
-            let y = inside.y + cells(place / across);
-            if y >= inside.bottom() {
-                break;
-            }
-            let x = inside.x + width * cells(place % across);
-            let row = Rect::new(x, y, width.saturating_sub(u16::from(across > 1)), 1);
-            self.device_row(canvas, row, device, &columns);
-            if self.machines.is_old_device(at) {
-                canvas.look(row, Role::Faint);
-            }
-            if at == self.device.at() {
-                let id = Rect { width: columns.id.min(row.width), ..row };
-                let focused = self.focus == Focus::Devices;
-                canvas.look(id, if focused { Role::Selected } else { Role::Remembered });
-            }
-        }
-        places.devices = inside;
-        places.first_device = first;
+/// Paints the pane.
+pub(super) fn paint(
+    view: &mut View,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    shown: &Snapshot,
+    places: &mut Places,
+) {
+    let inside = Rect::new(area.x, area.y + 1, area.width, area.height - 1);
+    let across = places.device_columns;
+    let width = area.width / cells(across);
+    if shown.devices.is_empty() {
+        let words = "No device is to be seen.";
+        canvas.text(inside.x, inside.y, inside.width, words, Role::Faint);
+        return;
     }
-
-    fn device_heading(&self, canvas: &mut Canvas<'_>, area: Rect, columns: &Columns) {
-        let memory = columns.memory();
-        let mut x = area.x;
-        for (title, width) in
-            [("DEVICE", columns.id + 1), ("DRAM", memory), (columns.second.title(), memory)]
-        {
-            canvas.text(x, area.y, width, title, Role::Heading);
-            x += width;
-        }
-        for (sensor, width) in &columns.sensors {
-            canvas.right(x, area.y, *width, sensor.heading, Role::Heading);
-            x += width;
-        }
-        let room = area.right().saturating_sub(x + 1);
-        canvas.text(x + 1, area.y, room, &self.settings.figure.heading(), Role::Heading);
+    let longest = shown.devices.iter().map(|device| text::width(&device.id)).max();
+    let columns = Columns::within(width, cells(longest.unwrap_or(0)), &shown.devices);
+    for at in 0..across.min(shown.devices.len()) {
+        let x = area.x + width * cells(at);
+        let width = width.saturating_sub(u16::from(across > 1));
+        device_heading(view, canvas, Rect::new(x, area.y, width, 1), &columns);
     }
+    let first = view.device.first(usize::from(inside.height) * across);
+    let first = first.div_ceil(across) * across;
+    for (at, device) in shown.devices.iter().enumerate().skip(first) {
+        let place = at - first;
+        let y = inside.y + cells(place / across);
+        if y >= inside.bottom() {
+            break;
+        }
+        let x = inside.x + width * cells(place % across);
+        let row = Rect::new(x, y, width.saturating_sub(u16::from(across > 1)), 1);
+        device_row(view, canvas, row, device, &columns);
+        if view.machines.is_old_device(at) {
+            canvas.look(row, Role::Faint);
+        }
+        if at == view.device.at() {
+            let id = Rect { width: columns.id.min(row.width), ..row };
+            let focused = view.focus == Focus::Devices;
+            canvas.look(id, if focused { Role::Selected } else { Role::Remembered });
+        }
+    }
+    places.devices = inside;
+    places.first_device = first;
+}
 
-    fn device_row(&self, canvas: &mut Canvas<'_>, area: Rect, device: &Device, columns: &Columns) {
-        let y = area.y;
-        canvas.text(area.x, y, columns.id, &device.id, Role::Plain);
-        let mut x = area.x + columns.id + 1;
-        memory(canvas, (x, y), columns, device, MemorySpace::Dram);
-        x += columns.memory();
-        match columns.second {
-            Second::L1 => memory(canvas, (x, y), columns, device, MemorySpace::L1),
-            Second::Sensor(sensor) => {
-                // That a device works is no alarm.
-                let share = Figure::Sensor(sensor).value(device);
-                share_bar(canvas, (x, y), columns, share, |_| Tone::Plain);
-            }
+fn device_heading(view: &View, canvas: &mut Canvas<'_>, area: Rect, columns: &Columns) {
+    let memory = columns.memory();
+    let mut x = area.x;
+    for (title, width) in
+        [("DEVICE", columns.id + 1), ("DRAM", memory), (columns.second.title(), memory)]
+    {
+        canvas.text(x, area.y, width, title, Role::Heading);
+        x += width;
+    }
+    for (sensor, width) in &columns.sensors {
+        canvas.right(x, area.y, *width, sensor.heading, Role::Heading);
+        x += width;
+    }
+    let room = area.right().saturating_sub(x + 1);
+    canvas.text(x + 1, area.y, room, &view.settings.figure.heading(), Role::Heading);
+}
+
+fn device_row(
+    view: &View,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    device: &Device,
+    columns: &Columns,
+) {
+    let y = area.y;
+    canvas.text(area.x, y, columns.id, &device.id, Role::Plain);
+    let mut x = area.x + columns.id + 1;
+    memory(canvas, (x, y), columns, device, MemorySpace::Dram);
+    x += columns.memory();
+    match columns.second {
+        Second::L1 => memory(canvas, (x, y), columns, device, MemorySpace::L1),
+        Second::Sensor(sensor) => {
+            // That a device works is no alarm.
+            let share = Figure::Sensor(sensor).value(device);
+            share_bar(canvas, (x, y), columns, share, |_| Tone::Plain);
         }
-        x += columns.memory();
-        for (sensor, width) in &columns.sensors {
-            let figure = Figure::Sensor(sensor);
-            let (text, role) = match figure.value(device) {
-                Some(value) => (figure.text(value), figure.tone(value, device).into()),
-                None => (String::from("n/a"), Role::Faint),
-            };
-            canvas.right(x, y, *width, &text, role);
-            x += width;
-        }
-        let figure = self.settings.figure;
-        let room = area.right().saturating_sub(x + 1);
-        if let Some(series) = self.history.device(&device.id, figure) {
-            let most = most(device, figure, series, room);
-            graph::paint(canvas, Rect::new(x + 1, y, room, 1), series, most);
-        }
+    }
+    x += columns.memory();
+    for (sensor, width) in &columns.sensors {
+        let figure = Figure::Sensor(sensor);
+        let (text, role) = match figure.value(device) {
+            Some(value) => (figure.text(value), figure.tone(value, device).into()),
+            None => (String::from("n/a"), Role::Faint),
+        };
+        canvas.right(x, y, *width, &text, role);
+        x += width;
+    }
+    let figure = view.settings.figure;
+    let room = area.right().saturating_sub(x + 1);
+    if let Some(series) = view.history.device(&device.id, figure) {
+        let most = most(device, figure, series, room);
+        graph::paint(canvas, Rect::new(x + 1, y, room, 1), series, most);
     }
 }
 

@@ -4,11 +4,13 @@ use ratatui_core::layout::{Position, Rect};
 
 use super::canvas::{Canvas, cells};
 use super::filter_line::FilterLine;
+use super::frame::Places;
+use super::lines::wrapped;
 use super::menu::{Kind, Menu};
-use super::pane::wrapped;
 use super::signal::{Dialog, Signal};
 use super::theme::Role;
-use super::{Mode, Page, Screen};
+use super::view::View;
+use super::{Mode, Page};
 use crate::text::width;
 
 const HELP: [(&str, &str); 27] = [
@@ -44,73 +46,77 @@ const HELP: [(&str, &str); 27] = [
 /// Cells that the border of a window and the space beside it take, left and right.
 const WINDOW_EDGES: u16 = 4;
 
-impl Screen {
-    /// Paints what lies over the panes; gives the place of the cursor, if there is one.
-    pub(super) fn over(&mut self, canvas: &mut Canvas<'_>, area: Rect) -> Option<Position> {
-        let errors = self.error_lines();
-        match &mut self.mode {
-            Mode::Browsing => None,
-            Mode::Page(Page::Help, top) => {
-                let lines: Vec<String> =
-                    HELP.iter().map(|(keys, words)| format!("{keys:18} {words}")).collect();
-                page(canvas, "Help", &lines, top);
-                None
-            }
-            Mode::Page(Page::Errors, top) => {
-                page(canvas, "What could not be read", &errors, top);
-                None
-            }
-            Mode::Menu(menu) => {
-                let shown = &self.settings.columns;
-                let inside = paint_menu(canvas, menu, |at| shown.contains(&menu.columns[at]));
-                self.places.window = around(inside);
-                let lines = inside.height.saturating_sub(1).min(cells(menu.columns.len()));
-                self.places.lines = Rect { height: lines, ..inside };
-                None
-            }
-            Mode::Signal(dialog) => {
-                let inside = paint_signals(canvas, dialog);
-                self.places.window = around(inside);
-                let height = cells(Signal::ALL.len()).min(inside.height.saturating_sub(2));
-                self.places.lines = Rect { y: inside.y + 1, height, ..inside };
-                None
-            }
-            Mode::Filter(line) => Some(paint_filter(canvas, area, line)),
+/// Paints what lies over the panes; gives the place of the cursor, if there is one.
+pub(super) fn over(
+    mode: &mut Mode,
+    view: &View,
+    places: &mut Places,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+) -> Option<Position> {
+    let errors = error_lines(mode, view);
+    match mode {
+        Mode::Browsing => None,
+        Mode::Page(Page::Help, top) => {
+            let lines: Vec<String> =
+                HELP.iter().map(|(keys, words)| format!("{keys:18} {words}")).collect();
+            page(canvas, "Help", &lines, top);
+            None
         }
+        Mode::Page(Page::Errors, top) => {
+            page(canvas, "What could not be read", &errors, top);
+            None
+        }
+        Mode::Menu(menu) => {
+            let shown = &view.settings.columns;
+            let inside = paint_menu(canvas, menu, |at| shown.contains(&menu.columns[at]));
+            places.window = around(inside);
+            let lines = inside.height.saturating_sub(1).min(cells(menu.columns.len()));
+            places.lines = Rect { height: lines, ..inside };
+            None
+        }
+        Mode::Signal(dialog) => {
+            let inside = paint_signals(canvas, dialog);
+            places.window = around(inside);
+            let height = cells(Signal::ALL.len()).min(inside.height.saturating_sub(2));
+            places.lines = Rect { y: inside.y + 1, height, ..inside };
+            None
+        }
+        Mode::Filter(line) => Some(paint_filter(canvas, area, line)),
     }
+}
 
-    fn error_lines(&self) -> Vec<String> {
-        if !matches!(self.mode, Mode::Page(Page::Errors, _)) {
-            return Vec::new();
-        }
-        let (devices, sources) =
-            self.displayed().map_or((&[][..], &[][..]), |it| (&it.devices, &it.sources));
-        let mut lines = Vec::new();
-        for device in devices {
-            for fault in &device.faults {
-                lines.push(format!("{}: {}", device.id, fault.kind.words()));
-                lines.push(format!("    {}", fault.detail));
-            }
-        }
-        for source in sources {
-            for error in &source.errors {
-                lines.push(format!("{}: {}", error.subject, error.reason.words()));
-                lines.push(format!("    {}", error.detail));
-            }
-            if source.errors_dropped > 0 {
-                lines.push(format!("{}: {} more", source.name, source.errors_dropped));
-            }
-            for note in &source.notes {
-                let name = &source.name;
-                lines.push(format!("{name}, noticed: {} of {}", note.count, note.subject));
-                lines.push(format!("    {}", note.detail));
-            }
-        }
-        if lines.is_empty() {
-            lines.push(String::from("All sources were read."));
-        }
-        lines
+fn error_lines(mode: &Mode, view: &View) -> Vec<String> {
+    if !matches!(mode, Mode::Page(Page::Errors, _)) {
+        return Vec::new();
     }
+    let (devices, sources) =
+        view.displayed().map_or((&[][..], &[][..]), |it| (&it.devices, &it.sources));
+    let mut lines = Vec::new();
+    for device in devices {
+        for fault in &device.faults {
+            lines.push(format!("{}: {}", device.id, fault.kind.words()));
+            lines.push(format!("    {}", fault.detail));
+        }
+    }
+    for source in sources {
+        for error in &source.errors {
+            lines.push(format!("{}: {}", error.subject, error.reason.words()));
+            lines.push(format!("    {}", error.detail));
+        }
+        if source.errors_dropped > 0 {
+            lines.push(format!("{}: {} more", source.name, source.errors_dropped));
+        }
+        for note in &source.notes {
+            let name = &source.name;
+            lines.push(format!("{name}, noticed: {} of {}", note.count, note.subject));
+            lines.push(format!("    {}", note.detail));
+        }
+    }
+    if lines.is_empty() {
+        lines.push(String::from("All sources were read."));
+    }
+    lines
 }
 
 /// Lines in a window, scrolled by `top` as far as there is something. One that is too long goes on

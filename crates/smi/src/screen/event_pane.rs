@@ -8,10 +8,9 @@ use telltale_schema::metric::definitions::{
 use telltale_schema::quantity;
 use telltale_schema::snapshot::{MetricSample, MetricValue, Process, Snapshot};
 
-use super::Screen;
 use super::beside::{Tail, TailLine, Told};
 use super::canvas::Canvas;
-use super::pane::{Lines, Span, wrapped};
+use super::lines::{Lines, Scroll, Span, wrapped};
 use super::theme::Role;
 use crate::processes;
 use crate::text::width;
@@ -27,67 +26,78 @@ const COUNTED: [(&str, u16); 5] =
 
 type Line = Vec<Span>;
 
-impl Screen {
-    /// Tells the end of a capture.
-    pub fn set_tail(&mut self, tail: Told<Tail>) {
-        self.tail = tail;
-    }
+/// The pane, with the end of a capture.
+#[derive(Debug, Default)]
+pub(super) struct EventPane {
+    pub(super) tail: Told<Tail>,
+}
 
-    pub(super) fn event_pane(&mut self, canvas: &mut Canvas<'_>, area: Rect, shown: &Snapshot) {
-        let tail = std::mem::take(&mut self.tail);
-        match &tail {
-            Told::Awaited => self.reason(canvas, area, "The capture has not been read yet."),
-            Told::Absent(why) => self.counted_events(canvas, area, shown, why),
+impl EventPane {
+    pub(super) fn paint(
+        &self,
+        scroll: &mut Scroll,
+        canvas: &mut Canvas<'_>,
+        area: Rect,
+        shown: &Snapshot,
+    ) {
+        match &self.tail {
+            Told::Awaited => scroll.reason(canvas, area, "The capture has not been read yet."),
+            Told::Absent(why) => counted_events(scroll, canvas, area, shown, why),
             Told::Known(tail) if tail.lines.is_empty() => {
-                self.reason(canvas, area, "There is no event in the capture yet.");
+                scroll.reason(canvas, area, "There is no event in the capture yet.");
             }
-            Told::Known(tail) => self.tail_lines(canvas, area, tail),
+            Told::Known(tail) => tail_lines(scroll, canvas, area, tail),
         }
-        self.tail = tail;
     }
+}
 
-    fn tail_lines(&mut self, canvas: &mut Canvas<'_>, area: Rect, tail: &Tail) {
-        // Whoever looks at the end goes on looking at it.
-        self.seen.stay_at_end();
-        let name = area.width.saturating_sub(TIME + CORE + FACTS + 3).clamp(NAME[0], NAME[1]);
-        let heading = vec![
-            Span::right("TIME", TIME, Role::Heading),
-            Span::right("CORE", CORE, Role::Heading),
-            Span::left("PREFIX#ITERATION", name, Role::Heading),
-            Span::rest(tail.heading.as_str(), Role::Heading),
-        ];
-        let earlier = match tail.earlier {
-            0 => None,
-            count => Some(format!("{} earlier ones are left out.", quantity::count(count))),
-        };
-        let before = usize::from(earlier.is_some());
-        let line = |at: usize| match (&earlier, at) {
-            (Some(words), 0) => vec![Span::rest(words.as_str(), Role::Faint)],
-            _ => of_event(&tail.lines[at - before], name),
-        };
-        let count = tail.lines.len() + before;
-        self.lines(canvas, area, &Lines { heading, count, line: &line });
-    }
+fn tail_lines(scroll: &mut Scroll, canvas: &mut Canvas<'_>, area: Rect, tail: &Tail) {
+    // Whoever looks at the end goes on looking at it.
+    scroll.seen.stay_at_end();
+    let name = area.width.saturating_sub(TIME + CORE + FACTS + 3).clamp(NAME[0], NAME[1]);
+    let heading = vec![
+        Span::right("TIME", TIME, Role::Heading),
+        Span::right("CORE", CORE, Role::Heading),
+        Span::left("PREFIX#ITERATION", name, Role::Heading),
+        Span::rest(tail.heading.as_str(), Role::Heading),
+    ];
+    let earlier = match tail.earlier {
+        0 => None,
+        count => Some(format!("{} earlier ones are left out.", quantity::count(count))),
+    };
+    let before = usize::from(earlier.is_some());
+    let line = |at: usize| match (&earlier, at) {
+        (Some(words), 0) => vec![Span::rest(words.as_str(), Role::Faint)],
+        _ => of_event(&tail.lines[at - before], name),
+    };
+    let count = tail.lines.len() + before;
+    scroll.lines(canvas, area, &Lines { heading, count, line: &line });
+}
 
-    /// Why there is no capture, and what the processes' endpoints count all the same.
-    fn counted_events(&mut self, canvas: &mut Canvas<'_>, area: Rect, shown: &Snapshot, why: &str) {
-        let mut lines: Vec<Line> = wrapped(why, area.width)
-            .into_iter()
-            .map(|row| vec![Span::rest(row, Role::Faint)])
-            .collect();
-        let mut counted: Vec<Line> = shown.processes.iter().flat_map(of_process).collect();
-        match counted.is_empty() {
-            true => lines.push(vec![Span::rest("No process counts debug events.", Role::Faint)]),
-            false => {
-                let titles = COUNTED.map(|(title, cells)| Span::right(title, cells, Role::Heading));
-                let last = Span::rest("LOST, COMMAND", Role::Heading);
-                lines.push(titles.into_iter().chain([last]).collect());
-                lines.append(&mut counted);
-            }
+/// Why there is no capture, and what the processes' endpoints count all the same.
+fn counted_events(
+    scroll: &mut Scroll,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    shown: &Snapshot,
+    why: &str,
+) {
+    let mut lines: Vec<Line> = wrapped(why, area.width)
+        .into_iter()
+        .map(|row| vec![Span::rest(row, Role::Faint)])
+        .collect();
+    let mut counted: Vec<Line> = shown.processes.iter().flat_map(of_process).collect();
+    match counted.is_empty() {
+        true => lines.push(vec![Span::rest("No process counts debug events.", Role::Faint)]),
+        false => {
+            let titles = COUNTED.map(|(title, cells)| Span::right(title, cells, Role::Heading));
+            let last = Span::rest("LOST, COMMAND", Role::Heading);
+            lines.push(titles.into_iter().chain([last]).collect());
+            lines.append(&mut counted);
         }
-        let line = |at: usize| lines[at].clone();
-        self.lines(canvas, area, &Lines { heading: Vec::new(), count: lines.len(), line: &line });
     }
+    let line = |at: usize| lines[at].clone();
+    scroll.lines(canvas, area, &Lines { heading: Vec::new(), count: lines.len(), line: &line });
 }
 
 fn of_event(event: &TailLine, name: u16) -> Line {

@@ -9,9 +9,10 @@ use telltale_schema::snapshot::Snapshot;
 use super::canvas::{Canvas, cells};
 use super::column::Column;
 use super::event::Key;
-use super::pane::{Pane, wrapped};
+use super::lines::wrapped;
+use super::pane::Pane;
 use super::theme::Role;
-use super::{Mode, SMALLEST, Screen};
+use super::{Mode, SMALLEST, Screen, device_pane, dialog, process_pane};
 use crate::text::width;
 
 /// Columns that the figures of one device take at least.
@@ -121,8 +122,8 @@ impl Screen {
     pub fn render(&mut self, frame: &mut Frame<'_>) {
         let area = frame.area();
         let mut places = Places::default();
-        let theme = self.settings.theme;
-        let unicode = self.terms.unicode;
+        let theme = self.view.settings.theme;
+        let unicode = self.view.terms.unicode;
         let mut canvas = Canvas { buffer: frame.buffer_mut(), theme, unicode };
         if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
             too_small(&mut canvas, area);
@@ -131,15 +132,21 @@ impl Screen {
         }
         let panes = self.panes(area);
         self.title(&mut canvas, panes.title);
-        match self.shown.clone() {
+        match self.view.shown.clone() {
             Some(shown) => {
                 places.device_columns = panes.across;
-                self.device_pane(&mut canvas, panes.devices, &shown, &mut places);
+                device_pane::paint(&mut self.view, &mut canvas, panes.devices, &shown, &mut places);
                 if panes.processes.height > 0 {
-                    self.process_pane(&mut canvas, panes.processes, &shown, &mut places);
+                    process_pane::paint(
+                        &mut self.view,
+                        &mut canvas,
+                        panes.processes,
+                        &shown,
+                        &mut places,
+                    );
                 }
                 if panes.pane.height > 0 {
-                    self.pane(&mut canvas, panes.pane, &shown, &mut places);
+                    self.below.paint(&self.view, &mut canvas, panes.pane, &shown, &mut places);
                 }
             }
             None => {
@@ -149,27 +156,29 @@ impl Screen {
         }
         self.last_row(&mut canvas, panes.keys, &mut places);
         self.places = places;
-        if let Some(cursor) = self.over(&mut canvas, area) {
+        if let Some(cursor) =
+            dialog::over(&mut self.mode, &self.view, &mut self.places, &mut canvas, area)
+        {
             frame.set_cursor_position(cursor);
         }
     }
 
     fn panes(&self, area: Rect) -> Panes {
         let row = |y: u16, height: u16| Rect::new(area.x, area.y + y, area.width, height);
-        let pane = match self.settings.details {
+        let pane = match self.view.settings.details {
             true => PANE_ROWS.max(area.height / 4).min(20),
             false => 0,
         };
         // The title, two headings and the keys.
         let room = area.height - 4 - pane;
-        let devices = self.shown.as_ref().map_or(0, |shown| shown.devices.len());
+        let devices = self.view.shown.as_ref().map_or(0, |shown| shown.devices.len());
         // A few have a whole row each: wider bars, bytes, and more of their history.
         let across = match cells(devices) <= room / 3 {
             true => 1,
             false => usize::from((area.width / DEVICE_WIDTH).max(1)),
         };
         let down = cells(devices.div_ceil(across)).min(room / 2).max(1);
-        let (processes, pane) = match self.is_enlarged() {
+        let (processes, pane) = match self.view.is_enlarged() {
             true => (0, pane + room - down + 1),
             false => (room - down + 1, pane),
         };
@@ -185,7 +194,7 @@ impl Screen {
 
     /// The first row: when, how much, from where, and what is wrong.
     fn title(&self, canvas: &mut Canvas<'_>, area: Rect) {
-        let [devices, all_devices, processes, all_processes] = self.counts();
+        let [devices, all_devices, processes, all_processes] = self.view.counts();
         let of = |some: usize, all: usize, [one, many]: [&str; 2]| {
             let number = |it: usize| quantity::count(u64::try_from(it).unwrap_or(u64::MAX));
             let what = if all == 1 { one } else { many };
@@ -194,7 +203,7 @@ impl Screen {
                 false => format!("{} of {} {what}", number(some), number(all)),
             }
         };
-        let time = self.displayed().map_or_else(String::new, |it| match self.recorded {
+        let time = self.view.displayed().map_or_else(String::new, |it| match self.view.recorded {
             // It may be of any day.
             Some(_) => calendar::format(it.taken_at),
             None => time_of_day(it),
@@ -203,17 +212,17 @@ impl Screen {
             time,
             of(devices, all_devices, ["device", "devices"]),
             of(processes, all_processes, ["process", "processes"]),
-            self.terms.host.clone(),
+            self.view.terms.host.clone(),
             self.source.clone(),
         ];
         let mut wrong = Vec::new();
-        if let Some(words) = self.recorded_words().or_else(|| self.past_words()) {
+        if let Some(words) = self.view.recorded_words().or_else(|| self.view.past_words()) {
             wrong.push(words);
-        } else if let Some(late) = self.late_seconds() {
+        } else if let Some(late) = self.view.late_seconds() {
             let ago = quantity::span(late as f64);
             wrong.push(format!("NOTHING NEW FOR {ago}"));
         }
-        match self.errors() {
+        match self.view.errors() {
             0 => {}
             1 => wrong.push(String::from("1 error (e)")),
             many => wrong.push(format!("{many} errors (e)")),
@@ -223,14 +232,6 @@ impl Screen {
         let room = area.width.saturating_sub(taken + 2);
         canvas.text(area.x, area.y, room, &words.join("  "), Role::Heading);
         canvas.right(area.x, area.y, area.width, &wrong, Role::Alarm);
-    }
-
-    /// What sources could not read, and what is wrong with devices as a whole.
-    pub(super) fn errors(&self) -> usize {
-        let Some(snapshot) = self.displayed() else { return 0 };
-        let faults = snapshot.devices.iter().map(|device| device.faults.len());
-        let errors = snapshot.sources.iter().map(|source| source.errors.len());
-        faults.chain(errors).sum()
     }
 
     /// The last row: what is to be said, else the keys.
@@ -246,7 +247,7 @@ impl Screen {
             }
             return;
         }
-        let filter = self.filter.as_ref().filter(|_| matches!(self.mode, Mode::Browsing));
+        let filter = self.view.filter.as_ref().filter(|_| matches!(self.mode, Mode::Browsing));
         let filter = filter.map(|filter| format!("Filter: {filter}"));
         // A filter is said also where there is no room for it behind all keys.
         let needed = filter.as_ref().map_or(0, |words| cells(width(words)) + 1);

@@ -1,14 +1,13 @@
 //! What events do.
 
-use std::sync::Arc;
-
 use super::column::Column;
 use super::event::{Action, Event, Key, Target};
 use super::filter_line::{FilterLine, Typed};
 use super::menu::{Kind, Menu, sort_by};
 use super::settings::Settings;
 use super::signal::{Answer, Dialog};
-use super::{Focus, Mode, Page, Screen};
+use super::view::Focus;
+use super::{Mode, Page, Screen};
 
 /// Rows that a turn of the wheel goes.
 const WHEEL_ROWS: usize = 3;
@@ -38,8 +37,8 @@ impl Screen {
                 Typed::Closed => self.mode = Mode::Browsing,
                 Typed::Taken(filter) => {
                     self.mode = Mode::Browsing;
-                    self.filter = filter;
-                    self.select();
+                    self.view.filter = filter;
+                    self.view.select();
                 }
             },
             Mode::Page(_, top) => match key {
@@ -50,10 +49,10 @@ impl Screen {
                 _ => self.mode = Mode::Browsing,
             },
             Mode::Menu(menu) => {
-                if !menu.key(key, &mut self.settings) {
+                if !menu.key(key, &mut self.view.settings) {
                     self.mode = Mode::Browsing;
                 }
-                self.arrange();
+                self.view.arrange();
             }
             Mode::Signal(dialog) => match dialog.key(key) {
                 Answer::Open => {}
@@ -72,7 +71,7 @@ impl Screen {
         if let Some(action) = self.key_in_time(key) {
             return action;
         }
-        if self.key_of_panes(key) {
+        if self.below.key(key, &mut self.view) {
             return None;
         }
         match key {
@@ -80,33 +79,33 @@ impl Screen {
             Key::Char('h' | '?') | Key::Function(1) => self.mode = Mode::Page(Page::Help, 0),
             Key::Char('e') => self.mode = Mode::Page(Page::Errors, 0),
             Key::Char('/' | '\\') | Key::Function(4) => {
-                let text = self.filter.as_ref().map_or("", |filter| filter.text());
+                let text = self.view.filter.as_ref().map_or("", |filter| filter.text());
                 self.mode = Mode::Filter(FilterLine::new(text));
             }
             Key::Char('k') | Key::Function(9) => self.open_signals(),
             Key::Function(6) | Key::Char('>' | '.' | '<' | ',') => {
-                self.mode = Mode::Menu(Menu::new(Kind::Sort, &self.settings));
+                self.mode = Mode::Menu(Menu::new(Kind::Sort, &self.view.settings));
             }
             Key::Function(2) | Key::Char('S') => {
-                self.mode = Mode::Menu(Menu::new(Kind::Columns, &self.settings));
+                self.mode = Mode::Menu(Menu::new(Kind::Columns, &self.view.settings));
             }
-            Key::Escape if self.filter.take().is_some() => self.select(),
-            Key::Tab => self.focus = self.next_focus(),
-            Key::Char('C') => self.settings.theme = self.settings.theme.next(),
-            Key::Char('g') => self.settings.figure = self.settings.figure.next(),
+            Key::Escape if self.view.filter.take().is_some() => self.view.select(),
+            Key::Tab => self.view.focus = self.view.next_focus(),
+            Key::Char('C') => self.view.settings.theme = self.view.settings.theme.next(),
+            Key::Char('g') => self.view.settings.figure = self.view.settings.figure.next(),
             Key::Char('i') | Key::Function(3) => {
-                self.settings.details = !self.settings.details;
-                if self.focus == Focus::Pane {
-                    self.focus = Focus::Processes;
+                self.view.settings.details = !self.view.settings.details;
+                if self.view.focus == Focus::Pane {
+                    self.view.focus = Focus::Processes;
                 }
             }
             Key::Char(' ' | '+' | '-') | Key::Enter | Key::Left | Key::Right
-                if self.focus != Focus::Pane =>
+                if self.view.focus != Focus::Pane =>
             {
                 self.turn(key);
             }
             Key::Char('t') | Key::Function(5) => self.turn_into_tree(),
-            _ if change_order(key, &mut self.settings) => self.arrange(),
+            _ if change_order(key, &mut self.view.settings) => self.view.arrange(),
             _ => self.step(key),
         }
         None
@@ -114,15 +113,15 @@ impl Screen {
 
     /// Moves the selection of the pane that keys go to.
     fn step(&mut self, key: Key) {
-        let page = match self.focus {
+        let page = match self.view.focus {
             Focus::Processes => usize::from(self.places.rows.height),
             Focus::Devices => usize::from(self.places.devices.height) * self.places.device_columns,
-            Focus::Pane => return self.scroll_pane(key),
+            Focus::Pane => return self.below.scroll.key(key),
         }
         .max(1);
-        let at = match self.focus {
-            Focus::Devices => self.device.at(),
-            _ => self.selected.at(),
+        let at = match self.view.focus {
+            Focus::Devices => self.view.device.at(),
+            _ => self.view.selected.at(),
         };
         let to = match key {
             Key::Up => at.saturating_sub(1),
@@ -137,14 +136,14 @@ impl Screen {
     }
 
     fn go(&mut self, to: usize) {
-        match self.focus {
+        match self.view.focus {
             Focus::Processes => {
-                let rows = &self.rows;
-                self.selected.go(to, |at| rows[at].id.clone());
+                let rows = &self.view.rows;
+                self.view.selected.go(to, |at| rows[at].id.clone());
             }
             Focus::Devices => {
-                let Some(shown) = &self.shown else { return };
-                self.device.go(to, |at| shown.devices[at].id.clone());
+                let Some(shown) = &self.view.shown else { return };
+                self.view.device.go(to, |at| shown.devices[at].id.clone());
             }
             Focus::Pane => {}
         }
@@ -152,20 +151,20 @@ impl Screen {
 
     /// Makes the list a tree, or the tree a list. A process that was selected stays it.
     fn turn_into_tree(&mut self) {
-        let who = self.selected_process().filter(|_| self.selected.is_chosen());
-        self.settings.tree = !self.settings.tree;
-        self.arrange();
+        let who = self.view.selected_process().filter(|_| self.view.selected.is_chosen());
+        self.view.settings.tree = !self.view.settings.tree;
+        self.view.arrange();
         let Some((_, place)) = who else { return };
-        if let Some(at) = self.rows.iter().position(|row| row.process == Some(place)) {
-            let rows = &self.rows;
-            self.selected.go(at, |at| rows[at].id.clone());
+        if let Some(at) = self.view.rows.iter().position(|row| row.process == Some(place)) {
+            let rows = &self.view.rows;
+            self.view.selected.go(at, |at| rows[at].id.clone());
         }
     }
 
     /// Selects the row that the selected one is below of in the tree.
     fn go_up(&mut self) {
-        let Some(depth) = self.selected_row().map(|row| row.depth) else { return };
-        let above = &self.rows[..self.selected.at()];
+        let Some(depth) = self.view.selected_row().map(|row| row.depth) else { return };
+        let above = &self.view.rows[..self.view.selected.at()];
         if let Some(at) = above.iter().rposition(|row| row.depth < depth) {
             self.go(at);
         }
@@ -174,11 +173,11 @@ impl Screen {
     /// Opens or closes the selected row of the tree; from one that has nothing to close, Left goes to
     /// the row above it.
     fn turn(&mut self, key: Key) {
-        if key == Key::Left && self.selected_row().is_some_and(|row| row.open != Some(true)) {
+        if key == Key::Left && self.view.selected_row().is_some_and(|row| row.open != Some(true)) {
             return self.go_up();
         }
         let Some((id, open)) =
-            self.selected_row().and_then(|row| Some((row.id.clone(), row.open?)))
+            self.view.selected_row().and_then(|row| Some((row.id.clone(), row.open?)))
         else {
             return;
         };
@@ -188,32 +187,32 @@ impl Screen {
             _ => !open,
         };
         if wanted != open {
-            if !self.turned.remove(&id) {
-                self.turned.insert(id);
+            if !self.view.turned.remove(&id) {
+                self.view.turned.insert(id);
             }
-            self.arrange();
+            self.view.arrange();
         }
     }
 
     /// Opens the dialog for the selected process, or says why not.
     fn open_signals(&mut self) {
-        if self.terms.readonly {
+        if self.view.terms.readonly {
             return self.tell("signals are refused: this view was opened with --readonly");
         }
-        if self.fleet.is_some() {
+        if self.view.fleet.is_some() {
             return self
                 .tell("signals are for processes of one machine: open `telltale top` there");
         }
-        if self.recorded.is_some() {
+        if self.view.recorded.is_some() {
             return self.tell("signals are for the present, and this is a recording");
         }
-        if self.past_words().is_some() {
+        if self.view.past_words().is_some() {
             return self.tell("signals are for the present; p goes on with it");
         }
-        let Some((_, place)) = self.selected_process() else {
+        let Some((_, place)) = self.view.selected_process() else {
             return self.tell("select a process first");
         };
-        let Some(shown) = self.shown.clone() else { return };
+        let Some(shown) = self.view.shown.clone() else { return };
         let process = &shown.processes[place];
         let (Some(pid), Some(identity)) = (process.pid, process.identity) else {
             return self.tell(
@@ -232,28 +231,28 @@ impl Screen {
             return self.browse(key);
         }
         if let Some(pane) = self.places.tab_at(column, row) {
-            self.show_pane(pane);
+            self.below.show(pane, &mut self.view);
             return None;
         }
         if let Some(column) = self.places.heading_at(column, row) {
-            sort_by(column, &mut self.settings);
-            self.arrange();
+            sort_by(column, &mut self.view.settings);
+            self.view.arrange();
             return None;
         }
-        if let Some(at) = self.places.row_at(column, row).filter(|at| *at < self.rows.len()) {
-            let again = self.focus == Focus::Processes && self.selected.at() == at;
-            self.focus = Focus::Processes;
+        if let Some(at) = self.places.row_at(column, row).filter(|at| *at < self.view.rows.len()) {
+            let again = self.view.focus == Focus::Processes && self.view.selected.at() == at;
+            self.view.focus = Focus::Processes;
             self.go(at);
             if again {
                 self.turn(Key::Enter);
             }
             return None;
         }
-        let devices = self.shown.as_ref().map_or(0, |shown| shown.devices.len());
+        let devices = self.view.shown.as_ref().map_or(0, |shown| shown.devices.len());
         let pointed = self.places.mark_at(column, row);
         let pointed = pointed.or_else(|| self.places.device_at(column, row));
         if let Some(at) = pointed.filter(|at| *at < devices) {
-            self.focus = Focus::Devices;
+            self.view.focus = Focus::Devices;
             self.go(at);
         }
         None
@@ -290,9 +289,9 @@ impl Screen {
             Mode::Page(_, top) if up => *top = top.saturating_sub(WHEEL_ROWS),
             Mode::Page(_, top) => *top = top.saturating_add(WHEEL_ROWS),
             Mode::Browsing => {
-                self.focus = match () {
+                self.view.focus = match () {
                     () if self.places.is_on_devices(row) => Focus::Devices,
-                    () if self.places.is_on_pane(row) && self.pane_scrolls() => Focus::Pane,
+                    () if self.places.is_on_pane(row) && self.view.pane_scrolls() => Focus::Pane,
                     () => Focus::Processes,
                 };
                 for _ in 0..WHEEL_ROWS {
@@ -300,23 +299,13 @@ impl Screen {
                 }
             }
             Mode::Menu(menu) => {
-                menu.key(if up { Key::Up } else { Key::Down }, &mut self.settings);
+                menu.key(if up { Key::Up } else { Key::Down }, &mut self.view.settings);
             }
             Mode::Signal(dialog) if !dialog.asks => {
                 dialog.key(if up { Key::Up } else { Key::Down });
             }
             _ => {}
         }
-    }
-
-    /// The number of processes that are shown, and of all.
-    pub(super) fn counts(&self) -> [usize; 4] {
-        let count = |of: Option<&Arc<telltale_schema::snapshot::Snapshot>>| {
-            of.map_or([0, 0], |it| [it.devices.len(), it.processes.len()])
-        };
-        let [[devices, processes], [all_devices, all_processes]] =
-            [count(self.shown.as_ref()), count(self.displayed())];
-        [devices, all_devices, processes, all_processes]
     }
 }
 

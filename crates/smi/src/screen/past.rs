@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use telltale_schema::clock::Timestamp;
-use telltale_schema::quantity;
 use telltale_schema::snapshot::Snapshot;
 
 use super::Screen;
@@ -19,19 +18,19 @@ const LEAST_STEP_NS: u64 = 1_000_000_000;
 #[derive(Debug, Clone)]
 pub(super) struct Past {
     /// The moment that was asked for last, from which the next step goes.
-    sought: Timestamp,
+    pub(super) sought: Timestamp,
     /// The machine at that moment, or at the one before while this is not known yet.
-    snapshot: Option<Arc<Snapshot>>,
+    pub(super) snapshot: Option<Arc<Snapshot>>,
 }
 
 impl Screen {
     /// Shows what was found for a moment that was asked for.
     pub fn show_past(&mut self, sought: Timestamp, snapshot: Arc<Snapshot>) {
-        let Some(past) = &mut self.past else { return };
+        let Some(past) = &mut self.view.past else { return };
         // Whoever has gone further meanwhile is shown that.
         if past.sought == sought {
             past.snapshot = Some(snapshot);
-            self.select();
+            self.view.select();
         }
     }
 
@@ -43,7 +42,7 @@ impl Screen {
 
     /// What a key does to the time that is shown; none for other keys.
     pub(super) fn key_in_time(&mut self, key: Key) -> Option<Option<Action>> {
-        if let Some(action) = self.key_in_recording(key) {
+        if let Some(action) = self.view.key_in_recording(key) {
             return Some(Some(action));
         }
         let (back, steps) = match key {
@@ -61,13 +60,13 @@ impl Screen {
     }
 
     fn step_in_time(&mut self, back: bool, steps: u64) -> Option<Action> {
-        if self.fleet.is_some() {
+        if self.view.fleet.is_some() {
             self.tell("the past is that of one machine: open `telltale top` there");
             return None;
         }
-        let newest = self.snapshot.as_ref()?.taken_at;
-        let from = self.past.as_ref().map_or(newest, |past| past.sought);
-        let period_ns = u64::try_from(self.terms.period.as_nanos()).unwrap_or(u64::MAX);
+        let newest = self.view.snapshot.as_ref()?.taken_at;
+        let from = self.view.past.as_ref().map_or(newest, |past| past.sought);
+        let period_ns = u64::try_from(self.view.terms.period.as_nanos()).unwrap_or(u64::MAX);
         let span_ns = period_ns.max(LEAST_STEP_NS).saturating_mul(steps);
         let sought = Timestamp(match back {
             true => from.0.saturating_sub(span_ns),
@@ -77,30 +76,14 @@ impl Screen {
             self.go_on();
             return None;
         }
-        let snapshot = self.past.take().and_then(|past| past.snapshot);
-        self.past = Some(Past { sought, snapshot });
+        let snapshot = self.view.past.take().and_then(|past| past.snapshot);
+        self.view.past = Some(Past { sought, snapshot });
         Some(Action::Look(sought))
     }
 
     fn go_on(&mut self) {
-        if self.past.take().is_some() {
-            self.select();
+        if self.view.past.take().is_some() {
+            self.view.select();
         }
-    }
-
-    /// The machine at the time that is shown.
-    pub(super) fn displayed(&self) -> Option<&Arc<Snapshot>> {
-        let past = self.past.as_ref().and_then(|past| past.snapshot.as_ref());
-        past.or(self.snapshot.as_ref())
-    }
-
-    /// How far back the view looks, in words; none in the present.
-    pub(super) fn past_words(&self) -> Option<String> {
-        let past = self.past.as_ref()?;
-        let Some(snapshot) = &past.snapshot else { return Some(String::from("LOOKING BACK")) };
-        // Spans of time are shown to the second.
-        #[allow(clippy::cast_precision_loss)]
-        let ago = quantity::span(self.now.since_ns(snapshot.taken_at) as f64 / 1e9);
-        Some(format!("PAST: {ago} ago (p: now)"))
     }
 }

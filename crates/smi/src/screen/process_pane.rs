@@ -5,12 +5,13 @@ use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity;
 use telltale_schema::snapshot::{Device, ProcessState, Snapshot};
 
+use super::SMALLEST;
 use super::canvas::{Canvas, cells};
 use super::column::Column;
 use super::frame::Places;
 use super::row::{Row, RowId};
 use super::theme::Role;
-use super::{Focus, SMALLEST, Screen};
+use super::view::{Focus, View};
 
 /// Cells between two columns.
 const GAP: u16 = 1;
@@ -19,161 +20,159 @@ const TREE_WIDTH: u16 = 34;
 /// Cells that a machine's name has at most before the id of its device.
 const MOST_HOST_WIDTH: u16 = 24;
 
-impl Screen {
-    pub(super) fn process_pane(
-        &mut self,
-        canvas: &mut Canvas<'_>,
-        area: Rect,
-        shown: &Snapshot,
-        places: &mut Places,
-    ) {
-        let columns = self.placed(area);
-        let heading = Rect { height: 1, ..area };
-        for (x, width, column) in &columns {
-            let sorted = *column == self.settings.sort;
-            let mark = match (sorted, self.settings.descending) {
-                (false, _) => "",
-                (true, true) => "v",
-                (true, false) => "^",
-            };
-            let title = match self.is_tree_column(*column) {
-                true => format!("TREE{mark}"),
-                false => format!("{}{mark}", column.heading()),
-            };
-            match column.is_figure() && !self.is_tree_column(*column) {
-                true => canvas.right(*x, heading.y, *width, &title, Role::Heading),
-                false => {
-                    canvas.text(*x, heading.y, *width, &title, Role::Heading);
-                }
-            }
-            places.headings.push((Rect::new(*x, heading.y, *width, 1), *column));
-        }
-        let inside = Rect::new(area.x, area.y + 1, area.width, area.height - 1);
-        let first = self.selected.first(usize::from(inside.height));
-        places.rows = inside;
-        places.first_row = first;
-        if self.rows.is_empty() {
-            let words = match &self.filter {
-                Some(_) => "No process matches the filter; Esc clears it.",
-                None => "No process that is visible from here holds a device or has memory on one.",
-            };
-            canvas.text(inside.x, inside.y, inside.width, words, Role::Faint);
-        }
-        for (at, row) in self.rows.iter().enumerate().skip(first).take(inside.height.into()) {
-            let y = inside.y + cells(at - first);
-            for (x, width, column) in &columns {
-                self.cell(canvas, Rect::new(*x, y, *width, 1), row, *column, shown);
-            }
-            if row.process.is_some_and(|place| self.machines.is_old_process(place)) {
-                canvas.look(Rect { y, height: 1, ..inside }, Role::Faint);
-            }
-            if at == self.selected.at() {
-                let focused = self.focus == Focus::Processes;
-                let role = if focused { Role::Selected } else { Role::Remembered };
-                canvas.look(Rect { y, height: 1, ..inside }, role);
-            }
-        }
-    }
-
-    /// Whether the tree is painted in the place of this column.
-    fn is_tree_column(&self, column: Column) -> bool {
-        self.settings.tree && column == Column::Command
-    }
-
-    /// Each column with its first cell and its width. Those that do not fit are left out; the
-    /// command, or the tree, has what is left.
-    fn placed(&self, area: Rect) -> Vec<(u16, u16, Column)> {
-        let mut wanted: Vec<Column> = self.settings.columns.clone();
-        let has_l1 = |device: &Device| device.space(MemorySpace::L1).is_some();
-        let without_l1 = self.shown.as_ref().is_some_and(|it| !it.devices.iter().any(has_l1));
-        if without_l1 && !wanted.contains(&Column::Host) {
-            // No device has any: its place is that of the host's memory, which they may use.
-            for column in wanted.iter_mut().filter(|column| **column == Column::L1) {
-                *column = Column::Host;
-            }
-        }
-        if self.settings.tree {
-            // The tree comes first, and says who and where.
-            let said = [Column::Command, Column::User, Column::Container];
-            wanted.retain(|column| !said.contains(column));
-            wanted.insert(0, Column::Command);
-        }
-        // Of several machines, a device has the name of its own before its id.
-        let spare =
-            if self.fleet.is_some() { area.width.saturating_sub(SMALLEST.0) / 2 } else { 0 };
-        let least = |column: Column| match column {
-            column if self.is_tree_column(column) => TREE_WIDTH,
-            Column::Device => column.width() + spare.min(MOST_HOST_WIDTH),
-            column => column.width(),
+/// Paints the pane.
+pub(super) fn paint(
+    view: &mut View,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    shown: &Snapshot,
+    places: &mut Places,
+) {
+    let columns = placed(view, area);
+    let heading = Rect { height: 1, ..area };
+    for (x, width, column) in &columns {
+        let sorted = *column == view.settings.sort;
+        let mark = match (sorted, view.settings.descending) {
+            (false, _) => "",
+            (true, true) => "v",
+            (true, false) => "^",
         };
-        let mut columns = Vec::new();
-        let mut used = 0;
-        for column in wanted {
-            let gap = if columns.is_empty() { 0 } else { GAP };
-            if used + gap + least(column) <= area.width {
-                used += gap + least(column);
-                columns.push(column);
-            }
-        }
-        let spare = area.width.saturating_sub(used);
-        let mut x = area.x;
-        let place = |column: Column| {
-            let wide = if column == Column::Command { spare } else { 0 };
-            let placed = (x, least(column) + wide, column);
-            x += placed.1 + GAP;
-            placed
+        let title = match is_tree_column(view, *column) {
+            true => format!("TREE{mark}"),
+            false => format!("{}{mark}", column.heading()),
         };
-        columns.into_iter().map(place).collect()
-    }
-
-    fn cell(
-        &self,
-        canvas: &mut Canvas<'_>,
-        area: Rect,
-        row: &Row,
-        column: Column,
-        shown: &Snapshot,
-    ) {
-        let process = row.process.and_then(|place| shown.processes.get(place));
-        let is_part = !matches!(row.id, RowId::Process(..));
-        if self.is_tree_column(column) {
-            let name = match process {
-                Some(process) if !is_part => crate::processes::command(process).text().to_owned(),
-                _ => row.label.clone(),
-            };
-            let mark = match row.open {
-                Some(true) => "- ",
-                Some(false) => "+ ",
-                None => "  ",
-            };
-            let text = format!("{}{mark}{name}", "  ".repeat(row.depth));
-            let role = if process.is_none() { Role::Group } else { Role::Plain };
-            canvas.text(area.x, area.y, area.width, &text, role);
-            return;
-        }
-        let figure = |figure: Option<u64>, words: fn(u64) -> String| figure.map(words);
-        let text = match (column, process) {
-            // Of a group or a part there are the figures that it has.
-            (Column::Dram, _) if is_part => figure(row.figures.dram, quantity::bytes),
-            (Column::L1, _) if is_part => figure(row.figures.l1, quantity::bytes),
-            (Column::Host, _) if is_part => figure(row.figures.host, quantity::bytes),
-            (Column::Buffers, _) if is_part => figure(row.figures.buffers, quantity::count),
-            (Column::Device, Some(_)) if is_part => {
-                row.device.and_then(|at| shown.devices.get(at)).map(|device| device.id.clone())
-            }
-            (_, Some(process)) if !is_part => {
-                Some(column.text(shown, process, row.device, &row.figures))
-            }
-            _ => None,
-        };
-        let Some(text) = text else { return };
-        let faint = text == "n/a" || process.is_some_and(|it| it.state != ProcessState::Alive);
-        let role = if faint { Role::Faint } else { Role::Plain };
-        match column.is_figure() {
-            true => canvas.right(area.x, area.y, area.width, &text, role),
+        match column.is_figure() && !is_tree_column(view, *column) {
+            true => canvas.right(*x, heading.y, *width, &title, Role::Heading),
             false => {
-                canvas.text(area.x, area.y, area.width, &text, role);
+                canvas.text(*x, heading.y, *width, &title, Role::Heading);
             }
+        }
+        places.headings.push((Rect::new(*x, heading.y, *width, 1), *column));
+    }
+    let inside = Rect::new(area.x, area.y + 1, area.width, area.height - 1);
+    let first = view.selected.first(usize::from(inside.height));
+    places.rows = inside;
+    places.first_row = first;
+    if view.rows.is_empty() {
+        let words = match &view.filter {
+            Some(_) => "No process matches the filter; Esc clears it.",
+            None => "No process that is visible from here holds a device or has memory on one.",
+        };
+        canvas.text(inside.x, inside.y, inside.width, words, Role::Faint);
+    }
+    for (at, row) in view.rows.iter().enumerate().skip(first).take(inside.height.into()) {
+        let y = inside.y + cells(at - first);
+        for (x, width, column) in &columns {
+            cell(view, canvas, Rect::new(*x, y, *width, 1), row, *column, shown);
+        }
+        if row.process.is_some_and(|place| view.machines.is_old_process(place)) {
+            canvas.look(Rect { y, height: 1, ..inside }, Role::Faint);
+        }
+        if at == view.selected.at() {
+            let focused = view.focus == Focus::Processes;
+            let role = if focused { Role::Selected } else { Role::Remembered };
+            canvas.look(Rect { y, height: 1, ..inside }, role);
+        }
+    }
+}
+
+/// Whether the tree is painted in the place of this column.
+fn is_tree_column(view: &View, column: Column) -> bool {
+    view.settings.tree && column == Column::Command
+}
+
+/// Each column with its first cell and its width. Those that do not fit are left out; the
+/// command, or the tree, has what is left.
+fn placed(view: &View, area: Rect) -> Vec<(u16, u16, Column)> {
+    let mut wanted: Vec<Column> = view.settings.columns.clone();
+    let has_l1 = |device: &Device| device.space(MemorySpace::L1).is_some();
+    let without_l1 = view.shown.as_ref().is_some_and(|it| !it.devices.iter().any(has_l1));
+    if without_l1 && !wanted.contains(&Column::Host) {
+        // No device has any: its place is that of the host's memory, which they may use.
+        for column in wanted.iter_mut().filter(|column| **column == Column::L1) {
+            *column = Column::Host;
+        }
+    }
+    if view.settings.tree {
+        // The tree comes first, and says who and where.
+        let said = [Column::Command, Column::User, Column::Container];
+        wanted.retain(|column| !said.contains(column));
+        wanted.insert(0, Column::Command);
+    }
+    // Of several machines, a device has the name of its own before its id.
+    let spare = if view.fleet.is_some() { area.width.saturating_sub(SMALLEST.0) / 2 } else { 0 };
+    let least = |column: Column| match column {
+        column if is_tree_column(view, column) => TREE_WIDTH,
+        Column::Device => column.width() + spare.min(MOST_HOST_WIDTH),
+        column => column.width(),
+    };
+    let mut columns = Vec::new();
+    let mut used = 0;
+    for column in wanted {
+        let gap = if columns.is_empty() { 0 } else { GAP };
+        if used + gap + least(column) <= area.width {
+            used += gap + least(column);
+            columns.push(column);
+        }
+    }
+    let spare = area.width.saturating_sub(used);
+    let mut x = area.x;
+    let place = |column: Column| {
+        let wide = if column == Column::Command { spare } else { 0 };
+        let placed = (x, least(column) + wide, column);
+        x += placed.1 + GAP;
+        placed
+    };
+    columns.into_iter().map(place).collect()
+}
+
+fn cell(
+    view: &View,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    row: &Row,
+    column: Column,
+    shown: &Snapshot,
+) {
+    let process = row.process.and_then(|place| shown.processes.get(place));
+    let is_part = !matches!(row.id, RowId::Process(..));
+    if is_tree_column(view, column) {
+        let name = match process {
+            Some(process) if !is_part => crate::processes::command(process).text().to_owned(),
+            _ => row.label.clone(),
+        };
+        let mark = match row.open {
+            Some(true) => "- ",
+            Some(false) => "+ ",
+            None => "  ",
+        };
+        let text = format!("{}{mark}{name}", "  ".repeat(row.depth));
+        let role = if process.is_none() { Role::Group } else { Role::Plain };
+        canvas.text(area.x, area.y, area.width, &text, role);
+        return;
+    }
+    let figure = |figure: Option<u64>, words: fn(u64) -> String| figure.map(words);
+    let text = match (column, process) {
+        // Of a group or a part there are the figures that it has.
+        (Column::Dram, _) if is_part => figure(row.figures.dram, quantity::bytes),
+        (Column::L1, _) if is_part => figure(row.figures.l1, quantity::bytes),
+        (Column::Host, _) if is_part => figure(row.figures.host, quantity::bytes),
+        (Column::Buffers, _) if is_part => figure(row.figures.buffers, quantity::count),
+        (Column::Device, Some(_)) if is_part => {
+            row.device.and_then(|at| shown.devices.get(at)).map(|device| device.id.clone())
+        }
+        (_, Some(process)) if !is_part => {
+            Some(column.text(shown, process, row.device, &row.figures))
+        }
+        _ => None,
+    };
+    let Some(text) = text else { return };
+    let faint = text == "n/a" || process.is_some_and(|it| it.state != ProcessState::Alive);
+    let role = if faint { Role::Faint } else { Role::Plain };
+    match column.is_figure() {
+        true => canvas.right(area.x, area.y, area.width, &text, role),
+        false => {
+            canvas.text(area.x, area.y, area.width, &text, role);
         }
     }
 }

@@ -14,9 +14,9 @@ use telltale_schema::quantity;
 use telltale_schema::snapshot::{MetricValue, Process, ProgramUse, Snapshot};
 
 use super::canvas::Canvas;
-use super::pane::{Lines, Span, wrapped};
+use super::lines::{Lines, Scroll, Span, wrapped};
 use super::theme::Role;
-use super::{Focus, Screen};
+use super::view::{Focus, View};
 use crate::processes;
 
 /// What is always shown, and from so many cells on what is shown too.
@@ -36,44 +36,49 @@ const WIDE: u16 = 130;
 const NOBODY: &str = "No process tells of a program cache. One that caches its programs with \
                       telltale-program-cache and has an endpoint does (docs/program-cache.md).";
 
-impl Screen {
-    pub(super) fn program_pane(&mut self, canvas: &mut Canvas<'_>, area: Rect, shown: &Snapshot) {
-        let all = shown.processes.iter().enumerate();
-        let mut rows: Vec<(usize, ProgramUse)> =
-            all.filter_map(|(place, process)| Some((place, process.programs()?))).collect();
-        // Stable, so that equal ones stay in the snapshot's order.
-        rows.sort_by_key(|(_, programs)| Reverse(programs.dispatches));
-        let others = shown.processes.len() - rows.len();
-        let words = match (rows.is_empty(), others) {
-            (true, _) if self.past_words().is_some() => {
-                String::from("The history keeps nothing of program caches; p goes on with now.")
-            }
-            (true, _) => NOBODY.to_owned(),
-            (false, 0) => String::new(),
-            (false, 1) => String::from("1 other process tells of no program cache."),
-            (false, many) => format!("{} other processes tell of none.", count(many)),
-        };
-        if rows.is_empty() {
-            return self.reason(canvas, area, &words);
+/// Paints the pane.
+pub(super) fn paint(
+    view: &View,
+    scroll: &mut Scroll,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    shown: &Snapshot,
+) {
+    let all = shown.processes.iter().enumerate();
+    let mut rows: Vec<(usize, ProgramUse)> =
+        all.filter_map(|(place, process)| Some((place, process.programs()?))).collect();
+    // Stable, so that equal ones stay in the snapshot's order.
+    rows.sort_by_key(|(_, programs)| Reverse(programs.dispatches));
+    let others = shown.processes.len() - rows.len();
+    let words = match (rows.is_empty(), others) {
+        (true, _) if view.past_words().is_some() => {
+            String::from("The history keeps nothing of program caches; p goes on with now.")
         }
-        let notes = if words.is_empty() { Vec::new() } else { wrapped(&words, area.width) };
-        let selected = self.selected_process().map(|(_, place)| place);
-        let focused = self.focus == Focus::Processes;
-        let is_wide = area.width >= WIDE;
-        let line = |at: usize| match rows.get(at) {
-            Some((place, programs)) => {
-                let role = match (selected == Some(*place), focused) {
-                    (false, _) => Role::Plain,
-                    (true, true) => Role::Selected,
-                    (true, false) => Role::Remembered,
-                };
-                row(&shown.processes[*place], programs, role, is_wide)
-            }
-            None => vec![Span::rest(notes[at - rows.len()].as_str(), Role::Faint)],
-        };
-        let count = rows.len() + notes.len();
-        self.lines(canvas, area, &Lines { heading: heading(is_wide), count, line: &line });
+        (true, _) => NOBODY.to_owned(),
+        (false, 0) => String::new(),
+        (false, 1) => String::from("1 other process tells of no program cache."),
+        (false, many) => format!("{} other processes tell of none.", count(many)),
+    };
+    if rows.is_empty() {
+        return scroll.reason(canvas, area, &words);
     }
+    let notes = if words.is_empty() { Vec::new() } else { wrapped(&words, area.width) };
+    let selected = view.selected_process().map(|(_, place)| place);
+    let focused = view.focus == Focus::Processes;
+    let is_wide = area.width >= WIDE;
+    let line = |at: usize| match rows.get(at) {
+        Some((place, programs)) => {
+            let role = match (selected == Some(*place), focused) {
+                (false, _) => Role::Plain,
+                (true, true) => Role::Selected,
+                (true, false) => Role::Remembered,
+            };
+            row(&shown.processes[*place], programs, role, is_wide)
+        }
+        None => vec![Span::rest(notes[at - rows.len()].as_str(), Role::Faint)],
+    };
+    let count = rows.len() + notes.len();
+    scroll.lines(canvas, area, &Lines { heading: heading(is_wide), count, line: &line });
 }
 
 fn heading(is_wide: bool) -> Vec<Span> {

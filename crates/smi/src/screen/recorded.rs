@@ -1,12 +1,9 @@
 //! A recording in the place of the present.
 
-use std::sync::Arc;
-
 use telltale_schema::quantity;
-use telltale_schema::snapshot::Snapshot;
 
-use super::Screen;
 use super::event::{Action, Key};
+use super::view::View;
 
 /// Where in a recording the view is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,16 +16,7 @@ pub struct Recorded {
     pub plays: bool,
 }
 
-impl Screen {
-    /// Shows a snapshot of a recording from now on.
-    pub fn update_recorded(&mut self, snapshot: Arc<Snapshot>, recorded: Recorded) {
-        self.recorded = Some(recorded);
-        // Graphs have what was before this moment, whichever way one came here.
-        self.history.rewind(snapshot.taken_at);
-        let now = snapshot.taken_at;
-        self.update(snapshot, now);
-    }
-
+impl View {
     /// What a key does to a recording; none for other keys, and where there is none.
     pub(super) fn key_in_recording(&self, key: Key) -> Option<Action> {
         self.recorded?;

@@ -7,10 +7,10 @@ use telltale_schema::device::DeviceIdentity;
 use telltale_schema::snapshot::{Device, Snapshot};
 
 use super::canvas::{Canvas, cells};
-use super::pane::{Lines, Span};
+use super::lines::{Lines, Scroll, Span};
 use super::theme::Role;
 use super::topology::{CHIPS_OF_A_TRAY, TRAYS, Trays, Unit, units};
-use super::{Focus, Screen};
+use super::view::{Focus, View};
 use crate::text;
 
 /// Cells of board, serial number, device at least, PCI address, way and figure.
@@ -26,148 +26,154 @@ const ABOUT_N300: &str = "The two chips of an n300 are linked on their board.";
 
 type Line = Vec<Span>;
 
-impl Screen {
-    pub(super) fn topology_pane(&mut self, canvas: &mut Canvas<'_>, area: Rect, shown: &Snapshot) {
-        if shown.devices.is_empty() {
-            return self.reason(canvas, area, "No device is to be seen, so there is no topology.");
+/// Paints the pane.
+pub(super) fn paint(
+    view: &View,
+    scroll: &mut Scroll,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    shown: &Snapshot,
+) {
+    if shown.devices.is_empty() {
+        return scroll.reason(canvas, area, "No device is to be seen, so there is no topology.");
+    }
+    let mut lines: Vec<Line> = Vec::new();
+    let several = view.fleet.is_some();
+    let id = room_of_ids(shown, area.width);
+    let mut has_boards = false;
+    for (host, places) in view.machines.devices(shown.devices.len()) {
+        if several && !places.is_empty() {
+            lines.push(vec![Span::rest(host, Role::Group)]);
         }
-        let mut lines: Vec<Line> = Vec::new();
-        let several = self.fleet.is_some();
-        let id = room_of_ids(shown, area.width);
-        let mut has_boards = false;
-        for (host, places) in self.machines.devices(shown.devices.len()) {
-            if several && !places.is_empty() {
-                lines.push(vec![Span::rest(host, Role::Group)]);
-            }
-            for unit in units(&shown.devices, places) {
-                match unit {
-                    Unit::Galaxy { board, trays, others } => {
-                        self.galaxy(&mut lines, shown, (board, &trays), area.width);
-                        others.iter().for_each(|at| lines.push(self.device(shown, *at, None, id)));
-                    }
-                    Unit::Board(devices) => {
-                        has_boards = true;
-                        let first = devices.first().copied();
-                        for at in devices {
-                            let below = first.filter(|first| *first != at);
-                            lines.push(self.device(shown, at, below, id));
-                        }
+        for unit in units(&shown.devices, places) {
+            match unit {
+                Unit::Galaxy { board, trays, others } => {
+                    galaxy(view, &mut lines, shown, (board, &trays), area.width);
+                    others
+                        .iter()
+                        .for_each(|at| lines.push(device_line(view, shown, *at, None, id)));
+                }
+                Unit::Board(devices) => {
+                    has_boards = true;
+                    let first = devices.first().copied();
+                    for at in devices {
+                        let below = first.filter(|first| *first != at);
+                        lines.push(device_line(view, shown, at, below, id));
                     }
                 }
             }
         }
-        let chips = || shown.devices.iter().filter_map(|device| device.identity.chip());
-        if chips().any(|chip| chip.remote && chip.board_type == BoardType::N300) {
-            lines.push(vec![Span::rest(ABOUT_N300, Role::Faint)]);
+    }
+    let chips = || shown.devices.iter().filter_map(|device| device.identity.chip());
+    if chips().any(|chip| chip.remote && chip.board_type == BoardType::N300) {
+        lines.push(vec![Span::rest(ABOUT_N300, Role::Faint)]);
+    }
+    if chips().next().is_some() {
+        lines.extend(
+            super::lines::wrapped(LINKS, area.width)
+                .into_iter()
+                .map(|words| vec![Span::rest(words, Role::Faint)]),
+        );
+    }
+    let heading = if has_boards { heading(view, id) } else { Vec::new() };
+    let line = |at: usize| lines[at].clone();
+    scroll.lines(canvas, area, &Lines { heading, count: lines.len(), line: &line });
+}
+
+fn heading(view: &View, id: u16) -> Line {
+    let figure = view.settings.figure.heading();
+    let titles = ["BOARD", "SERIAL", "DEVICE", "PCI", "REACHED"].into_iter().zip(with(id));
+    let left = titles.map(|(title, cells)| Span::left(title, cells, Role::Heading));
+    left.chain([Span::right(figure, CELLS[5], Role::Heading)]).collect()
+}
+
+/// The line of a device; `first` is that of its board, if that is another one.
+fn device_line(view: &View, shown: &Snapshot, at: usize, first: Option<usize>, id: u16) -> Line {
+    let device = &shown.devices[at];
+    let (board, serial) = match (&device.identity, first) {
+        (_, Some(_)) => (String::from("same"), String::new()),
+        (DeviceIdentity::Chip(chip), None) => {
+            let serial = chip.board_id.map_or_else(absent, |board| board.to_string());
+            (chip.board_type.name().to_owned(), serial)
         }
-        if chips().next().is_some() {
-            lines.extend(
-                super::pane::wrapped(LINKS, area.width)
-                    .into_iter()
-                    .map(|words| vec![Span::rest(words, Role::Faint)]),
-            );
+        (DeviceIdentity::Other(_), None) if device.identity.is_host() => {
+            (String::from("machine"), String::new())
         }
-        let heading = if has_boards { self.topology_heading(id) } else { Vec::new() };
-        let line = |at: usize| lines[at].clone();
-        self.lines(canvas, area, &Lines { heading, count: lines.len(), line: &line });
-    }
-
-    fn topology_heading(&self, id: u16) -> Line {
-        let figure = self.settings.figure.heading();
-        let titles = ["BOARD", "SERIAL", "DEVICE", "PCI", "REACHED"].into_iter().zip(with(id));
-        let left = titles.map(|(title, cells)| Span::left(title, cells, Role::Heading));
-        left.chain([Span::right(figure, CELLS[5], Role::Heading)]).collect()
-    }
-
-    /// The line of a device; `first` is that of its board, if that is another one.
-    fn device(&self, shown: &Snapshot, at: usize, first: Option<usize>, id: u16) -> Line {
-        let device = &shown.devices[at];
-        let (board, serial) = match (&device.identity, first) {
-            (_, Some(_)) => (String::from("same"), String::new()),
-            (DeviceIdentity::Chip(chip), None) => {
-                let serial = chip.board_id.map_or_else(absent, |board| board.to_string());
-                (chip.board_type.name().to_owned(), serial)
-            }
-            (DeviceIdentity::Other(_), None) if device.identity.is_host() => {
-                (String::from("machine"), String::new())
-            }
-            (DeviceIdentity::Other(other), None) => {
-                (other.vendor.clone(), other.serial.clone().unwrap_or_else(absent))
-            }
-        };
-        let first_id = first.map(|first| shown.devices[first].id.as_str());
-        let is_part = device.identity.other().is_some_and(|other| other.parent.is_some());
-        let reached = match (device.identity.is_remote(), device.identity.pci(), first_id) {
-            _ if is_part => String::from("a part of it"),
-            (true, _, Some(gateway)) => format!("by {gateway}"),
-            (true, _, None) => String::from("by another chip"),
-            (false, Some(_), _) => String::from("by PCI"),
-            (false, None, _) if device.identity.is_host() => String::new(),
-            (false, None, _) => absent(),
-        };
-        let pci = device.identity.pci().map_or_else(String::new, |pci| pci.to_string());
-        let (figure, role) = self.figure(device);
-        let parts = [board, serial, device.id.clone(), pci, reached];
-        let mut line: Line = parts
-            .into_iter()
-            .zip(with(id))
-            .map(|(part, cells)| Span::left(part, cells, Role::Plain))
-            .collect();
-        line[2] = Span::left(device.id.as_str(), id, self.role_of_device(at)).of_device(at);
-        line.push(Span::right(figure, CELLS[5], role));
-        line
-    }
-
-    fn galaxy(
-        &self,
-        lines: &mut Vec<Line>,
-        shown: &Snapshot,
-        (board, trays): (BoardType, &Trays),
-        width: u16,
-    ) {
-        let seen = trays.iter().flatten().flatten().count();
-        let all = usize::from(TRAYS) * usize::from(CHIPS_OF_A_TRAY);
-        let unseen = if seen < all { "; -: none is seen" } else { "" };
-        let figure = self.settings.figure.name();
-        let words =
-            format!("{}: {seen} of {all} chips, each by PCI; {figure}{unseen}", board.name());
-        lines.push(vec![Span::rest(words, Role::Heading)]);
-        let chips = u16::from(CHIPS_OF_A_TRAY);
-        let room = (width.saturating_sub(TRAY + chips) / chips).clamp(CHIP[0], CHIP[1]);
-        for (tray, places) in (1..).zip(trays) {
-            let mut line = vec![Span::left(format!("T{tray}"), TRAY - 1, Role::Group)];
-            for (at, place) in places.iter().enumerate() {
-                let name = format!("N{at}");
-                let Some(device) = *place else {
-                    line.push(Span::left(format!("{name} -"), room, Role::Faint));
-                    continue;
-                };
-                let (figure, role) = self.figure(&shown.devices[device]);
-                let role = match self.role_of_device(device) {
-                    Role::Plain => role,
-                    selected => selected,
-                };
-                line.push(Span::left(format!("{name} {figure}"), room, role).of_device(device));
-            }
-            lines.push(line);
+        (DeviceIdentity::Other(other), None) => {
+            (other.vendor.clone(), other.serial.clone().unwrap_or_else(absent))
         }
-    }
+    };
+    let first_id = first.map(|first| shown.devices[first].id.as_str());
+    let is_part = device.identity.other().is_some_and(|other| other.parent.is_some());
+    let reached = match (device.identity.is_remote(), device.identity.pci(), first_id) {
+        _ if is_part => String::from("a part of it"),
+        (true, _, Some(gateway)) => format!("by {gateway}"),
+        (true, _, None) => String::from("by another chip"),
+        (false, Some(_), _) => String::from("by PCI"),
+        (false, None, _) if device.identity.is_host() => String::new(),
+        (false, None, _) => absent(),
+    };
+    let pci = device.identity.pci().map_or_else(String::new, |pci| pci.to_string());
+    let (figure, role) = figure_words(view, device);
+    let parts = [board, serial, device.id.clone(), pci, reached];
+    let mut line: Line = parts
+        .into_iter()
+        .zip(with(id))
+        .map(|(part, cells)| Span::left(part, cells, Role::Plain))
+        .collect();
+    line[2] = Span::left(device.id.as_str(), id, role_of_device(view, at)).of_device(at);
+    line.push(Span::right(figure, CELLS[5], role));
+    line
+}
 
-    /// The figure that graphs show too, in few cells.
-    fn figure(&self, device: &Device) -> (String, Role) {
-        let figure = self.settings.figure;
-        let Some(value) = figure.value(device) else { return (absent(), Role::Faint) };
-        let (number, unit) = figure.parts(value);
-        let words = number + &unit.chars().take(1).collect::<String>();
-        (words, figure.tone(value, device).into())
-    }
-
-    fn role_of_device(&self, at: usize) -> Role {
-        match (at == self.device.at(), self.focus) {
-            (false, _) => Role::Plain,
-            (true, Focus::Devices) => Role::Selected,
-            (true, _) => Role::Remembered,
+fn galaxy(
+    view: &View,
+    lines: &mut Vec<Line>,
+    shown: &Snapshot,
+    (board, trays): (BoardType, &Trays),
+    width: u16,
+) {
+    let seen = trays.iter().flatten().flatten().count();
+    let all = usize::from(TRAYS) * usize::from(CHIPS_OF_A_TRAY);
+    let unseen = if seen < all { "; -: none is seen" } else { "" };
+    let figure = view.settings.figure.name();
+    let words = format!("{}: {seen} of {all} chips, each by PCI; {figure}{unseen}", board.name());
+    lines.push(vec![Span::rest(words, Role::Heading)]);
+    let chips = u16::from(CHIPS_OF_A_TRAY);
+    let room = (width.saturating_sub(TRAY + chips) / chips).clamp(CHIP[0], CHIP[1]);
+    for (tray, places) in (1..).zip(trays) {
+        let mut line = vec![Span::left(format!("T{tray}"), TRAY - 1, Role::Group)];
+        for (at, place) in places.iter().enumerate() {
+            let name = format!("N{at}");
+            let Some(device) = *place else {
+                line.push(Span::left(format!("{name} -"), room, Role::Faint));
+                continue;
+            };
+            let (figure, role) = figure_words(view, &shown.devices[device]);
+            let role = match role_of_device(view, device) {
+                Role::Plain => role,
+                selected => selected,
+            };
+            line.push(Span::left(format!("{name} {figure}"), room, role).of_device(device));
         }
+        lines.push(line);
+    }
+}
+
+/// The figure that graphs show too, in few cells.
+fn figure_words(view: &View, device: &Device) -> (String, Role) {
+    let figure = view.settings.figure;
+    let Some(value) = figure.value(device) else { return (absent(), Role::Faint) };
+    let (number, unit) = figure.parts(value);
+    let words = number + &unit.chars().take(1).collect::<String>();
+    (words, figure.tone(value, device).into())
+}
+
+fn role_of_device(view: &View, at: usize) -> Role {
+    match (at == view.device.at(), view.focus) {
+        (false, _) => Role::Plain,
+        (true, Focus::Devices) => Role::Selected,
+        (true, _) => Role::Remembered,
     }
 }
 
