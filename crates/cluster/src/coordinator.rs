@@ -15,6 +15,7 @@ mod membership;
 mod operator;
 mod other_job;
 mod preparing;
+mod roster;
 mod round;
 
 use crate::epoch::{Epoch, JobIdentity, Revision, Term};
@@ -300,7 +301,9 @@ impl Coordinator {
     /// that it changes nothing.
     #[must_use]
     pub fn knows_later_life(&self, message: &FromNode) -> bool {
-        self.leadership.as_ref().is_some_and(|leadership| leadership.knows_later_life(message))
+        self.leadership
+            .as_ref()
+            .is_some_and(|leadership| leadership.roster.knows_later_life(message))
     }
 
     /// Whether it leads.

@@ -62,6 +62,12 @@ pub enum Phase {
 }
 
 impl StoredState {
+    /// Whether a node has a slot.
+    #[must_use]
+    pub fn has_slot(&self, node: &NodeName) -> bool {
+        self.map.slot_of(node).is_some()
+    }
+
     /// What is there before the first decision.
     #[must_use]
     pub fn initial(job: &Job, mode: Mode) -> Self {

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use super::leadership::{Leadership, MAX_NODES};
-use super::membership::overdue_after;
+use super::leadership::MAX_NODES;
+use super::roster::overdue_after;
 use super::{Output, Scene, Stale};
 use crate::epoch::{Epoch, JobIdentity, Revision};
-use crate::message::{KnownJob, Order, Registration};
+use crate::message::{KnownJob, Registration};
 use crate::node::{Incarnation, NodeName};
 use crate::stored::{Phase, StoredState};
 use crate::time::Moment;
@@ -116,6 +116,28 @@ pub(super) struct Ahead {
     pub(super) ended_jobs: BTreeSet<JobIdentity>,
 }
 
+/// What is stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stored<'a> {
+    pub(super) state: &'a StoredState,
+    pub(super) revision: Revision,
+}
+
+/// What became of a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// Its agent knows no more than is stored.
+    NoNews,
+    /// It is not registered.
+    Refused,
+    /// Its job is ended for this one.
+    Ended {
+        job: JobIdentity,
+        /// Whether that is the job that is stored, and has begun.
+        is_stored: bool,
+    },
+}
+
 impl Ahead {
     /// What a leader knows that finds this state.
     pub(super) fn of(state: &StoredState) -> Self {
@@ -131,9 +153,80 @@ impl Ahead {
         }
         has_room
     }
+
+    /// Takes a registration of one who may know more than is stored.
+    pub(super) fn take(
+        &mut self,
+        scene: &mut Scene<'_>,
+        stored: Stored<'_>,
+        (node, incarnation): (&NodeName, Incarnation),
+        registration: &Registration,
+    ) -> Taken {
+        self.blocking.remove(node);
+        let Some(epoch) = stored.news(registration) else { return Taken::NoNews };
+        let has_begun = stored.state.phase != Phase::Forming;
+        let identity = stored.state.identity;
+        let is_stored = |known: KnownJob| identity.is_none_or(|identity| identity == known.job);
+        let is_this_job = registration.known.is_some_and(is_stored);
+        let is_ended = |known: &KnownJob| self.ended_jobs.contains(&known.job);
+        let may_end = scene.takes_over && (self.begins_here || is_this_job);
+        if let Some(known) = registration.known.filter(|known| may_end || is_ended(known)) {
+            if !self.end(known.job, epoch) {
+                scene.figures.refused_nodes += 1;
+                return Taken::Refused;
+            }
+            return Taken::Ended { job: known.job, is_stored: has_begun && is_this_job };
+        }
+        if has_begun && !is_this_job {
+            // Its own job may be somewhere else; this one goes on.
+            if self.strays.len() >= MAX_NODES {
+                self.strays.clear();
+            }
+            if self.strays.insert(node.clone(), incarnation) != Some(incarnation) {
+                scene.outputs.push(Output::Stray { node: node.clone(), epoch });
+            }
+            scene.refuse(node.clone(), Stale::OtherJob);
+            return Taken::Refused;
+        }
+        let claim = Claim { epoch, said: scene.now, closed: false };
+        self.blocking.insert(node.clone(), claim);
+        scene.refuse(node.clone(), Stale::Behind);
+        Taken::Refused
+    }
+
+    /// Forgets agents that knew more and have not registered again: for the keep-alive where they have ended, else
+    /// for as long as a crowd may be silent, since a network that is cut proves nothing.
+    pub(super) fn forget(&mut self, scene: &Scene<'_>) {
+        let ended = scene.policy.keep_alive;
+        let cut_off = ended.saturating_add(scene.policy.mass_silence_timeout);
+        let lasts = |claim: &Claim| claim.said.after(if claim.closed { ended } else { cut_off });
+        self.blocking.retain(|_, claim| scene.now < lasts(claim));
+    }
+
+    /// An agent that knew more has closed its connection. While it was heard just before, no timeout can have done
+    /// that.
+    pub(super) fn closed(&mut self, scene: &Scene<'_>, node: &NodeName) {
+        if let Some(claim) = self.blocking.get_mut(node) {
+            claim.closed |= scene.now.since(claim.said) < overdue_after(scene.policy);
+        }
+    }
+
+    /// Whether the store is behind its agents, so that nothing may be decided.
+    pub(super) fn blocks(&self) -> bool {
+        !self.blocking.is_empty()
+    }
+
+    /// See [`super::Coordinator::behind`].
+    pub(super) fn behind(&self, stored: Stored<'_>) -> Option<Behind> {
+        let blocking = &self.blocking;
+        let known = blocking.values().map(|claim| claim.epoch).max()?;
+        let nodes = blocking.keys().take(NAMED).cloned().collect();
+        let (epoch, is_empty) = (stored.state.epoch, stored.is_empty());
+        Some(Behind { nodes, count: blocking.len(), known, stored: epoch, is_empty })
+    }
 }
 
-impl Leadership {
+impl Stored<'_> {
     /// The latest epoch that an agent knows, if it knows more than is stored: a later epoch, or another job.
     fn news(&self, registration: &Registration) -> Option<Epoch> {
         let stored = self.state.epoch;
@@ -152,80 +245,7 @@ impl Leadership {
 
     /// Whether nothing was ever stored.
     fn is_empty(&self) -> bool {
-        self.revision() == Revision::EMPTY
-    }
-
-    /// Takes a registration of one who may know more than is stored; says whether it does.
-    pub(super) fn is_ahead(
-        &mut self,
-        scene: &mut Scene<'_>,
-        node: &NodeName,
-        incarnation: Incarnation,
-        registration: &Registration,
-    ) -> bool {
-        self.ahead.blocking.remove(node);
-        let Some(epoch) = self.news(registration) else { return false };
-        let has_begun = self.state.phase != Phase::Forming;
-        let stored = self.state.identity;
-        let is_stored = |known: KnownJob| stored.is_none_or(|identity| identity == known.job);
-        let is_this_job = registration.known.is_some_and(is_stored);
-        let is_ended = |known: &KnownJob| self.ahead.ended_jobs.contains(&known.job);
-        let may_end = scene.takes_over && (self.ahead.begins_here || is_this_job);
-        if let Some(known) = registration.known.filter(|known| may_end || is_ended(known)) {
-            if !self.ahead.end(known.job, epoch) {
-                scene.figures.refused_nodes += 1;
-                return true;
-            }
-            self.ends_other_job |= has_begun && is_this_job;
-            self.send(scene, node, Order::Forget(known.job));
-            return true;
-        }
-        if has_begun && !is_this_job {
-            // Its own job may be somewhere else; this one goes on.
-            if self.ahead.strays.len() >= MAX_NODES {
-                self.ahead.strays.clear();
-            }
-            if self.ahead.strays.insert(node.clone(), incarnation) != Some(incarnation) {
-                scene.outputs.push(Output::Stray { node: node.clone(), epoch });
-            }
-            scene.refuse(node.clone(), Stale::OtherJob);
-            return true;
-        }
-        let claim = Claim { epoch, said: scene.now, closed: false };
-        self.ahead.blocking.insert(node.clone(), claim);
-        scene.refuse(node.clone(), Stale::Behind);
-        true
-    }
-
-    /// Forgets agents that knew more and have not registered again: for the keep-alive where they have ended, else
-    /// for as long as a crowd may be silent, since a network that is cut proves nothing.
-    pub(super) fn forget_ahead(&mut self, scene: &Scene<'_>) {
-        let ended = scene.policy.keep_alive;
-        let cut_off = ended.saturating_add(scene.policy.mass_silence_timeout);
-        let lasts = |claim: &Claim| claim.said.after(if claim.closed { ended } else { cut_off });
-        self.ahead.blocking.retain(|_, claim| scene.now < lasts(claim));
-    }
-
-    /// An agent that knew more has closed its connection. While it was heard just before, no timeout can have done
-    /// that.
-    pub(super) fn ahead_closed(&mut self, scene: &Scene<'_>, node: &NodeName) {
-        if let Some(claim) = self.ahead.blocking.get_mut(node) {
-            claim.closed |= scene.now.since(claim.said) < overdue_after(scene.policy);
-        }
-    }
-
-    /// Whether the store is behind its agents, so that nothing may be decided.
-    pub(super) fn is_blocked(&self) -> bool {
-        !self.ahead.blocking.is_empty()
-    }
-
-    /// See [`super::Coordinator::behind`].
-    pub(super) fn behind(&self) -> Option<Behind> {
-        let blocking = &self.ahead.blocking;
-        let known = blocking.values().map(|claim| claim.epoch).max()?;
-        let nodes = blocking.keys().take(NAMED).cloned().collect();
-        let (stored, is_empty) = (self.state.epoch, self.is_empty());
-        Some(Behind { nodes, count: blocking.len(), known, stored, is_empty })
+        self.revision == Revision::EMPTY
     }
 }
 

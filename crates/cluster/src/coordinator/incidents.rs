@@ -13,7 +13,6 @@ use crate::message::Outcome;
 use crate::node::{Bar, NodeName};
 use crate::policy::{Mode, Policy};
 use crate::stored::{Phase, StoredState, Why};
-use crate::time::Moment;
 use crate::verdict::{Verdict, VerdictKind};
 
 /// How often an open incident is looked at, at most.
@@ -68,7 +67,11 @@ impl Leadership {
     /// are overdue or whose connections were closed at their ends.
     pub(super) fn note_missed(&mut self, keep_alive: Duration) {
         let Some(failed) = self.incident.as_ref().and_then(Incident::failed) else { return };
-        let missed = self.members.keys().filter(|node| self.is_missed_since(node, failed));
+        let missed = self
+            .roster
+            .members
+            .keys()
+            .filter(|node| self.roster.is_missed_since(&self.state, node, failed));
         let mut missed: Vec<NodeName> = missed.cloned().collect();
         // Nodes that could not be reached broke what others waited for, and these may fail when they are back.
         let returned = self.returned.iter().filter(|(at, _)| failed < at.after(keep_alive * 2));
@@ -81,20 +84,12 @@ impl Leadership {
     /// The same of one node that goes missing while an epoch is prepared, and the incident that this answers.
     pub(super) fn miss(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
         let failed = self.answered.as_ref().and_then(|(incident, _)| incident.failed());
-        let is_missed = failed.is_some_and(|failed| self.is_missed_since(node, failed));
+        let is_missed =
+            failed.is_some_and(|failed| self.roster.is_missed_since(&self.state, node, failed));
         if let Some((incident, _)) = self.answered.as_mut().filter(|_| is_missed) {
             incident.miss([node.clone()]);
             self.withdraw_charge(scene);
         }
-    }
-
-    fn is_missed_since(&self, node: &NodeName, failed: Moment) -> bool {
-        let member = self.members.get(node).filter(|member| member.heard() < failed);
-        let is_gone = member.is_some_and(|member| member.closed || self.overdue.contains(node));
-        is_gone
-            && self.has_slot(node)
-            && !self.finished.contains(node)
-            && !self.leaving.contains_key(node)
     }
 
     /// Tells how the open incident stands, and with which signs.
@@ -129,7 +124,7 @@ impl Leadership {
         *news = true;
         let cause = incident.root_cause().filter(|cause| cause.certain);
         let ordered = self.is_ordered;
-        if let Some(cause) = cause.filter(|cause| !ordered && self.has_slot(&cause.node)) {
+        if let Some(cause) = cause.filter(|cause| !ordered && self.state.has_slot(&cause.node)) {
             self.charge = Some(cause);
         } else {
             self.withdraw_charge(scene);
@@ -175,7 +170,7 @@ impl Leadership {
     /// While an epoch is committed: answers the incident once its signs have settled, and sees when
     /// the job is done.
     pub(super) fn watch(&mut self, scene: &mut Scene<'_>) -> Option<(Why, StoredState)> {
-        if self.finished.len() == self.state.map.holder_count() {
+        if self.roster.finished.len() == self.state.map.holder_count() {
             return Some(self.over(Outcome::Finished));
         }
         if let Some(decided) = self.release_unheard(scene) {
@@ -184,12 +179,12 @@ impl Leadership {
         if let Some(decided) = self.answer_incident(scene) {
             return Some(decided);
         }
-        self.drain_when_possible(scene)
+        self.planner(scene).drain_when_possible()
     }
 
     fn answer_incident(&mut self, scene: &mut Scene<'_>) -> Option<(Why, StoredState)> {
         let incident = self.incident.as_ref()?;
-        let nodes = self.state.map.holder_count().saturating_sub(self.finished.len());
+        let nodes = self.state.map.holder_count().saturating_sub(self.roster.finished.len());
         if scene.now < incident.due(scene.policy.coalescing, scene.policy.settling, nodes) {
             return None;
         }
@@ -213,7 +208,7 @@ impl Leadership {
             self.wait_with_incident(scene, answer.hold);
             return None;
         }
-        let spent = self.restarts.count(scene.now, scene.policy.budget_window);
+        let spent = self.budgets.restarts(scene);
         if spent >= scene.policy.restart_budget {
             return Some(self.over(Outcome::GivenUp));
         }
@@ -222,7 +217,7 @@ impl Leadership {
             Why::Incident { incident: incident.id, evicted: evicted.iter().cloned().collect() };
         let mut next = self.state.clone().next_epoch(false);
         // Who had finished and said goodbye is needed again and is not there, for which nobody is to blame.
-        for node in self.leaving.keys() {
+        for node in self.roster.leaving.keys() {
             next.map.vacate(node);
         }
         for node in &evicted {
@@ -230,10 +225,10 @@ impl Leadership {
             if answer.suspected.contains(node) {
                 next.barred.entry(node.clone()).or_insert(Bar::Suspected);
             } else {
-                self.blame(scene, &mut next, node);
+                self.budgets.blame(scene, &mut next, node);
             }
         }
-        self.fill(scene, &mut next);
+        self.planner(scene).fill(&mut next);
         Some((why, next))
     }
 
@@ -242,7 +237,50 @@ impl Leadership {
     fn may_be_explained(&self, scene: &Scene<'_>) -> bool {
         let early = scene.now < self.since.after(scene.policy.keep_alive);
         let is_open = |incident: &Incident| incident.root_cause().is_none_or(|one| !one.certain);
-        early && !self.unheard.is_empty() && self.incident.as_ref().is_some_and(is_open)
+        early && !self.roster.unheard.is_empty() && self.incident.as_ref().is_some_and(is_open)
+    }
+
+    /// Of the nodes that ought to be taken out of their slots, those that may be now: see
+    /// [`Budgets::allowed`](super::evictions::Budgets::allowed).
+    pub(super) fn allowed(
+        &mut self,
+        scene: &Scene<'_>,
+        wanted: &BTreeSet<NodeName>,
+        already: usize,
+    ) -> (BTreeSet<NodeName>, Option<Hold>) {
+        let doubt = self.doubt(scene);
+        self.budgets.allowed(scene, wanted, already, doubt)
+    }
+
+    /// Whether a new leader has yet to hear enough: the keep-alive has not passed since it began, or
+    /// fewer nodes have registered than half of those with a slot. Spares count, so that a job of one
+    /// node does not wait for that node.
+    fn in_grace(&self, scene: &Scene<'_>) -> bool {
+        let early = scene.now < self.since.after(scene.policy.keep_alive);
+        let registered = self.roster.members.len().saturating_sub(self.roster.unheard.len());
+        (early && !self.roster.unheard.is_empty()) || registered * 2 < self.state.map.holder_count()
+    }
+
+    /// Why nobody may be judged now: it is too early, or too many nodes are out of reach.
+    pub(super) fn doubt(&self, scene: &Scene<'_>) -> Option<Hold> {
+        let grace = self.in_grace(scene).then_some(Hold::Grace);
+        grace.or_else(|| self.mass_silence.is_recent(scene.now).then_some(Hold::MassSilence))
+    }
+
+    /// The state without those who have never spoken to this leader, and are silent. They may have said goodbye to
+    /// the leader before it, or to nobody: that they are gone says nothing against them.
+    pub(super) fn release_unheard(&self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+        let is_unheard = |node: &&NodeName| {
+            self.roster.unheard.contains(*node)
+                && self.state.has_slot(node)
+                && !self.roster.finished.contains(*node)
+        };
+        let nodes: Vec<NodeName> = self.roster.silent.iter().filter(is_unheard).cloned().collect();
+        if nodes.is_empty() || self.state.mode == Mode::Observe || self.doubt(scene).is_some() {
+            return None;
+        }
+        let next = self.planner(scene).without(self.state.clone(), &nodes);
+        Some((Why::Absent { nodes }, next))
     }
 
     /// What should be done about the open incident now.
@@ -253,13 +291,13 @@ impl Leadership {
             Sign::NotStarted { node } => Some(node),
             _ => None,
         });
-        let unfinished = self.silent.difference(&self.finished);
+        let unfinished = self.roster.silent.difference(&self.roster.finished);
         let mut lost: BTreeSet<NodeName> = unfinished.chain(not_started).cloned().collect();
         if restart {
             // Those who have finished and gone are needed again.
-            lost.extend(self.silent.iter().cloned());
+            lost.extend(self.roster.silent.iter().cloned());
         }
-        lost.retain(|node| self.has_slot(node) && !self.leaving.contains_key(node));
+        lost.retain(|node| self.state.has_slot(node) && !self.roster.leaving.contains_key(node));
         let (lost, mut hold) = self.allowed(scene, &lost, 0);
         let (suspected, unsure) = self.suspected(scene, &lost);
         hold = hold.or(unsure);
@@ -292,13 +330,15 @@ impl Leadership {
         let part = if is_any_sure { COMPANIONS_PART } else { 1 };
         let sure = self.suspicions.iter().filter(|verdict| lasts(verdict, scene.policy, part));
         let named = sure.filter_map(|verdict| verdict.suspects.node());
-        let named: BTreeSet<NodeName> =
-            named.filter(|node| self.has_slot(node) && !lost.contains(*node)).cloned().collect();
+        let named: BTreeSet<NodeName> = named
+            .filter(|node| self.state.has_slot(node) && !lost.contains(*node))
+            .cloned()
+            .collect();
         if named.is_empty() {
             return (named, Some(Hold::Unsure));
         }
         // Those who are lost need spares more.
-        let spares = self.spares.len().saturating_sub(lost.len());
+        let spares = self.roster.spares.len().saturating_sub(lost.len());
         let replaceable: BTreeSet<NodeName> = named.into_iter().take(spares).collect();
         if replaceable.is_empty() {
             return (replaceable, Some(Hold::NoSpare));

@@ -2,20 +2,21 @@
 //!
 //! It forgets everything when it leads no longer; the next leader starts from the store.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 
-use super::behind::Ahead;
-use super::budget::Spent;
+use super::behind::{Ahead, Behind, Stored};
+use super::evictions::{Budgets, counts_as_restart, resumes_after_giving_up};
 use super::incidents::Told;
-use super::mass_silence::MassSilence;
-use super::membership::{Member, overdue_after};
-use super::operator::{OperatorOrder, OrderRefused, RequestId};
+use super::mass_silence::{MassSilence, Seen};
+use super::operator::{MAX_WAITING_ORDERS, OperatorOrder, OrderRefused, Planner, RequestId};
+use super::roster::{Member, Roster};
 use super::round::Round;
 use super::{Input, Output, Scene, StepDown};
 use crate::epoch::{Revision, Term};
 use crate::incident::{Cause, Hold, Incident, IncidentId, Standing};
 use crate::message::{Order, ToNode};
-use crate::node::{Incarnation, NodeName, NodeState};
+use crate::node::{NodeName, NodeState};
 use crate::policy::Policy;
 use crate::rank::MAX_SLOTS;
 use crate::stored::{Decision, DecisionNumber, Phase, StoreOutcome, StoredState, Why};
@@ -39,22 +40,7 @@ pub(super) struct Leadership {
     /// that one again then.
     store_rests_until: Option<Moment>,
     sequence: u64,
-    pub(super) members: BTreeMap<NodeName, Member>,
-    /// For each member that is not silent, a moment at which it is to be looked at again.
-    pub(super) looks: BTreeSet<(Moment, NodeName)>,
-    /// Members that could take a slot.
-    pub(super) spares: BTreeSet<NodeName>,
-    /// Members that have not been heard for most of the keep-alive, or longer.
-    pub(super) overdue: BTreeSet<NodeName>,
-    /// Members with a slot that are silent.
-    pub(super) silent: BTreeSet<NodeName>,
-    /// Members with a slot that have not registered with this leader yet.
-    pub(super) unheard: BTreeSet<NodeName>,
-    /// Members with a slot whose workers have all ended well in this epoch.
-    pub(super) finished: BTreeSet<NodeName>,
-    /// Members whose agents said that they end, in which life, and that have a slot, or will once a decision
-    /// is stored.
-    pub(super) leaving: BTreeMap<NodeName, Incarnation>,
+    pub(super) roster: Roster,
     pub(super) round: Round,
     pub(super) incident: Option<Incident>,
     /// The incident for which the present epoch is being prepared, and whether it is known better since
@@ -79,9 +65,7 @@ pub(super) struct Leadership {
     pub(super) waits_for: Option<Hold>,
     pub(super) orders: VecDeque<(RequestId, OperatorOrder)>,
     pub(super) mass_silence: MassSilence,
-    pub(super) evictions: Spent,
-    pub(super) restarts: Spent,
-    pub(super) failures: BTreeMap<NodeName, Spent>,
+    pub(super) budgets: Budgets,
     /// Whether another job than the one asked for is stored, and the first decision is to end it.
     pub(super) ends_other_job: bool,
     /// Agents that know more than is stored.
@@ -98,9 +82,6 @@ impl Leadership {
         state: StoredState,
         revision: Revision,
     ) -> Self {
-        let failures = state.failures.iter();
-        let failures =
-            failures.map(|(node, count)| (node.clone(), Spent::restored(now, *count))).collect();
         let mut leadership = Self {
             term,
             since: now,
@@ -109,14 +90,7 @@ impl Leadership {
             decisions: 0,
             store_rests_until: None,
             sequence: 0,
-            members: BTreeMap::new(),
-            looks: BTreeSet::new(),
-            spares: BTreeSet::new(),
-            overdue: BTreeSet::new(),
-            silent: BTreeSet::new(),
-            unheard: BTreeSet::new(),
-            finished: BTreeSet::new(),
-            leaving: BTreeMap::new(),
+            roster: Roster::default(),
             round: Round::default(),
             incident: None,
             answered: None,
@@ -131,20 +105,12 @@ impl Leadership {
             waits_for: None,
             orders: VecDeque::new(),
             mass_silence: MassSilence::default(),
-            evictions: Spent::restored(now, state.evictions),
-            restarts: Spent::restored(now, state.counted_restarts),
-            failures,
+            budgets: Budgets::restored(now, &state),
             ends_other_job: false,
             ahead: Ahead::of(&state),
             state,
         };
-        let holders: Vec<NodeName> =
-            leadership.state.map.holders().map(|(_, node)| node.clone()).collect();
-        for node in holders {
-            leadership.looks.insert((now.after(overdue_after(policy)), node.clone()));
-            leadership.members.insert(node.clone(), Member::unheard(now));
-            leadership.unheard.insert(node);
-        }
+        leadership.roster.expect_all(now, policy, &leadership.state);
         leadership.round = Round::of(&leadership.state, now);
         leadership
     }
@@ -154,16 +120,21 @@ impl Leadership {
             Input::Node(message) => self.hear(scene, message),
             Input::Closed { node } => {
                 self.closed(scene, &node);
-                self.ahead_closed(scene, &node);
+                self.ahead.closed(scene, &node);
             }
             Input::Verdicts { epoch, verdicts } => self.suspect(scene, epoch, verdicts),
             Input::Operator { request, order } => self.order(scene, request, order),
             Input::Stored { decision, outcome } => self.stored(scene, decision, outcome)?,
             Input::Tick => {
                 self.look_for_silence(scene);
-                self.watch_mass_silence(scene);
-                self.forget_ahead(scene);
-                if !self.is_blocked() {
+                let seen = Seen {
+                    roster: &self.roster,
+                    state: &self.state,
+                    incident: incident_of(&self.incident, &self.answered),
+                };
+                self.mass_silence.watch(scene, seen);
+                self.ahead.forget(scene);
+                if !self.ahead.blocks() {
                     self.repeat_orders(scene);
                 }
             }
@@ -200,9 +171,10 @@ impl Leadership {
     pub(super) fn nodes(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
         // Whoever is barred and has gone away is listed too.
         let gone = self.state.barred.iter();
-        let gone = gone.filter(|(node, _)| !self.members.contains_key(*node));
+        let gone = gone.filter(|(node, _)| !self.roster.members.contains_key(*node));
         let gone = gone.map(|(node, bar)| (node, NodeState::Barred(*bar)));
         let mut all: Vec<_> = self
+            .roster
             .members
             .iter()
             .map(|(node, member)| (node, self.node_state(node, member)))
@@ -216,13 +188,9 @@ impl Leadership {
         match self.state.barred.get(node) {
             Some(bar) => NodeState::Barred(*bar),
             None if member.silent => NodeState::Silent,
-            None if self.has_slot(node) => NodeState::Active,
+            None if self.state.has_slot(node) => NodeState::Active,
             None => NodeState::Standby,
         }
-    }
-
-    pub(super) fn has_slot(&self, node: &NodeName) -> bool {
-        self.state.map.slot_of(node).is_some()
     }
 
     /// Whether the decision that is on its way to the store gives a node a slot.
@@ -254,6 +222,60 @@ impl Leadership {
         }
     }
 
+    /// What the next state is made from.
+    pub(super) fn planner<'a>(&'a self, scene: &Scene<'a>) -> Planner<'a> {
+        Planner { job: scene.job, state: &self.state, roster: &self.roster }
+    }
+
+    /// Whether the store is behind its agents, so that nothing may be decided.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.ahead.blocks()
+    }
+
+    /// See [`super::Coordinator::behind`].
+    pub(super) fn behind(&self) -> Option<Behind> {
+        self.ahead.behind(self.stored_state())
+    }
+
+    pub(super) const fn stored_state(&self) -> Stored<'_> {
+        Stored { state: &self.state, revision: self.revision }
+    }
+
+    /// How much longer the crowd that is silent is held, see [`MassSilence::left`].
+    pub(super) fn mass_silence_left(&self, now: Moment, policy: &Policy) -> Option<Duration> {
+        let incident = incident_of(&self.incident, &self.answered);
+        let seen = Seen { roster: &self.roster, state: &self.state, incident };
+        self.mass_silence.left(seen, now, policy)
+    }
+
+    /// Takes an order, to be carried out as soon as a decision may be made.
+    pub(super) fn order(
+        &mut self,
+        scene: &mut Scene<'_>,
+        request: RequestId,
+        order: OperatorOrder,
+    ) {
+        if self.orders.len() < MAX_WAITING_ORDERS {
+            self.orders.push_back((request, order));
+        } else {
+            scene.outputs.push(Output::Answer { request, answer: Err(OrderRefused::TooMany) });
+        }
+    }
+
+    /// The state without those who leave, where the coordinator may act. Who has finished leaves nothing
+    /// to be done, and keeps its slot.
+    pub(super) fn release_leaving(&self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+        let released = |node: &&NodeName| {
+            self.state.has_slot(node) && self.roster.is_released(&self.state, node)
+        };
+        let nodes: Vec<NodeName> = self.roster.leaving.keys().filter(released).cloned().collect();
+        if nodes.is_empty() {
+            return None;
+        }
+        let next = self.planner(scene).without(self.state.clone(), &nodes);
+        Some((Why::Left { nodes }, next))
+    }
+
     /// Whether a decision may be made now. One of which nobody knows whether it is stored is given to
     /// the store again first.
     fn may_decide(&mut self, scene: &mut Scene<'_>) -> bool {
@@ -272,7 +294,7 @@ impl Leadership {
         if !self.may_decide(scene) {
             return;
         }
-        if self.is_blocked() {
+        if self.ahead.blocks() {
             for (request, _) in self.orders.drain(..) {
                 let answer = Err(OrderRefused::Behind);
                 scene.outputs.push(Output::Answer { request, answer });
@@ -287,7 +309,7 @@ impl Leadership {
             return;
         }
         while let Some((request, order)) = self.orders.pop_front() {
-            match self.carry_out(scene, &order) {
+            match self.planner(scene).carry_out(&order) {
                 Ok(Some(state)) => {
                     self.propose(scene, Why::Ordered, state, Some(request));
                     return;
@@ -316,16 +338,16 @@ impl Leadership {
         mut state: StoredState,
         request: Option<RequestId>,
     ) {
-        let window = scene.policy.budget_window;
         let evicted = u32::try_from(why.evicted().len()).unwrap_or(u32::MAX);
-        let restarts = u32::from(self.counts_as_restart(&why, &state));
-        state.evictions = self.evictions.count(scene.now, window).saturating_add(evicted);
-        let spent = self.restarts.count(scene.now, window).saturating_add(restarts);
-        state.counted_restarts = if self.resumes_after_giving_up(&state) { 0 } else { spent };
+        let restarts = u32::from(counts_as_restart(&why, &self.state, &state));
+        state.evictions = self.budgets.evictions(scene).saturating_add(evicted);
+        let spent = self.budgets.restarts(scene).saturating_add(restarts);
+        state.counted_restarts =
+            if resumes_after_giving_up(&self.state, &state) { 0 } else { spent };
         // Failures that count no more need not be kept.
         let mut failures = std::mem::take(&mut state.failures);
         failures.retain(|node, count| {
-            let counted = self.failures_of(scene, node);
+            let counted = self.budgets.failures_of(scene, node);
             let news = *count > self.state.failures.get(node).copied().unwrap_or(0);
             *count = if news { *count } else { counted };
             *count > 0
@@ -384,4 +406,12 @@ impl Leadership {
             }
         }
     }
+}
+
+/// The incident that is open, or was answered last.
+fn incident_of<'a>(
+    open: &'a Option<Incident>,
+    answered: &'a Option<(Incident, bool)>,
+) -> Option<&'a Incident> {
+    open.as_ref().or(answered.as_ref().map(|(incident, _)| incident))
 }

@@ -7,10 +7,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::Scene;
-use super::leadership::Leadership;
+use super::roster::Roster;
+use crate::incident::Incident;
 use crate::node::NodeName;
 use crate::policy::Policy;
-use crate::stored::Why;
+use crate::stored::{StoredState, Why};
 use crate::time::Moment;
 
 /// Fewer nodes that fall silent together are no crowd, however small the job is.
@@ -26,54 +27,64 @@ pub(super) struct MassSilence {
     replaced: VecDeque<Moment>,
 }
 
-impl Leadership {
+/// What a crowd is told from.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) roster: &'a Roster,
+    pub(super) state: &'a StoredState,
+    /// The incident that is open, or was answered last.
+    pub(super) incident: Option<&'a Incident>,
+}
+
+impl MassSilence {
     /// Notes whether a crowd is silent at present.
-    pub(super) fn watch_mass_silence(&mut self, scene: &Scene<'_>) {
+    pub(super) fn watch(&mut self, scene: &Scene<'_>, seen: Seen<'_>) {
         let keep_alive = scene.policy.keep_alive;
         let forget = keep_alive * 2 + scene.policy.mass_silence_timeout;
-        self.mass_silence.replaced.retain(|heard| scene.now.since(*heard) < forget);
+        self.replaced.retain(|heard| scene.now.since(*heard) < forget);
         // They do not come back in the same moment either, and the last is no more to blame than the first.
         let lingers = scene.now.after(keep_alive);
-        let everybody = !self.members.is_empty() && self.overdue.len() == self.members.len();
+        let everybody = !seen.roster.members.is_empty()
+            && seen.roster.overdue.len() == seen.roster.members.len();
         if everybody {
-            self.mass_silence.until = Some(lingers);
-        } else if let Some(acted_on) = self.crowd(scene) {
-            self.mass_silence.until = Some(lingers.min(acted_on));
+            self.until = Some(lingers);
+        } else if let Some(acted_on) = self.crowd(scene, seen) {
+            self.until = Some(lingers.min(acted_on));
         }
     }
 
     /// Whether a crowd is silent, or was less than the keep-alive ago.
-    pub(super) fn was_mass_silent(&self, scene: &Scene<'_>) -> bool {
-        self.mass_silence.until.is_some_and(|until| scene.now < until)
+    pub(super) fn is_recent(&self, now: Moment) -> bool {
+        self.until.is_some_and(|until| now < until)
     }
 
     /// How much longer the crowd that is silent is held, if it stays silent; nothing where it is everybody,
     /// which is held without a bound.
-    pub(super) fn mass_silence_left(&self, now: Moment, policy: &Policy) -> Option<Duration> {
-        self.mass_silence.until.filter(|until| now < *until)?;
-        let silent = self.overdue.iter().filter(|node| self.is_missed(node));
-        let last = silent.filter_map(|node| self.acted_on(node, policy)).max()?;
-        let everybody = self.overdue.len() == self.members.len();
+    pub(super) fn left(&self, seen: Seen<'_>, now: Moment, policy: &Policy) -> Option<Duration> {
+        self.until.filter(|until| now < *until)?;
+        let silent = seen.roster.overdue.iter().filter(|node| seen.is_missed(node));
+        let last = silent.filter_map(|node| seen.acted_on(node, policy)).max()?;
+        let everybody = seen.roster.overdue.len() == seen.roster.members.len();
         (!everybody && now < last).then(|| last.since(now))
     }
 
     /// Until when a crowd that is silent is to be held, if there is one: nodes with a slot that were heard
     /// last within one keep-alive of each other.
-    fn crowd(&self, scene: &Scene<'_>) -> Option<Moment> {
+    fn crowd(&self, scene: &Scene<'_>, seen: Seen<'_>) -> Option<Moment> {
         // Nodes do not fall silent in the same moment, so whoever is overdue counts.
-        let missed = self.overdue.iter().filter(|node| self.is_missed(node));
+        let missed = seen.roster.overdue.iter().filter(|node| seen.is_missed(node));
         let held = missed.filter_map(|node| {
-            let acted_on = self.acted_on(node, scene.policy)?;
-            let heard = self.members.get(node)?.heard();
+            let acted_on = seen.acted_on(node, scene.policy)?;
+            let heard = seen.roster.members.get(node)?.heard;
             (scene.now < acted_on).then_some((heard, Some(acted_on)))
         });
         let mut silent: Vec<(Moment, Option<Moment>)> = held.collect();
         if silent.is_empty() {
             return None;
         }
-        silent.extend(self.mass_silence.replaced.iter().map(|heard| (*heard, None)));
+        silent.extend(self.replaced.iter().map(|heard| (*heard, None)));
         silent.sort_unstable();
-        let least = scene.policy.mass_silence_share * as_share(self.state.map.holder_count());
+        let least = scene.policy.mass_silence_share * as_share(seen.state.map.holder_count());
         let mut last = 0;
         let crowds = (0..silent.len()).filter_map(|first| {
             let end = silent[first].0.after(scene.policy.keep_alive);
@@ -89,48 +100,38 @@ impl Leadership {
         crowds.max()
     }
 
+    /// Remembers who is replaced for its silence by a decision.
+    pub(super) fn note_replaced(&mut self, roster: &Roster, why: &Why) {
+        for node in why.evicted() {
+            if let Some(member) = roster.members.get(node).filter(|member| member.silent) {
+                self.replaced.push_back(member.heard);
+            }
+        }
+    }
+}
+
+impl Seen<'_> {
     /// Whether a node has a slot, and neither said that it ends nor is proven dead: its connection was closed
     /// at its end, and others that are alive failed as those do who have lost a peer.
     fn is_missed(&self, node: &NodeName) -> bool {
-        let is_closed = self.members.get(node).is_some_and(|member| member.closed);
+        let is_closed = self.roster.members.get(node).is_some_and(|member| member.closed);
         let is_dead = is_closed && self.have_survivors_failed();
-        self.has_slot(node) && !self.leaving.contains_key(node) && !is_dead
+        self.state.has_slot(node) && !self.roster.leaving.contains_key(node) && !is_dead
     }
 
     /// Whether workers of nodes that are heard have failed as survivors do, and none of them otherwise: so the
     /// cause is with those who are not heard.
     fn have_survivors_failed(&self) -> bool {
-        let answered = self.answered.as_ref().map(|(incident, _)| incident);
-        let incident = self.incident.as_ref().or(answered);
-        incident.is_some_and(|incident| {
+        self.incident.is_some_and(|incident| {
             incident.has_only_survivors(|node| {
-                !self.overdue.contains(node) && self.members.contains_key(node)
+                !self.roster.overdue.contains(node) && self.roster.members.contains_key(node)
             })
         })
     }
 
     fn acted_on(&self, node: &NodeName, policy: &Policy) -> Option<Moment> {
-        let heard = self.members.get(node)?.heard();
+        let heard = self.roster.members.get(node)?.heard;
         Some(heard.after(policy.keep_alive).after(policy.mass_silence_timeout))
-    }
-
-    /// Remembers who is replaced for its silence by a decision.
-    pub(super) fn note_replaced(&mut self, why: &Why) {
-        for node in why.evicted() {
-            if let Some(member) = self.members.get(node).filter(|member| member.silent) {
-                self.mass_silence.replaced.push_back(member.heard());
-            }
-        }
-    }
-
-    /// A node's connection was closed at its end. While it was heard just before, no timeout can have done
-    /// that: its agent is gone, or comes back by another.
-    pub(super) fn closed(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
-        let is_overdue = self.overdue.contains(node);
-        if let Some(member) = self.members.get_mut(node).filter(|_| !is_overdue) {
-            member.closed = true;
-            self.miss(scene, node);
-        }
     }
 }
 

@@ -1,81 +1,27 @@
-//! Who is there: registrations, reports, and silence.
+//! What nodes say: registrations, reports, and silence.
 //!
 //! What a node says is taken only from its latest incarnation and in the order it was said. Nobody is
 //! evicted here; signs are handed on.
 
-use std::time::Duration;
-
+use super::behind::{Stored, Taken};
 use super::leadership::{Leadership, MAX_NODES};
 use super::leaving::{Life, Lives};
+use super::roster::{Member, Registered, overdue_after};
 use super::{Scene, Stale};
 use crate::epoch::Epoch;
 use crate::incident::{Cause, Sign};
 use crate::message::{Activity, FromNode, FromNodeBody, Order, Registration, Report};
-use crate::node::{Bar, HostAddress, Incarnation, NodeName};
+use crate::node::{Bar, Incarnation, NodeName};
 use crate::observation::{WorkerEnd, WorkerObservation, WorkerState};
-use crate::policy::{self, Policy};
-use crate::rank::{Rank, Slot, WorkersPerNode};
+use crate::rank::{Rank, Slot};
 use crate::stored::Phase;
 use crate::time::Moment;
-
-/// What is known of one node.
-#[derive(Debug, Clone)]
-pub(super) struct Member {
-    /// What it registered with; none for one that is known from the store alone.
-    pub(super) registered: Option<Registered>,
-    /// When it was heard last, or the leader began.
-    heard: Moment,
-    pub(super) silent: bool,
-    /// Whether its connection was closed at its end since then.
-    pub(super) closed: bool,
-    pub(super) activity: Activity,
-    /// The last epoch in which a failure of its workers was seen.
-    failed_in: Option<Epoch>,
-}
-
-/// What a node registered with.
-#[derive(Debug, Clone)]
-pub(super) struct Registered {
-    pub(super) incarnation: Incarnation,
-    pub(super) address: HostAddress,
-    pub(super) workers: WorkersPerNode,
-    sequence: u64,
-}
-
-impl Member {
-    /// A node that has a slot and has not been heard by this leader.
-    pub(super) const fn unheard(now: Moment) -> Self {
-        Self {
-            registered: None,
-            heard: now,
-            silent: false,
-            closed: false,
-            activity: Activity::Idle,
-            failed_in: None,
-        }
-    }
-
-    /// When it was heard last, or the leader began.
-    pub(super) const fn heard(&self) -> Moment {
-        self.heard
-    }
-
-    /// Whether it was heard no longer ago than `time`.
-    pub(super) fn heard_within(&self, now: Moment, time: Duration) -> bool {
-        now.since(self.heard) <= time
-    }
-}
-
-/// How long a node may be unheard before it is overdue.
-pub(super) fn overdue_after(policy: &Policy) -> Duration {
-    policy::overdue_after(policy.keep_alive)
-}
 
 impl Leadership {
     /// Takes a message of a node.
     pub(super) fn hear(&mut self, scene: &mut Scene<'_>, message: FromNode) {
         let FromNode { node, incarnation, sequence, body } = message;
-        let known = self.members.get(&node).and_then(|member| member.registered.as_ref());
+        let known = self.roster.members.get(&node).and_then(|member| member.registered.as_ref());
         match (known, &body) {
             (Some(known), _) if incarnation < known.incarnation => {
                 scene.figures.stale_incarnations += 1;
@@ -99,42 +45,38 @@ impl Leadership {
         }
         match body {
             FromNodeBody::Register(registration)
-                if self.is_ahead(scene, &node, incarnation, &registration) => {}
+                if self.is_ahead(scene, (&node, incarnation), &registration) => {}
             // Whoever would be welcomed now might be told to stop for what is not so.
-            FromNodeBody::Register(_) if self.is_blocked() => {
-                self.note_heard(scene, &node, sequence);
+            FromNodeBody::Register(_) if self.ahead.blocks() => {
+                self.roster.note_heard(scene, &self.state, &node, sequence);
                 scene.refuse(node, Stale::Behind);
             }
-            _ if self.is_blocked() => self.note_heard(scene, &node, sequence),
+            _ if self.ahead.blocks() => self.roster.note_heard(scene, &self.state, &node, sequence),
             FromNodeBody::Register(registration) => {
                 self.register(scene, &node, (incarnation, sequence), registration);
             }
             FromNodeBody::Report(report) => {
-                self.note_heard(scene, &node, sequence);
+                self.roster.note_heard(scene, &self.state, &node, sequence);
                 self.report(scene, &node, &report);
             }
             FromNodeBody::Acknowledge(acknowledgement) => {
-                let registered = self.members.get(&node).and_then(|one| one.registered.as_ref());
+                let registered =
+                    self.roster.members.get(&node).and_then(|one| one.registered.as_ref());
                 let is_late = registered.is_some_and(|one| sequence <= one.sequence);
-                self.note_heard(scene, &node, sequence);
+                self.roster.note_heard(scene, &self.state, &node, sequence);
                 self.acknowledged(scene, &node, acknowledgement, is_late);
             }
             FromNodeBody::Leave => {
-                self.note_heard(scene, &node, sequence);
+                self.roster.note_heard(scene, &self.state, &node, sequence);
                 self.leave(scene, &node, incarnation);
             }
         }
     }
 
-    /// See [`super::Coordinator::knows_later_life`].
-    pub(super) fn knows_later_life(&self, message: &FromNode) -> bool {
-        let member = self.members.get(&message.node).and_then(|member| member.registered.as_ref());
-        member.is_some_and(|known| message.incarnation < known.incarnation)
-    }
-
     /// See [`super::Coordinator::accepts`].
     pub(super) fn accepts(&self, message: &FromNode) -> Result<(), Stale> {
-        let member = self.members.get(&message.node).and_then(|member| member.registered.as_ref());
+        let member =
+            self.roster.members.get(&message.node).and_then(|member| member.registered.as_ref());
         let member = member.filter(|one| one.incarnation == message.incarnation);
         let member = member.ok_or(Stale::Incarnation)?;
         if message.sequence <= member.sequence {
@@ -161,6 +103,25 @@ impl Leadership {
         report.observation.workers.iter().map(|worker| worker.rank).eq(ranks)
     }
 
+    /// Takes a registration of one who may know more than is stored; says whether it does.
+    fn is_ahead(
+        &mut self,
+        scene: &mut Scene<'_>,
+        (node, incarnation): (&NodeName, Incarnation),
+        registration: &Registration,
+    ) -> bool {
+        let stored = Stored { state: &self.state, revision: self.revision() };
+        match self.ahead.take(scene, stored, (node, incarnation), registration) {
+            Taken::NoNews => return false,
+            Taken::Refused => {}
+            Taken::Ended { job, is_stored } => {
+                self.ends_other_job |= is_stored;
+                self.send(scene, node, Order::Forget(job));
+            }
+        }
+        true
+    }
+
     fn register(
         &mut self,
         scene: &mut Scene<'_>,
@@ -168,16 +129,17 @@ impl Leadership {
         (incarnation, sequence): (Incarnation, u64),
         registration: Registration,
     ) {
-        if !self.members.contains_key(node) {
-            if self.members.len() >= MAX_NODES {
+        if !self.roster.members.contains_key(node) {
+            if self.roster.members.len() >= MAX_NODES {
                 scene.figures.refused_nodes += 1;
                 return;
             }
-            self.members.insert(node.clone(), Member::unheard(scene.now));
-            self.looks.insert((scene.now.after(overdue_after(scene.policy)), node.clone()));
+            self.roster.members.insert(node.clone(), Member::unheard(scene.now));
+            self.roster.looks.insert((scene.now.after(overdue_after(scene.policy)), node.clone()));
         }
         let Registration { address, workers, activity, known: _, planned_since } = registration;
-        let member = self.members.get_mut(node).expect("it was inserted above if it was not there");
+        let member =
+            self.roster.members.get_mut(node).expect("it was inserted above if it was not there");
         let former =
             member.registered.replace(Registered { incarnation, address, workers, sequence });
         let lives = Lives {
@@ -185,10 +147,10 @@ impl Leadership {
             present: incarnation,
             planned_since,
         };
-        self.note_heard(scene, node, sequence);
-        self.unheard.remove(node);
-        let life = self.begin_life(node, lives, activity);
-        self.refresh_spare(scene, node);
+        self.roster.note_heard(scene, &self.state, node, sequence);
+        self.roster.unheard.remove(node);
+        let life = self.roster.begin_life(&self.state, node, lives, activity);
+        self.roster.refresh_spare(scene, &self.state, node);
         self.send(scene, node, Order::Welcome);
         if let (Phase::Over(outcome), Activity::Idle) = (&self.state.phase, activity) {
             // It would wait for ever for a job that is over; once is enough for one that stays.
@@ -196,36 +158,6 @@ impl Leadership {
             self.send(scene, node, Order::Stop(outcome));
         }
         self.heed_activity(scene, node, activity, life);
-    }
-
-    /// Whoever has come to a slot and is not known any more, since it went away while that was being stored,
-    /// counts as heard just now: its silence is noticed as any other's.
-    pub(super) fn expect_holders(&mut self, scene: &Scene<'_>) {
-        let holders = self.state.map.holders().map(|(_, node)| node);
-        let strangers = holders.filter(|node| !self.members.contains_key(*node));
-        let strangers: Vec<NodeName> = strangers.cloned().collect();
-        for node in strangers {
-            self.looks.insert((scene.now.after(overdue_after(scene.policy)), node.clone()));
-            self.unheard.insert(node.clone());
-            self.members.insert(node, Member::unheard(scene.now));
-        }
-    }
-
-    /// Marks that a node was heard, which ends its silence.
-    fn note_heard(&mut self, scene: &Scene<'_>, node: &NodeName, sequence: u64) {
-        let Some(member) = self.members.get_mut(node) else { return };
-        member.heard = scene.now;
-        member.closed = false;
-        if let Some(registered) = &mut member.registered {
-            registered.sequence = registered.sequence.max(sequence);
-        }
-        self.overdue.remove(node);
-        if member.silent {
-            member.silent = false;
-            self.silent.remove(node);
-            self.looks.insert((scene.now.after(overdue_after(scene.policy)), node.clone()));
-            self.refresh_spare(scene, node);
-        }
     }
 
     fn report(&mut self, scene: &mut Scene<'_>, node: &NodeName, report: &Report) {
@@ -251,7 +183,7 @@ impl Leadership {
         let workers = &report.observation.workers;
         let is_finished = |worker: &WorkerObservation| worker.state == WorkerState::Finished;
         if workers.iter().all(is_finished) {
-            self.finished.insert(node.clone());
+            self.roster.finished.insert(node.clone());
         }
     }
 
@@ -278,7 +210,8 @@ impl Leadership {
         epoch: Option<Epoch>,
     ) -> Option<Sign> {
         let (rank, end, at) = first_failure(scene.now, &report.observation.workers)?;
-        let member = self.members.get_mut(node).filter(|member| member.failed_in != epoch)?;
+        let member =
+            self.roster.members.get_mut(node).filter(|member| member.failed_in != epoch)?;
         member.failed_in = epoch;
         Some(Sign::WorkerFailed { node: node.clone(), rank, end, at })
     }
@@ -291,9 +224,9 @@ impl Leadership {
         activity: Activity,
         life: Life,
     ) {
-        let Some(member) = self.members.get_mut(node) else { return };
+        let Some(member) = self.roster.members.get_mut(node) else { return };
         member.activity = activity;
-        if self.is_released(node) {
+        if self.roster.is_released(&self.state, node) {
             return;
         }
         let epoch = self.state.epoch;
@@ -361,8 +294,8 @@ impl Leadership {
     }
 
     pub(super) fn agent_restarted(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
-        let Some(member) = self.members.get_mut(node) else { return };
-        if member.failed_in == Some(self.state.epoch) || self.finished.contains(node) {
+        let Some(member) = self.roster.members.get_mut(node) else { return };
+        if member.failed_in == Some(self.state.epoch) || self.roster.finished.contains(node) {
             return;
         }
         member.failed_in = Some(self.state.epoch);
@@ -371,65 +304,66 @@ impl Leadership {
 
     /// Finds who has fallen silent. Looks only at nodes whose time may have come.
     pub(super) fn look_for_silence(&mut self, scene: &mut Scene<'_>) {
-        while let Some((moment, _)) = self.looks.first()
+        while let Some((moment, _)) = self.roster.looks.first()
             && *moment <= scene.now
         {
-            let (_, node) = self.looks.pop_first().expect("there is a first, as was just seen");
-            let Some(member) = self.members.get_mut(&node) else { continue };
+            let (_, node) =
+                self.roster.looks.pop_first().expect("there is a first, as was just seen");
+            let Some(member) = self.roster.members.get_mut(&node) else { continue };
             let overdue = member.heard.after(overdue_after(scene.policy));
             let silent = member.heard.after(scene.policy.keep_alive);
             if scene.now < overdue {
-                self.looks.insert((overdue, node));
+                self.roster.looks.insert((overdue, node));
             } else if scene.now < silent {
-                self.looks.insert((silent, node.clone()));
-                self.overdue.insert(node.clone());
+                self.roster.looks.insert((silent, node.clone()));
+                self.roster.overdue.insert(node.clone());
                 self.miss(scene, &node);
             } else {
                 member.silent = true;
-                self.overdue.insert(node.clone());
+                self.roster.overdue.insert(node.clone());
                 self.fell_silent(scene, &node);
             }
         }
     }
 
+    /// Takes a node's last message, and answers it, so that its agent need not wait.
+    pub(super) fn leave(&mut self, scene: &mut Scene<'_>, node: &NodeName, life: Incarnation) {
+        let order = self.order_without_slot(node);
+        self.send(scene, node, order);
+        self.roster.spares.remove(node);
+        if self.state.has_slot(node) || self.is_given_slot(node) {
+            self.roster.leaving.insert(node.clone(), life);
+        } else {
+            self.roster.forget(node);
+        }
+    }
+
+    /// A node's connection was closed at its end. While it was heard just before, no timeout can have done
+    /// that: its agent is gone, or comes back by another.
+    pub(super) fn closed(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+        let is_overdue = self.roster.overdue.contains(node);
+        if let Some(member) = self.roster.members.get_mut(node).filter(|_| !is_overdue) {
+            member.closed = true;
+            self.miss(scene, node);
+        }
+    }
+
     fn fell_silent(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
-        self.spares.remove(node);
-        if !self.has_slot(node) {
-            self.forget(node);
+        self.roster.spares.remove(node);
+        if !self.state.has_slot(node) {
+            self.roster.forget(node);
             return;
         }
-        self.silent.insert(node.clone());
+        self.roster.silent.insert(node.clone());
         match self.state.phase {
             Phase::Preparing => {
                 self.round.lose(node);
                 self.silent_late(scene, node);
             }
-            Phase::Committed(_) if !self.finished.contains(node) => {
+            Phase::Committed(_) if !self.roster.finished.contains(node) => {
                 self.sign(scene, Sign::Silent { node: node.clone() });
             }
             Phase::Forming | Phase::Committed(_) | Phase::Over(_) => {}
-        }
-    }
-
-    /// Forgets a node without a slot. It registers again when it comes back.
-    pub(super) fn forget(&mut self, node: &NodeName) {
-        self.members.remove(node);
-        self.spares.remove(node);
-        self.overdue.remove(node);
-        self.leaving.remove(node);
-    }
-
-    /// Sees anew whether a node could take a slot.
-    pub(super) fn refresh_spare(&mut self, scene: &Scene<'_>, node: &NodeName) {
-        let able = self.members.get(node).is_some_and(|member| {
-            let registered = member.registered.as_ref();
-            !member.silent && registered.is_some_and(|one| one.workers >= scene.job.workers)
-        });
-        let stays = !self.leaving.contains_key(node) && !self.state.barred.contains_key(node);
-        if able && stays && !self.has_slot(node) {
-            self.spares.insert(node.clone());
-        } else {
-            self.spares.remove(node);
         }
     }
 }

@@ -1,15 +1,15 @@
-//! What an operator may order, and what becomes of it.
+//! What an operator may order, and the state that it leads to.
 //!
 //! Orders need no budget and no continuity: a person has decided. Nobody is charged for the epoch that
 //! follows from one. Orders wait while a decision is on its way to the store.
 
 use std::fmt;
 
-use super::leadership::Leadership;
-use super::{Output, Scene};
+use super::roster::Roster;
 use crate::message::Outcome;
 use crate::node::{Bar, NodeName};
-use crate::policy::Mode;
+use crate::policy::{Job, Mode};
+use crate::rank::Slot;
 use crate::stored::{Phase, StoredState, Why};
 use thiserror::Error;
 
@@ -76,31 +76,45 @@ pub enum OrderRefused {
     NotStored,
 }
 
-impl Leadership {
-    /// Takes an order, to be carried out as soon as a decision may be made.
-    pub(super) fn order(
-        &mut self,
-        scene: &mut Scene<'_>,
-        request: RequestId,
-        order: OperatorOrder,
-    ) {
-        if self.orders.len() < MAX_WAITING_ORDERS {
-            self.orders.push_back((request, order));
-        } else {
-            scene.outputs.push(Output::Answer { request, answer: Err(OrderRefused::TooMany) });
+/// What the next state is made from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Planner<'a> {
+    pub(super) job: &'a Job,
+    pub(super) state: &'a StoredState,
+    pub(super) roster: &'a Roster,
+}
+
+impl Planner<'_> {
+    /// Fills vacant slots with spares, in the order of slots and of names; and adds slots where the
+    /// job has fewer than it should and spares are left.
+    pub(super) fn fill(&self, next: &mut StoredState) {
+        let free =
+            |node: &&NodeName| !next.barred.contains_key(*node) && next.map.slot_of(node).is_none();
+        let mut spares =
+            self.roster.spares.iter().filter(free).cloned().collect::<Vec<_>>().into_iter();
+        let vacancies: Vec<Slot> = next.map.vacancies().collect();
+        for slot in vacancies {
+            let Some(spare) = spares.next() else { return };
+            let filled = next.map.fill(slot, &spare);
+            assert!(filled, "the slot is vacant and a spare has no slot");
+        }
+        let slots = next.map.slot_count();
+        for (slot, spare) in (slots..self.job.slots).zip(spares) {
+            next.map.grow_to(slot + 1);
+            let filled = next.map.fill(Slot(slot), &spare);
+            assert!(filled, "the slot is new and a spare has no slot");
         }
     }
 
     /// The state that an order leads to; `None` when it is so already.
     pub(super) fn carry_out(
-        &mut self,
-        scene: &Scene<'_>,
+        &self,
         order: &OperatorOrder,
     ) -> Result<Option<StoredState>, OrderRefused> {
         let next = match order {
-            OperatorOrder::Restart => return self.restart(scene),
-            OperatorOrder::Drain(node) => self.bar(scene, node, Bar::Draining)?,
-            OperatorOrder::Remove(node) => self.bar(scene, node, Bar::Removed)?,
+            OperatorOrder::Restart => return self.restart(),
+            OperatorOrder::Drain(node) => self.bar(node, Bar::Draining)?,
+            OperatorOrder::Remove(node) => self.bar(node, Bar::Removed)?,
             OperatorOrder::Readmit(node) => {
                 self.known(node)?;
                 let mut next = self.state.clone();
@@ -110,16 +124,16 @@ impl Leadership {
             }
             OperatorOrder::SetMode(mode) => StoredState { mode: *mode, ..self.state.clone() },
         };
-        Ok((next != self.state).then_some(next))
+        Ok((next != *self.state).then_some(next))
     }
 
-    fn restart(&mut self, scene: &Scene<'_>) -> Result<Option<StoredState>, OrderRefused> {
+    fn restart(&self) -> Result<Option<StoredState>, OrderRefused> {
         match self.state.phase {
             Phase::Forming => Err(OrderRefused::NotStarted),
             // It is on its way; from here on it is as good as ordered.
             Phase::Preparing => {
                 let next = StoredState { planned: true, ..self.state.clone() };
-                Ok((next != self.state).then_some(next))
+                Ok((next != *self.state).then_some(next))
             }
             Phase::Committed(_) | Phase::Over(_) => {
                 let mut next = self.state.clone().next_epoch(true);
@@ -127,7 +141,7 @@ impl Leadership {
                     self.give_up_absent(&mut next);
                 }
                 // Who is not there otherwise does not answer, and is replaced for that.
-                self.fill(scene, &mut next);
+                self.fill(&mut next);
                 Ok(Some(next))
             }
         }
@@ -137,49 +151,32 @@ impl Leadership {
     /// nothing runs anywhere, however many are gone, so neither the budget nor mass silence speak against it.
     fn give_up_absent(&self, next: &mut StoredState) {
         let holders = self.state.map.holders().map(|(_, node)| node);
-        for node in holders.filter(|node| !self.is_there(node)) {
+        for node in holders.filter(|node| !self.roster.is_there(node)) {
             next.map.vacate(node);
         }
     }
 
-    /// Whether a node's agent is there, as far as is known.
-    pub(super) fn is_there(&self, node: &NodeName) -> bool {
-        let member = self.members.get(node);
-        let is_heard = member.is_some_and(|one| one.registered.is_some() && !one.silent);
-        is_heard && !self.leaving.contains_key(node)
-    }
-
     fn known(&self, node: &NodeName) -> Result<(), OrderRefused> {
-        let known = self.members.contains_key(node)
-            || self.has_slot(node)
+        let known = self.roster.members.contains_key(node)
+            || self.state.has_slot(node)
             || self.state.barred.contains_key(node)
             || self.state.failures.contains_key(node);
         if known { Ok(()) } else { Err(OrderRefused::UnknownNode { node: node.clone() }) }
     }
 
-    fn bar(
-        &mut self,
-        scene: &Scene<'_>,
-        node: &NodeName,
-        bar: Bar,
-    ) -> Result<StoredState, OrderRefused> {
+    fn bar(&self, node: &NodeName, bar: Bar) -> Result<StoredState, OrderRefused> {
         self.known(node)?;
         let mut next = self.state.clone();
         next.barred.insert(node.clone(), bar);
-        let spare = self.spares.iter().any(|spare| spare != node);
-        if self.has_slot(node) && (bar == Bar::Removed || spare) {
-            return Ok(self.without(scene, next, std::slice::from_ref(node)));
+        let spare = self.roster.spares.iter().any(|spare| spare != node);
+        if self.state.has_slot(node) && (bar == Bar::Removed || spare) {
+            return Ok(self.without(next, std::slice::from_ref(node)));
         }
         Ok(next)
     }
 
     /// `next` with nodes taken out: in a new epoch if one is committed.
-    pub(super) fn without(
-        &self,
-        scene: &Scene<'_>,
-        mut next: StoredState,
-        nodes: &[NodeName],
-    ) -> StoredState {
+    pub(super) fn without(&self, mut next: StoredState, nodes: &[NodeName]) -> StoredState {
         if matches!(next.phase, Phase::Committed(_)) {
             next = next.next_epoch(true);
         }
@@ -187,19 +184,19 @@ impl Leadership {
             next.map.vacate(node);
         }
         if next.phase == Phase::Preparing {
-            self.fill(scene, &mut next);
+            self.fill(&mut next);
         }
         next
     }
 
     /// Replaces a node that is to be drained, now that a spare is there.
-    pub(super) fn drain_when_possible(&self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
-        if self.spares.is_empty() {
+    pub(super) fn drain_when_possible(&self) -> Option<(Why, StoredState)> {
+        if self.roster.spares.is_empty() {
             return None;
         }
         let mut draining = self.state.barred.iter().filter(|(_, bar)| **bar == Bar::Draining);
-        let (node, _) = draining.find(|(node, _)| self.has_slot(node))?;
-        let next = self.without(scene, self.state.clone(), std::slice::from_ref(node));
+        let (node, _) = draining.find(|(node, _)| self.state.has_slot(node))?;
+        let next = self.without(self.state.clone(), std::slice::from_ref(node));
         Some((Why::Ordered, next))
     }
 }

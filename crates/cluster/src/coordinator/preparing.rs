@@ -1,4 +1,5 @@
-//! From a vacant map to an epoch that everybody is ready for: forming, filling, shrinking, committing.
+//! From a vacant map to an epoch that everybody is ready for: forming, filling, shrinking, committing; and the
+//! orders of each round, which are sent again when no answer comes.
 //!
 //! Nothing runs while an epoch is prepared, so slots may still change hands in it. Once it is
 //! committed they may not: a node that is not heard may be running its ranks.
@@ -6,11 +7,12 @@
 use std::collections::BTreeSet;
 
 use super::leadership::Leadership;
-use super::{Output, Scene};
-use crate::incident::{Cause, Hold, Incident, Standing};
-use crate::message::{Master, Order, Outcome};
+use super::round::{Round, Wait};
+use super::{Output, Scene, Stale};
+use crate::incident::{Cause, Hold, Incident, Sign, Standing};
+use crate::message::{Acknowledgement, Activity, Assignment, Master, Order, Outcome, Ports, Step};
 use crate::node::{Bar, NodeName};
-use crate::policy::NoSpare;
+use crate::policy::{NoSpare, Policy};
 use crate::rank::Slot;
 use crate::stored::{Decision, Phase, StoredState, Why};
 
@@ -18,7 +20,7 @@ impl Leadership {
     /// Before the first epoch: begins it once every slot can be filled.
     pub(super) fn form(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
         let needed = usize::try_from(self.state.map.slot_count()).unwrap_or(usize::MAX);
-        if self.spares.len() < needed {
+        if self.roster.spares.len() < needed {
             return None;
         }
         let mut next = self.state.clone();
@@ -26,28 +28,8 @@ impl Leadership {
         next.epoch = last.next();
         next.phase = Phase::Preparing;
         next.planned = true;
-        self.fill(scene, &mut next);
+        self.planner(scene).fill(&mut next);
         Some((Why::Formed, next))
-    }
-
-    /// Fills vacant slots with spares, in the order of slots and of names; and adds slots where the
-    /// job has fewer than it should and spares are left.
-    pub(super) fn fill(&self, scene: &Scene<'_>, next: &mut StoredState) {
-        let free =
-            |node: &&NodeName| !next.barred.contains_key(*node) && next.map.slot_of(node).is_none();
-        let mut spares = self.spares.iter().filter(free).cloned().collect::<Vec<_>>().into_iter();
-        let vacancies: Vec<Slot> = next.map.vacancies().collect();
-        for slot in vacancies {
-            let Some(spare) = spares.next() else { return };
-            let filled = next.map.fill(slot, &spare);
-            assert!(filled, "the slot is vacant and a spare has no slot");
-        }
-        let slots = next.map.slot_count();
-        for (slot, spare) in (slots..scene.job.slots).zip(spares) {
-            next.map.grow_to(slot + 1);
-            let filled = next.map.fill(Slot(slot), &spare);
-            assert!(filled, "the slot is new and a spare has no slot");
-        }
     }
 
     /// While an epoch is prepared: replaces who does not answer, fills or drops vacant slots, and
@@ -79,12 +61,12 @@ impl Leadership {
         if self.waits_for.is_some() {
             return None;
         }
-        let next = self.without(scene, self.state.clone(), &nodes);
+        let next = self.planner(scene).without(self.state.clone(), &nodes);
         Some((Why::Absent { nodes }, next))
     }
 
     fn is_absent(&self, node: &NodeName) -> bool {
-        self.unheard.contains(node) || (self.state.planned && !self.is_there(node))
+        self.roster.unheard.contains(node) || (self.state.planned && !self.roster.is_there(node))
     }
 
     fn replace_unanswering(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
@@ -101,17 +83,17 @@ impl Leadership {
         let mut next = self.state.clone();
         for node in &evicted {
             next.map.vacate(node);
-            self.blame(scene, &mut next, node);
+            self.budgets.blame(scene, &mut next, node);
         }
-        self.fill(scene, &mut next);
+        self.planner(scene).fill(&mut next);
         Some((Why::Unanswered { evicted: evicted.into_iter().collect() }, next))
     }
 
     fn fill_or_shrink(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
         // Reports come all the time: nothing is copied as long as nothing can be done.
-        if !self.spares.is_empty() {
+        if !self.roster.spares.is_empty() {
             let mut next = self.state.clone();
-            self.fill(scene, &mut next);
+            self.planner(scene).fill(&mut next);
             if next.map.digest() != self.state.map.digest() {
                 return Some((Why::Filled, next));
             }
@@ -131,15 +113,15 @@ impl Leadership {
         let mut next = self.state.clone();
         // It stays charged until the decision is stored: until then it may have to be made afresh.
         if let Some(Cause { node, .. }) = self.charge.clone() {
-            assert!(self.has_slot(&node), "whoever loses its slot is charged no more");
-            self.blame(scene, &mut next, &node);
+            assert!(self.state.has_slot(&node), "whoever loses its slot is charged no more");
+            self.budgets.blame(scene, &mut next, &node);
             let wanted = BTreeSet::from([node.clone()]);
             let replaceable = next.barred.contains_key(&node)
-                && !self.spares.is_empty()
+                && !self.roster.spares.is_empty()
                 && self.allowed(scene, &wanted, 0).0 == wanted;
             if replaceable {
                 next.map.vacate(&node);
-                self.fill(scene, &mut next);
+                self.planner(scene).fill(&mut next);
                 return Some((Why::Quarantined { node }, next));
             }
             // Better a node that fails than none: it is asked again at its next failure.
@@ -148,7 +130,7 @@ impl Leadership {
             }
         }
         let first = next.map.holder(Slot(0))?;
-        let address = self.members.get(first)?.registered.as_ref()?.address.clone();
+        let address = self.roster.members.get(first)?.registered.as_ref()?.address.clone();
         let port = self.round.port?;
         next.last_port = Some(port);
         next.phase = Phase::Committed(Master { address, port });
@@ -158,15 +140,17 @@ impl Leadership {
     /// Makes a stored decision true, and tells those whom it concerns.
     pub(super) fn adopt(&mut self, scene: &mut Scene<'_>, decision: Decision) {
         let Decision { why, state: next, .. } = decision;
-        self.spend(scene, &why, &next);
+        self.mass_silence.note_replaced(&self.roster, &why);
+        self.budgets.spend(scene, &why, &self.state, &next);
         // Who fails before a departure is stored may have missed whoever leaves.
-        let departs = self.leaving.keys().any(|node| self.is_released(node));
+        let departs =
+            self.roster.leaving.keys().any(|node| self.roster.is_released(&self.state, node));
         self.ends_other_job &= why != Why::Reset;
         self.note_missed(scene.policy.keep_alive);
         let former = std::mem::replace(&mut self.state, next);
         self.waits_for = None;
-        self.expect_holders(scene);
-        self.see_off(scene);
+        self.roster.expect_all(scene.now, scene.policy, &self.state);
+        self.roster.see_off(scene, &self.state);
         if former.map.digest() != self.state.map.digest()
             || former.map.slot_count() != self.state.map.slot_count()
             || former.barred != self.state.barred
@@ -174,7 +158,7 @@ impl Leadership {
             self.sort_nodes(scene, &former);
         }
         if former.epoch != self.state.epoch {
-            self.finished.clear();
+            self.roster.finished.clear();
             self.suspicions.clear();
             // Only now, since signs may have come while the decision was being stored.
             if let Some(incident) = &mut self.incident {
@@ -182,9 +166,10 @@ impl Leadership {
             }
             let cause = self.incident.as_ref().and_then(Incident::root_cause);
             self.is_ordered = why == Why::Ordered;
-            self.charge = cause.filter(|cause| !self.is_ordered && self.has_slot(&cause.node));
+            self.charge =
+                cause.filter(|cause| !self.is_ordered && self.state.has_slot(&cause.node));
             self.restarted = self.incident.iter().flat_map(Incident::restarted).cloned().collect();
-            self.welcome_back();
+            self.roster.welcome_back();
             self.answered = self.close_incident(scene, Standing::Answered(self.state.epoch));
         } else {
             self.is_ordered |= self.state.planned && !former.planned;
@@ -202,7 +187,7 @@ impl Leadership {
             }
             (_, Phase::Forming) => {
                 self.close_incident(scene, Standing::Reset);
-                self.round = super::round::Round::default();
+                self.round = Round::default();
             }
             _ => {}
         }
@@ -220,33 +205,17 @@ impl Leadership {
             }
             _ => self.charge.take(),
         };
-        self.charge = charge.filter(|cause| self.has_slot(&cause.node));
+        self.charge = charge.filter(|cause| self.state.has_slot(&cause.node));
     }
 
-    /// Sees anew who is spare, silent or unheard after slots or bars have changed, and tells those
-    /// who have lost their slots.
+    /// Sees anew who is what after slots or bars have changed, and tells those who have lost their slots.
     fn sort_nodes(&mut self, scene: &mut Scene<'_>, former: &StoredState) {
-        let state = &self.state;
-        let has_slot = |node: &NodeName| state.map.slot_of(node).is_some();
-        self.silent.retain(&has_slot);
-        self.unheard.retain(&has_slot);
-        self.finished.retain(&has_slot);
-        self.members.retain(|node, member| {
-            let known = member.registered.is_some() && !member.silent;
-            known || has_slot(node)
-        });
-        let nodes: Vec<NodeName> = self.members.keys().cloned().collect();
-        for node in &nodes {
-            self.refresh_spare(scene, node);
-        }
-        self.spares.retain(|node| self.members.contains_key(node));
-        self.overdue.retain(|node| self.members.contains_key(node));
-        self.looks.retain(|(_, node)| self.members.contains_key(node));
+        self.roster.sort(scene, &self.state);
         let out: Vec<NodeName> = former
             .map
             .holders()
             .map(|(_, node)| node)
-            .filter(|node| !self.has_slot(node) && self.members.contains_key(*node))
+            .filter(|node| !self.state.has_slot(node) && self.roster.members.contains_key(*node))
             .cloned()
             .collect();
         for node in out {
@@ -263,7 +232,7 @@ impl Leadership {
             .map
             .holders()
             .map(|(_, node)| node.clone())
-            .filter(|one| !self.has_slot(one))
+            .filter(|one| !self.state.has_slot(one))
             .collect();
         for node in gone {
             self.round.forget(&node);
@@ -309,9 +278,9 @@ impl Leadership {
             Outcome::GivenUp => Standing::GivenUp,
         };
         self.close_incident(scene, standing);
-        self.round = super::round::Round::default();
+        self.round = Round::default();
         // Spares too: nobody waits for a job that is over.
-        let everybody: Vec<NodeName> = self.members.keys().cloned().collect();
+        let everybody: Vec<NodeName> = self.roster.members.keys().cloned().collect();
         for node in everybody {
             self.send(scene, &node, Order::Stop(outcome));
         }
@@ -328,4 +297,190 @@ impl Leadership {
         scene.outputs.push(Output::Incident(Box::new(incident.clone())));
         Some((incident, false))
     }
+
+    /// Asks a node to prepare, as if it had never been asked.
+    pub(super) fn prepare_anew(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+        if self.state.map.slot_of(node) == Some(Slot(0)) {
+            self.round.port = None;
+        }
+        self.round.failed.remove(node);
+        self.round.waiting.insert(node.clone(), Wait::sent(scene.now));
+        self.send_prepare(scene, node);
+    }
+
+    fn send_prepare(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+        let first = self.state.map.slot_of(node) == Some(Slot(0));
+        let ports = first.then(|| ports(scene.policy, &self.state));
+        let planned = self.state.planned;
+        self.send(scene, node, Order::Prepare { ports, planned });
+    }
+
+    /// Tells a node to start its workers.
+    pub(super) fn commit_to(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+        let Some(assignment) = self.assignment(scene, node) else { return };
+        if let Some(wait) = self.round.waiting.get_mut(node) {
+            wait.sent = Some(scene.now);
+        }
+        self.send(scene, node, Order::Commit(assignment));
+    }
+
+    /// What a node runs in the current epoch.
+    fn assignment(&self, scene: &Scene<'_>, node: &NodeName) -> Option<Assignment> {
+        let map = &self.state.map;
+        let slot = map.slot_of(node)?;
+        let Phase::Committed(master) = &self.state.phase else { return None };
+        Some(Assignment {
+            slot,
+            slots: map.slot_count(),
+            first_rank: map.first_rank(slot),
+            workers: map.workers_per_node(),
+            world_size: map.world_size(),
+            master: master.clone(),
+            restarts: self.state.restarts,
+            digest: map.digest(),
+            job: scene.job.name.clone(),
+        })
+    }
+
+    /// Begins the round of a state that was just stored, with everybody in its map.
+    pub(super) fn begin_round(&mut self, scene: &mut Scene<'_>) {
+        self.round = Round::of(&self.state, scene.now);
+        let known = |node: &&NodeName| {
+            self.roster.members.get(*node).is_some_and(|member| member.registered.is_some())
+        };
+        let nodes: Vec<NodeName> = self.round.waiting.keys().filter(known).cloned().collect();
+        for node in &nodes {
+            match self.state.phase {
+                Phase::Preparing => self.prepare_anew(scene, node),
+                _ => self.commit_to(scene, node),
+            }
+        }
+    }
+
+    /// Takes an acknowledgement. One that comes after later messages of its node counts only while it
+    /// is waited for.
+    pub(super) fn acknowledged(
+        &mut self,
+        scene: &mut Scene<'_>,
+        node: &NodeName,
+        acknowledgement: Acknowledgement,
+        is_late: bool,
+    ) {
+        let Acknowledgement { epoch, step } = acknowledgement;
+        let phase_of_step = match self.state.phase {
+            Phase::Preparing => step != Step::Started,
+            Phase::Committed(_) => step == Step::Started,
+            Phase::Forming | Phase::Over(_) => false,
+        };
+        if epoch != self.state.epoch || !phase_of_step {
+            scene.figures.stale_epochs += 1;
+            scene.refuse(node.clone(), Stale::Epoch);
+            return;
+        }
+        if is_late && !self.round.is_waiting(node) {
+            scene.figures.stale_sequences += 1;
+            scene.refuse(node.clone(), Stale::Sequence);
+            return;
+        }
+        if step == Step::Started {
+            self.started(node);
+            return;
+        }
+        let is_first = self.state.map.slot_of(node) == Some(Slot(0));
+        let last_port = self.state.last_port;
+        let Some(wait) = self.round.waiting.get_mut(node) else { return };
+        match step {
+            Step::Stopping => {
+                let until = scene.now.after(scene.policy.prepare_deadline);
+                let until = *wait.stopping_until.get_or_insert(until);
+                wait.tries = 0;
+                // It was silent, or was asked too often, and has come back to its orders.
+                if !wait.refused && scene.now < until {
+                    self.round.failed.remove(node);
+                }
+            }
+            Step::NotPrepared(why) => {
+                wait.refused = true;
+                if self.round.failed.insert(node.clone()) {
+                    scene.outputs.push(Output::NotPrepared { node: node.clone(), why });
+                }
+            }
+            // Without a port, it was meant for another slot of the same epoch.
+            Step::Prepared { port } if is_first && (port.is_none() || port == last_port) => {}
+            Step::Prepared { port } => {
+                self.round.forget(node);
+                if is_first {
+                    self.round.port = port;
+                }
+                let member = self.roster.members.get_mut(node);
+                if let Some(member) = member {
+                    member.activity = Activity::Preparing(epoch);
+                }
+            }
+            Step::Started => {}
+        }
+    }
+
+    /// A node has started its workers of the current epoch.
+    pub(super) fn started(&mut self, node: &NodeName) {
+        if matches!(self.state.phase, Phase::Committed(_)) {
+            self.round.forget(node);
+            if let Some(member) = self.roster.members.get_mut(node) {
+                member.activity = Activity::Committed(self.state.epoch);
+            }
+        }
+    }
+
+    /// Sends again what was not answered, and marks who has not answered often enough.
+    pub(super) fn repeat_orders(&mut self, scene: &mut Scene<'_>) {
+        if self.round.waiting.is_empty() || scene.now < self.round.next_look {
+            return;
+        }
+        let interval = scene.policy.command_interval;
+        self.round.next_look = scene.now.after(interval / 4);
+        let mut again = Vec::new();
+        let mut failed = Vec::new();
+        let committed = matches!(self.state.phase, Phase::Committed(_));
+        for (node, wait) in &mut self.round.waiting {
+            let Some(member) = self.roster.members.get(node) else { continue };
+            let due = wait.sent.is_some_and(|sent| scene.now.since(sent) >= interval);
+            if due {
+                wait.tries += 1;
+                wait.sent = Some(scene.now);
+                again.push(node.clone());
+            }
+            let unanswered =
+                wait.tries > scene.policy.command_retries && wait.stopping_until.is_none();
+            let overdue = wait.stopping_until.is_some_and(|until| scene.now >= until);
+            // Workers of an epoch that is committed may run unheard: that is a silence, not a refusal.
+            let fails = if committed {
+                unanswered && member.heard_within(scene.now, interval * 2)
+            } else {
+                unanswered || overdue || member.silent
+            };
+            if fails && self.round.failed.insert(node.clone()) {
+                failed.push(node.clone());
+            }
+        }
+        for node in again {
+            scene.figures.repeated_orders += 1;
+            match self.state.phase {
+                Phase::Preparing => self.send_prepare(scene, &node),
+                _ => self.commit_to(scene, &node),
+            }
+        }
+        if committed {
+            for node in failed {
+                self.sign(scene, Sign::NotStarted { node });
+            }
+        }
+    }
+}
+
+/// The ports that rank 0's node may take: all but the last epoch's, which precedes their first. Its agent takes one at
+/// random.
+fn ports(policy: &Policy, state: &StoredState) -> Ports {
+    let (least, greatest) = (policy.least_port, policy.greatest_port);
+    let range = Ports { first: least, least, greatest };
+    Ports { first: state.last_port.map_or(least, |last| range.after(last)), ..range }
 }
