@@ -153,7 +153,7 @@ impl BusyMachine {
 
     /// Whether all chips and all workloads are in a snapshot, each workload by its ledger and with
     /// everything it holds.
-    fn is_seen_in(&self, snapshot: &Snapshot) -> bool {
+    pub fn is_seen_in(&self, snapshot: &Snapshot) -> bool {
         let held: u64 = self.size.held().iter().map(|(_, buffers, bytes)| buffers * bytes).sum();
         let whole = snapshot.processes.iter().filter(|process| {
             let kinds = process.devices.iter().flat_map(|device| &device.kinds);

@@ -4,6 +4,7 @@
 //! The servers run as they would in use, one at a time being asked; each request is a whole scrape
 //! over one connection that is kept.
 
+use std::hint::black_box;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use telltale_collector::CollectOptions;
 use telltale_node::samples::{SampleOptions, Sampler};
 use telltale_node::service::{Service, ServiceOptions};
 use telltale_wire::exposition::Format;
+use telltale_wire::telemetry::encode;
 
 use crate::machine::{BusyMachine, Size};
 use crate::sample::{Effort, Figures, interleave, time_ns};
@@ -30,7 +32,7 @@ const SCRAPES: u64 = 500;
 const SCRAPES_OF_EXPORTER: u64 = 50;
 
 /// How long the samples of the machine take to make and to write, and how many there are.
-fn making(busy: &BusyMachine, effort: Effort) -> io::Result<([Figures; 2], usize)> {
+fn making(busy: &BusyMachine, effort: Effort) -> io::Result<([Figures; 3], usize)> {
     let collect = CollectOptions { root: busy.root().to_owned(), ..CollectOptions::default() };
     let interval = Duration::from_secs(3600);
     let service = Service::start(ServiceOptions { collect, interval, legacy: None })
@@ -61,6 +63,14 @@ fn making(busy: &BusyMachine, effort: Effort) -> io::Result<([Figures; 2], usize
                 };
                 time_ns(rounds, all)
             }),
+            Box::new(|| {
+                let all = || {
+                    for _ in 0..rounds {
+                        black_box(encode::snapshot(&published.snapshot));
+                    }
+                };
+                time_ns(rounds, all)
+            }),
         ],
     );
     Ok((figures, count))
@@ -73,7 +83,7 @@ fn making(busy: &BusyMachine, effort: Effort) -> io::Result<([Figures; 2], usize
 pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
     let workloads = if effort == Effort::Once { FEW_WORKLOADS } else { WORKLOADS };
     let busy = BusyMachine::start(worker, Size::Galaxy, workloads)?;
-    let ([encoding, sampling], count) = making(&busy, effort)?;
+    let ([encoding, sampling, for_grpc], count) = making(&busy, effort)?;
     let mut ours = ours(serve, &busy, &[])?;
     let mut rivals = [all_smi().transpose()?, node_exporter().transpose()?];
     let mut remarks =
@@ -122,6 +132,7 @@ pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
         rows: vec![
             row("write 2,080 samples as text", &encoding, None, at_most(100e3)),
             row(&format!("make {count} samples of a snapshot"), &sampling, None, Target::default()),
+            row("the same snapshot as bytes for gRPC", &for_grpc, None, Target::default()),
             row("a scrape over loopback, 99 of 100", &Figures::new(slow), None, at_most(5e6)),
             row("a sample served; baseline: all-smi api", &each, of_smi, times(5.0)),
             row("a sample served; baseline: node exporter", &each, of_exporter, times(20.0)),

@@ -1,12 +1,15 @@
-//! Reading the memory of 8 devices x 100 processes, beside the seed's 800 sequential queries.
+//! A look at 8 devices x 100 processes, beside the seed's 800 sequential queries: first the whole
+//! of it, as `smi` and the service take it, then its memory alone.
 
 mod bare;
 mod fleet;
 mod node;
+mod whole;
 
 use std::io;
 use std::path::Path;
 
+use crate::machine::{BusyMachine, Size};
 use crate::sample::{Effort, interleave, time_ns};
 use crate::seed::DEVICES;
 use crate::table::{Row, Table, Target, Unit};
@@ -14,6 +17,7 @@ use crate::table::{Row, Table, Target, Unit};
 pub use bare::Bare;
 pub use fleet::{Fleet, OTHER_KINDS};
 pub use node::{Running, cold, through_sockets};
+pub use whole::Whole;
 
 /// What one sweep found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,6 +39,8 @@ const FEW_PROCESSES: u64 = 3;
 /// When the workers cannot be started, or what is read first is not what they hold.
 pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
     let processes = if effort == Effort::Once { FEW_PROCESSES } else { PROCESSES };
+    let busy = BusyMachine::start(worker, Size::Eight, processes)?;
+    let [mut look, mut look_between] = [Whole::new(&busy, true)?, Whole::new(&busy, false)?];
     let fleet = Fleet::start(worker, processes)?;
     let (root, directory) = (fleet.root(), fleet.directory());
     let mut running = Running::new(root, directory)?;
@@ -44,9 +50,12 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
     let [wrong_seed, wrong_running, wrong_bare, wrong_cold, wrong_sockets] = &mut wrong;
     let (seed_sweeps, running_sweeps) = (effort.operations(5), effort.operations(10_000));
     let (cold_sweeps, socket_sweeps) = (effort.operations(100), effort.operations(50));
-    let [seed, running, bare, cold, sockets] = interleave(
+    let looks = effort.operations(200);
+    let [look, look_between, seed, running, bare, cold, sockets] = interleave(
         effort.repeats(),
         [
+            Box::new(|| look.time(looks)),
+            Box::new(|| look_between.time(looks)),
             contender(seed_sweeps, expected, wrong_seed, || Ok(fleet.seed_sweep())),
             contender(running_sweeps, expected, wrong_running, || Ok(running.sweep())),
             contender(running_sweeps, expected, wrong_bare, || bare.sweep()),
@@ -65,14 +74,16 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
     let goal = Target { at_most: Some(50e3), times_better: Some(300.0), ..Target::default() };
     Ok(Table {
         heading: format!(
-            "Memory of {DEVICES} devices x {processes} processes; baseline: the original's {} queries",
+            "{DEVICES} devices x {processes} processes; baseline: the original's {} queries for memory",
             expected.answered
         ),
         rows: vec![
-            row("from a running reader, liveness included", Some(running), goal),
+            row("a whole snapshot, sensors included", Some(look), millis(3.0)),
+            row("a whole snapshot, sensors as read before", Some(look_between), millis(1.0)),
+            row("memory alone, from a running reader", Some(running), goal),
             row("the same, the ledger crate's part alone", Some(bare), Target::default()),
-            row("cold, from ledger files", Some(cold), millis(3.0)),
-            row("cold, through sockets only", Some(sockets), millis(8.0)),
+            row("memory alone, cold, from ledger files", Some(cold), millis(3.0)),
+            row("memory alone, cold, through sockets only", Some(sockets), millis(8.0)),
         ],
         remarks: vec![format!(
             "sweeps whose sums were not exact: the original's {}, running {}, bare {}, cold {}, sockets {}",

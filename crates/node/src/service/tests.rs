@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_schema::clock::{Clock, Timestamp};
 
-use super::{FreshError, NotReady, Publisher, Service, ServiceOptions, View};
+use super::{FreshError, NotReady, Published, Publisher, Service, ServiceOptions, View};
 use crate::history::{HistoryOptions, Reader, Writer, database_in};
 use telltale_collector::CollectOptions;
 use telltale_collector::clock::SystemClock;
@@ -40,12 +40,27 @@ fn something_is_published_at_once_and_again_each_interval() {
 
 #[test]
 fn those_who_wait_for_a_fresh_one_share_it() {
-    let (_root, service) = start(Duration::from_secs(3600));
-    let view = service.view();
-    let (one, two) = wait(async { tokio::join!(view.fresh(PATIENCE), view.fresh(PATIENCE)) });
+    let (publisher, view) = published_once(Duration::from_secs(3600));
+    let Published { snapshot, service, .. } = (*view.latest()).clone();
+    // Nothing begins before both have asked: `join` polls in order.
+    let publish = async {
+        assert!(publisher.is_wanted());
+        publisher.begin();
+        publisher.publish(snapshot, service);
+    };
+    let (one, two, ()) =
+        wait(async { tokio::join!(view.fresh(PATIENCE), view.fresh(PATIENCE), publish) });
     let (one, two) = (one.unwrap().sequence, two.unwrap().sequence);
     assert_eq!(one, two);
-    assert!(wait(view.fresh(PATIENCE)).unwrap().sequence > one);
+    assert!(!publisher.is_wanted(), "one collection answers both");
+}
+
+#[test]
+fn who_asks_later_gets_a_later_one() {
+    let (_root, service) = start(Duration::from_secs(3600));
+    let view = service.view();
+    let first = wait(view.fresh(PATIENCE)).unwrap().sequence;
+    assert!(wait(view.fresh(PATIENCE)).unwrap().sequence > first);
 }
 
 #[test]
