@@ -7,6 +7,7 @@ pub mod circles;
 pub mod dependencies;
 pub mod described;
 pub mod map;
+pub mod spread;
 pub mod unsafe_code;
 
 use std::path::Path;
@@ -30,6 +31,7 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, LayoutError> {
     findings.extend(absences::check(&files));
     findings.extend(circles::check(&files));
     findings.extend(described::check(&files));
+    findings.extend(spread::check(&files));
     findings.sort();
     Ok(findings)
 }

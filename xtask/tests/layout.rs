@@ -1,6 +1,6 @@
 //! The map holds in this repository, and each rule of it can fail.
 
-use xtask::layout::{self, absences, circles, dependencies, described, map, unsafe_code};
+use xtask::layout::{self, absences, circles, dependencies, described, map, spread, unsafe_code};
 use xtask::repository::{SourceFile, root};
 
 #[test]
@@ -229,4 +229,24 @@ fn modules_that_use_each_other_are_found_however_they_say_it() {
     for no_way_back in ["use super::Two;", "use crate::two::Two;", "//! Of [`crate::One`].\n"] {
         assert_eq!(found(no_way_back), [""; 0], "{no_way_back}");
     }
+}
+
+#[test]
+fn a_type_that_many_files_implement_is_found() {
+    let files = |count: usize, body: &str| -> Vec<SourceFile> {
+        let one = |n: usize| SourceFile::new(&format!("crates/a/src/f{n}.rs"), body);
+        (0..count).map(one).chain([SourceFile::new("crates/a/src/lib.rs", "struct T;")]).collect()
+    };
+    let of_a = |files: &[SourceFile]| {
+        let all = spread::check(files);
+        all.iter().filter(|finding| finding.path == "crates/a/src").count()
+    };
+    let inherent = "impl crate::T { fn f() {} }";
+    assert_eq!(of_a(&files(spread::MOST_FILES, inherent)), 0);
+    assert_eq!(of_a(&files(spread::MOST_FILES + 1, inherent)), 1);
+    for other in ["impl Clone for T {}", "#[cfg(test)] mod tests { impl crate::T {} }"] {
+        assert_eq!(of_a(&files(spread::MOST_FILES + 1, other)), 0, "{other}");
+    }
+    let each_its_own = "struct T; impl T {}";
+    assert_eq!(of_a(&files(spread::MOST_FILES + 1, each_its_own)), 0);
 }

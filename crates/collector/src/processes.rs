@@ -21,7 +21,6 @@ mod ledgers;
 mod legacy;
 mod listings;
 mod liveness;
-mod memory;
 mod namesakes;
 mod pods;
 mod recorded;
@@ -45,6 +44,7 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{ProcessState, SourceStatus};
 use telltale_schema::text::with_causes;
+use telltale_wire::{DeviceSelector, Query, QueryKind};
 
 use crate::legacy::LegacyClients;
 use crate::observation::{LegacyObservation, ProcessObservation, RegionObservation, RowOwner};
@@ -52,13 +52,13 @@ use crate::patience::{self, Patience};
 use crate::report::Report;
 use crate::tree::Tree;
 use answered::{Answer, Answered};
-use answers::{Asking, Believed, Remembered};
+use answers::{Asking, Believed, MAX_ASKED, Remembered, believe};
 use closed::Closed;
 use described::{Description, Descriptions, unseen};
-use endpoints::Limits;
-use identity::{Checks, Standing, Standpoint};
+use endpoints::{Limits, Place, ask};
+use identity::{Checks, Seen, Standing, Standpoint};
 use known::{Known, gather};
-use ledgers::Ledgers;
+use ledgers::{Ledgers, Speaking};
 use listings::{Listed, Listings};
 use pods::Pods;
 use recorded::recording_ns;
@@ -243,6 +243,43 @@ impl Processes {
     /// Copies the ledgers of living processes and hands each to `take`, with its process's pid.
     pub(crate) fn sweep(&mut self, take: impl FnMut(u32, &LedgerReading)) {
         self.ledgers.sweep(take);
+    }
+
+    /// Opens the ledgers of the main runtime directory and hands `take` those of living processes.
+    pub(crate) fn read_once(&mut self, mut take: impl FnMut(u32, &LedgerReading)) {
+        let mut report = Report::default();
+        let listed = self.list_main(&mut report);
+        let mut closed = Closed::default();
+        self.read_ledgers(&Holders::default(), &listed, (&mut report, &mut closed));
+        self.descriptions.take_seen(Seen::new());
+        for told in self.ledgers.told() {
+            if let Some(pid) = told.standing.pid() {
+                take(pid, told.reading);
+            }
+        }
+    }
+
+    /// Asks all endpoints of the main runtime directory at once and hands `take` the answers that
+    /// are believed.
+    pub(crate) fn ask_once(&mut self, mut take: impl FnMut(u32, &telltale_wire::Report)) {
+        let listed = self.list_main(&mut Report::default());
+        let checks = Checks::new(&self.procfs, &self.standpoint, []);
+        let limits = Limits { peer: self.places.patience, all: self.places.deadline };
+        let (kind, device) = (QueryKind::Memory, DeviceSelector::All);
+        let query = Query { kind, device, want_ledger: false, is_last: true, knows_memory: false };
+        for Listed { directory, listing, .. } in &listed {
+            let entries = &listing.endpoints[..listing.endpoints.len().min(MAX_ASKED)];
+            let names = entries.iter().map(|entry| entry.name.as_str());
+            let places: Vec<_> = names.map(|name| Place { directory, name, query }).collect();
+            for (entry, answer) in entries.iter().zip(ask(&places, limits)) {
+                let believed = answer.map(|one| believe(entry, one, &checks, &Speaking::new()));
+                if let Ok(Ok((one, _))) = believed
+                    && let Some(pid) = one.standing.pid()
+                {
+                    take(pid, &one.told);
+                }
+            }
+        }
     }
 
     /// Watches all that live from now on, so that a sweep sees their end. Says whether one of them

@@ -9,7 +9,6 @@
 mod drivers;
 mod finish;
 mod holders;
-mod legacy;
 mod matching;
 mod naming;
 mod parts;
@@ -79,22 +78,22 @@ pub struct Refused {
 /// Brings observations together.
 pub fn reconcile(observations: Observations) -> Reconciled {
     let Observations { taken_at, devices, processes, regions, legacy } = observations;
-    let mut bench = Bench { taken_at, ..Bench::default() };
-    bench.devices.extend(devices.into_iter().map(Draft::of_device));
+    let mut reconciliation = Reconciliation { taken_at, ..Reconciliation::default() };
+    reconciliation.devices.extend(devices.into_iter().map(Draft::of_device));
     for observation in processes {
-        bench.add_process(observation);
+        reconciliation.add_process(observation);
     }
-    bench.add_regions(regions);
-    bench.add_legacy(legacy);
-    let living = bench.living();
-    bench.add_drivers(&living);
-    bench.mark_holders(&living);
-    bench.finish()
+    reconciliation.add_regions(regions);
+    reconciliation.add_legacy(legacy);
+    let living = reconciliation.living();
+    reconciliation.add_drivers(&living);
+    reconciliation.mark_holders(&living);
+    finish::finish(reconciliation)
 }
 
 /// The work in progress.
 #[derive(Default)]
-struct Bench {
+struct Reconciliation {
     taken_at: Timestamp,
     devices: Vec<Draft>,
     processes: Vec<ProcessDraft>,
@@ -249,9 +248,9 @@ impl Draft {
     }
 }
 
-// === impl Bench ===
+// === impl Reconciliation ===
 
-impl Bench {
+impl Reconciliation {
     fn add_process(&mut self, observation: ProcessObservation) {
         let ProcessObservation { mut process, memory, measured } = observation;
         process.devices.clear();
@@ -363,6 +362,33 @@ impl Bench {
         Some(self.devices.len() - 1)
     }
 
+    /// Adds what processes say by the allocation server's protocol of devices for which no ledger,
+    /// endpoint or row does.
+    fn add_legacy(&mut self, observations: Vec<LegacyObservation>) {
+        for LegacyObservation { process, devices, faults } in observations {
+            if process >= self.processes.len() {
+                continue;
+            }
+            // Out of the list and back, for a claim changes both a process and the devices.
+            let mut draft = self.processes.swap_remove(process);
+            if draft.process.state == ProcessState::Alive && !draft.accounts_for_itself() {
+                let by_row: Vec<usize> = draft.known_devices().collect();
+                let uid = draft.process.uid.value().copied();
+                let mut claims = devices;
+                claims.retain(|claim| {
+                    let place = self.device_of(&claim.device, uid);
+                    place.is_none_or(|place| !by_row.contains(&place))
+                });
+                self.add_claims(&mut draft, claims);
+                draft.process.faults = faults;
+                draft.process.known_by.get_or_insert(ProcessSource::Legacy);
+            }
+            self.processes.push(draft);
+            let last = self.processes.len() - 1;
+            self.processes.swap(process, last);
+        }
+    }
+
     /// The places of the processes that live, by pid: drivers name each of a hundred thousand.
     fn living(&self) -> HashMap<u32, usize> {
         let mut places = HashMap::with_capacity(self.processes.len());
@@ -405,6 +431,13 @@ impl ProcessDraft {
     /// Whether the process says what it has, and so what it has not.
     fn accounts_for_itself(&self) -> bool {
         matches!(self.process.known_by, Some(ProcessSource::Ledger | ProcessSource::Endpoint))
+    }
+
+    /// Devices on which the process's memory is known.
+    fn known_devices(&self) -> impl Iterator<Item = usize> {
+        let known =
+            self.process.devices.iter().filter(|held| held.accounting != Accounting::Unknown);
+        known.map(|held| held.device)
     }
 }
 

@@ -5,7 +5,7 @@
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::wait_until;
 
@@ -72,9 +72,20 @@ impl ChildGuard {
         self.signal(Signal::TERM);
     }
 
-    /// Sends SIGSTOP: the child stands still until [`Self::resume`].
+    /// Sends SIGSTOP, and waits until every thread stands still: until [`Self::resume`] the child
+    /// answers nobody.
+    ///
+    /// # Panics
+    /// When the child cannot be waited for.
     pub fn pause(&mut self) {
         self.signal(Signal::STOP);
+        if !self.is_running() {
+            return;
+        }
+        let stopped_or_ended =
+            WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(&self.child)), stopped_or_ended)
+            .expect("a child of this process can be waited for");
     }
 
     /// Sends SIGCONT.

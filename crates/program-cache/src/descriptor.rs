@@ -12,8 +12,11 @@ pub mod validate;
 
 use smallvec::SmallVec;
 
+use crate::cores::CoreRanges;
 use circular_buffer::CircularBufferDescriptor;
 use kernel::KernelDescriptor;
+use merge::MergeError;
+use part::Part;
 use semaphore::SemaphoreDescriptor;
 
 /// A program.
@@ -43,6 +46,35 @@ impl<A> Default for ProgramDescriptor<A> {
     }
 }
 
+impl<A> ProgramDescriptor<A> {
+    /// One program that does what all of these do. Their kernels, circular buffers and semaphores
+    /// follow each other in the order of the programs; symbols mean what they meant, so the
+    /// programs must have been described for the same operands.
+    ///
+    /// # Errors
+    /// [`MergeError::SharedCore`] if a core is used by two of them, even by different kinds of
+    /// parts: buffer indices, semaphores and memory belong to the core.
+    pub fn merge(programs: impl IntoIterator<Item = Self>) -> Result<Self, MergeError> {
+        merge::merge(programs)
+    }
+
+    /// Every part with its cores: kernels, circular buffers, semaphores.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (Part, &CoreRanges)> {
+        let kernels = self.kernels.iter().enumerate().map(|(index, kernel)| {
+            (Part::Kernel { index, name: kernel.name.clone() }, &kernel.core_ranges)
+        });
+        let buffers = self
+            .circular_buffers
+            .iter()
+            .enumerate()
+            .map(|(index, buffer)| (Part::CircularBuffer { index }, &buffer.core_ranges));
+        let semaphores = self.semaphores.iter().enumerate().map(|(index, semaphore)| {
+            (Part::Semaphore { index, id: semaphore.id }, &semaphore.core_ranges)
+        });
+        kernels.chain(buffers).chain(semaphores)
+    }
+}
+
 impl<A: Copy> ProgramDescriptor<A> {
     /// The same program with other values in the places of dispatch words.
     pub fn map<B>(&self, mut value_of: impl FnMut(&A) -> B) -> ProgramDescriptor<B> {
@@ -55,5 +87,18 @@ impl<A: Copy> ProgramDescriptor<A> {
                 .collect(),
             semaphores: self.semaphores.clone(),
         }
+    }
+
+    /// How many words of it change with each dispatch.
+    #[must_use]
+    pub fn dispatch_word_count(&self) -> usize {
+        let kernels: usize = self
+            .kernels
+            .iter()
+            .map(|one| one.runtime_arguments.words().len() + one.common_runtime_arguments.len())
+            .sum();
+        let with_address =
+            self.circular_buffers.iter().filter(|one| one.placement.address().is_some());
+        kernels + with_address.count()
     }
 }

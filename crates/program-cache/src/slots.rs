@@ -286,21 +286,6 @@ impl ProgramArguments {
     }
 }
 
-impl<A: Copy> ProgramDescriptor<A> {
-    /// How many words of it change with each dispatch.
-    #[must_use]
-    pub fn dispatch_word_count(&self) -> usize {
-        let kernels: usize = self
-            .kernels
-            .iter()
-            .map(|one| one.runtime_arguments.words().len() + one.common_runtime_arguments.len())
-            .sum();
-        let with_address =
-            self.circular_buffers.iter().filter(|one| one.placement.address().is_some());
-        kernels + with_address.count()
-    }
-}
-
 fn slot_index(slot: usize) -> SlotIndex {
     SlotIndex(u32::try_from(slot).expect("a slot is below MAX_PROGRAM_WORDS"))
 }

@@ -231,3 +231,17 @@ pub const MODULES_IN_CIRCLES: [(&str, &[&str]); 8] = [
     ("crates/wire", &["call", "reply", "report", "telemetry"]),
     ("tools/preload", &["cuda", "recording", "session"]),
 ];
+
+/// Types that more files implement than others may, by the crate's directory, and why.
+pub const IN_MANY_FILES: [(&str, &str, &str); 2] = [
+    (
+        "crates/operations",
+        "Session",
+        "an operation is one file, with the call that a session has for it",
+    ),
+    (
+        "crates/cluster-simulation",
+        "World",
+        "each kind of event is one file, with what it does to the world",
+    ),
+];

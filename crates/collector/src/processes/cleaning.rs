@@ -10,7 +10,7 @@ use telltale_ledger::{FileNumber, LedgerReader, OpenError, WriterLock, is_locked
 use telltale_schema::text::with_causes;
 
 use super::EndpointUse;
-use super::clearing::{Kept, Regions, kept};
+use super::clearing::{Clearing, Kept, Regions, kept, region_path};
 use super::endpoints::is_listening;
 use super::identity::{Checks, Standing};
 use super::listings::Listed;
@@ -110,7 +110,7 @@ impl Processes {
         let judged: Vec<Judged> =
             listed.iter().flat_map(|listed| self.judge(listed, &checks)).collect();
         let kept: Vec<Kept> = judged.iter().flat_map(Judged::counted).collect();
-        let regions = self.clear_regions(&kept, holders, &mut cleaned);
+        let regions = Clearing::new(self, &kept, holders).clear_regions(&mut cleaned);
         for mut one in judged {
             if let (Verdict::Dead(why), Some(stays)) = (&one.verdict, regions.why_kept(&one.kept)) {
                 one.verdict = Verdict::Left(format!("{why}; {stays}"));
@@ -173,7 +173,7 @@ impl Processes {
             let bytes: u128 =
                 dead.flat_map(|row| &row.kinds).map(|(_, bytes)| u128::from(*bytes)).sum();
             if count > 0 {
-                let path = self.region_path(region.name_id);
+                let path = region_path(&self.tree, region.name_id);
                 let cause = regions.why_left(region.name_id);
                 let rows = match count {
                     1 => "1 row of dead processes has".to_owned(),

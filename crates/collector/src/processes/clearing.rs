@@ -20,6 +20,7 @@ use super::identity::Standing;
 use super::{Holders, Processes};
 use crate::clean::{CleanReport, Cleaned};
 use crate::reconcile::region_of;
+use crate::tree::Tree;
 
 /// How long one region's lock is waited for. Others hold it for microseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
@@ -134,32 +135,42 @@ impl Found {
     }
 }
 
-// === impl Processes ===
+/// How a region's file is called in what is said of it.
+pub(super) fn region_path(tree: &Tree, name_id: u64) -> String {
+    tree.display(&format!("dev/shm/{}", file_name(name_id)))
+}
 
-impl Processes {
-    pub(super) fn region_path(&self, name_id: u64) -> String {
-        self.tree.display(&format!("dev/shm/{}", file_name(name_id)))
+/// One cleaning of the regions, with what is known of their processes.
+pub(super) struct Clearing<'a> {
+    processes: &'a Processes,
+    kept: &'a [Kept],
+    holders: &'a Holders,
+    /// For how many regions of each owner the processes were looked through.
+    looks: Looks,
+}
+
+// === impl Clearing ===
+
+impl<'a> Clearing<'a> {
+    /// A cleaning that believes what ledgers said, and the driver's holders.
+    pub(super) fn new(processes: &'a Processes, kept: &'a [Kept], holders: &'a Holders) -> Self {
+        Self { processes, kept, holders, looks: Looks::default() }
     }
 
     /// Takes the dead out of all regions that this user may change.
-    pub(super) fn clear_regions(
-        &self,
-        kept: &[Kept],
-        holders: &Holders,
-        cleaned: &mut CleanReport,
-    ) -> Regions {
+    pub(super) fn clear_regions(mut self, cleaned: &mut CleanReport) -> Regions {
+        let Processes { tree, standpoint, .. } = self.processes;
         let mut regions = Regions::default();
-        let Ok(scan) = scan(&self.tree.path().join("dev/shm"), self.now()) else {
+        let Ok(scan) = scan(&tree.path().join("dev/shm"), self.now()) else {
             return regions;
         };
-        let in_doubt = !self.standpoint.sees_all;
-        let mut looks = Looks { kept, holders, of_owners: BTreeMap::new() };
+        let in_doubt = !standpoint.sees_all;
         for result in scan.regions {
             let (name_id, found) = match result {
-                Ok(reading) => (reading.name_id, self.clear_region(reading, &mut looks, cleaned)),
+                Ok(reading) => (reading.name_id, self.clear_region(reading, cleaned)),
                 Err(ReadError::PermissionDenied { name, .. }) => {
                     let FileName::Region(id) = parse_file_name(name.as_bytes()) else { continue };
-                    let path = self.region_path(id);
+                    let path = region_path(tree, id);
                     (id, Found { path, region: None, refused: None, user: None, in_doubt })
                 }
                 Err(_) => continue,
@@ -170,21 +181,17 @@ impl Processes {
     }
 
     /// Takes the dead out of one region. One with nothing to take out is not even locked.
-    fn clear_region(
-        &self,
-        reading: RegionReading,
-        looks: &mut Looks<'_>,
-        cleaned: &mut CleanReport,
-    ) -> Found {
+    fn clear_region(&mut self, reading: RegionReading, cleaned: &mut CleanReport) -> Found {
+        let Processes { tree, standpoint, .. } = self.processes;
         let (name_id, owner) = (reading.name_id, reading.owner_uid);
-        let sees_all = self.standpoint.sees_all;
+        let sees_all = standpoint.sees_all;
         let ended = |pids: &BTreeSet<u32>| match sees_all {
             // Our own pid says nothing: a process that calls this may have a row itself.
             true => ended_pids(pids).into_iter().filter(|pid| *pid != std::process::id()).collect(),
             false => BTreeSet::new(),
         };
         let accounted = match sees_all {
-            true => abandoned(looks.kept, name_id, owner),
+            true => abandoned(self.kept, name_id, owner),
             false => Abandoned::default(),
         };
         // More than the dead account for, and it is not reset whoever uses it.
@@ -192,7 +199,7 @@ impl Processes {
             if explains(accounted, &reading.region) { accounted } else { Abandoned::default() };
         let pids: BTreeSet<u32> = reading.region.processes.iter().map(|row| row.pid).collect();
         let mut found = Found {
-            path: self.region_path(name_id),
+            path: region_path(tree, name_id),
             region: Some(reading.region),
             refused: None,
             user: None,
@@ -201,12 +208,12 @@ impl Processes {
         if accounted.processes == 0 && ended(&pids).is_empty() {
             return found;
         }
-        let directory = self.tree.path().join("dev/shm");
+        let directory = tree.path().join("dev/shm");
         let who_ended = |file: FileIdentity, pids: &BTreeSet<u32>| {
             let abandoned = match accounted.processes {
                 0 => Ok(accounted),
-                _ if !looks.may_look(owner) => Err(None),
-                _ => self.unused(file, name_id, looks).map(|()| accounted),
+                _ if !self.looks.may_look(owner) => Err(None),
+                _ => self.unused(file, name_id).map(|()| accounted),
             };
             found.user = abandoned.err().flatten();
             Ended { pids: ended(pids), abandoned: abandoned.unwrap_or_default() }
@@ -234,17 +241,12 @@ impl Processes {
     ///
     /// # Errors
     /// With the process that does; without one where that cannot be told.
-    fn unused(
-        &self,
-        file: FileIdentity,
-        name_id: u64,
-        looks: &Looks<'_>,
-    ) -> Result<(), Option<u32>> {
-        let Looks { kept, holders, .. } = looks;
+    fn unused(&self, file: FileIdentity, name_id: u64) -> Result<(), Option<u32>> {
+        let Self { processes: Processes { tree, procfs, .. }, kept, holders, .. } = self;
         // Looked at now: who joins later is seen by the region's references.
-        let mappings = Mappings::look(&self.procfs);
+        let mappings = Mappings::look(procfs);
         let file = FileNumber { device: file.device, inode: file.inode };
-        let has_one_device = statfs(self.tree.path().join("dev/shm").as_path())
+        let has_one_device = statfs(tree.path().join("dev/shm").as_path())
             .is_ok_and(|system| system.f_type == TMPFS_MAGIC);
         let user = match has_one_device {
             true => mappings.user_of_exactly(file),
@@ -268,21 +270,21 @@ impl Processes {
     }
 
     fn now(&self) -> Now {
-        Now { monotonic_ns: self.clock.monotonic_ns(), epoch_ns: self.clock.now().0 }
+        let clock = &self.processes.clock;
+        Now { monotonic_ns: clock.monotonic_ns(), epoch_ns: clock.now().0 }
     }
 }
 
-/// What is known of the processes, and for how many regions they were looked through.
-struct Looks<'a> {
-    kept: &'a [Kept],
-    holders: &'a Holders,
-    of_owners: BTreeMap<u32, u32>,
-}
+/// For how many regions of each owner the processes were looked through.
+#[derive(Debug, Default)]
+struct Looks(BTreeMap<u32, u32>);
 
-impl Looks<'_> {
+// === impl Looks ===
+
+impl Looks {
     /// Whether there may be another look for a region of this user, who can make any number of them.
     fn may_look(&mut self, owner: u32) -> bool {
-        let looks = self.of_owners.entry(owner).or_default();
+        let looks = self.0.entry(owner).or_default();
         *looks += 1;
         *looks <= MOST_LOOKS
     }
@@ -313,8 +315,7 @@ mod tests {
 
     #[test]
     fn one_user_cannot_have_the_processes_looked_through_for_each_of_many_regions() {
-        let holders = Holders::default();
-        let mut looks = Looks { kept: &[], holders: &holders, of_owners: BTreeMap::new() };
+        let mut looks = Looks::default();
         let mut of_owner = |owner| (0..100).filter(|_| looks.may_look(owner)).count();
         assert_eq!([of_owner(1000), of_owner(1001)], [16, 16]);
     }

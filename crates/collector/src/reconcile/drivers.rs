@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource};
 
-use super::{Bench, Draft, held, put};
+use super::{Draft, Reconciliation, held, put};
 use crate::source::DriverUsage;
 
-impl Bench {
+impl Reconciliation {
     /// Adds what drivers count to the processes that do not say themselves what they have on the
     /// device: a ledger knows more, and nothing is counted twice.
     pub(super) fn add_drivers(&mut self, living: &HashMap<u32, usize>) {

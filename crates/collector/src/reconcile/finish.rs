@@ -6,69 +6,72 @@ use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Device, Holder, KindMemory, Process, SpaceUsage};
 
-use super::{Bench, Claimed, Draft, Reconciled, naming};
+use super::{Claimed, Draft, Reconciled, Reconciliation, naming};
 
-impl Bench {
-    /// Computes what is left, sorts, and lets go of processes that hold nothing.
-    pub(super) fn finish(mut self) -> Reconciled {
-        self.subtract_mirrored();
-        let gateways: Vec<Option<Reading<Vec<Holder>>>> =
-            self.devices.iter().map(|draft| self.gateway_holders(draft)).collect();
-        let ids = naming::ids(&self.devices);
-        self.name_measured(&ids);
-        let refused =
-            std::mem::take(&mut self.refused).into_iter().map(|one| one.named(&ids)).collect();
-        let drafts = std::mem::take(&mut self.devices);
-        let devices = drafts
-            .into_iter()
-            .zip(gateways)
-            .zip(ids)
-            .map(|((draft, gateway), id)| device(draft, id, gateway.as_ref(), self.taken_at))
-            .collect();
-        let mut processes: Vec<Process> = self
-            .processes
-            .into_iter()
-            .map(|draft| draft.process)
-            .filter(|process| !process.devices.is_empty() || process.known_by.is_some())
-            .collect();
-        for process in &mut processes {
-            process.devices.sort_by_key(|held| held.device);
-            for held in &mut process.devices {
-                held.kinds.sort_by_key(|one| one.kind);
-                held.add_up();
-            }
-        }
-        processes.sort_by_key(|process| {
-            let identity = process.identity;
-            (process.pid.is_none(), process.pid, process.namespace_pid, identity)
-        });
-        Reconciled { devices, processes, refused }
-    }
-
-    /// Takes from the regions' remainder what living processes say is theirs in it.
-    fn subtract_mirrored(&mut self) {
-        for draft in &self.processes {
-            for claimed in draft.in_totals_without_row() {
-                let held = draft.process.devices.iter().find(|held| held.device == claimed.device);
-                for one in held.into_iter().flat_map(|held| &held.kinds) {
-                    let regions = &mut self.devices[claimed.device].regions;
-                    regions.add_mirrored(one.kind, one.usage.live_bytes());
-                }
-            }
+/// Computes what is left, sorts, and lets go of processes that hold nothing.
+pub(super) fn finish(mut reconciliation: Reconciliation) -> Reconciled {
+    subtract_mirrored(&mut reconciliation);
+    let gateways: Vec<Option<Reading<Vec<Holder>>>> = reconciliation
+        .devices
+        .iter()
+        .map(|draft| gateway_holders(&reconciliation.devices, draft))
+        .collect();
+    let ids = naming::ids(&reconciliation.devices);
+    naming::name_measured(&mut reconciliation, &ids);
+    let refused = std::mem::take(&mut reconciliation.refused)
+        .into_iter()
+        .map(|one| one.named(&ids))
+        .collect();
+    let drafts = std::mem::take(&mut reconciliation.devices);
+    let devices = drafts
+        .into_iter()
+        .zip(gateways)
+        .zip(ids)
+        .map(|((draft, gateway), id)| device(draft, id, gateway.as_ref(), reconciliation.taken_at))
+        .collect();
+    let mut processes: Vec<Process> = reconciliation
+        .processes
+        .into_iter()
+        .map(|draft| draft.process)
+        .filter(|process| !process.devices.is_empty() || process.known_by.is_some())
+        .collect();
+    for process in &mut processes {
+        process.devices.sort_by_key(|held| held.device);
+        for held in &mut process.devices {
+            held.kinds.sort_by_key(|one| one.kind);
+            held.add_up();
         }
     }
+    processes.sort_by_key(|process| {
+        let identity = process.identity;
+        (process.pid.is_none(), process.pid, process.namespace_pid, identity)
+    });
+    Reconciled { devices, processes, refused }
+}
 
-    /// The holders of the chip through which `draft` is reached, for a remote chip.
-    fn gateway_holders(&self, draft: &Draft) -> Option<Reading<Vec<Holder>>> {
-        let remote = draft.identity.chip().filter(|chip| chip.remote)?;
-        let is_it = |draft: &&Draft| {
-            draft.identity.chip().is_some_and(|chip| {
-                !chip.remote && chip.board_id == remote.board_id && chip.asic_id == remote.asic_id
-            })
-        };
-        let gateway = self.devices.iter().find(is_it)?;
-        Some(gateway.holders.clone())
+/// Takes from the regions' remainder what living processes say is theirs in it.
+fn subtract_mirrored(reconciliation: &mut Reconciliation) {
+    for draft in &reconciliation.processes {
+        for claimed in draft.in_totals_without_row() {
+            let held = draft.process.devices.iter().find(|held| held.device == claimed.device);
+            for one in held.into_iter().flat_map(|held| &held.kinds) {
+                let regions = &mut reconciliation.devices[claimed.device].regions;
+                regions.add_mirrored(one.kind, one.usage.live_bytes());
+            }
+        }
     }
+}
+
+/// The holders of the chip through which `draft` is reached, for a remote chip.
+fn gateway_holders(devices: &[Draft], draft: &Draft) -> Option<Reading<Vec<Holder>>> {
+    let remote = draft.identity.chip().filter(|chip| chip.remote)?;
+    let is_it = |draft: &&Draft| {
+        draft.identity.chip().is_some_and(|chip| {
+            !chip.remote && chip.board_id == remote.board_id && chip.asic_id == remote.asic_id
+        })
+    };
+    let gateway = devices.iter().find(is_it)?;
+    Some(gateway.holders.clone())
 }
 
 fn device(

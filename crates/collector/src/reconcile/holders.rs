@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Accounting, Holder, Process, ProcessState, RecordingFaults};
 
-use super::{Bench, ProcessDraft, held};
+use super::{ProcessDraft, Reconciliation, held};
 
-impl Bench {
+impl Reconciliation {
     /// Ties the driver's holders to processes. Those whom it lists without a pid become processes
     /// of their own, as far as no process that is known otherwise is behind them.
     pub(super) fn mark_holders(&mut self, living: &HashMap<u32, usize>) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use telltale_schema::snapshot::MetricSample;
 
-use super::{Bench, Draft};
+use super::{Draft, Reconciliation};
 use crate::observation::Described;
 
 /// The label by which a sample says which device it is about.
@@ -32,24 +32,22 @@ pub(super) fn ids(devices: &[Draft]) -> Vec<String> {
     devices.iter().map(&mut id).collect()
 }
 
-impl Bench {
-    /// Labels what processes measure with the names of the devices that they mean.
-    pub(super) fn name_measured(&mut self, ids: &[String]) {
-        for place in 0..self.processes.len() {
-            let draft = &self.processes[place];
-            let pid = draft.process.pid;
-            let mut other_names: BTreeMap<String, &str> = BTreeMap::new();
-            for described in &*draft.measured {
-                let Some(index) = self.known_device(described) else { continue };
-                let (name, id) = (described.name(), &ids[self.part_of(index, pid)]);
-                if name != *id {
-                    other_names.insert(name, id);
-                }
+/// Labels what processes measure with the names of the devices that they mean.
+pub(super) fn name_measured(reconciliation: &mut Reconciliation, ids: &[String]) {
+    for place in 0..reconciliation.processes.len() {
+        let draft = &reconciliation.processes[place];
+        let pid = draft.process.pid;
+        let mut other_names: BTreeMap<String, &str> = BTreeMap::new();
+        for described in &*draft.measured {
+            let Some(index) = reconciliation.known_device(described) else { continue };
+            let (name, id) = (described.name(), &ids[reconciliation.part_of(index, pid)]);
+            if name != *id {
+                other_names.insert(name, id);
             }
-            if !other_names.is_empty() {
-                let metrics = renamed(&draft.process.metrics, &other_names);
-                self.processes[place].process.metrics = metrics;
-            }
+        }
+        if !other_names.is_empty() {
+            let metrics = renamed(&draft.process.metrics, &other_names);
+            reconciliation.processes[place].process.metrics = metrics;
         }
     }
 }

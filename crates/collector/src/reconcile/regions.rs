@@ -11,11 +11,11 @@ use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessSta
 
 use super::holders::out_of_sight;
 use super::parts::Parts;
-use super::{Bench, ClaimedDevice, Draft, ProcessDraft, held, matching, put};
+use super::{ClaimedDevice, Draft, ProcessDraft, Reconciliation, held, matching, put};
 use crate::limits::MAX_DEVICES;
 use crate::observation::{RegionObservation, RowObservation, RowOwner};
 
-impl Bench {
+impl Reconciliation {
     /// Adds all regions.
     pub(super) fn add_regions(&mut self, regions: Vec<RegionObservation>) {
         let mut placed: Vec<(usize, RegionObservation)> = Vec::new();

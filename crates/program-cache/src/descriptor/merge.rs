@@ -28,42 +28,36 @@ pub enum MergeError {
     },
 }
 
-impl<A> ProgramDescriptor<A> {
-    /// One program that does what all of these do. Their kernels, circular buffers and semaphores
-    /// follow each other in the order of the programs; symbols mean what they meant, so the
-    /// programs must have been described for the same operands.
-    ///
-    /// # Errors
-    /// [`MergeError::SharedCore`] if a core is used by two of them, even by different kinds of
-    /// parts: buffer indices, semaphores and memory belong to the core.
-    pub fn merge(programs: impl IntoIterator<Item = Self>) -> Result<Self, MergeError> {
-        let mut merged = Self::default();
-        // Of each program that is in `merged`: its number of parts of each kind.
-        let mut sizes: Vec<[usize; 3]> = Vec::new();
-        for program in programs {
-            if let Some((core, earlier, second)) = shared_core(&merged, &program) {
-                let (first_program, first) = origin(&sizes, earlier);
-                let second_program = sizes.len();
-                return Err(MergeError::SharedCore {
-                    first_program,
-                    first,
-                    second_program,
-                    second,
-                    core,
-                });
-            }
-            sizes.push([
-                program.kernels.len(),
-                program.circular_buffers.len(),
-                program.semaphores.len(),
-            ]);
-            let Self { kernels, circular_buffers, semaphores } = program;
-            merged.kernels.extend(kernels);
-            merged.circular_buffers.extend(circular_buffers);
-            merged.semaphores.extend(semaphores);
+/// As [`ProgramDescriptor::merge`].
+pub(super) fn merge<A>(
+    programs: impl IntoIterator<Item = ProgramDescriptor<A>>,
+) -> Result<ProgramDescriptor<A>, MergeError> {
+    let mut merged = ProgramDescriptor::default();
+    // Of each program that is in `merged`: its number of parts of each kind.
+    let mut sizes: Vec<[usize; 3]> = Vec::new();
+    for program in programs {
+        if let Some((core, earlier, second)) = shared_core(&merged, &program) {
+            let (first_program, first) = origin(&sizes, earlier);
+            let second_program = sizes.len();
+            return Err(MergeError::SharedCore {
+                first_program,
+                first,
+                second_program,
+                second,
+                core,
+            });
         }
-        Ok(merged)
+        sizes.push([
+            program.kernels.len(),
+            program.circular_buffers.len(),
+            program.semaphores.len(),
+        ]);
+        let ProgramDescriptor { kernels, circular_buffers, semaphores } = program;
+        merged.kernels.extend(kernels);
+        merged.circular_buffers.extend(circular_buffers);
+        merged.semaphores.extend(semaphores);
     }
+    Ok(merged)
 }
 
 fn shared_core<A>(
