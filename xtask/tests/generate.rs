@@ -123,6 +123,11 @@ fn proto_files_become_one_rust_file_a_package() {
         .expect("one file for the package");
     assert!(made.text.starts_with("// Generated from crates/wire/proto"));
     assert!(made.text.contains("pub struct Reading"), "{}", made.text);
+    assert!(
+        made.text.contains("pub mod reading {\n        pub const BYTES: u32 = 1;"),
+        "{}",
+        made.text
+    );
 
     std::fs::write(&proto, "syntax = \"proto3\";\nmessage {").unwrap();
     let error = generate::outputs(scratch.path()).unwrap_err();

@@ -19,7 +19,7 @@ pub struct Sensor {
     /// The part of the telemetry that has it, where not all devices have that part.
     pub part: Option<&'static str>,
     /// Its number in the message of that part.
-    pub proto: u64,
+    pub proto: u32,
     /// The metric of which it is a series; its unit is the metric's.
     pub metric: &'static MetricDefinition,
     /// What tells it from other series of that metric of the same device: a label's name and value.

@@ -17,6 +17,7 @@ pub mod message;
 
 use crate::shape::{self, FieldLimit};
 use crate::telemetry::{Payload, RawCodec};
+use message::numbers::{range_response, response_op, txn_response};
 use message::{
     LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse,
     LeaseRevokeRequest, RangeRequest, RangeResponse, TxnRequest, TxnResponse,
@@ -41,9 +42,11 @@ const fn many(number: u32, name: &'static str, max_count: usize) -> FieldLimit {
     FieldLimit { number, name, max_count, max_bytes: MAX_ANSWER_BYTES, inner: &[] }
 }
 
-const RANGE_ANSWER: &[FieldLimit] = &[many(2, "keys", 4096)];
-const STEP: &[FieldLimit] = &[FieldLimit { inner: RANGE_ANSWER, ..many(1, "keys of a step", 1) }];
-const TRANSACTION_ANSWER: &[FieldLimit] = &[FieldLimit { inner: STEP, ..many(3, "steps", 128) }];
+const RANGE_ANSWER: &[FieldLimit] = &[many(range_response::KVS, "keys", 4096)];
+const STEP: &[FieldLimit] =
+    &[FieldLimit { inner: RANGE_ANSWER, ..many(response_op::RESPONSE_RANGE, "keys of a step", 1) }];
+const TRANSACTION_ANSWER: &[FieldLimit] =
+    &[FieldLimit { inner: STEP, ..many(txn_response::RESPONSES, "steps", 128) }];
 
 /// A member of an etcd cluster.
 #[derive(Debug, Clone)]

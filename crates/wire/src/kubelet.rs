@@ -14,6 +14,10 @@ pub mod message;
 
 use crate::shape::{self, FieldLimit, ShapeError};
 use crate::telemetry::{Payload, RawCodec};
+use message::numbers::{
+    claim_resource, container_devices, container_resources, dynamic_resource,
+    list_pod_resources_response, pod_resources,
+};
 use message::{ListPodResourcesResponse, PodResources};
 
 /// The method that lists all pods with what is allocated to them.
@@ -64,31 +68,44 @@ const fn text(number: u32, name: &'static str, max_bytes: usize) -> FieldLimit {
     many(number, name, 1, max_bytes, &[])
 }
 
-const ANSWER: &[FieldLimit] = &[many(1, "pods", 4096, MAX_ANSWER_BYTES, POD)];
+const ANSWER: &[FieldLimit] =
+    &[many(list_pod_resources_response::POD_RESOURCES, "pods", 4096, MAX_ANSWER_BYTES, POD)];
 
 const POD: &[FieldLimit] = &[
-    text(1, "name of a pod", MAX_NAME_BYTES),
-    text(2, "namespace of a pod", MAX_LABEL_BYTES),
-    many(3, "containers of a pod", 256, MAX_ANSWER_BYTES, CONTAINER),
+    text(pod_resources::NAME, "name of a pod", MAX_NAME_BYTES),
+    text(pod_resources::NAMESPACE, "namespace of a pod", MAX_LABEL_BYTES),
+    many(pod_resources::CONTAINERS, "containers of a pod", 256, MAX_ANSWER_BYTES, CONTAINER),
 ];
 
 const CONTAINER: &[FieldLimit] = &[
-    text(1, "name of a container", MAX_LABEL_BYTES),
-    many(2, "resources of a container", 1024, MAX_ANSWER_BYTES, DEVICES),
-    many(5, "claims of a container", 256, MAX_ANSWER_BYTES, CLAIM),
+    text(container_resources::NAME, "name of a container", MAX_LABEL_BYTES),
+    many(container_resources::DEVICES, "resources of a container", 1024, MAX_ANSWER_BYTES, DEVICES),
+    many(
+        container_resources::DYNAMIC_RESOURCES,
+        "claims of a container",
+        256,
+        MAX_ANSWER_BYTES,
+        CLAIM,
+    ),
 ];
 
 const DEVICES: &[FieldLimit] = &[
-    text(1, "name of a resource", MAX_RESOURCE_BYTES),
-    many(2, "devices of a container", 4096, MAX_NAME_BYTES, &[]),
+    text(container_devices::RESOURCE_NAME, "name of a resource", MAX_RESOURCE_BYTES),
+    many(container_devices::DEVICE_IDS, "devices of a container", 4096, MAX_NAME_BYTES, &[]),
 ];
 
-const CLAIM: &[FieldLimit] = &[many(4, "devices of a claim", 256, MAX_ANSWER_BYTES, CLAIMED)];
+const CLAIM: &[FieldLimit] = &[many(
+    dynamic_resource::CLAIM_RESOURCES,
+    "devices of a claim",
+    256,
+    MAX_ANSWER_BYTES,
+    CLAIMED,
+)];
 
 const CLAIMED: &[FieldLimit] = &[
-    text(2, "name of a driver", MAX_NAME_BYTES),
-    text(3, "name of a pool", MAX_NAME_BYTES),
-    text(4, "name of a claimed device", MAX_NAME_BYTES),
+    text(claim_resource::DRIVER_NAME, "name of a driver", MAX_NAME_BYTES),
+    text(claim_resource::POOL_NAME, "name of a pool", MAX_NAME_BYTES),
+    text(claim_resource::DEVICE_NAME, "name of a claimed device", MAX_NAME_BYTES),
 ];
 
 /// All pods of the node, as the kubelet at the other end of `channel` tells them.

@@ -1,10 +1,14 @@
 //! Protobuf messages: `crates/wire/proto/*.proto` become Rust, without a protoc binary.
 //!
-//! A package `telltale.endpoint.v1` becomes `crates/wire/src/generated/telltale_endpoint_v1.rs`.
+//! A package `telltale.endpoint.v1` becomes `crates/wire/src/generated/telltale_endpoint_v1.rs`, with
+//! the numbers of its fields in `numbers`, for code that writes or bounds a message field by field.
 //! A file with services also becomes bytes, by which a server describes itself to its clients:
 //! `telemetry.proto` is `crates/wire/src/generated/telemetry_descriptors.rs`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use prost_types::FileDescriptorProto;
 
 use super::{GenerateError, Output, formatted};
 
@@ -55,6 +59,8 @@ fn generate(directory: &Path, sources: &[PathBuf]) -> Result<Vec<(String, String
     let failed = |reason: String| GenerateError::Protobuf { reason };
     let descriptors =
         protox::compile(sources, [directory]).map_err(|error| failed(format!("{error:?}")))?;
+    let numbers: BTreeMap<String, String> =
+        descriptors.file.iter().map(|file| (joined(file.package()), numbers(file))).collect();
     let requests: Vec<_> = descriptors
         .file
         .into_iter()
@@ -65,9 +71,51 @@ fn generate(directory: &Path, sources: &[PathBuf]) -> Result<Vec<(String, String
     let mut packages: Vec<(String, String)> = modules
         .into_iter()
         .map(|(module, code)| (module.parts().collect::<Vec<_>>().join("_"), code))
+        .map(|(name, code)| {
+            let of_fields = numbers.get(&name).map_or("", String::as_str);
+            (name, format!("{code}\n{of_fields}"))
+        })
         .collect();
     packages.sort();
     Ok(packages)
+}
+
+fn joined(package: &str) -> String {
+    package.replace('.', "_")
+}
+
+/// The numbers of a file's fields: one module for each message that has some.
+fn numbers(file: &FileDescriptorProto) -> String {
+    let messages: String = file
+        .message_type
+        .iter()
+        .filter(|message| !message.field.is_empty())
+        .map(|message| {
+            let fields: String = message
+                .field
+                .iter()
+                .map(|field| {
+                    let name = field.name().to_uppercase();
+                    format!("pub const {name}: u32 = {};\n", field.number())
+                })
+                .collect();
+            format!("pub mod {} {{\n{fields}}}\n", snake_case(message.name()))
+        })
+        .collect();
+    format!(
+        "/// The numbers of all fields, by message.\n#[allow(dead_code)]\npub mod numbers {{\n{messages}}}\n"
+    )
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
 }
 
 /// Bytes of a descriptor in one line of code, each of which takes up to four characters.

@@ -1,6 +1,13 @@
-//! The limits of the coordinator's messages, field by field. The numbers are those of
+//! The limits of the coordinator's messages, field by field. The numbers come from
 //! `cluster.proto`. What is not named here is once in a message, or as small as the bytes of it.
 
+use super::message::numbers::{
+    coordinator_message, decision_summary, device_health, get_incident_response,
+    get_rank_map_response, get_status_response, get_steps_response, get_trace_response, incident,
+    latency_matrix, list_decisions_response, list_incidents_response, list_nodes_response, node,
+    node_message, operations, progress, refusal, report, sign, slot_holder, slow_link, slow_rank,
+    slow_stage, stage_work, step_analysis, traffic, verdict, vitals,
+};
 use crate::limits::cluster::{
     MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_MATRIX_CELLS, MAX_MATRIX_NODES,
     MAX_NODE_BYTES, MAX_OPERATION_GROUPS, MAX_OPERATIONS, MAX_PROGRESS, MAX_SIGNS, MAX_SLOW,
@@ -21,44 +28,52 @@ pub(crate) const MAX_PARTS: usize = 1 << 21;
 
 /// Limits of a message of an agent.
 pub(super) const NODE_MESSAGE: &[FieldLimit] = &[
-    text(1, "node name", MAX_NODE_BYTES),
+    text(node_message::NODE, "node name", MAX_NODE_BYTES),
     once(
         4,
         "registrations",
-        &[text(1, "address of a node", MAX_NODE_BYTES), text(5, "job name", MAX_TEXT_BYTES)],
+        &[
+            text(node_message::NODE, "address of a node", MAX_NODE_BYTES),
+            text(node_message::REPORT, "job name", MAX_TEXT_BYTES),
+        ],
     ),
-    once(5, "reports", REPORT),
-    once(6, "acknowledgements", &[]),
+    once(node_message::REPORT, "reports", REPORT),
+    once(node_message::ACKNOWLEDGEMENT, "acknowledgements", &[]),
 ];
 
 const REPORT: &[FieldLimit] = &[
-    many(2, "workers", MAX_WORKERS, &[]),
-    many(3, "progress of groups", MAX_PROGRESS, PROGRESS),
-    many(4, "windows of transfers", MAX_WINDOWS, &[]),
-    many(5, "windows of collectives", MAX_WINDOWS, &[]),
-    once(7, "vitals", VITALS),
-    once(8, "operations", OPERATIONS),
-    many(9, "withheld processors", MAX_WORKERS, &[]),
-    many(11, "traffic", MAX_TRAFFIC, &[text(1, "address", 16), text(2, "address", 16)]),
+    many(report::WORKERS, "workers", MAX_WORKERS, &[]),
+    many(report::PROGRESS, "progress of groups", MAX_PROGRESS, PROGRESS),
+    many(report::EDGES, "windows of transfers", MAX_WINDOWS, &[]),
+    many(report::WAITS, "windows of collectives", MAX_WINDOWS, &[]),
+    once(report::VITALS, "vitals", VITALS),
+    once(report::OPERATIONS, "operations", OPERATIONS),
+    many(report::WITHHELD, "withheld processors", MAX_WORKERS, &[]),
+    many(
+        report::TRAFFIC,
+        "traffic",
+        MAX_TRAFFIC,
+        &[text(traffic::LOCAL, "address", 16), text(traffic::REMOTE, "address", 16)],
+    ),
 ];
 
 const OPERATIONS: &[FieldLimit] = &[
     FieldLimit {
-        number: 1,
+        number: operations::NAMES,
         name: "names of computations",
         max_count: MAX_SPAN_NAMES,
         max_bytes: MAX_NAME_BYTES,
         inner: &[],
     },
-    numbers(2, "groups of operations", MAX_OPERATION_GROUPS),
-    numbers(3, "ranks of operations", MAX_OPERATIONS),
-    numbers(4, "steps of operations", MAX_OPERATIONS),
-    numbers(5, "kinds of operations", MAX_OPERATIONS),
-    numbers(6, "subjects of operations", MAX_OPERATIONS),
-    numbers(7, "places of groups", MAX_OPERATIONS),
-    numbers(8, "sizes of operations", MAX_OPERATIONS),
-    numbers(9, "starts of operations", MAX_OPERATIONS),
-    numbers(10, "durations of operations", MAX_OPERATIONS),
+    numbers(operations::GROUPS, "groups of operations", MAX_OPERATION_GROUPS),
+    numbers(operations::RANKS, "ranks of operations", MAX_OPERATIONS),
+    numbers(operations::STEPS, "steps of operations", MAX_OPERATIONS),
+    numbers(operations::KINDS, "kinds of operations", MAX_OPERATIONS),
+    numbers(operations::SUBJECTS, "subjects of operations", MAX_OPERATIONS),
+    numbers(operations::GROUP_PLACES, "places of groups", MAX_OPERATIONS),
+    numbers(operations::SIZE_BUCKETS, "sizes of operations", MAX_OPERATIONS),
+    numbers(operations::STARTS_US, "starts of operations", MAX_OPERATIONS),
+    numbers(operations::DURATIONS_US, "durations of operations", MAX_OPERATIONS),
 ];
 
 /// Numbers, packed or not.
@@ -69,126 +84,161 @@ const fn numbers(number: u32, name: &'static str, max_count: usize) -> FieldLimi
 
 /// Numbers may be packed or not.
 const PROGRESS: &[FieldLimit] = &[FieldLimit {
-    number: 5,
+    number: progress::AWAITS,
     name: "awaited ranks",
     max_count: MAX_AWAITED_RANKS,
     max_bytes: MAX_AWAITED_RANKS * MAX_NUMBER_BYTES,
     inner: &[],
 }];
 
-const VITALS: &[FieldLimit] =
-    &[many(4, "processes", MAX_WORKERS, &[]), many(5, "devices", MAX_DEVICES, DEVICE)];
+const VITALS: &[FieldLimit] = &[
+    many(vitals::PROCESSES, "processes", MAX_WORKERS, &[]),
+    many(vitals::DEVICES, "devices", MAX_DEVICES, DEVICE),
+];
 
-const DEVICE: &[FieldLimit] =
-    &[text(1, "device name", MAX_NAME_BYTES), text(3, "state of a device", MAX_TEXT_BYTES)];
+const DEVICE: &[FieldLimit] = &[
+    text(device_health::DEVICE, "device name", MAX_NAME_BYTES),
+    text(device_health::REASON, "state of a device", MAX_TEXT_BYTES),
+];
 
 /// Limits of a message to an agent.
 pub(super) const COORDINATOR_MESSAGE: &[FieldLimit] = &[
-    text(1, "node name", MAX_NODE_BYTES),
+    text(coordinator_message::NODE, "node name", MAX_NODE_BYTES),
     once(
         8,
         "assignments",
-        &[text(6, "address of rank 0", MAX_NODE_BYTES), text(10, "job name", MAX_TEXT_BYTES)],
+        &[
+            text(coordinator_message::REGISTER, "address of rank 0", MAX_NODE_BYTES),
+            text(coordinator_message::STOP, "job name", MAX_TEXT_BYTES),
+        ],
     ),
-    once(12, "refusals", &[text(1, "reason", MAX_TEXT_BYTES)]),
+    once(
+        coordinator_message::REFUSAL,
+        "refusals",
+        &[text(refusal::REASON, "reason", MAX_TEXT_BYTES)],
+    ),
 ];
 
 /// Limits of an answer of GetStatus.
 pub(super) const STATUS_ANSWER: &[FieldLimit] = &[
-    text(1, "job name", MAX_TEXT_BYTES),
-    text(8, "address of rank 0", MAX_NODE_BYTES),
-    text(22, "incident number", MAX_NAME_BYTES),
-    text(24, "store", MAX_TEXT_BYTES),
-    text(25, "version", MAX_NAME_BYTES),
+    text(get_status_response::JOB, "job name", MAX_TEXT_BYTES),
+    text(get_status_response::MASTER_ADDRESS, "address of rank 0", MAX_NODE_BYTES),
+    text(get_status_response::OPEN_INCIDENT, "incident number", MAX_NAME_BYTES),
+    text(get_status_response::STORE, "store", MAX_TEXT_BYTES),
+    text(get_status_response::VERSION, "version", MAX_NAME_BYTES),
 ];
 
 /// Limits of an answer of ListNodes.
-pub(super) const NODES_ANSWER: &[FieldLimit] = &[many(1, "nodes", MAX_ROWS, NODE)];
+pub(super) const NODES_ANSWER: &[FieldLimit] =
+    &[many(list_nodes_response::NODES, "nodes", MAX_ROWS, NODE)];
 
 const NODE: &[FieldLimit] = &[
-    text(1, "node name", MAX_NODE_BYTES),
-    text(6, "address of a node", MAX_NODE_BYTES),
-    once(11, "vitals", VITALS),
-    many(12, "workers", MAX_WORKERS, &[]),
+    text(node::NAME, "node name", MAX_NODE_BYTES),
+    text(node::ADDRESS, "address of a node", MAX_NODE_BYTES),
+    once(node::VITALS, "vitals", VITALS),
+    many(node::WORKER_STATES, "workers", MAX_WORKERS, &[]),
 ];
 
 /// Limits of an answer of ListIncidents.
-pub(super) const INCIDENTS_ANSWER: &[FieldLimit] = &[many(1, "incidents", MAX_ROWS, INCIDENT)];
+pub(super) const INCIDENTS_ANSWER: &[FieldLimit] =
+    &[many(list_incidents_response::INCIDENTS, "incidents", MAX_ROWS, INCIDENT)];
 
 const INCIDENT: &[FieldLimit] = &[
-    text(1, "incident number", MAX_NAME_BYTES),
-    many(5, "signs", MAX_SIGNS, SIGN),
-    text(10, "node name", MAX_NODE_BYTES),
-    many(12, "evicted nodes", MAX_EVICTED, &[]),
+    text(incident::ID, "incident number", MAX_NAME_BYTES),
+    many(incident::SIGNS, "signs", MAX_SIGNS, SIGN),
+    text(incident::CAUSE, "node name", MAX_NODE_BYTES),
+    many(incident::EVICTED, "evicted nodes", MAX_EVICTED, &[]),
 ];
 
-const SIGN: &[FieldLimit] = &[once(5, "suspicions", VERDICT)];
+const SIGN: &[FieldLimit] = &[once(sign::SUSPECTED, "suspicions", VERDICT)];
 
-const VERDICT: &[FieldLimit] =
-    &[many(2, "suspects", MAX_SUSPECTS, &[]), many(5, "evidence", MAX_EVIDENCE, &[])];
+const VERDICT: &[FieldLimit] = &[
+    many(verdict::SUSPECTS, "suspects", MAX_SUSPECTS, &[]),
+    many(verdict::EVIDENCE, "evidence", MAX_EVIDENCE, &[]),
+];
 
 /// Limits of an answer of GetIncident.
 pub(super) const INCIDENT_ANSWER: &[FieldLimit] = &[
-    once(1, "incidents", INCIDENT),
-    many(2, "verdicts", MAX_VERDICTS, VERDICT),
-    once(3, "matrices", MATRIX),
+    once(get_incident_response::INCIDENT, "incidents", INCIDENT),
+    many(get_incident_response::VERDICTS, "verdicts", MAX_VERDICTS, VERDICT),
+    once(get_incident_response::MATRIX, "matrices", MATRIX),
 ];
 
 const MATRIX: &[FieldLimit] = &[
-    many(1, "nodes of a matrix", MAX_MATRIX_NODES, &[]),
-    many(2, "cells of a matrix", MAX_MATRIX_CELLS, &[]),
+    many(latency_matrix::NODES, "nodes of a matrix", MAX_MATRIX_NODES, &[]),
+    many(latency_matrix::CELLS, "cells of a matrix", MAX_MATRIX_CELLS, &[]),
 ];
 
 /// Limits of an answer of GetSteps.
 pub(super) const STEPS_ANSWER: &[FieldLimit] = &[
-    once(1, "analyses", ANALYSIS),
-    once(2, "analyses", ANALYSIS),
-    many(3, "times of steps", MAX_STEP_TIMES, &[]),
-    many(5, "waits", MAX_SLOW, ENDS),
+    once(get_steps_response::LATEST, "analyses", ANALYSIS),
+    once(get_steps_response::ALL, "analyses", ANALYSIS),
+    many(get_steps_response::TIMES, "times of steps", MAX_STEP_TIMES, &[]),
+    many(get_steps_response::WAITS, "waits", MAX_SLOW, WAIT),
 ];
 
 const ANALYSIS: &[FieldLimit] = &[
-    many(12, "stages", MAX_SLOW, STAGE),
-    many(13, "slow ranks", MAX_SLOW, &[text(2, "node name", MAX_NODE_BYTES)]),
-    many(14, "slow links", MAX_SLOW, ENDS),
+    many(step_analysis::STAGES, "stages", MAX_SLOW, STAGE),
+    many(
+        step_analysis::RANKS,
+        "slow ranks",
+        MAX_SLOW,
+        &[text(slow_rank::NODE, "node name", MAX_NODE_BYTES)],
+    ),
+    many(step_analysis::LINKS, "slow links", MAX_SLOW, LINK),
 ];
 
 /// Limits of an answer of GetTrace.
 pub(super) const TRACE_ANSWER: &[FieldLimit] = &[
-    many(1, "kinds of operations", MAX_SPAN_NAMES, &[]),
-    numbers(2, "kinds of operations", MAX_SPAN_NAMES),
-    numbers(3, "ranks of operations", MAX_TRACE_OPERATIONS),
-    numbers(4, "steps of operations", MAX_TRACE_OPERATIONS),
-    numbers(5, "kinds of operations", MAX_TRACE_OPERATIONS),
-    numbers(6, "parts of operations", MAX_TRACE_OPERATIONS),
-    numbers(7, "starts of operations", MAX_TRACE_OPERATIONS),
-    numbers(8, "durations of operations", MAX_TRACE_OPERATIONS),
-    numbers(9, "work of operations", MAX_TRACE_OPERATIONS),
-    numbers(10, "units of operations", MAX_TRACE_OPERATIONS),
+    many(get_trace_response::NAMES, "kinds of operations", MAX_SPAN_NAMES, &[]),
+    numbers(get_trace_response::NATURES, "kinds of operations", MAX_SPAN_NAMES),
+    numbers(get_trace_response::RANKS, "ranks of operations", MAX_TRACE_OPERATIONS),
+    numbers(get_trace_response::STEPS, "steps of operations", MAX_TRACE_OPERATIONS),
+    numbers(get_trace_response::KINDS, "kinds of operations", MAX_TRACE_OPERATIONS),
+    numbers(get_trace_response::PARTS, "parts of operations", MAX_TRACE_OPERATIONS),
+    numbers(get_trace_response::STARTS_NS, "starts of operations", MAX_TRACE_OPERATIONS),
+    numbers(get_trace_response::DURATIONS_NS, "durations of operations", MAX_TRACE_OPERATIONS),
+    numbers(get_trace_response::WORKS_NS, "work of operations", MAX_TRACE_OPERATIONS),
+    numbers(get_trace_response::UNITS, "units of operations", MAX_TRACE_OPERATIONS),
 ];
 
-/// Names of two nodes.
-const ENDS: &[FieldLimit] =
-    &[text(2, "node name", MAX_NODE_BYTES), text(4, "node name", MAX_NODE_BYTES)];
+const LINK: &[FieldLimit] = &[
+    text(slow_link::FROM_NODE, "node name", MAX_NODE_BYTES),
+    text(slow_link::TO_NODE, "node name", MAX_NODE_BYTES),
+];
+
+const WAIT: &[FieldLimit] = &[
+    text(rank_wait::NODE, "node name", MAX_NODE_BYTES),
+    text(rank_wait::AWAITED_NODE, "node name", MAX_NODE_BYTES),
+];
 
 const STAGE: &[FieldLimit] = &[
-    many(3, "kinds of computations", MAX_SPAN_NAMES, &[text(1, "name", MAX_NAME_BYTES)]),
-    numbers(5, "ranks of a stage", MAX_AWAITED_RANKS),
+    many(
+        slow_stage::WORK,
+        "kinds of computations",
+        MAX_SPAN_NAMES,
+        &[text(stage_work::NAME, "name", MAX_NAME_BYTES)],
+    ),
+    numbers(slow_stage::RANKS, "ranks of a stage", MAX_AWAITED_RANKS),
 ];
 
 /// Limits of an answer of GetRankMap.
-pub(super) const RANK_MAP_ANSWER: &[FieldLimit] = &[many(5, "slots", MAX_ROWS, HOLDER)];
+pub(super) const RANK_MAP_ANSWER: &[FieldLimit] =
+    &[many(get_rank_map_response::HOLDERS, "slots", MAX_ROWS, HOLDER)];
 
-const HOLDER: &[FieldLimit] =
-    &[text(2, "node name", MAX_NODE_BYTES), text(3, "address of a node", MAX_NODE_BYTES)];
+const HOLDER: &[FieldLimit] = &[
+    text(slot_holder::NODE, "node name", MAX_NODE_BYTES),
+    text(slot_holder::ADDRESS, "address of a node", MAX_NODE_BYTES),
+];
 
 /// Limits of an answer of ListDecisions.
-pub(super) const DECISIONS_ANSWER: &[FieldLimit] = &[many(1, "decisions", MAX_ROWS, DECISION)];
+pub(super) const DECISIONS_ANSWER: &[FieldLimit] =
+    &[many(list_decisions_response::DECISIONS, "decisions", MAX_ROWS, DECISION)];
 
 const DECISION: &[FieldLimit] = &[
-    text(5, "reason of a decision", MAX_TEXT_BYTES),
-    many(6, "evicted nodes", MAX_EVICTED, &[]),
-    text(7, "incident number", MAX_NAME_BYTES),
+    text(decision_summary::WHY, "reason of a decision", MAX_TEXT_BYTES),
+    many(decision_summary::EVICTED, "evicted nodes", MAX_EVICTED, &[]),
+    text(decision_summary::INCIDENT, "incident number", MAX_NAME_BYTES),
 ];
 
 /// Limits of a request that names a node or an incident, and of one that names nothing.

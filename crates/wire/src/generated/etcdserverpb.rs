@@ -233,3 +233,78 @@ pub struct LeaseKeepAliveResponse {
     #[prost(int64, tag = "3")]
     pub ttl: i64,
 }
+
+/// The numbers of all fields, by message.
+#[allow(dead_code)]
+pub mod numbers {
+    pub mod response_header {
+        pub const REVISION: u32 = 3;
+    }
+    pub mod key_value {
+        pub const KEY: u32 = 1;
+        pub const CREATE_REVISION: u32 = 2;
+        pub const MOD_REVISION: u32 = 3;
+        pub const VALUE: u32 = 5;
+        pub const LEASE: u32 = 6;
+    }
+    pub mod range_request {
+        pub const KEY: u32 = 1;
+        pub const RANGE_END: u32 = 2;
+    }
+    pub mod range_response {
+        pub const HEADER: u32 = 1;
+        pub const KVS: u32 = 2;
+    }
+    pub mod put_request {
+        pub const KEY: u32 = 1;
+        pub const VALUE: u32 = 2;
+        pub const LEASE: u32 = 3;
+    }
+    pub mod delete_range_request {
+        pub const KEY: u32 = 1;
+    }
+    pub mod request_op {
+        pub const REQUEST_RANGE: u32 = 1;
+        pub const REQUEST_PUT: u32 = 2;
+        pub const REQUEST_DELETE_RANGE: u32 = 3;
+    }
+    pub mod response_op {
+        pub const RESPONSE_RANGE: u32 = 1;
+        pub const RESPONSE_PUT: u32 = 2;
+        pub const RESPONSE_DELETE_RANGE: u32 = 3;
+    }
+    pub mod compare {
+        pub const RESULT: u32 = 1;
+        pub const TARGET: u32 = 2;
+        pub const KEY: u32 = 3;
+        pub const CREATE_REVISION: u32 = 5;
+        pub const MOD_REVISION: u32 = 6;
+    }
+    pub mod txn_request {
+        pub const COMPARE: u32 = 1;
+        pub const SUCCESS: u32 = 2;
+        pub const FAILURE: u32 = 3;
+    }
+    pub mod txn_response {
+        pub const HEADER: u32 = 1;
+        pub const SUCCEEDED: u32 = 2;
+        pub const RESPONSES: u32 = 3;
+    }
+    pub mod lease_grant_request {
+        pub const TTL: u32 = 1;
+    }
+    pub mod lease_grant_response {
+        pub const ID: u32 = 2;
+        pub const TTL: u32 = 3;
+    }
+    pub mod lease_revoke_request {
+        pub const ID: u32 = 1;
+    }
+    pub mod lease_keep_alive_request {
+        pub const ID: u32 = 1;
+    }
+    pub mod lease_keep_alive_response {
+        pub const ID: u32 = 2;
+        pub const TTL: u32 = 3;
+    }
+}

@@ -67,3 +67,33 @@ pub struct ClaimResource {
     #[prost(string, tag = "4")]
     pub device_name: ::prost::alloc::string::String,
 }
+
+/// The numbers of all fields, by message.
+#[allow(dead_code)]
+pub mod numbers {
+    pub mod list_pod_resources_response {
+        pub const POD_RESOURCES: u32 = 1;
+    }
+    pub mod pod_resources {
+        pub const NAME: u32 = 1;
+        pub const NAMESPACE: u32 = 2;
+        pub const CONTAINERS: u32 = 3;
+    }
+    pub mod container_resources {
+        pub const NAME: u32 = 1;
+        pub const DEVICES: u32 = 2;
+        pub const DYNAMIC_RESOURCES: u32 = 5;
+    }
+    pub mod container_devices {
+        pub const RESOURCE_NAME: u32 = 1;
+        pub const DEVICE_IDS: u32 = 2;
+    }
+    pub mod dynamic_resource {
+        pub const CLAIM_RESOURCES: u32 = 4;
+    }
+    pub mod claim_resource {
+        pub const DRIVER_NAME: u32 = 2;
+        pub const POOL_NAME: u32 = 3;
+        pub const DEVICE_NAME: u32 = 4;
+    }
+}

@@ -352,3 +352,91 @@ impl Mode {
         }
     }
 }
+
+/// The numbers of all fields, by message.
+#[allow(dead_code)]
+pub mod numbers {
+    pub mod journal_record {
+        pub const OPENED: u32 = 1;
+        pub const DECISION: u32 = 2;
+        pub const LOGGED: u32 = 3;
+        pub const INCIDENT: u32 = 4;
+    }
+    pub mod decision {
+        pub const VERSION: u32 = 1;
+        pub const TERM: u32 = 2;
+        pub const NUMBER: u32 = 3;
+        pub const COUNT: u32 = 4;
+        pub const WHY: u32 = 5;
+        pub const STATE: u32 = 6;
+    }
+    pub mod logged_decision {
+        pub const TERM: u32 = 1;
+        pub const NUMBER: u32 = 2;
+        pub const COUNT: u32 = 3;
+        pub const EPOCH: u32 = 4;
+        pub const PHASE: u32 = 5;
+        pub const WHY: u32 = 6;
+    }
+    pub mod incident {
+        pub const TERM: u32 = 1;
+        pub const NUMBER: u32 = 2;
+        pub const CONTENT: u32 = 3;
+    }
+    pub mod state {
+        pub const EPOCH: u32 = 1;
+        pub const PHASE: u32 = 2;
+        pub const WORKERS_PER_NODE: u32 = 3;
+        pub const HOLDERS: u32 = 4;
+        pub const RESTARTS: u32 = 5;
+        pub const LAST_PORT: u32 = 6;
+        pub const BARRED: u32 = 7;
+        pub const FAILURES: u32 = 8;
+        pub const EVICTIONS: u32 = 9;
+        pub const COUNTED_RESTARTS: u32 = 10;
+        pub const MODE: u32 = 11;
+        pub const JOB: u32 = 12;
+        pub const PLANNED: u32 = 13;
+        pub const IDENTITY: u32 = 14;
+    }
+    pub mod phase {
+        pub const FORMING: u32 = 1;
+        pub const PREPARING: u32 = 2;
+        pub const COMMITTED: u32 = 3;
+        pub const OVER: u32 = 4;
+    }
+    pub mod master {
+        pub const ADDRESS: u32 = 1;
+        pub const PORT: u32 = 2;
+    }
+    pub mod barred {
+        pub const NODE: u32 = 1;
+        pub const BAR: u32 = 2;
+    }
+    pub mod failures {
+        pub const NODE: u32 = 1;
+        pub const COUNT: u32 = 2;
+    }
+    pub mod why {
+        pub const FORMED: u32 = 1;
+        pub const INCIDENT: u32 = 2;
+        pub const UNANSWERED: u32 = 3;
+        pub const QUARANTINED: u32 = 4;
+        pub const FILLED: u32 = 5;
+        pub const SHRUNK: u32 = 6;
+        pub const PREPARED: u32 = 7;
+        pub const OVER: u32 = 8;
+        pub const ORDERED: u32 = 9;
+        pub const RESET: u32 = 10;
+        pub const LEFT: u32 = 11;
+        pub const ABSENT: u32 = 12;
+    }
+    pub mod answered_incident {
+        pub const TERM: u32 = 1;
+        pub const NUMBER: u32 = 2;
+        pub const EVICTED: u32 = 3;
+    }
+    pub mod nodes {
+        pub const NODES: u32 = 1;
+    }
+}

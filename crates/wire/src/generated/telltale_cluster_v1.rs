@@ -2179,3 +2179,504 @@ impl OperationPart {
         }
     }
 }
+
+/// The numbers of all fields, by message.
+#[allow(dead_code)]
+pub mod numbers {
+    pub mod node_message {
+        pub const NODE: u32 = 1;
+        pub const INCARNATION: u32 = 2;
+        pub const SEQUENCE: u32 = 3;
+        pub const REGISTRATION: u32 = 4;
+        pub const REPORT: u32 = 5;
+        pub const ACKNOWLEDGEMENT: u32 = 6;
+        pub const LEAVE: u32 = 7;
+    }
+    pub mod registration {
+        pub const ADDRESS: u32 = 1;
+        pub const WORKERS: u32 = 2;
+        pub const ACTIVITY: u32 = 3;
+        pub const INSTANCE: u32 = 4;
+        pub const JOB: u32 = 5;
+        pub const KNOWN_JOB: u32 = 6;
+        pub const KNOWN_EPOCH: u32 = 7;
+        pub const PLANNED_SINCE: u32 = 8;
+    }
+    pub mod activity {
+        pub const KIND: u32 = 1;
+        pub const EPOCH: u32 = 2;
+    }
+    pub mod report {
+        pub const ACTIVITY: u32 = 1;
+        pub const WORKERS: u32 = 2;
+        pub const PROGRESS: u32 = 3;
+        pub const EDGES: u32 = 4;
+        pub const WAITS: u32 = 5;
+        pub const EXCUSED: u32 = 6;
+        pub const VITALS: u32 = 7;
+        pub const OPERATIONS: u32 = 8;
+        pub const WITHHELD: u32 = 9;
+        pub const SENT_US: u32 = 10;
+        pub const TRAFFIC: u32 = 11;
+    }
+    pub mod traffic {
+        pub const LOCAL: u32 = 1;
+        pub const REMOTE: u32 = 2;
+        pub const BYTES: u32 = 3;
+        pub const BUSY_US: u32 = 4;
+        pub const ELAPSED_US: u32 = 5;
+        pub const DELIVERY_RATE: u32 = 6;
+    }
+    pub mod withheld_processor {
+        pub const RANK: u32 = 1;
+        pub const MILLIONTHS: u32 = 2;
+    }
+    pub mod operations {
+        pub const NAMES: u32 = 1;
+        pub const GROUPS: u32 = 2;
+        pub const RANKS: u32 = 3;
+        pub const STEPS: u32 = 4;
+        pub const KINDS: u32 = 5;
+        pub const SUBJECTS: u32 = 6;
+        pub const GROUP_PLACES: u32 = 7;
+        pub const SIZE_BUCKETS: u32 = 8;
+        pub const STARTS_US: u32 = 9;
+        pub const DURATIONS_US: u32 = 10;
+        pub const BEFORE: u32 = 12;
+    }
+    pub mod worker {
+        pub const RANK: u32 = 1;
+        pub const STATE: u32 = 2;
+        pub const END: u32 = 3;
+        pub const AGE_NS: u32 = 4;
+    }
+    pub mod worker_end {
+        pub const CODE: u32 = 1;
+        pub const SIGNAL: u32 = 2;
+        pub const NOT_STARTED: u32 = 3;
+    }
+    pub mod progress {
+        pub const GROUP: u32 = 1;
+        pub const RANK: u32 = 2;
+        pub const ENTERED: u32 = 3;
+        pub const FINISHED: u32 = 4;
+        pub const AWAITS: u32 = 5;
+        pub const TRANSFERRED: u32 = 6;
+    }
+    pub mod edge_window {
+        pub const GROUP: u32 = 1;
+        pub const RANK: u32 = 2;
+        pub const PEER: u32 = 3;
+        pub const DIRECTION: u32 = 4;
+        pub const SIZE_BUCKET: u32 = 5;
+        pub const WINDOW: u32 = 6;
+    }
+    pub mod wait_window {
+        pub const GROUP: u32 = 1;
+        pub const RANK: u32 = 2;
+        pub const COLLECTIVE: u32 = 3;
+        pub const SIZE_BUCKET: u32 = 4;
+        pub const WINDOW: u32 = 5;
+    }
+    pub mod window {
+        pub const COUNT: u32 = 1;
+        pub const MEAN_NS: u32 = 2;
+        pub const MEDIAN_NS: u32 = 3;
+        pub const DEVIATION_NS: u32 = 4;
+        pub const HIGH_NS: u32 = 5;
+        pub const LAST_SEQUENCE: u32 = 6;
+        pub const LATE: u32 = 7;
+        pub const OVERLAPPED: u32 = 8;
+    }
+    pub mod vitals {
+        pub const PROCESSORS_BUSY_RATIO: u32 = 1;
+        pub const MEMORY_USED_BYTES: u32 = 2;
+        pub const MEMORY_TOTAL_BYTES: u32 = 3;
+        pub const PROCESSES: u32 = 4;
+        pub const DEVICES: u32 = 5;
+    }
+    pub mod worker_process {
+        pub const RANK: u32 = 1;
+        pub const PROCESS_ID: u32 = 2;
+        pub const PROCESSORS: u32 = 3;
+        pub const RESIDENT_BYTES: u32 = 4;
+    }
+    pub mod device_health {
+        pub const DEVICE: u32 = 1;
+        pub const HEALTHY: u32 = 2;
+        pub const REASON: u32 = 3;
+    }
+    pub mod acknowledgement {
+        pub const EPOCH: u32 = 1;
+        pub const STEP: u32 = 2;
+        pub const PORT: u32 = 3;
+    }
+    pub mod coordinator_message {
+        pub const NODE: u32 = 1;
+        pub const TERM: u32 = 2;
+        pub const SEQUENCE: u32 = 3;
+        pub const EPOCH: u32 = 4;
+        pub const WELCOME: u32 = 5;
+        pub const REGISTER: u32 = 6;
+        pub const PREPARE: u32 = 7;
+        pub const COMMIT: u32 = 8;
+        pub const STANDBY: u32 = 9;
+        pub const STOP: u32 = 10;
+        pub const EVICT: u32 = 11;
+        pub const REFUSAL: u32 = 12;
+        pub const FORGET: u32 = 14;
+        pub const JOB_IDENTITY: u32 = 13;
+    }
+    pub mod prepare {
+        pub const PORTS: u32 = 1;
+        pub const PLANNED: u32 = 2;
+    }
+    pub mod ports {
+        pub const FIRST: u32 = 1;
+        pub const LEAST: u32 = 2;
+        pub const GREATEST: u32 = 3;
+    }
+    pub mod assignment {
+        pub const SLOT: u32 = 1;
+        pub const SLOTS: u32 = 2;
+        pub const FIRST_RANK: u32 = 3;
+        pub const WORKERS: u32 = 4;
+        pub const WORLD_SIZE: u32 = 5;
+        pub const MASTER_ADDRESS: u32 = 6;
+        pub const MASTER_PORT: u32 = 7;
+        pub const RESTARTS: u32 = 8;
+        pub const DIGEST: u32 = 9;
+        pub const JOB: u32 = 10;
+    }
+    pub mod stop {
+        pub const OUTCOME: u32 = 1;
+    }
+    pub mod forget {
+        pub const JOB_IDENTITY: u32 = 1;
+    }
+    pub mod refusal {
+        pub const REASON: u32 = 1;
+    }
+    pub mod get_status_response {
+        pub const JOB: u32 = 1;
+        pub const SLOTS: u32 = 2;
+        pub const WORKERS_PER_NODE: u32 = 3;
+        pub const TERM: u32 = 4;
+        pub const EPOCH: u32 = 5;
+        pub const PHASE: u32 = 6;
+        pub const OUTCOME: u32 = 7;
+        pub const MASTER_ADDRESS: u32 = 8;
+        pub const MASTER_PORT: u32 = 9;
+        pub const RUNS: u32 = 10;
+        pub const MODE: u32 = 11;
+        pub const RESTARTS: u32 = 12;
+        pub const COUNTED_RESTARTS: u32 = 13;
+        pub const RESTART_BUDGET: u32 = 14;
+        pub const COUNTED_EVICTIONS: u32 = 15;
+        pub const EVICTION_BUDGET: u32 = 16;
+        pub const FILLED_SLOTS: u32 = 17;
+        pub const ACTIVE_NODES: u32 = 18;
+        pub const STANDBY_NODES: u32 = 19;
+        pub const SILENT_NODES: u32 = 20;
+        pub const BARRED_NODES: u32 = 21;
+        pub const OPEN_INCIDENT: u32 = 22;
+        pub const LED_FOR_NS: u32 = 23;
+        pub const STORE: u32 = 24;
+        pub const VERSION: u32 = 25;
+        pub const WAITS_FOR: u32 = 26;
+        pub const STORE_TROUBLE: u32 = 27;
+        pub const STORE_TROUBLED_FOR_NS: u32 = 28;
+        pub const WAITS_AT_MOST_NS: u32 = 29;
+    }
+    pub mod list_nodes_response {
+        pub const NODES: u32 = 1;
+    }
+    pub mod node {
+        pub const NAME: u32 = 1;
+        pub const STATE: u32 = 2;
+        pub const BAR: u32 = 3;
+        pub const SLOT: u32 = 4;
+        pub const FIRST_RANK: u32 = 5;
+        pub const ADDRESS: u32 = 6;
+        pub const WORKERS: u32 = 7;
+        pub const ACTIVITY: u32 = 8;
+        pub const HEARD_AGO_NS: u32 = 9;
+        pub const FAILURES: u32 = 10;
+        pub const VITALS: u32 = 11;
+        pub const WORKER_STATES: u32 = 12;
+    }
+    pub mod list_incidents_request {
+        pub const LIMIT: u32 = 1;
+    }
+    pub mod list_incidents_response {
+        pub const INCIDENTS: u32 = 1;
+    }
+    pub mod incident {
+        pub const ID: u32 = 1;
+        pub const EPOCH: u32 = 2;
+        pub const OPENED_UNIX_MS: u32 = 3;
+        pub const LAST_SIGN_UNIX_MS: u32 = 4;
+        pub const SIGNS: u32 = 5;
+        pub const DROPPED_SIGNS: u32 = 6;
+        pub const STANDING: u32 = 7;
+        pub const HOLD: u32 = 8;
+        pub const ANSWERED_BY_EPOCH: u32 = 9;
+        pub const CAUSE: u32 = 10;
+        pub const CAUSE_IS_CERTAIN: u32 = 11;
+        pub const EVICTED: u32 = 12;
+    }
+    pub mod sign {
+        pub const WORKER_FAILED: u32 = 1;
+        pub const SILENT: u32 = 2;
+        pub const AGENT_RESTARTED: u32 = 3;
+        pub const NOT_STARTED: u32 = 4;
+        pub const SUSPECTED: u32 = 5;
+    }
+    pub mod worker_failed {
+        pub const NODE: u32 = 1;
+        pub const RANK: u32 = 2;
+        pub const END: u32 = 3;
+        pub const AT_UNIX_MS: u32 = 4;
+    }
+    pub mod verdict {
+        pub const KIND: u32 = 1;
+        pub const SUSPECTS: u32 = 2;
+        pub const IS_CERTAIN: u32 = 3;
+        pub const CONFIDENCE: u32 = 4;
+        pub const EVIDENCE: u32 = 5;
+        pub const FIRST_SEEN_UNIX_MS: u32 = 6;
+        pub const WINDOWS: u32 = 7;
+    }
+    pub mod suspect {
+        pub const KIND: u32 = 1;
+        pub const NODE: u32 = 2;
+        pub const PEER: u32 = 3;
+    }
+    pub mod evidence {
+        pub const SILENCE: u32 = 1;
+        pub const EXIT: u32 = 2;
+        pub const ECHOES: u32 = 3;
+        pub const BEHIND: u32 = 4;
+        pub const INSIDE: u32 = 5;
+        pub const PROCESS_STOPPED: u32 = 6;
+        pub const SLOWER: u32 = 7;
+        pub const AGREEMENT: u32 = 8;
+        pub const EXPLANATIONS: u32 = 9;
+        pub const WAITS_LEAST: u32 = 10;
+        pub const OUTLIER: u32 = 11;
+        pub const HELD_UP: u32 = 12;
+        pub const SLOW_STEPS: u32 = 13;
+        pub const BANDWIDTH: u32 = 14;
+    }
+    pub mod bandwidth_evidence {
+        pub const FROM: u32 = 1;
+        pub const TO: u32 = 2;
+        pub const BYTES_PER_SECOND: u32 = 3;
+        pub const USUAL_BYTES_PER_SECOND: u32 = 4;
+        pub const LOST_RATIO: u32 = 5;
+        pub const SLOW: u32 = 6;
+        pub const OBSERVED: u32 = 7;
+    }
+    pub mod slow_steps_evidence {
+        pub const RANK: u32 = 1;
+        pub const PEER: u32 = 2;
+        pub const RATIO: u32 = 3;
+        pub const COST_NS: u32 = 4;
+        pub const STEP_NS: u32 = 5;
+        pub const SLOW: u32 = 6;
+        pub const OBSERVED: u32 = 7;
+        pub const WITHHELD: u32 = 8;
+    }
+    pub mod silence_evidence {
+        pub const SILENT_NS: u32 = 1;
+        pub const ALLOWED_NS: u32 = 2;
+    }
+    pub mod exit_evidence {
+        pub const RANK: u32 = 1;
+        pub const END: u32 = 2;
+        pub const AFTER_NS: u32 = 3;
+    }
+    pub mod behind_evidence {
+        pub const GROUP: u32 = 1;
+        pub const RANK: u32 = 2;
+        pub const ENTERED: u32 = 3;
+        pub const AWAITED: u32 = 4;
+        pub const STALLED_NS: u32 = 5;
+    }
+    pub mod inside_evidence {
+        pub const GROUP: u32 = 1;
+        pub const RANK: u32 = 2;
+        pub const SEQUENCE: u32 = 3;
+        pub const STALLED_NS: u32 = 4;
+    }
+    pub mod slower_evidence {
+        pub const FROM: u32 = 1;
+        pub const TO: u32 = 2;
+        pub const USUAL_NS: u32 = 3;
+        pub const NOW_NS: u32 = 4;
+    }
+    pub mod agreement_evidence {
+        pub const SLOW: u32 = 1;
+        pub const OBSERVED: u32 = 2;
+    }
+    pub mod explanations_evidence {
+        pub const COUNT: u32 = 1;
+        pub const CUT_SHORT: u32 = 2;
+    }
+    pub mod waits_least_evidence {
+        pub const GROUP: u32 = 1;
+        pub const SUSPECT_NS: u32 = 2;
+        pub const OTHERS_NS: u32 = 3;
+        pub const USUAL_NS: u32 = 4;
+    }
+    pub mod outlier_evidence {
+        pub const AVERAGE_NS: u32 = 1;
+        pub const BOUND_NS: u32 = 2;
+    }
+    pub mod get_incident_request {
+        pub const ID: u32 = 1;
+    }
+    pub mod get_incident_response {
+        pub const INCIDENT: u32 = 1;
+        pub const VERDICTS: u32 = 2;
+        pub const MATRIX: u32 = 3;
+    }
+    pub mod latency_matrix {
+        pub const NODES: u32 = 1;
+        pub const CELLS: u32 = 2;
+        pub const LEFT_OUT: u32 = 3;
+        pub const AT_UNIX_MS: u32 = 4;
+    }
+    pub mod latency_cell {
+        pub const FROM: u32 = 1;
+        pub const TO: u32 = 2;
+        pub const USUAL_NS: u32 = 3;
+        pub const NOW_NS: u32 = 4;
+        pub const IS_SLOW: u32 = 5;
+    }
+    pub mod get_steps_response {
+        pub const LATEST: u32 = 1;
+        pub const ALL: u32 = 2;
+        pub const TIMES: u32 = 3;
+        pub const LEFT_OUT: u32 = 4;
+        pub const WAITS: u32 = 5;
+    }
+    pub mod get_trace_request {
+        pub const STEP: u32 = 1;
+        pub const PLACE: u32 = 2;
+    }
+    pub mod get_trace_response {
+        pub const NAMES: u32 = 1;
+        pub const NATURES: u32 = 2;
+        pub const RANKS: u32 = 3;
+        pub const STEPS: u32 = 4;
+        pub const KINDS: u32 = 5;
+        pub const PARTS: u32 = 6;
+        pub const STARTS_NS: u32 = 7;
+        pub const DURATIONS_NS: u32 = 8;
+        pub const WORKS_NS: u32 = 9;
+        pub const UNITS: u32 = 10;
+        pub const NEXT: u32 = 11;
+    }
+    pub mod rank_wait {
+        pub const RANK: u32 = 1;
+        pub const NODE: u32 = 2;
+        pub const AWAITED: u32 = 3;
+        pub const AWAITED_NODE: u32 = 4;
+        pub const TIME_NS: u32 = 5;
+    }
+    pub mod step_time {
+        pub const STEP: u32 = 1;
+        pub const TIME_NS: u32 = 2;
+    }
+    pub mod step_analysis {
+        pub const STEPS: u32 = 1;
+        pub const FIRST_STEP: u32 = 2;
+        pub const LAST_STEP: u32 = 3;
+        pub const SLOWDOWN: u32 = 4;
+        pub const ACTUAL_NS: u32 = 5;
+        pub const EVEN_NS: u32 = 6;
+        pub const STAGES_NS: u32 = 7;
+        pub const RANKS_NS: u32 = 8;
+        pub const DATA_NS: u32 = 9;
+        pub const NOISE_NS: u32 = 10;
+        pub const LINKS_NS: u32 = 11;
+        pub const STAGES: u32 = 12;
+        pub const RANKS: u32 = 13;
+        pub const LINKS: u32 = 14;
+    }
+    pub mod slow_stage {
+        pub const STAGE: u32 = 1;
+        pub const RATIO: u32 = 2;
+        pub const WORK: u32 = 3;
+        pub const RANK_COUNT: u32 = 4;
+        pub const RANKS: u32 = 5;
+    }
+    pub mod stage_work {
+        pub const NAME: u32 = 1;
+        pub const RATIO: u32 = 2;
+    }
+    pub mod slow_rank {
+        pub const RANK: u32 = 1;
+        pub const NODE: u32 = 2;
+        pub const RATIO: u32 = 3;
+        pub const COST_NS: u32 = 4;
+        pub const SLOW: u32 = 5;
+        pub const OBSERVED: u32 = 6;
+        pub const IS_BETWEEN: u32 = 7;
+        pub const WITHHELD: u32 = 8;
+    }
+    pub mod slow_link {
+        pub const FROM: u32 = 1;
+        pub const FROM_NODE: u32 = 2;
+        pub const TO: u32 = 3;
+        pub const TO_NODE: u32 = 4;
+        pub const RATIO: u32 = 5;
+        pub const COST_NS: u32 = 6;
+        pub const SLOW: u32 = 7;
+        pub const OBSERVED: u32 = 8;
+    }
+    pub mod get_rank_map_response {
+        pub const EPOCH: u32 = 1;
+        pub const DIGEST: u32 = 2;
+        pub const WORLD_SIZE: u32 = 3;
+        pub const WORKERS_PER_NODE: u32 = 4;
+        pub const HOLDERS: u32 = 5;
+    }
+    pub mod slot_holder {
+        pub const SLOT: u32 = 1;
+        pub const NODE: u32 = 2;
+        pub const ADDRESS: u32 = 3;
+    }
+    pub mod list_decisions_request {
+        pub const LIMIT: u32 = 1;
+    }
+    pub mod list_decisions_response {
+        pub const DECISIONS: u32 = 1;
+    }
+    pub mod decision_summary {
+        pub const TERM: u32 = 1;
+        pub const NUMBER: u32 = 2;
+        pub const EPOCH: u32 = 3;
+        pub const PHASE: u32 = 4;
+        pub const WHY: u32 = 5;
+        pub const EVICTED: u32 = 6;
+        pub const INCIDENT: u32 = 7;
+        pub const STORED_UNIX_MS: u32 = 8;
+    }
+    pub mod drain_request {
+        pub const NODE: u32 = 1;
+    }
+    pub mod remove_request {
+        pub const NODE: u32 = 1;
+    }
+    pub mod readmit_request {
+        pub const NODE: u32 = 1;
+    }
+    pub mod set_mode_request {
+        pub const MODE: u32 = 1;
+    }
+    pub mod order_response {
+        pub const EPOCH: u32 = 1;
+    }
+}

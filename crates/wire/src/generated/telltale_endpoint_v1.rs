@@ -513,3 +513,133 @@ impl Space {
         }
     }
 }
+
+/// The numbers of all fields, by message.
+#[allow(dead_code)]
+pub mod numbers {
+    pub mod query {
+        pub const VERSION: u32 = 1;
+        pub const TYPE: u32 = 2;
+        pub const DEVICE_ID: u32 = 3;
+        pub const WANT_LEDGER: u32 = 4;
+        pub const IS_LAST: u32 = 5;
+        pub const KNOWS_MEMORY: u32 = 6;
+    }
+    pub mod response {
+        pub const VERSION: u32 = 1;
+        pub const REFUSAL: u32 = 2;
+        pub const IDENTITY: u32 = 3;
+        pub const NAME: u32 = 4;
+        pub const RUNTIME: u32 = 5;
+        pub const STARTED_AT_UNIX_NS: u32 = 6;
+        pub const UPTIME_NS: u32 = 7;
+        pub const DEVICES: u32 = 8;
+        pub const FAULTS: u32 = 9;
+        pub const PROGRAMS: u32 = 10;
+        pub const KERNEL_CACHE: u32 = 11;
+        pub const METRICS: u32 = 12;
+        pub const METRICS_OMITTED: u32 = 13;
+        pub const LEDGER_FOLLOWS: u32 = 14;
+    }
+    pub mod refusal {
+        pub const CODE: u32 = 1;
+        pub const TEXT: u32 = 2;
+    }
+    pub mod identity {
+        pub const BOOT_ID: u32 = 1;
+        pub const PID_NAMESPACE: u32 = 2;
+        pub const PID: u32 = 3;
+        pub const START_TIME_TICKS: u32 = 4;
+    }
+    pub mod device {
+        pub const LOGICAL_ID: u32 = 1;
+        pub const DRIVER_ORDINAL: u32 = 2;
+        pub const PCI_ADDRESS: u32 = 3;
+        pub const ASIC_ID: u32 = 4;
+        pub const BOARD_ID: u32 = 5;
+        pub const BOARD_TYPE: u32 = 6;
+        pub const LOCATION: u32 = 7;
+        pub const GALAXY_TRAY: u32 = 8;
+        pub const GALAXY_NIBBLE: u32 = 9;
+        pub const REMOTE: u32 = 10;
+        pub const FACTS: u32 = 11;
+        pub const KINDS: u32 = 12;
+        pub const RING_BUFFER: u32 = 13;
+        pub const OPERATIONS: u32 = 14;
+        pub const TRAFFIC: u32 = 15;
+        pub const QUOTAS: u32 = 16;
+        pub const THROTTLING: u32 = 17;
+        pub const MIRRORED: u32 = 18;
+        pub const MIRRORED_ROW: u32 = 19;
+    }
+    pub mod facts {
+        pub const ARCHITECTURE: u32 = 1;
+        pub const DRAM_CAPACITY_BYTES: u32 = 2;
+        pub const DRAM_CHANNELS: u32 = 3;
+        pub const L1_PER_CORE_BYTES: u32 = 4;
+        pub const WORKER_CORES: u32 = 5;
+        pub const GRID_COLUMNS: u32 = 6;
+        pub const GRID_ROWS: u32 = 7;
+    }
+    pub mod kind_usage {
+        pub const KIND: u32 = 1;
+        pub const LIVE_BYTES: u32 = 2;
+        pub const LIVE_BUFFERS: u32 = 3;
+        pub const PEAK_BYTES: u32 = 4;
+        pub const ALLOCATIONS: u32 = 5;
+        pub const ALLOCATED_BYTES: u32 = 6;
+        pub const FAILED_ALLOCATIONS: u32 = 7;
+    }
+    pub mod faults {
+        pub const DOUBLE_FREES: u32 = 1;
+        pub const UNKNOWN_FREES: u32 = 2;
+        pub const REUSED_LIVE_ADDRESSES: u32 = 3;
+        pub const UNRECORDED_EVENTS: u32 = 4;
+    }
+    pub mod programs {
+        pub const CACHED: u32 = 1;
+        pub const LOADED: u32 = 2;
+        pub const LOADED_OMITTED: u32 = 3;
+        pub const HITS: u32 = 4;
+        pub const MISSES: u32 = 5;
+    }
+    pub mod kernel_cache {
+        pub const BYTES: u32 = 1;
+        pub const EVICTIONS: u32 = 2;
+    }
+    pub mod ring_buffer {
+        pub const TOTAL_BYTES: u32 = 1;
+        pub const USED_BYTES: u32 = 2;
+        pub const PROGRAMS: u32 = 3;
+    }
+    pub mod traffic {
+        pub const HOST_TO_DEVICE_BYTES: u32 = 1;
+        pub const DEVICE_TO_HOST_BYTES: u32 = 2;
+    }
+    pub mod quota {
+        pub const SPACE: u32 = 1;
+        pub const LIMIT_BYTES: u32 = 2;
+    }
+    pub mod throttling {
+        pub const ACTIVE: u32 = 1;
+        pub const EVENTS: u32 = 2;
+    }
+    pub mod metric {
+        pub const NAME: u32 = 1;
+        pub const HELP: u32 = 2;
+        pub const UNIT: u32 = 3;
+        pub const LABELS: u32 = 4;
+        pub const COUNTER: u32 = 5;
+        pub const GAUGE: u32 = 6;
+        pub const HISTOGRAM: u32 = 7;
+    }
+    pub mod label {
+        pub const NAME: u32 = 1;
+        pub const VALUE: u32 = 2;
+    }
+    pub mod histogram {
+        pub const BOUNDS: u32 = 1;
+        pub const COUNTS: u32 = 2;
+        pub const SUM: u32 = 3;
+    }
+}

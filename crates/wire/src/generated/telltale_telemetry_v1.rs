@@ -2033,3 +2033,442 @@ impl Accounting {
         }
     }
 }
+
+/// The numbers of all fields, by message.
+#[allow(dead_code)]
+pub mod numbers {
+    pub mod list_devices_request {
+        pub const FRESH: u32 = 1;
+        pub const FILTER: u32 = 2;
+    }
+    pub mod list_devices_response {
+        pub const DEVICES: u32 = 1;
+        pub const TAKEN_AT_UNIX_NS: u32 = 2;
+        pub const SEQUENCE: u32 = 3;
+    }
+    pub mod list_processes_request {
+        pub const FRESH: u32 = 1;
+        pub const DEVICE_ID: u32 = 2;
+        pub const UID: u32 = 3;
+        pub const FILTER: u32 = 4;
+    }
+    pub mod list_processes_response {
+        pub const PROCESSES: u32 = 1;
+        pub const DEVICE_IDS: u32 = 2;
+        pub const METRIC_DESCRIPTIONS: u32 = 3;
+        pub const TAKEN_AT_UNIX_NS: u32 = 4;
+        pub const SEQUENCE: u32 = 5;
+        pub const CLOSED_PROCESSES: u32 = 6;
+        pub const WITHHELD_PROCESSES: u32 = 7;
+    }
+    pub mod get_snapshot_request {
+        pub const FRESH: u32 = 1;
+        pub const AT_UNIX_NS: u32 = 2;
+        pub const FILTER: u32 = 3;
+    }
+    pub mod get_snapshot_response {
+        pub const SNAPSHOT: u32 = 1;
+        pub const SEQUENCE: u32 = 2;
+        pub const RESOLUTION_MS: u32 = 3;
+    }
+    pub mod watch_request {
+        pub const LEAST_INTERVAL_MS: u32 = 1;
+        pub const FILTER: u32 = 2;
+    }
+    pub mod watch_response {
+        pub const SNAPSHOT: u32 = 1;
+        pub const SEQUENCE: u32 = 2;
+        pub const SKIPPED: u32 = 3;
+    }
+    pub mod query_history_request {
+        pub const FROM_UNIX_NS: u32 = 1;
+        pub const TO_UNIX_NS: u32 = 2;
+        pub const STEP_MS: u32 = 3;
+        pub const SUBJECTS: u32 = 4;
+        pub const DEVICE_IDS: u32 = 5;
+        pub const PROCESSES: u32 = 6;
+        pub const METRICS: u32 = 7;
+    }
+    pub mod query_history_response {
+        pub const FROM_UNIX_NS: u32 = 1;
+        pub const STEP_MS: u32 = 2;
+        pub const POINTS: u32 = 3;
+        pub const SERIES: u32 = 4;
+        pub const SERIES_LEFT_OUT: u32 = 5;
+    }
+    pub mod series {
+        pub const METRIC: u32 = 1;
+        pub const UNIT: u32 = 2;
+        pub const LABEL: u32 = 3;
+        pub const DEVICE_ID: u32 = 4;
+        pub const PROCESS: u32 = 5;
+        pub const SPANS: u32 = 6;
+        pub const LEAST: u32 = 7;
+        pub const MEAN: u32 = 8;
+        pub const GREATEST: u32 = 9;
+        pub const GAPS: u32 = 10;
+        pub const WHOLE: u32 = 11;
+    }
+    pub mod whole_time {
+        pub const LEAST: u32 = 1;
+        pub const MEAN: u32 = 2;
+        pub const GREATEST: u32 = 3;
+    }
+    pub mod gap {
+        pub const FIRST_SPAN: u32 = 1;
+        pub const SPANS: u32 = 2;
+        pub const REASON: u32 = 3;
+    }
+    pub mod past_process {
+        pub const IDENTITY: u32 = 1;
+        pub const KEY: u32 = 2;
+        pub const PID: u32 = 3;
+        pub const NAME: u32 = 4;
+        pub const COMMAND: u32 = 5;
+        pub const UID: u32 = 6;
+        pub const USER: u32 = 7;
+    }
+    pub mod report_process_request {
+        pub const PROCESS: u32 = 1;
+    }
+    pub mod report_process_response {
+        pub const REPORTS: u32 = 1;
+    }
+    pub mod process_report {
+        pub const PROCESS: u32 = 1;
+        pub const CONTAINER: u32 = 2;
+        pub const RECORDING_SINCE_UNIX_NS: u32 = 3;
+        pub const FIRST_SEEN_UNIX_NS: u32 = 4;
+        pub const LAST_SEEN_UNIX_NS: u32 = 5;
+        pub const LIFETIME_SECONDS: u32 = 6;
+        pub const ENDING: u32 = 7;
+        pub const ENDED_UNIX_NS: u32 = 8;
+        pub const USAGE: u32 = 9;
+        pub const FAULTS: u32 = 10;
+    }
+    pub mod reported_usage {
+        pub const DEVICE_ID: u32 = 1;
+        pub const KIND: u32 = 2;
+        pub const LIVE_BYTES: u32 = 3;
+        pub const PEAK_BYTES: u32 = 4;
+        pub const PEAK_AT_UNIX_NS: u32 = 5;
+        pub const BYTE_SECONDS: u32 = 6;
+        pub const WATCHED_SECONDS: u32 = 7;
+        pub const MEAN_BYTES: u32 = 8;
+    }
+    pub mod list_metrics_response {
+        pub const METRICS: u32 = 1;
+    }
+    pub mod metric_definition {
+        pub const NAME: u32 = 1;
+        pub const UNIT: u32 = 2;
+        pub const KIND: u32 = 3;
+        pub const HELP: u32 = 4;
+        pub const LABELS: u32 = 5;
+        pub const SCOPE: u32 = 6;
+        pub const SINCE: u32 = 7;
+    }
+    pub mod list_alerts_response {
+        pub const ALERTS: u32 = 1;
+        pub const WITHHELD_ALERTS: u32 = 2;
+        pub const DROPPED_ALERTS: u32 = 3;
+        pub const SEQUENCE: u32 = 4;
+        pub const TAKEN_AT_UNIX_NS: u32 = 5;
+    }
+    pub mod alert {
+        pub const RULE: u32 = 1;
+        pub const SEVERITY: u32 = 2;
+        pub const STATE: u32 = 3;
+        pub const DEVICE_ID: u32 = 4;
+        pub const SPACE: u32 = 5;
+        pub const PROCESS: u32 = 6;
+        pub const SOURCE: u32 = 7;
+        pub const UID: u32 = 8;
+        pub const SINCE_UNIX_NS: u32 = 9;
+        pub const FIRED_AT_UNIX_NS: u32 = 10;
+        pub const VALUE: u32 = 11;
+        pub const TEXT: u32 = 12;
+    }
+    pub mod snapshot {
+        pub const SCHEMA_VERSION: u32 = 1;
+        pub const TAKEN_AT_UNIX_NS: u32 = 2;
+        pub const COLLECTED_IN_NS: u32 = 3;
+        pub const DEVICES: u32 = 4;
+        pub const PROCESSES: u32 = 5;
+        pub const CLOSED_PROCESSES: u32 = 6;
+        pub const WITHHELD_PROCESSES: u32 = 7;
+        pub const SOURCES: u32 = 8;
+        pub const METRIC_DESCRIPTIONS: u32 = 9;
+        pub const LEFT_OUT: u32 = 10;
+    }
+    pub mod left_out {
+        pub const DEVICES: u32 = 1;
+        pub const PROCESSES: u32 = 2;
+    }
+    pub mod absence {
+        pub const REASON: u32 = 1;
+        pub const DETAIL: u32 = 2;
+    }
+    pub mod whole_reading {
+        pub const VALUE: u32 = 1;
+        pub const ABSENCE: u32 = 2;
+        pub const AT_UNIX_NS: u32 = 3;
+    }
+    pub mod number_reading {
+        pub const VALUE: u32 = 1;
+        pub const ABSENCE: u32 = 2;
+        pub const AT_UNIX_NS: u32 = 3;
+    }
+    pub mod text_reading {
+        pub const VALUE: u32 = 1;
+        pub const ABSENCE: u32 = 2;
+        pub const AT_UNIX_NS: u32 = 3;
+    }
+    pub mod facts_reading {
+        pub const VALUE: u32 = 1;
+        pub const ABSENCE: u32 = 2;
+        pub const AT_UNIX_NS: u32 = 3;
+    }
+    pub mod holders_reading {
+        pub const VALUE: u32 = 1;
+        pub const ABSENCE: u32 = 2;
+        pub const AT_UNIX_NS: u32 = 3;
+    }
+    pub mod names_reading {
+        pub const VALUE: u32 = 1;
+        pub const ABSENCE: u32 = 2;
+        pub const AT_UNIX_NS: u32 = 3;
+    }
+    pub mod names {
+        pub const NAMES: u32 = 1;
+    }
+    pub mod holders {
+        pub const HOLDERS: u32 = 1;
+    }
+    pub mod holder {
+        pub const PID: u32 = 1;
+        pub const OPEN_DESCRIPTORS: u32 = 2;
+        pub const MEMORY_KNOWN: u32 = 3;
+    }
+    pub mod device {
+        pub const ID: u32 = 1;
+        pub const IDENTITY: u32 = 2;
+        pub const FACTS: u32 = 3;
+        pub const TELEMETRY: u32 = 4;
+        pub const SPACES: u32 = 5;
+        pub const KINDS: u32 = 6;
+        pub const HOLDERS: u32 = 7;
+        pub const OTHER_IDENTITY: u32 = 8;
+        pub const FAULTS: u32 = 9;
+    }
+    pub mod device_fault {
+        pub const KIND: u32 = 1;
+        pub const SINCE_UNIX_NS: u32 = 2;
+        pub const DETAIL: u32 = 3;
+    }
+    pub mod other_identity {
+        pub const NAME: u32 = 1;
+        pub const VENDOR: u32 = 2;
+        pub const CLASS: u32 = 3;
+        pub const MODEL: u32 = 4;
+        pub const DRIVER: u32 = 5;
+        pub const DRIVER_ORDINAL: u32 = 6;
+        pub const PCI_ADDRESS: u32 = 7;
+        pub const UUID: u32 = 8;
+        pub const SERIAL: u32 = 9;
+        pub const PARENT: u32 = 10;
+    }
+    pub mod chip_identity {
+        pub const DRIVER_ORDINAL: u32 = 1;
+        pub const PCI_ADDRESS: u32 = 2;
+        pub const ASIC_ID: u32 = 3;
+        pub const BOARD_ID: u32 = 4;
+        pub const BOARD_TYPE: u32 = 5;
+        pub const LOCATION: u32 = 6;
+        pub const GALAXY: u32 = 7;
+        pub const REMOTE: u32 = 8;
+    }
+    pub mod galaxy_position {
+        pub const TRAY: u32 = 1;
+        pub const NIBBLE: u32 = 2;
+    }
+    pub mod chip_facts {
+        pub const ARCHITECTURE: u32 = 1;
+        pub const DRAM_CAPACITY_BYTES: u32 = 2;
+        pub const DRAM_CHANNELS: u32 = 3;
+        pub const L1_PER_CORE_BYTES: u32 = 4;
+        pub const WORKER_CORES: u32 = 5;
+        pub const GRID_COLUMNS: u32 = 6;
+        pub const GRID_ROWS: u32 = 7;
+        pub const SOURCE: u32 = 8;
+    }
+    pub mod sensors {
+        pub const TEMPERATURE_CELSIUS: u32 = 1;
+        pub const TEMPERATURE_LIMIT_CELSIUS: u32 = 2;
+        pub const POWER_WATTS: u32 = 3;
+        pub const POWER_LIMIT_WATTS: u32 = 4;
+        pub const CURRENT_AMPERES: u32 = 5;
+        pub const CURRENT_LIMIT_AMPERES: u32 = 6;
+        pub const VOLTAGE_VOLTS: u32 = 7;
+        pub const VOLTAGE_LIMIT_VOLTS: u32 = 8;
+        pub const AICLK_HERTZ: u32 = 9;
+        pub const AXICLK_HERTZ: u32 = 10;
+        pub const ARCCLK_HERTZ: u32 = 11;
+        pub const FAN_REVOLUTIONS_PER_MINUTE: u32 = 12;
+        pub const FAN_RATIO: u32 = 19;
+        pub const HEARTBEAT_TOTAL: u32 = 13;
+        pub const THERMAL_TRIPS_TOTAL: u32 = 14;
+        pub const FIRMWARE: u32 = 15;
+        pub const PCIE: u32 = 16;
+        pub const LOAD: u32 = 17;
+        pub const MEMORY_COUNTS: u32 = 18;
+    }
+    pub mod memory_counts {
+        pub const CATEGORIES: u32 = 1;
+        pub const CORRECTED_ERRORS_TOTAL: u32 = 2;
+        pub const UNCORRECTED_ERRORS_TOTAL: u32 = 3;
+    }
+    pub mod category_bytes {
+        pub const NAME: u32 = 1;
+        pub const BYTES: u32 = 2;
+    }
+    pub mod load {
+        pub const BUSY_RATIO: u32 = 1;
+        pub const MEMORY_BUSY_RATIO: u32 = 2;
+        pub const MEMORY_CLOCK_HERTZ: u32 = 3;
+        pub const THROTTLED_BY: u32 = 4;
+    }
+    pub mod firmware_version {
+        pub const NAME: u32 = 1;
+        pub const VERSION: u32 = 2;
+    }
+    pub mod pcie_traffic {
+        pub const COUNTER: u32 = 1;
+        pub const NOC: u32 = 2;
+        pub const DIRECTION: u32 = 3;
+        pub const BYTES_TOTAL: u32 = 4;
+        pub const RAW_FLITS: u32 = 5;
+    }
+    pub mod space_usage {
+        pub const SPACE: u32 = 1;
+        pub const USED_BYTES: u32 = 2;
+        pub const CAPACITY_BYTES: u32 = 3;
+        pub const CAPACITY_SOURCE: u32 = 4;
+    }
+    pub mod kind_memory {
+        pub const KIND: u32 = 1;
+        pub const TOTAL_BYTES: u32 = 2;
+        pub const PROCESSES_BYTES: u32 = 3;
+        pub const UNATTRIBUTED_BYTES: u32 = 4;
+        pub const GHOST_BYTES: u32 = 5;
+        pub const LIVE_BUFFERS: u32 = 6;
+    }
+    pub mod process_identity {
+        pub const BOOT_ID: u32 = 1;
+        pub const PID_NAMESPACE: u32 = 2;
+        pub const PID: u32 = 3;
+        pub const START_TIME_TICKS: u32 = 4;
+    }
+    pub mod container {
+        pub const ID: u32 = 1;
+        pub const ENGINE: u32 = 2;
+        pub const POD_UID: u32 = 3;
+        pub const POD: u32 = 4;
+    }
+    pub mod pod {
+        pub const NAMESPACE: u32 = 1;
+        pub const NAME: u32 = 2;
+        pub const CONTAINER: u32 = 3;
+        pub const ALLOCATED: u32 = 4;
+    }
+    pub mod allocated_devices {
+        pub const RESOURCE: u32 = 1;
+        pub const IDS: u32 = 2;
+    }
+    pub mod recording_faults {
+        pub const DOUBLE_FREES: u32 = 1;
+        pub const UNKNOWN_FREES: u32 = 2;
+        pub const REUSED_LIVE_ADDRESSES: u32 = 3;
+        pub const UNRECORDED_EVENTS: u32 = 4;
+    }
+    pub mod process {
+        pub const IDENTITY: u32 = 1;
+        pub const PID: u32 = 2;
+        pub const NAMESPACE_PID: u32 = 3;
+        pub const NAME: u32 = 4;
+        pub const COMMAND: u32 = 5;
+        pub const UID: u32 = 6;
+        pub const USER: u32 = 7;
+        pub const CONTAINER: u32 = 8;
+        pub const STATE: u32 = 9;
+        pub const KNOWN_BY: u32 = 10;
+        pub const UPTIME_SECONDS: u32 = 11;
+        pub const DEVICES: u32 = 12;
+        pub const FAULTS: u32 = 13;
+        pub const METRICS: u32 = 14;
+    }
+    pub mod held_device {
+        pub const DEVICE: u32 = 1;
+        pub const OPEN_DESCRIPTORS: u32 = 2;
+        pub const ACCOUNTING: u32 = 3;
+        pub const KINDS: u32 = 4;
+        pub const SPACES: u32 = 5;
+        pub const LIVE_BUFFERS: u32 = 6;
+        pub const REFUSED: u32 = 7;
+    }
+    pub mod held_kind {
+        pub const KIND: u32 = 1;
+        pub const LIVE_BYTES: u32 = 2;
+        pub const RECORDED: u32 = 3;
+    }
+    pub mod recorded_usage {
+        pub const LIVE_BUFFERS: u32 = 1;
+        pub const PEAK_BYTES: u32 = 2;
+        pub const ALLOCATIONS: u32 = 3;
+        pub const ALLOCATED_BYTES: u32 = 4;
+        pub const FAILED_ALLOCATIONS: u32 = 5;
+    }
+    pub mod held_space {
+        pub const SPACE: u32 = 1;
+        pub const LIVE_BYTES: u32 = 2;
+        pub const LIVE_BUFFERS: u32 = 3;
+    }
+    pub mod metric_description {
+        pub const NAME: u32 = 1;
+        pub const HELP: u32 = 2;
+        pub const UNIT: u32 = 3;
+    }
+    pub mod metric_sample {
+        pub const DESCRIPTION: u32 = 1;
+        pub const LABELS: u32 = 2;
+        pub const COUNTER: u32 = 3;
+        pub const GAUGE: u32 = 4;
+        pub const HISTOGRAM: u32 = 5;
+    }
+    pub mod label {
+        pub const NAME: u32 = 1;
+        pub const VALUE: u32 = 2;
+    }
+    pub mod histogram {
+        pub const BOUNDS: u32 = 1;
+        pub const COUNTS: u32 = 2;
+        pub const SUM: u32 = 3;
+    }
+    pub mod source {
+        pub const NAME: u32 = 1;
+        pub const DURATION_NS: u32 = 2;
+        pub const ERRORS: u32 = 3;
+        pub const ERRORS_DROPPED: u32 = 4;
+        pub const NOTES: u32 = 5;
+    }
+    pub mod source_note {
+        pub const SUBJECT: u32 = 1;
+        pub const COUNT: u32 = 2;
+        pub const DETAIL: u32 = 3;
+    }
+    pub mod source_error {
+        pub const SUBJECT: u32 = 1;
+        pub const REASON: u32 = 2;
+        pub const DETAIL: u32 = 3;
+    }
+}

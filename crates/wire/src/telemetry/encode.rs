@@ -13,6 +13,10 @@ use telltale_schema::snapshot::{Process, Snapshot, SourceStatus};
 use super::codec::Payload;
 use super::codes::Code as _;
 use super::message;
+use super::message::numbers::{
+    get_snapshot_response, left_out, list_devices_response, list_processes_response, snapshot,
+    source, source_error, source_note, watch_response,
+};
 use process::Descriptions;
 use writer::Writer;
 
@@ -26,51 +30,51 @@ pub fn snapshot(snapshot: &Snapshot) -> Bytes {
     let devices = snapshot.devices.len().saturating_mul(DEVICE_BYTES);
     let processes = snapshot.processes.len().saturating_mul(PROCESS_BYTES);
     let mut to = Writer::with_room(devices.saturating_add(processes));
-    to.message(1, |to| fill(to, snapshot));
+    to.message(get_snapshot_response::SNAPSHOT, |to| fill(to, snapshot));
     to.finish().into()
 }
 
 fn fill(to: &mut Writer, snapshot: &Snapshot) {
-    to.whole(1, snapshot.schema_version);
-    to.time(2, snapshot.taken_at);
-    to.whole(3, snapshot.collected_in_ns);
+    to.whole(snapshot::SCHEMA_VERSION, snapshot.schema_version);
+    to.time(snapshot::TAKEN_AT_UNIX_NS, snapshot.taken_at);
+    to.whole(snapshot::COLLECTED_IN_NS, snapshot.collected_in_ns);
     for device in &snapshot.devices {
-        to.message(4, |to| device::device(to, device));
+        to.message(snapshot::DEVICES, |to| device::device(to, device));
     }
     let mut descriptions = Descriptions::default();
     for process in &snapshot.processes {
-        to.message(5, |to| process::process(to, process, &mut descriptions));
+        to.message(snapshot::PROCESSES, |to| process::process(to, process, &mut descriptions));
     }
-    to.whole(6, snapshot.closed_processes);
-    to.whole(7, snapshot.withheld_processes);
+    to.whole(snapshot::CLOSED_PROCESSES, snapshot.closed_processes);
+    to.whole(snapshot::WITHHELD_PROCESSES, snapshot.withheld_processes);
     for status in &snapshot.sources {
-        to.message(8, |to| source(to, status));
+        to.message(snapshot::SOURCES, |to| source(to, status));
     }
     descriptions.write(to, 9);
     if let Some(left_out) = snapshot.left_out {
-        to.message(10, |to| {
-            to.whole(1, left_out.devices);
-            to.whole(2, left_out.processes);
+        to.message(snapshot::LEFT_OUT, |to| {
+            to.whole(left_out::DEVICES, left_out.devices);
+            to.whole(left_out::PROCESSES, left_out.processes);
         });
     }
 }
 
 fn source(to: &mut Writer, status: &SourceStatus) {
-    to.text(1, &status.name);
-    to.whole(2, status.duration_ns);
+    to.text(source::NAME, &status.name);
+    to.whole(source::DURATION_NS, status.duration_ns);
     for error in &status.errors {
-        to.message(3, |to| {
-            to.text(1, &error.subject);
-            to.code(2, error.reason);
-            to.text(3, &error.detail);
+        to.message(source::ERRORS, |to| {
+            to.text(source_error::SUBJECT, &error.subject);
+            to.code(source_error::REASON, error.reason);
+            to.text(source_error::DETAIL, &error.detail);
         });
     }
-    to.whole(4, status.errors_dropped);
+    to.whole(source::ERRORS_DROPPED, status.errors_dropped);
     for note in &status.notes {
-        to.message(5, |to| {
-            to.text(1, &note.subject);
-            to.whole(2, note.count);
-            to.text(3, &note.detail);
+        to.message(source::NOTES, |to| {
+            to.text(source_note::SUBJECT, &note.subject);
+            to.whole(source_note::COUNT, note.count);
+            to.text(source_note::DETAIL, &note.detail);
         });
     }
 }
@@ -79,7 +83,7 @@ fn source(to: &mut Writer, status: &SourceStatus) {
 #[must_use]
 pub fn snapshot_answer(shared: Bytes, sequence: Option<u64>) -> Payload {
     let mut to = Writer::default();
-    to.maybe(2, sequence);
+    to.maybe(get_snapshot_response::SEQUENCE, sequence);
     Payload { shared, own: to.finish() }
 }
 
@@ -88,7 +92,7 @@ pub fn snapshot_answer(shared: Bytes, sequence: Option<u64>) -> Payload {
 #[must_use]
 pub fn past_answer(past: &Snapshot, resolution_ms: u64) -> Payload {
     let mut to = Writer::default();
-    to.set(3, resolution_ms);
+    to.set(get_snapshot_response::RESOLUTION_MS, resolution_ms);
     Payload { shared: snapshot(past), own: to.finish() }
 }
 
@@ -96,8 +100,8 @@ pub fn past_answer(past: &Snapshot, resolution_ms: u64) -> Payload {
 #[must_use]
 pub fn watch_message(shared: Bytes, sequence: u64, skipped: u64) -> Payload {
     let mut to = Writer::default();
-    to.whole(2, sequence);
-    to.whole(3, skipped);
+    to.whole(watch_response::SEQUENCE, sequence);
+    to.whole(watch_response::SKIPPED, skipped);
     Payload { shared, own: to.finish() }
 }
 
@@ -106,10 +110,10 @@ pub fn watch_message(shared: Bytes, sequence: u64, skipped: u64) -> Payload {
 pub fn devices(snapshot: &Snapshot, sequence: u64) -> Payload {
     let mut to = Writer::with_room(snapshot.devices.len().saturating_mul(DEVICE_BYTES));
     for device in &snapshot.devices {
-        to.message(1, |to| device::device(to, device));
+        to.message(list_devices_response::DEVICES, |to| device::device(to, device));
     }
-    to.time(2, snapshot.taken_at);
-    to.whole(3, sequence);
+    to.time(list_devices_response::TAKEN_AT_UNIX_NS, snapshot.taken_at);
+    to.whole(list_devices_response::SEQUENCE, sequence);
     Payload { shared: Bytes::new(), own: to.finish() }
 }
 
@@ -119,16 +123,18 @@ pub fn processes(snapshot: &Snapshot, sequence: u64, wanted: impl Fn(&Process) -
     let mut to = Writer::default();
     let mut descriptions = Descriptions::default();
     for process in snapshot.processes.iter().filter(|process| wanted(process)) {
-        to.message(1, |to| process::process(to, process, &mut descriptions));
+        to.message(list_processes_response::PROCESSES, |to| {
+            process::process(to, process, &mut descriptions)
+        });
     }
     for device in &snapshot.devices {
-        to.set_bytes(2, device.id.as_bytes());
+        to.set_bytes(list_processes_response::DEVICE_IDS, device.id.as_bytes());
     }
     descriptions.write(&mut to, 3);
-    to.time(4, snapshot.taken_at);
-    to.whole(5, sequence);
-    to.whole(6, snapshot.closed_processes);
-    to.whole(7, snapshot.withheld_processes);
+    to.time(list_processes_response::TAKEN_AT_UNIX_NS, snapshot.taken_at);
+    to.whole(list_processes_response::SEQUENCE, sequence);
+    to.whole(list_processes_response::CLOSED_PROCESSES, snapshot.closed_processes);
+    to.whole(list_processes_response::WITHHELD_PROCESSES, snapshot.withheld_processes);
     Payload { shared: Bytes::new(), own: to.finish() }
 }
 

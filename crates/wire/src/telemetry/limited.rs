@@ -1,6 +1,12 @@
-//! The limits of the service's answers, field by field. The numbers are those of
+//! The limits of the service's answers, field by field. The numbers come from
 //! `telemetry.proto`. What is not named here is once in a message, or as small as the bytes of it.
 
+use super::message::numbers::{
+    alert, allocated_devices, container, device, get_snapshot_response, held_device, holders,
+    holders_reading, list_alerts_response, list_devices_response, load, metric_description,
+    metric_sample, names, names_reading, pod, process, process_report, query_history_response,
+    report_process_response, sensors, series, snapshot, source,
+};
 use crate::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
 use crate::shape::{FieldLimit, many, once, text};
 
@@ -27,100 +33,109 @@ pub(crate) const MAX_PARTS: usize = 1 << 19;
 pub(crate) const MAX_ALERTS: usize = 4096;
 
 /// Limits of an answer of ListAlerts.
-pub(crate) const ALERTS_ANSWER: &[FieldLimit] = &[many(1, "alerts", MAX_ALERTS, ALERT)];
+pub(crate) const ALERTS_ANSWER: &[FieldLimit] =
+    &[many(list_alerts_response::ALERTS, "alerts", MAX_ALERTS, ALERT)];
 
 const ALERT: &[FieldLimit] = &[
-    text(1, "rule name", MAX_NAME_BYTES),
-    text(4, "device id", MAX_NAME_BYTES),
-    once(6, "processes of an alert", &[]),
-    text(7, "source name", MAX_NAME_BYTES),
-    text(12, "text of an alert", MAX_TEXT_BYTES),
+    text(alert::RULE, "rule name", MAX_NAME_BYTES),
+    text(alert::DEVICE_ID, "device id", MAX_NAME_BYTES),
+    once(alert::PROCESS, "processes of an alert", &[]),
+    text(alert::SOURCE, "source name", MAX_NAME_BYTES),
+    text(alert::TEXT, "text of an alert", MAX_TEXT_BYTES),
 ];
 
 /// Limits of an answer of ListDevices.
-pub(crate) const DEVICES_ANSWER: &[FieldLimit] = &[many(1, "devices", MAX_DEVICES, DEVICE)];
+pub(crate) const DEVICES_ANSWER: &[FieldLimit] =
+    &[many(list_devices_response::DEVICES, "devices", MAX_DEVICES, DEVICE)];
 
 /// Limits of an answer whose field 1 is a snapshot.
-pub(crate) const SNAPSHOT_ANSWER: &[FieldLimit] = &[once(1, "snapshots", SNAPSHOT)];
+pub(crate) const SNAPSHOT_ANSWER: &[FieldLimit] =
+    &[once(get_snapshot_response::SNAPSHOT, "snapshots", SNAPSHOT)];
 
 /// Limits of an answer of QueryHistory.
-pub(crate) const HISTORY_ANSWER: &[FieldLimit] = &[many(4, "series", MAX_METRICS, SERIES)];
+pub(crate) const HISTORY_ANSWER: &[FieldLimit] =
+    &[many(query_history_response::SERIES, "series", MAX_METRICS, SERIES)];
 
 /// Limits of an answer of ReportProcess.
-pub(crate) const REPORT_ANSWER: &[FieldLimit] = &[many(1, "reports", MAX_METRICS, REPORT)];
+pub(crate) const REPORT_ANSWER: &[FieldLimit] =
+    &[many(report_process_response::REPORTS, "reports", MAX_METRICS, REPORT)];
 
-const REPORT: &[FieldLimit] = &[many(9, "usages of a process", MAX_METRICS, &[])];
+const REPORT: &[FieldLimit] =
+    &[many(process_report::USAGE, "usages of a process", MAX_METRICS, &[])];
 
 /// Numbers are packed: once, with all of them in it.
 const SERIES: &[FieldLimit] = &[
-    once(6, "lists of spans", &[]),
-    once(7, "lists of least values", &[]),
-    once(8, "lists of means", &[]),
-    once(9, "lists of greatest values", &[]),
-    many(10, "gaps of a series", MAX_METRICS, &[]),
+    once(series::SPANS, "lists of spans", &[]),
+    once(series::LEAST, "lists of least values", &[]),
+    once(series::MEAN, "lists of means", &[]),
+    once(series::GREATEST, "lists of greatest values", &[]),
+    many(series::GAPS, "gaps of a series", MAX_METRICS, &[]),
 ];
 
 const SNAPSHOT: &[FieldLimit] = &[
-    many(4, "devices", MAX_DEVICES, DEVICE),
-    many(5, "processes", MAX_PROCESSES, PROCESS),
-    many(8, "sources", MAX_SOURCES, SOURCE),
-    many(9, "descriptions of metrics", MAX_METRICS, DESCRIPTION),
-    once(10, "counts of what was left out", &[]),
+    many(snapshot::DEVICES, "devices", MAX_DEVICES, DEVICE),
+    many(snapshot::PROCESSES, "processes", MAX_PROCESSES, PROCESS),
+    many(snapshot::SOURCES, "sources", MAX_SOURCES, SOURCE),
+    many(snapshot::METRIC_DESCRIPTIONS, "descriptions of metrics", MAX_METRICS, DESCRIPTION),
+    once(snapshot::LEFT_OUT, "counts of what was left out", &[]),
 ];
 
 /// Short, because each sample gets a copy.
 const DESCRIPTION: &[FieldLimit] = &[
-    text(1, "metric name", MAX_NAME_BYTES),
-    text(2, "metric help", MAX_TEXT_BYTES),
-    text(3, "metric unit", MAX_NAME_BYTES),
+    text(metric_description::NAME, "metric name", MAX_NAME_BYTES),
+    text(metric_description::HELP, "metric help", MAX_TEXT_BYTES),
+    text(metric_description::UNIT, "metric unit", MAX_NAME_BYTES),
 ];
 
 const DEVICE: &[FieldLimit] = &[
-    once(4, "sensors of a device", SENSORS),
-    many(5, "memory spaces of a device", MAX_SMALL, &[]),
-    many(6, "memory kinds of a device", MAX_SMALL, &[]),
-    once(7, "holders of a device", HOLDERS_READING),
-    once(8, "other identities of a device", &[]),
-    many(9, "faults of a device", MAX_SMALL, &[]),
+    once(device::TELEMETRY, "sensors of a device", SENSORS),
+    many(device::SPACES, "memory spaces of a device", MAX_SMALL, &[]),
+    many(device::KINDS, "memory kinds of a device", MAX_SMALL, &[]),
+    once(device::HOLDERS, "holders of a device", HOLDERS_READING),
+    once(device::OTHER_IDENTITY, "other identities of a device", &[]),
+    many(device::FAULTS, "faults of a device", MAX_SMALL, &[]),
 ];
 
 const SENSORS: &[FieldLimit] = &[
-    many(15, "firmware versions of a device", MAX_SMALL, &[]),
-    many(16, "traffic counters of a device", MAX_SMALL, &[]),
-    once(17, "loads of a device", LOAD),
+    many(sensors::FIRMWARE, "firmware versions of a device", MAX_SMALL, &[]),
+    many(sensors::PCIE, "traffic counters of a device", MAX_SMALL, &[]),
+    once(sensors::LOAD, "loads of a device", LOAD),
 ];
 
-const LOAD: &[FieldLimit] = &[once(4, "reasons of throttling", NAMES_READING)];
+const LOAD: &[FieldLimit] = &[once(load::THROTTLED_BY, "reasons of throttling", NAMES_READING)];
 
-const NAMES_READING: &[FieldLimit] = &[once(1, "lists of names", NAMES)];
+const NAMES_READING: &[FieldLimit] = &[once(names_reading::VALUE, "lists of names", NAMES)];
 
-const NAMES: &[FieldLimit] = &[many(1, "names", MAX_SMALL, &[])];
+const NAMES: &[FieldLimit] = &[many(names::NAMES, "names", MAX_SMALL, &[])];
 
-const HOLDERS_READING: &[FieldLimit] = &[once(1, "lists of holders", HOLDERS)];
+const HOLDERS_READING: &[FieldLimit] = &[once(holders_reading::VALUE, "lists of holders", HOLDERS)];
 
-const HOLDERS: &[FieldLimit] = &[many(1, "holders", MAX_HOLDERS, &[])];
+const HOLDERS: &[FieldLimit] = &[many(holders::HOLDERS, "holders", MAX_HOLDERS, &[])];
 
 const PROCESS: &[FieldLimit] = &[
-    once(8, "containers of a process", CONTAINER),
-    many(12, "devices of a process", MAX_DEVICES, HELD_DEVICE),
-    many(14, "metrics of a process", MAX_METRICS, METRIC),
+    once(process::CONTAINER, "containers of a process", CONTAINER),
+    many(process::DEVICES, "devices of a process", MAX_DEVICES, HELD_DEVICE),
+    many(process::METRICS, "metrics of a process", MAX_METRICS, METRIC),
 ];
 
-const CONTAINER: &[FieldLimit] = &[once(4, "pods of a container", POD)];
+const CONTAINER: &[FieldLimit] = &[once(container::POD, "pods of a container", POD)];
 
-const POD: &[FieldLimit] = &[many(4, "resources of a pod", MAX_SMALL, ALLOCATED)];
+const POD: &[FieldLimit] = &[many(pod::ALLOCATED, "resources of a pod", MAX_SMALL, ALLOCATED)];
 
-const ALLOCATED: &[FieldLimit] = &[many(2, "allocated devices", MAX_SMALL, &[])];
+const ALLOCATED: &[FieldLimit] =
+    &[many(allocated_devices::IDS, "allocated devices", MAX_SMALL, &[])];
 
 const HELD_DEVICE: &[FieldLimit] = &[
-    many(4, "memory kinds of a process", MAX_SMALL, &[]),
-    many(5, "memory spaces of a process", MAX_SMALL, &[]),
+    many(held_device::KINDS, "memory kinds of a process", MAX_SMALL, &[]),
+    many(held_device::SPACES, "memory spaces of a process", MAX_SMALL, &[]),
 ];
 
-const METRIC: &[FieldLimit] =
-    &[many(2, "labels of a metric", MAX_SMALL, &[]), once(5, "histograms of a metric", &[])];
+const METRIC: &[FieldLimit] = &[
+    many(metric_sample::LABELS, "labels of a metric", MAX_SMALL, &[]),
+    once(metric_sample::HISTOGRAM, "histograms of a metric", &[]),
+];
 
 const SOURCE: &[FieldLimit] = &[
-    many(3, "errors of a source", MAX_SOURCES, &[]),
-    many(5, "notes of a source", MAX_SOURCES, &[]),
+    many(source::ERRORS, "errors of a source", MAX_SOURCES, &[]),
+    many(source::NOTES, "notes of a source", MAX_SOURCES, &[]),
 ];

@@ -7,90 +7,95 @@ use telltale_schema::snapshot::{
     Device, Holder, KindMemory, MemoryCounts, PcieTraffic, SpaceUsage, Telemetry,
 };
 
+use super::super::message::numbers::{
+    category_bytes, chip_facts, chip_identity, device, device_fault, facts_reading,
+    firmware_version, galaxy_position, holder, holders, holders_reading, kind_memory, load,
+    memory_counts, names, names_reading, other_identity, pcie_traffic, sensors, space_usage,
+};
 use super::writer::{Value, Writer};
 
 pub(super) fn device(to: &mut Writer, device: &Device) {
-    to.text(1, &device.id);
+    to.text(device::ID, &device.id);
     match &device.identity {
-        DeviceIdentity::Chip(chip) => to.message(2, |to| identity(to, chip)),
+        DeviceIdentity::Chip(chip) => to.message(device::IDENTITY, |to| identity(to, chip)),
         // For readers from before there were others; the last field says who it is.
         DeviceIdentity::Other(other) => {
             let chip = ChipIdentity { pci: other.pci, ..ChipIdentity::default() };
-            to.message(2, |to| identity(to, &chip));
+            to.message(device::IDENTITY, |to| identity(to, &chip));
         }
     }
-    to.reading(3, &device.facts);
-    to.message(4, |to| sensors(to, &device.telemetry));
+    to.reading(device::FACTS, &device.facts);
+    to.message(device::TELEMETRY, |to| sensors(to, &device.telemetry));
     for usage in &device.spaces {
-        to.message(5, |to| space(to, usage));
+        to.message(device::SPACES, |to| space(to, usage));
     }
     for parts in &device.kinds {
-        to.message(6, |to| kind(to, parts));
+        to.message(device::KINDS, |to| kind(to, parts));
     }
-    to.reading(7, &device.holders);
+    to.reading(device::HOLDERS, &device.holders);
     if let DeviceIdentity::Other(one) = &device.identity {
-        to.message(8, |to| other(to, one));
+        to.message(device::OTHER_IDENTITY, |to| other(to, one));
     }
     for fault in &device.faults {
-        to.message(9, |to| {
-            to.code(1, fault.kind);
-            to.whole(2, fault.since.0);
-            to.text(3, &fault.detail);
+        to.message(device::FAULTS, |to| {
+            to.code(device_fault::KIND, fault.kind);
+            to.whole(device_fault::SINCE_UNIX_NS, fault.since.0);
+            to.text(device_fault::DETAIL, &fault.detail);
         });
     }
 }
 
 fn other(to: &mut Writer, identity: &OtherIdentity) {
-    to.text(1, &identity.name);
-    to.text(2, &identity.vendor);
-    to.code(3, identity.class);
+    to.text(other_identity::NAME, &identity.name);
+    to.text(other_identity::VENDOR, &identity.vendor);
+    to.code(other_identity::CLASS, identity.class);
     let mut maybe = |field, text: Option<&str>| {
         if let Some(text) = text {
             to.set_bytes(field, text.as_bytes());
         }
     };
-    maybe(4, identity.model.as_deref());
-    maybe(5, identity.driver.as_deref());
-    maybe(7, identity.pci.map(|pci| pci.to_string()).as_deref());
-    maybe(8, identity.uuid.as_deref());
-    maybe(9, identity.serial.as_deref());
-    maybe(10, identity.parent.as_deref());
-    to.maybe(6, identity.driver_ordinal);
+    maybe(other_identity::MODEL, identity.model.as_deref());
+    maybe(other_identity::DRIVER, identity.driver.as_deref());
+    maybe(other_identity::PCI_ADDRESS, identity.pci.map(|pci| pci.to_string()).as_deref());
+    maybe(other_identity::UUID, identity.uuid.as_deref());
+    maybe(other_identity::SERIAL, identity.serial.as_deref());
+    maybe(other_identity::PARENT, identity.parent.as_deref());
+    to.maybe(other_identity::DRIVER_ORDINAL, identity.driver_ordinal);
 }
 
 fn identity(to: &mut Writer, chip: &ChipIdentity) {
-    to.maybe(1, chip.driver_ordinal);
+    to.maybe(chip_identity::DRIVER_ORDINAL, chip.driver_ordinal);
     if let Some(pci) = chip.pci {
-        to.text(2, &pci.to_string());
+        to.text(chip_identity::PCI_ADDRESS, &pci.to_string());
     }
     if let Some(asic) = chip.asic_id {
-        to.fixed(3, asic.0);
+        to.fixed(chip_identity::ASIC_ID, asic.0);
     }
     if let Some(board) = chip.board_id {
-        to.fixed(4, board.0);
+        to.fixed(chip_identity::BOARD_ID, board.0);
     }
-    to.code(5, chip.board_type);
-    to.whole(6, chip.location);
+    to.code(chip_identity::BOARD_TYPE, chip.board_type);
+    to.whole(chip_identity::LOCATION, chip.location);
     if let Some(position) = chip.galaxy {
-        to.message(7, |to| {
-            to.whole(1, position.tray);
-            to.whole(2, position.nibble);
+        to.message(chip_identity::GALAXY, |to| {
+            to.whole(galaxy_position::TRAY, position.tray);
+            to.whole(galaxy_position::NIBBLE, position.nibble);
         });
     }
-    to.whole(8, chip.remote);
+    to.whole(chip_identity::REMOTE, chip.remote);
 }
 
 impl Value for ChipFacts {
     fn write(&self, to: &mut Writer) {
-        to.message(1, |to| {
-            to.code(1, self.architecture);
-            to.whole(2, self.dram_capacity_bytes);
-            to.whole(3, self.dram_channels);
-            to.whole(4, self.l1_per_core_bytes);
-            to.whole(5, self.worker_cores);
-            to.whole(6, self.grid.0);
-            to.whole(7, self.grid.1);
-            to.code(8, self.source);
+        to.message(facts_reading::VALUE, |to| {
+            to.code(chip_facts::ARCHITECTURE, self.architecture);
+            to.whole(chip_facts::DRAM_CAPACITY_BYTES, self.dram_capacity_bytes);
+            to.whole(chip_facts::DRAM_CHANNELS, self.dram_channels);
+            to.whole(chip_facts::L1_PER_CORE_BYTES, self.l1_per_core_bytes);
+            to.whole(chip_facts::WORKER_CORES, self.worker_cores);
+            to.whole(chip_facts::GRID_COLUMNS, self.grid.0);
+            to.whole(chip_facts::GRID_ROWS, self.grid.1);
+            to.code(chip_facts::SOURCE, self.source);
         });
     }
 }
@@ -98,22 +103,22 @@ impl Value for ChipFacts {
 fn sensors(to: &mut Writer, telemetry: &Telemetry) {
     declared(to, telemetry, None);
     for (name, version) in &telemetry.firmware {
-        to.message(15, |to| {
-            to.text(1, name);
-            to.text(2, version);
+        to.message(sensors::FIRMWARE, |to| {
+            to.text(firmware_version::NAME, name);
+            to.text(firmware_version::VERSION, version);
         });
     }
     for counter in &telemetry.pcie {
-        to.message(16, |to| traffic(to, counter));
+        to.message(sensors::PCIE, |to| traffic(to, counter));
     }
     if let Some(load) = &telemetry.load {
-        to.message(17, |to| {
+        to.message(sensors::LOAD, |to| {
             declared(to, telemetry, Some("load"));
-            to.reading(4, &load.throttled_by);
+            to.reading(load::THROTTLED_BY, &load.throttled_by);
         });
     }
     if let Some(counts) = &telemetry.memory_counts {
-        to.message(18, |to| {
+        to.message(sensors::MEMORY_COUNTS, |to| {
             categories(to, counts);
             declared(to, telemetry, Some("memory_counts"));
         });
@@ -133,44 +138,44 @@ fn declared(to: &mut Writer, telemetry: &Telemetry, part: Option<&str>) {
 
 fn categories(to: &mut Writer, counts: &MemoryCounts) {
     for (name, bytes) in &counts.category_bytes {
-        to.message(1, |to| {
-            to.text(1, name);
-            to.whole(2, *bytes);
+        to.message(memory_counts::CATEGORIES, |to| {
+            to.text(category_bytes::NAME, name);
+            to.whole(category_bytes::BYTES, *bytes);
         });
     }
 }
 
 fn traffic(to: &mut Writer, traffic: &PcieTraffic) {
-    to.text(1, &traffic.counter);
-    to.whole(2, traffic.noc);
-    to.code(3, traffic.direction);
-    to.reading(4, &traffic.bytes_total);
-    to.reading(5, &traffic.raw_flits);
+    to.text(pcie_traffic::COUNTER, &traffic.counter);
+    to.whole(pcie_traffic::NOC, traffic.noc);
+    to.code(pcie_traffic::DIRECTION, traffic.direction);
+    to.reading(pcie_traffic::BYTES_TOTAL, &traffic.bytes_total);
+    to.reading(pcie_traffic::RAW_FLITS, &traffic.raw_flits);
 }
 
 fn space(to: &mut Writer, usage: &SpaceUsage) {
-    to.code(1, usage.space);
-    to.reading(2, &usage.used_bytes);
-    to.reading(3, &usage.capacity_bytes);
+    to.code(space_usage::SPACE, usage.space);
+    to.reading(space_usage::USED_BYTES, &usage.used_bytes);
+    to.reading(space_usage::CAPACITY_BYTES, &usage.capacity_bytes);
     if let Some(source) = usage.capacity_source {
-        to.code(4, source);
+        to.code(space_usage::CAPACITY_SOURCE, source);
     }
 }
 
 fn kind(to: &mut Writer, parts: &KindMemory) {
-    to.code(1, parts.kind);
-    to.whole(2, parts.total_bytes);
-    to.whole(3, parts.processes_bytes);
-    to.whole(4, parts.unattributed_bytes);
-    to.whole(5, parts.ghost_bytes);
-    to.maybe(6, parts.live_buffers);
+    to.code(kind_memory::KIND, parts.kind);
+    to.whole(kind_memory::TOTAL_BYTES, parts.total_bytes);
+    to.whole(kind_memory::PROCESSES_BYTES, parts.processes_bytes);
+    to.whole(kind_memory::UNATTRIBUTED_BYTES, parts.unattributed_bytes);
+    to.whole(kind_memory::GHOST_BYTES, parts.ghost_bytes);
+    to.maybe(kind_memory::LIVE_BUFFERS, parts.live_buffers);
 }
 
 impl Value for Vec<String> {
     fn write(&self, to: &mut Writer) {
-        to.message(1, |to| {
+        to.message(names_reading::VALUE, |to| {
             for name in self {
-                to.set_bytes(1, name.as_bytes());
+                to.set_bytes(names::NAMES, name.as_bytes());
             }
         });
     }
@@ -178,12 +183,12 @@ impl Value for Vec<String> {
 
 impl Value for Vec<Holder> {
     fn write(&self, to: &mut Writer) {
-        to.message(1, |to| {
+        to.message(holders_reading::VALUE, |to| {
             for holder in self {
-                to.message(1, |to| {
-                    to.maybe(1, holder.pid);
-                    to.whole(2, holder.open_descriptors);
-                    to.whole(3, holder.memory_known);
+                to.message(holders::HOLDERS, |to| {
+                    to.maybe(holder::PID, holder.pid);
+                    to.whole(holder::OPEN_DESCRIPTORS, holder.open_descriptors);
+                    to.whole(holder::MEMORY_KNOWN, holder.memory_known);
                 });
             }
         });

@@ -7,6 +7,11 @@ use telltale_schema::snapshot::{
     Container, HeldDevice, HeldKind, HeldUsage, MetricSample, MetricValue, Process, RecordingFaults,
 };
 
+use super::super::message::numbers::{
+    allocated_devices, container, held_device, held_kind, held_space, histogram, label,
+    metric_description, metric_sample, pod, process, process_identity, recorded_usage,
+    recording_faults,
+};
 use super::writer::Writer;
 
 /// Name, help and unit of metrics, each once, in the order of their first sample.
@@ -40,12 +45,12 @@ impl<'a> Descriptions<'a> {
     }
 
     /// Writes the list as `field`.
-    pub(super) fn write(&self, to: &mut Writer, field: u64) {
+    pub(super) fn write(&self, to: &mut Writer, field: u32) {
         for [name, help, unit] in &self.list {
             to.message(field, |to| {
-                to.text(1, name);
-                to.text(2, help);
-                to.text(3, unit);
+                to.text(metric_description::NAME, name);
+                to.text(metric_description::HELP, help);
+                to.text(metric_description::UNIT, unit);
             });
         }
     }
@@ -57,58 +62,58 @@ pub(super) fn process<'a>(
     descriptions: &mut Descriptions<'a>,
 ) {
     if let Some(known) = process.identity {
-        to.message(1, |to| identity(to, &known));
+        to.message(process::IDENTITY, |to| identity(to, &known));
     }
-    to.maybe(2, process.pid);
-    to.maybe(3, process.namespace_pid);
-    to.text(4, &process.name);
-    to.reading(5, &process.command);
-    to.reading(6, &process.uid);
-    to.reading(7, &process.user);
+    to.maybe(process::PID, process.pid);
+    to.maybe(process::NAMESPACE_PID, process.namespace_pid);
+    to.text(process::NAME, &process.name);
+    to.reading(process::COMMAND, &process.command);
+    to.reading(process::UID, &process.uid);
+    to.reading(process::USER, &process.user);
     if let Some(container) = &process.container {
-        to.message(8, |to| self::container(to, container));
+        to.message(process::CONTAINER, |to| self::container(to, container));
     }
-    to.code(9, process.state);
+    to.code(process::STATE, process.state);
     if let Some(source) = process.known_by {
-        to.code(10, source);
+        to.code(process::KNOWN_BY, source);
     }
-    to.reading(11, &process.uptime_seconds);
+    to.reading(process::UPTIME_SECONDS, &process.uptime_seconds);
     for held in &process.devices {
-        to.message(12, |to| held_device(to, held));
+        to.message(process::DEVICES, |to| held_device(to, held));
     }
-    to.message(13, |to| faults(to, &process.faults));
+    to.message(process::FAULTS, |to| faults(to, &process.faults));
     for sample in process.metrics.iter() {
         let place = descriptions.place(sample);
-        to.message(14, |to| metric(to, sample, place));
+        to.message(process::METRICS, |to| metric(to, sample, place));
     }
 }
 
 fn identity(to: &mut Writer, identity: &ProcessIdentity) {
-    to.bytes(1, &identity.boot_id);
-    to.whole(2, identity.pid_namespace);
-    to.whole(3, identity.pid);
-    to.whole(4, identity.start_time_ticks);
+    to.bytes(process_identity::BOOT_ID, &identity.boot_id);
+    to.whole(process_identity::PID_NAMESPACE, identity.pid_namespace);
+    to.whole(process_identity::PID, identity.pid);
+    to.whole(process_identity::START_TIME_TICKS, identity.start_time_ticks);
 }
 
 /// Writes the fields of a container.
 fn container(to: &mut Writer, container: &Container) {
-    to.text(1, &container.id);
-    to.text(2, &container.engine);
+    to.text(container::ID, &container.id);
+    to.text(container::ENGINE, &container.engine);
     if let Some(uid) = &container.pod_uid {
-        to.set_bytes(3, uid.as_bytes());
+        to.set_bytes(container::POD_UID, uid.as_bytes());
     }
     let Some(pod) = &container.pod else { return };
-    to.message(4, |to| {
-        to.text(1, &pod.namespace);
-        to.text(2, &pod.name);
+    to.message(container::POD, |to| {
+        to.text(pod::NAMESPACE, &pod.namespace);
+        to.text(pod::NAME, &pod.name);
         if let Some(container) = &pod.container {
-            to.set_bytes(3, container.as_bytes());
+            to.set_bytes(pod::CONTAINER, container.as_bytes());
         }
         for one in &pod.allocated {
-            to.message(4, |to| {
-                to.text(1, &one.resource);
+            to.message(pod::ALLOCATED, |to| {
+                to.text(allocated_devices::RESOURCE, &one.resource);
                 for id in &one.ids {
-                    to.set_bytes(2, id.as_bytes());
+                    to.set_bytes(allocated_devices::IDS, id.as_bytes());
                 }
             });
         }
@@ -116,65 +121,69 @@ fn container(to: &mut Writer, container: &Container) {
 }
 
 fn held_device(to: &mut Writer, held: &HeldDevice) {
-    to.whole(1, u64::try_from(held.device).expect("an index fits into 64 bits"));
-    to.whole(2, held.open_descriptors);
-    to.code(3, held.accounting);
+    to.whole(held_device::DEVICE, u64::try_from(held.device).expect("an index fits into 64 bits"));
+    to.whole(held_device::OPEN_DESCRIPTORS, held.open_descriptors);
+    to.code(held_device::ACCOUNTING, held.accounting);
     for one in &held.kinds {
-        to.message(4, |to| held_kind(to, one));
+        to.message(held_device::KINDS, |to| held_kind(to, one));
     }
     for one in &held.spaces {
-        to.message(5, |to| {
-            to.code(1, one.space);
-            to.whole(2, one.live_bytes);
-            to.maybe(3, one.live_buffers);
+        to.message(held_device::SPACES, |to| {
+            to.code(held_space::SPACE, one.space);
+            to.whole(held_space::LIVE_BYTES, one.live_bytes);
+            to.maybe(held_space::LIVE_BUFFERS, one.live_buffers);
         });
     }
-    to.maybe(6, held.live_buffers);
+    to.maybe(held_device::LIVE_BUFFERS, held.live_buffers);
     if let Some(why) = &held.refused {
-        to.set_bytes(7, why.as_bytes());
+        to.set_bytes(held_device::REFUSED, why.as_bytes());
     }
 }
 
 fn held_kind(to: &mut Writer, held: &HeldKind) {
-    to.code(1, held.kind);
-    to.whole(2, held.usage.live_bytes());
+    to.code(held_kind::KIND, held.kind);
+    to.whole(held_kind::LIVE_BYTES, held.usage.live_bytes());
     if let HeldUsage::Recorded(usage) = &held.usage {
-        to.message(3, |to| {
-            to.whole(1, usage.live_buffers);
-            to.whole(2, usage.peak_bytes);
-            to.whole(3, usage.allocations);
-            to.whole(4, usage.allocated_bytes);
-            to.whole(5, usage.failed_allocations);
+        to.message(held_kind::RECORDED, |to| {
+            to.whole(recorded_usage::LIVE_BUFFERS, usage.live_buffers);
+            to.whole(recorded_usage::PEAK_BYTES, usage.peak_bytes);
+            to.whole(recorded_usage::ALLOCATIONS, usage.allocations);
+            to.whole(recorded_usage::ALLOCATED_BYTES, usage.allocated_bytes);
+            to.whole(recorded_usage::FAILED_ALLOCATIONS, usage.failed_allocations);
         });
     }
 }
 
 fn faults(to: &mut Writer, faults: &RecordingFaults) {
-    to.whole(1, faults.double_frees);
-    to.whole(2, faults.unknown_frees);
-    to.whole(3, faults.reused_live_addresses);
-    to.whole(4, faults.unrecorded_events);
+    to.whole(recording_faults::DOUBLE_FREES, faults.double_frees);
+    to.whole(recording_faults::UNKNOWN_FREES, faults.unknown_frees);
+    to.whole(recording_faults::REUSED_LIVE_ADDRESSES, faults.reused_live_addresses);
+    to.whole(recording_faults::UNRECORDED_EVENTS, faults.unrecorded_events);
 }
 
 fn metric(to: &mut Writer, sample: &MetricSample, place: u32) {
-    to.whole(1, place);
+    to.whole(metric_sample::DESCRIPTION, place);
     for (name, value) in &sample.labels {
-        to.message(2, |to| {
-            to.text(1, name);
-            to.text(2, value);
+        to.message(metric_sample::LABELS, |to| {
+            to.text(label::NAME, name);
+            to.text(label::VALUE, value);
         });
     }
     match &sample.value {
-        MetricValue::Counter(count) => to.set(3, *count),
-        MetricValue::Gauge(value) => to.number(4, *value),
-        MetricValue::Histogram { bounds, counts, sum } => to.message(5, |to| {
-            if !bounds.is_empty() {
-                to.packed(1, |to| bounds.iter().for_each(|bound| to.number(*bound)));
-            }
-            to.packed(2, |to| counts.iter().for_each(|count| to.whole(*count)));
-            if *sum != 0.0 {
-                to.number(3, *sum);
-            }
-        }),
+        MetricValue::Counter(count) => to.set(metric_sample::COUNTER, *count),
+        MetricValue::Gauge(value) => to.number(metric_sample::GAUGE, *value),
+        MetricValue::Histogram { bounds, counts, sum } => {
+            to.message(metric_sample::HISTOGRAM, |to| {
+                if !bounds.is_empty() {
+                    to.packed(histogram::BOUNDS, |to| {
+                        bounds.iter().for_each(|bound| to.number(*bound))
+                    });
+                }
+                to.packed(histogram::COUNTS, |to| counts.iter().for_each(|count| to.whole(*count)));
+                if *sum != 0.0 {
+                    to.number(histogram::SUM, *sum);
+                }
+            })
+        }
     }
 }

@@ -4,6 +4,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 
 use super::super::codes::Code;
+use super::super::message::numbers::{absence, whole_reading};
 
 /// How a field's value is written, see <https://protobuf.dev/programming-guides/encoding/>.
 const VARINT: u64 = 0;
@@ -19,7 +20,7 @@ pub(super) struct Writer(Vec<u8>);
 
 /// What a reading's value is written as.
 pub(super) trait Value {
-    /// Writes the value as field 1, also where it is 0 or empty.
+    /// Writes the value as the field `value` of its reading, also where it is 0 or empty.
     fn write(&self, to: &mut Writer);
 }
 
@@ -44,8 +45,8 @@ impl Writer {
         }
     }
 
-    fn key(&mut self, field: u64, kind: u64) {
-        self.varint(field << 3 | kind);
+    fn key(&mut self, field: u32, kind: u64) {
+        self.varint(u64::from(field) << 3 | kind);
     }
 
     fn length(&mut self, length: usize) {
@@ -53,7 +54,7 @@ impl Writer {
     }
 
     /// A whole number, left out where it is 0 as protobuf does without `optional`.
-    pub(super) fn whole(&mut self, field: u64, value: impl Into<u64>) {
+    pub(super) fn whole(&mut self, field: u32, value: impl Into<u64>) {
         let value = value.into();
         if value != 0 {
             self.set(field, value);
@@ -61,53 +62,53 @@ impl Writer {
     }
 
     /// A whole number that is written also where it is 0.
-    pub(super) fn set(&mut self, field: u64, value: impl Into<u64>) {
+    pub(super) fn set(&mut self, field: u32, value: impl Into<u64>) {
         self.key(field, VARINT);
         self.varint(value.into());
     }
 
     /// A whole number that may not be there.
-    pub(super) fn maybe(&mut self, field: u64, value: Option<impl Into<u64>>) {
+    pub(super) fn maybe(&mut self, field: u32, value: Option<impl Into<u64>>) {
         if let Some(value) = value {
             self.set(field, value);
         }
     }
 
     /// A number of 64 bits that is written also where it is 0.
-    pub(super) fn fixed(&mut self, field: u64, value: u64) {
+    pub(super) fn fixed(&mut self, field: u32, value: u64) {
         self.key(field, FIXED64);
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
     /// A point in time, left out where it is 0.
-    pub(super) fn time(&mut self, field: u64, Timestamp(at): Timestamp) {
+    pub(super) fn time(&mut self, field: u32, Timestamp(at): Timestamp) {
         if at != 0 {
             self.fixed(field, at);
         }
     }
 
     /// A fraction, written also where it is 0.
-    pub(super) fn number(&mut self, field: u64, value: f64) {
+    pub(super) fn number(&mut self, field: u32, value: f64) {
         self.fixed(field, value.to_bits());
     }
 
-    pub(super) fn code(&mut self, field: u64, value: impl Code) {
+    pub(super) fn code(&mut self, field: u32, value: impl Code) {
         self.whole(field, value.code());
     }
 
     /// Text or bytes, left out where they are empty.
-    pub(super) fn bytes(&mut self, field: u64, value: &[u8]) {
+    pub(super) fn bytes(&mut self, field: u32, value: &[u8]) {
         if !value.is_empty() {
             self.set_bytes(field, value);
         }
     }
 
-    pub(super) fn text(&mut self, field: u64, value: &str) {
+    pub(super) fn text(&mut self, field: u32, value: &str) {
         self.bytes(field, value.as_bytes());
     }
 
     /// Text or bytes that are written also where they are empty.
-    pub(super) fn set_bytes(&mut self, field: u64, value: &[u8]) {
+    pub(super) fn set_bytes(&mut self, field: u32, value: &[u8]) {
         self.key(field, DELIMITED);
         self.length(value.len());
         self.0.extend_from_slice(value);
@@ -115,7 +116,7 @@ impl Writer {
 
     /// A message within this one. Its length is known afterwards; what was written is moved if the
     /// length takes more than one byte.
-    pub(super) fn message(&mut self, field: u64, fill: impl FnOnce(&mut Self)) {
+    pub(super) fn message(&mut self, field: u32, fill: impl FnOnce(&mut Self)) {
         self.key(field, DELIMITED);
         let start = self.0.len();
         self.0.push(0);
@@ -135,25 +136,28 @@ impl Writer {
     }
 
     /// Numbers in one run, as `repeated` ones are written.
-    pub(super) fn packed(&mut self, field: u64, fill: impl FnOnce(&mut Packed<'_>)) {
+    pub(super) fn packed(&mut self, field: u32, fill: impl FnOnce(&mut Packed<'_>)) {
         self.message(field, |to| fill(&mut Packed(to)));
     }
 
-    /// A reading: its value with the time, or why there is none.
-    pub(super) fn reading<T: Value>(&mut self, field: u64, reading: &Reading<T>) {
+    /// A reading: its value with the time, or why there is none. All messages of readings have
+    /// these in the fields of `WholeReading`.
+    pub(super) fn reading<T: Value>(&mut self, field: u32, reading: &Reading<T>) {
         self.message(field, |to| match reading {
             Reading::Value { value, at } => {
                 value.write(to);
-                to.time(3, *at);
+                to.time(whole_reading::AT_UNIX_NS, *at);
             }
-            Reading::Absent { absent, detail } => to.absence(2, *absent, detail),
+            Reading::Absent { absent, detail } => {
+                to.absence(whole_reading::ABSENCE, *absent, detail);
+            }
         });
     }
 
-    fn absence(&mut self, field: u64, reason: Absence, detail: &str) {
+    fn absence(&mut self, field: u32, reason: Absence, detail: &str) {
         self.message(field, |to| {
-            to.code(1, reason);
-            to.text(2, detail);
+            to.code(absence::REASON, reason);
+            to.text(absence::DETAIL, detail);
         });
     }
 }
@@ -174,24 +178,24 @@ impl Packed<'_> {
 
 impl Value for u64 {
     fn write(&self, to: &mut Writer) {
-        to.set(1, *self);
+        to.set(whole_reading::VALUE, *self);
     }
 }
 
 impl Value for u32 {
     fn write(&self, to: &mut Writer) {
-        to.set(1, *self);
+        to.set(whole_reading::VALUE, *self);
     }
 }
 
 impl Value for f64 {
     fn write(&self, to: &mut Writer) {
-        to.number(1, *self);
+        to.number(whole_reading::VALUE, *self);
     }
 }
 
 impl Value for String {
     fn write(&self, to: &mut Writer) {
-        to.set_bytes(1, self.as_bytes());
+        to.set_bytes(whole_reading::VALUE, self.as_bytes());
     }
 }
