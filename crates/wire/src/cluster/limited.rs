@@ -5,8 +5,8 @@ use super::message::numbers::{
     coordinator_message, decision_summary, device_health, get_incident_response,
     get_rank_map_response, get_status_response, get_steps_response, get_trace_response, incident,
     latency_matrix, list_decisions_response, list_incidents_response, list_nodes_response, node,
-    node_message, operations, progress, refusal, report, sign, slot_holder, slow_link, slow_rank,
-    slow_stage, stage_work, step_analysis, traffic, verdict, vitals,
+    node_message, operations, progress, rank_wait, refusal, report, sign, slot_holder, slow_link,
+    slow_rank, slow_stage, stage_work, step_analysis, traffic, verdict, vitals,
 };
 use crate::limits::cluster::{
     MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_MATRIX_CELLS, MAX_MATRIX_NODES,
