@@ -12,10 +12,12 @@ mod movement;
 mod stream;
 mod tls;
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tracing::debug;
 
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
@@ -31,6 +33,8 @@ pub use tls::{Tls, TlsError, TlsFiles, read_pem};
 
 /// How long no connection is accepted after accepting failed, as it does while descriptors are short.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Connections that wait at once to be let in; others stay in the kernel's queue meanwhile.
+const MOST_WAITING: usize = 64;
 /// How long connections may take to end once it is time to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -44,19 +48,19 @@ impl Door {
             self.router = self.router.layer(gzip);
         }
         let mut running = JoinSet::new();
+        let waiting = Arc::new(Semaphore::new(MOST_WAITING));
         let stopped = stop.clone();
         loop {
             let accepted = tokio::select! {
                 // An error means that the sender is gone, which is as good as the call.
                 _ = stop.wait_for(|stop| *stop) => break,
-                accepted = socket.accept() => accepted,
+                accepted = accept(&socket, &waiting) => accepted,
                 Some(_) = running.join_next() => continue,
             };
             match accepted {
-                // Asked at once, while the client is most likely there.
-                Ok(stream) => {
-                    let Some(guest) = self.keeper.admit(&stream).await else { continue };
-                    running.spawn(connection::serve(self.clone(), stream, guest, stopped.clone()));
+                Ok((stream, place)) => {
+                    let door = self.clone();
+                    running.spawn(connection::enter(door, stream, place, stopped.clone()));
                 }
                 Err(error) => {
                     debug!("a connection could not be accepted: {error}");
@@ -66,5 +70,69 @@ impl Door {
         }
         let ended = async { while running.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(STOP_TIMEOUT, ended).await;
+    }
+}
+
+/// The next connection, once fewer than [`MOST_WAITING`] wait to be let in.
+async fn accept(
+    socket: &Socket,
+    waiting: &Arc<Semaphore>,
+) -> io::Result<(Stream, OwnedSemaphorePermit)> {
+    let place = Arc::clone(waiting).acquire_owned().await.map_err(io::Error::other)?;
+    Ok((socket.accept().await?, place))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// Lets the first connection wait for ever, and all others in.
+    #[derive(Default)]
+    struct Slow(AtomicBool);
+
+    impl Keeper for Slow {
+        fn admit<'a>(&'a self, _: &'a Stream) -> Admission<'a> {
+            let is_first = !self.0.swap(true, Ordering::Relaxed);
+            Box::pin(async move {
+                if is_first {
+                    std::future::pending::<()>().await;
+                }
+                Some(Guest::new(()))
+            })
+        }
+
+        fn ended(&self, _: End) {}
+    }
+
+    #[test]
+    fn one_that_waits_to_be_let_in_keeps_no_other_waiting() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let (listener, address) = runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            (listener, address)
+        });
+        let asking = std::thread::spawn(move || {
+            let _waiting = TcpStream::connect(address).unwrap();
+            let mut other = TcpStream::connect(address).unwrap();
+            other.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            other.write_all(b"GET / HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            let read = other.read_to_string(&mut answer);
+            stop.send(true).unwrap();
+            read.map(|_| answer)
+        });
+        let minute = Duration::from_secs(60);
+        let limits = Limits { protocol: Protocol::Http1, head: minute, stall: minute };
+        let (tls, router) = (Arc::new(Tls::default()), axum::Router::new());
+        let door = Door { limits, tls, keeper: Arc::new(Slow::default()), router };
+        runtime.block_on(door.serve(Socket::Tcp(listener), stopped));
+        let answer = asking.join().unwrap().unwrap();
+        assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
     }
 }

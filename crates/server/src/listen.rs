@@ -27,6 +27,10 @@ pub use address::{Address, AddressError};
 pub use handed::{Handed, HandedError};
 pub use remote::Remote;
 
+/// Connections that the kernel keeps until they are accepted, at most as many as `net.core.somaxconn`
+/// says. The standard library's 128 are full at once in a crowd; each later client then waits a second
+/// before its system tries the next time.
+const QUEUE: i32 = 4096;
 /// The mode of a socket: every local user may ask, and is answered as it may be.
 const SOCKET_MODE: u32 = 0o666;
 
@@ -119,6 +123,7 @@ impl Listener {
                 let failed = |source| BindError::Tcp { address: *address, source };
                 let listener = TcpListener::bind(address).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;
+                rustix::net::listen(&listener, QUEUE).map_err(|error| failed(error.into()))?;
                 Ok((Self::Tcp(listener), None))
             }
             Address::Unix(path) => {

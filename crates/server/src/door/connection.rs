@@ -13,7 +13,7 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::end::End;
 use super::keeper::{Guest, Keeper};
@@ -48,8 +48,19 @@ impl std::fmt::Debug for Door {
     }
 }
 
-/// Serves a connection until it ends or must.
-pub(super) async fn serve(door: Door, stream: Stream, guest: Guest, stop: watch::Receiver<bool>) {
+/// Serves a connection, if it is let in, until it ends or must. It has `waiting` until that is known.
+pub(super) async fn enter(
+    door: Door,
+    stream: Stream,
+    waiting: OwnedSemaphorePermit,
+    stop: watch::Receiver<bool>,
+) {
+    let Some(guest) = door.keeper.admit(&stream).await else { return };
+    drop(waiting);
+    serve(door, stream, guest, stop).await;
+}
+
+async fn serve(door: Door, stream: Stream, guest: Guest, stop: watch::Receiver<bool>) {
     // Before the handshake, so that no change of the certificates is missed.
     let changed = door.tls.changes();
     let keeper = Arc::clone(&door.keeper);

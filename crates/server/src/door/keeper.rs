@@ -15,7 +15,7 @@ use super::stream::Stream;
 /// Who is let in.
 pub trait Keeper: Send + Sync {
     /// What is to be known of a connection that has just come; none where it is refused, which the
-    /// keeper counts. It is asked for one connection after the other.
+    /// keeper counts. It may be asked for several at once.
     fn admit<'a>(&'a self, stream: &'a Stream) -> Admission<'a>;
 
     /// Takes note of how a connection that was let in has ended.
