@@ -10,10 +10,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use telltale_collector::CollectOptions;
+use telltale_node::grpc::connect;
 use telltale_node::samples::{SampleOptions, Sampler};
 use telltale_node::service::{Service, ServiceOptions};
 use telltale_wire::exposition::Format;
-use telltale_wire::telemetry::encode;
+use telltale_wire::telemetry::message::GetSnapshotRequest;
+use telltale_wire::telemetry::{Client, encode};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::machine::{BusyMachine, Size};
 use crate::sample::{Effort, Figures, interleave, time_ns};
@@ -76,6 +79,34 @@ fn making(busy: &BusyMachine, effort: Effort) -> io::Result<([Figures; 3], usize
     Ok((figures, count))
 }
 
+/// Calls of GetSnapshot over the service's socket file, one after the other.
+struct Calls {
+    runtime: Runtime,
+    client: Client,
+}
+
+impl Calls {
+    fn connect(path: &Path) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let client = runtime.block_on(connect(path)).map_err(io::Error::other)?;
+        Ok(Self { runtime, client })
+    }
+
+    /// Nanoseconds of one of so many calls.
+    fn time(&mut self, count: u64) -> f64 {
+        let Self { runtime, client } = self;
+        let request = GetSnapshotRequest::default();
+        time_ns(count, || {
+            runtime.block_on(async {
+                for _ in 0..count {
+                    let answer = client.unary("GetSnapshot", &request).await;
+                    black_box(answer.expect("a service that answered answers again"));
+                }
+            });
+        })
+    }
+}
+
 /// What making a text costs, and how fast it is served.
 ///
 /// # Errors
@@ -84,7 +115,9 @@ pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
     let workloads = if effort == Effort::Once { FEW_WORKLOADS } else { WORKLOADS };
     let busy = BusyMachine::start(worker, Size::Galaxy, workloads)?;
     let ([encoding, sampling, for_grpc], count) = making(&busy, effort)?;
-    let mut ours = ours(serve, &busy, &[])?;
+    let socket = busy.root().join("grpc.sock");
+    let mut ours = ours(serve, &busy, &["--grpc", &format!("unix:{}", socket.display())])?;
+    let mut calls = Calls::connect(&socket)?;
     let mut rivals = [all_smi().transpose()?, node_exporter().transpose()?];
     let mut remarks =
         vec![format!("ours: {} samples, {} bytes a scrape", ours.samples(), ours.bytes())];
@@ -96,16 +129,18 @@ pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
             None => format!("{name} is not installed and has no figure"),
         });
     }
-    let [mut each, mut slow] = [Vec::new(), Vec::new()];
+    let [mut each, mut slow, mut called] = [Vec::new(), Vec::new(), Vec::new()];
     let mut others = [Vec::new(), Vec::new()];
     let counts = [SCRAPES, SCRAPES_OF_EXPORTER].map(|count| effort.operations(count));
     for round in 0..=effort.repeats() {
         let (sample, p99) = ours.scrapes(counts[0]);
+        let call = calls.time(counts[0]);
         let of_others = [0, 1].map(|at| rivals[at].as_mut().map(|it| it.scrapes(counts[at]).0));
         // The first round is not recorded.
         if round > 0 {
             each.push(sample);
             slow.push(p99);
+            called.push(call);
             for (figures, figure) in others.iter_mut().zip(of_others) {
                 figures.extend(figure);
             }
@@ -133,6 +168,12 @@ pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
             row("write 2,080 samples as text", &encoding, None, at_most(100e3)),
             row(&format!("make {count} samples of a snapshot"), &sampling, None, Target::default()),
             row("the same snapshot as bytes for gRPC", &for_grpc, None, Target::default()),
+            row(
+                "GetSnapshot by gRPC, whole answer",
+                &Figures::new(called),
+                None,
+                Target::default(),
+            ),
             row("a scrape over loopback, 99 of 100", &Figures::new(slow), None, at_most(5e6)),
             row("a sample served; baseline: all-smi api", &each, of_smi, times(5.0)),
             row("a sample served; baseline: node exporter", &each, of_exporter, times(20.0)),
