@@ -21,7 +21,7 @@ use crate::processes::{EndpointUse, Holders, ListAllocated, Places, PodOptions, 
 use crate::reconcile::{Observations, Refused, reconcile};
 use crate::report::refuse;
 use crate::source::{DeviceReading, HardwareSource, SourceReading};
-use crate::tenstorrent::{self, HardwareReading, Sensors, TenstorrentSource};
+use crate::tenstorrent::{self, Sensors, TenstorrentSource};
 use crate::tree::{OpenTreeError, Tree};
 
 /// How long to wait before a heartbeat is looked at once more.
@@ -78,14 +78,19 @@ impl Default for CollectOptions {
 /// Makes snapshots of one machine. What it opened it keeps open.
 pub struct Collector {
     clock: Arc<dyn Clock>,
-    hardware: TenstorrentSource,
-    /// The sources of other vendors' devices, and what each said last.
-    others: Vec<(Box<dyn HardwareSource>, Option<SourceReading>)>,
-    host: (HostUse, HostSource, Option<SourceReading>),
-    /// The last round asked them, and did not repeat what they said.
-    asked_others: bool,
+    /// By rank: of a device that two show, the first is believed.
+    sources: Vec<Asked>,
+    host: (HostUse, Asked),
     processes: Processes,
     endpoints: EndpointUse,
+}
+
+/// A source, and what it said last.
+struct Asked {
+    source: Box<dyn HardwareSource>,
+    last: Option<SourceReading>,
+    /// The last round repeated what was said before.
+    is_repeated: bool,
 }
 
 /// What one collection asks, beside who holds the chips and the ledgers.
@@ -150,17 +155,17 @@ impl Collector {
         let places = Places { runtime_dir, containers, patience, deadline, legacy, pods };
         let (shared_tree, shared_clock) = (Arc::clone(&tree), Arc::clone(&clock));
         let limits = (patience, deadline);
-        let hardware = TenstorrentSource::new(shared_tree, shared_clock, sensors, limits);
+        let tenstorrent = TenstorrentSource::new(shared_tree, shared_clock, sensors, limits);
         let nvidia = NvidiaSource::new(Arc::clone(&tree), Arc::clone(&clock), nvml, limits);
         let neuron = NeuronSource::new(Arc::clone(&tree), Arc::clone(&clock), limits);
         let drm = DrmSource::new(Arc::clone(&tree), Arc::clone(&clock), limits);
-        let others: Vec<Box<dyn HardwareSource>> =
-            vec![Box::new(nvidia), Box::new(neuron), Box::new(drm)];
+        let sources: [Box<dyn HardwareSource>; 4] =
+            [Box::new(tenstorrent), Box::new(nvidia), Box::new(neuron), Box::new(drm)];
         let own = HostSource::new(Arc::clone(&tree), Arc::clone(&clock), patience);
         let processes = Processes::new(tree, Arc::clone(&clock), places);
-        let host = (host, own, None);
-        let others = others.into_iter().map(|source| (source, None)).collect();
-        Ok(Self { clock, hardware, others, host, asked_others: true, processes, endpoints })
+        let host = (host, Asked::new(Box::new(own)));
+        let sources = sources.into_iter().map(Asked::new).collect();
+        Ok(Self { clock, sources, host, processes, endpoints })
     }
 
     /// Asks every source once.
@@ -172,12 +177,11 @@ impl Collector {
     pub fn collect_round(&mut self, round: Round) -> Snapshot {
         let taken_at = self.clock.now();
         let started_ns = self.clock.monotonic_ns();
-        let hardware =
-            if round.sensors { self.hardware.read() } else { self.hardware.read_holders() };
-        let HardwareReading { chips, status, .. } = hardware;
-        let mut devices: Vec<DeviceReading> = chips.into_iter().map(DeviceReading::from).collect();
-        let mut sources = vec![status];
-        self.read_others(round, &mut devices, &mut sources);
+        let (mut devices, mut sources) = (Vec::new(), Vec::new());
+        for asked in &mut self.sources {
+            asked.ask(round);
+            asked.add_to(&mut devices, &mut sources);
+        }
         let found = self.processes.look(&holders(&devices), round.endpoints);
         let claims = || found.processes.iter().filter_map(|one| one.memory.as_ref());
         let named = Named {
@@ -185,8 +189,10 @@ impl Collector {
             others: claims().any(MemoryClaim::is_of_devices) || !found.regions.is_empty(),
         };
         self.read_host(round, named, &mut devices, &mut sources);
-        if !devices.is_empty() {
-            sources[0].errors.retain(|error| !tenstorrent::is_no_driver(error));
+        if !devices.is_empty()
+            && let Some(first) = sources.first_mut()
+        {
+            first.errors.retain(|error| !tenstorrent::is_no_driver(error));
         }
         sources.extend(found.statuses);
         let observations = Observations {
@@ -222,12 +228,12 @@ impl Collector {
     pub fn watch_heartbeats(&mut self) {
         let until = Instant::now() + Duration::from_nanos(tenstorrent::HEARTBEAT_TIMEOUT_NS);
         let mut is_last = false;
-        while self.hardware.awaits_heartbeats() && !is_last {
+        while self.awaits_heartbeats() && !is_last {
             let left = until.saturating_duration_since(Instant::now());
             std::thread::sleep(left.min(Duration::from_nanos(HEARTBEAT_LOOK_NS)));
             // The last look is at the end, so that a heartbeat that stands still has done so all along.
             is_last = Instant::now() >= until;
-            self.hardware.read_heartbeats();
+            self.sources.iter_mut().for_each(|asked| asked.source.read_heartbeats());
         }
     }
 
@@ -235,40 +241,21 @@ impl Collector {
     /// machine that has watched it for longer. The next [`Self::collect`] has those that still hold:
     /// a heartbeat that shows the same count, and a chip that the driver does not list.
     pub fn learn_faults(&mut self, devices: &[Device]) {
-        self.hardware.learn_faults(devices);
+        self.sources.iter_mut().for_each(|asked| asked.source.learn_faults(devices));
     }
 
     /// Whether [`Self::watch_heartbeats`] has something to wait for.
     pub fn awaits_heartbeats(&self) -> bool {
-        self.hardware.awaits_heartbeats()
+        self.sources.iter().any(|asked| asked.source.awaits_heartbeats())
     }
 
     /// Sources that are asked less often than all others, and whose status in the last snapshot is
     /// therefore that of an attempt which an earlier one has told of.
     pub fn repeated(&self) -> Vec<&'static str> {
         let mut repeated = self.processes.repeated();
-        if !self.asked_others {
-            repeated.extend(self.others.iter().map(|(source, _)| source.name()));
-            repeated.push(self.host.1.name());
-        }
+        let all = self.sources.iter().chain([&self.host.1]);
+        repeated.extend(all.filter(|asked| asked.is_repeated).map(|asked| asked.source.name()));
         repeated
-    }
-
-    /// Asks other vendors' sources. A round that leaves sensors out has what they said last: a scrape
-    /// of processes is to touch no driver.
-    fn read_others(
-        &mut self,
-        round: Round,
-        devices: &mut Vec<DeviceReading>,
-        sources: &mut Vec<SourceStatus>,
-    ) {
-        self.asked_others = round.sensors;
-        for (source, last) in &mut self.others {
-            if round.sensors || last.is_none() {
-                *last = Some(source.read());
-            }
-            add(last.as_ref(), devices, sources);
-        }
     }
 
     /// Adds the machine itself, where it is wanted, or processes say what they have of its memory.
@@ -279,36 +266,30 @@ impl Collector {
         devices: &mut Vec<DeviceReading>,
         sources: &mut Vec<SourceStatus>,
     ) {
-        let (host, source, last) = &mut self.host;
+        let (host, asked) = &mut self.host;
         let wanted = match host {
             HostUse::Never => false,
             HostUse::LastResort => named.host || (devices.is_empty() && !named.others),
             HostUse::Always => true,
         };
         if wanted {
-            if round.sensors || last.is_none() {
-                *last = Some(source.read());
-            }
-            add(last.as_ref(), devices, sources);
+            asked.ask(round);
+            asked.add_to(devices, sources);
         }
     }
 
     /// Each source that was asked and has no device, and why.
     pub fn absent_sources(&self) -> Vec<(&'static str, String)> {
-        let why = |last: &Option<SourceReading>| last.as_ref()?.absent.clone();
-        let others = self.others.iter().map(|(source, last)| (source.name(), why(last)));
-        let (_, host, last) = &self.host;
-        let all = others.chain([(host.name(), why(last))]);
-        let tenstorrent = self.hardware.absent().map(|why| (tenstorrent::SOURCE, why));
-        let rest = all.filter_map(|(name, why)| Some((name, why?)));
-        tenstorrent.into_iter().chain(rest).collect()
+        let why = |asked: &Asked| asked.last.as_ref()?.absent.clone();
+        let all = self.sources.iter().chain([&self.host.1]);
+        all.filter_map(|asked| Some((asked.source.name(), why(asked)?))).collect()
     }
 
     /// Removes what dead processes left in the runtime directory, as far as it is ours to remove.
     pub fn clean(&mut self) -> CleanReport {
-        let hardware = self.hardware.read();
-        let chips: Vec<_> = hardware.chips.into_iter().map(DeviceReading::from).collect();
-        self.processes.clean(&holders(&chips))
+        let held = self.sources.iter_mut().filter_map(|asked| asked.source.read_holders());
+        let devices: Vec<_> = held.flat_map(|reading| reading.devices).collect();
+        self.processes.clean(&holders(&devices))
     }
 
     /// From now on notices the end of every process that the last [`Self::collect`] found alive,
@@ -359,20 +340,36 @@ impl Collector {
     }
 }
 
-/// Adds what a source said, unless it has nothing to say.
-fn add(
-    reading: Option<&SourceReading>,
-    devices: &mut Vec<DeviceReading>,
-    sources: &mut Vec<SourceStatus>,
-) {
-    let Some(reading) = reading else { return };
-    if !reading.devices.is_empty() || !reading.status.errors.is_empty() {
-        sources.push(reading.status.clone());
-        // A device that two sources show is told of by the first, which knows it better.
-        let known: BTreeSet<_> = devices.iter().filter_map(|one| one.identity.pci()).collect();
-        let is_new =
-            |one: &&DeviceReading| one.identity.pci().is_none_or(|pci| !known.contains(&pci));
-        devices.extend(reading.devices.iter().filter(is_new).cloned());
+// === impl Asked ===
+
+impl Asked {
+    fn new(source: Box<dyn HardwareSource>) -> Self {
+        Self { source, last: None, is_repeated: false }
+    }
+
+    /// Asks the source. A round that leaves sensors out has what it said last, but who holds its
+    /// devices: a scrape of processes must touch no driver.
+    fn ask(&mut self, round: Round) {
+        let reading = match round.sensors || self.last.is_none() {
+            true => Some(self.source.read()),
+            false => self.source.read_holders(),
+        };
+        self.is_repeated = reading.is_none();
+        self.last = reading.or(self.last.take());
+    }
+
+    /// Adds what the source said, unless it has nothing to say.
+    fn add_to(&self, devices: &mut Vec<DeviceReading>, sources: &mut Vec<SourceStatus>) {
+        let Some(reading) = &self.last else { return };
+        let is_there = reading.absent.is_none() || !reading.devices.is_empty();
+        if is_there || !reading.status.errors.is_empty() {
+            sources.push(reading.status.clone());
+            // A device that two sources show is told of by the first, which knows it better.
+            let known: BTreeSet<_> = devices.iter().filter_map(|one| one.identity.pci()).collect();
+            let is_new =
+                |one: &&DeviceReading| one.identity.pci().is_none_or(|pci| !known.contains(&pci));
+            devices.extend(reading.devices.iter().filter(is_new).cloned());
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use telltale_schema::chip::ChipFacts;
 use telltale_schema::device::DeviceIdentity;
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{DeviceFault, Holder, SourceStatus, Telemetry};
+use telltale_schema::snapshot::{Device, DeviceFault, Holder, SourceStatus, Telemetry};
 
 /// What a source says of one device.
 #[derive(Debug, Clone)]
@@ -61,6 +61,24 @@ pub trait HardwareSource: Send {
 
     /// Reads every device once, within the time that it was given.
     fn read(&mut self) -> SourceReading;
+
+    /// Reads who holds the devices; the rest is as it was read last, with its own time. None where
+    /// the source cannot read that without touching the driver: then all is as it was read last.
+    fn read_holders(&mut self) -> Option<SourceReading> {
+        None
+    }
+
+    /// Reads the devices' heartbeats, for [`Self::awaits_heartbeats`].
+    fn read_heartbeats(&mut self) {}
+
+    /// Whether a device has a heartbeat that has not been seen to count, and which may still do so.
+    fn awaits_heartbeats(&self) -> bool {
+        false
+    }
+
+    /// Takes over what another reader of this machine, which has watched it for longer, knows of its
+    /// devices' faults.
+    fn learn_faults(&mut self, _devices: &[Device]) {}
 }
 
 // === impl DeviceReading ===

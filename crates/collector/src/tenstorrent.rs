@@ -24,7 +24,7 @@ use telltale_schema::snapshot::{
 use crate::hardware::driver_at;
 use crate::patience::{Limits, Patience, TaskName};
 use crate::report::Report;
-use crate::source::DeviceReading;
+use crate::source::{DeviceReading, HardwareSource, SourceReading};
 use crate::tree::{Tree, Unreadable};
 use chip::{FileRead, OpenChip};
 use decode::Complaints;
@@ -105,6 +105,34 @@ pub struct TenstorrentSource {
     faults: Faults,
 }
 
+impl HardwareSource for TenstorrentSource {
+    fn name(&self) -> &'static str {
+        SOURCE
+    }
+
+    fn read(&mut self) -> SourceReading {
+        let chips = self.read_chips();
+        self.said(chips)
+    }
+
+    fn read_holders(&mut self) -> Option<SourceReading> {
+        let chips = self.read_those(|item| item.place == Place::Proc);
+        Some(self.said(chips))
+    }
+
+    fn read_heartbeats(&mut self) {
+        self.read_those(|item| item.file == HEARTBEAT);
+    }
+
+    fn awaits_heartbeats(&self) -> bool {
+        self.faults.awaits_heartbeats()
+    }
+
+    fn learn_faults(&mut self, devices: &[Device]) {
+        self.faults.learn(devices, (self.clock.monotonic_ns(), self.clock.now()));
+    }
+}
+
 // === impl TenstorrentSource ===
 
 impl TenstorrentSource {
@@ -132,35 +160,15 @@ impl TenstorrentSource {
         }
     }
 
-    /// Why there is no device, where the last look found no driver.
-    pub fn absent(&self) -> Option<String> {
-        self.no_driver.clone()
-    }
-
     /// Reads every chip once.
-    pub fn read(&mut self) -> HardwareReading {
+    pub fn read_chips(&mut self) -> HardwareReading {
         self.read_those(|_| true)
     }
 
-    /// Reads who holds the chips; all else is as it was read last, with its own time.
-    pub fn read_holders(&mut self) -> HardwareReading {
-        self.read_those(|item| item.place == Place::Proc)
-    }
-
-    /// Reads the chips' heartbeats; all else is as it was read last, with its own time.
-    pub fn read_heartbeats(&mut self) -> HardwareReading {
-        self.read_those(|item| item.file == HEARTBEAT)
-    }
-
-    /// Takes over what another reader of this machine knows of its chips' faults; see
-    /// [`crate::Collector::learn_faults`].
-    pub fn learn_faults(&mut self, devices: &[Device]) {
-        self.faults.learn(devices, (self.clock.monotonic_ns(), self.clock.now()));
-    }
-
-    /// Whether a chip has a heartbeat that has not been seen to count, and which may still do so.
-    pub fn awaits_heartbeats(&self) -> bool {
-        self.faults.awaits_heartbeats()
+    fn said(&self, reading: HardwareReading) -> SourceReading {
+        let HardwareReading { chips, status, .. } = reading;
+        let devices = chips.into_iter().map(DeviceReading::from).collect();
+        SourceReading { devices, status, absent: self.no_driver.clone() }
     }
 
     fn read_those(&mut self, are_meant: fn(Item) -> bool) -> HardwareReading {

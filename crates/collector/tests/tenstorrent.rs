@@ -111,8 +111,8 @@ impl Machine {
         TenstorrentSource::new(tree, Arc::new(SystemClock), sensors, (patience, deadline))
     }
 
-    fn read(&self) -> HardwareReading {
-        self.source().read()
+    fn read_chips(&self) -> HardwareReading {
+        self.source().read_chips()
     }
 }
 
@@ -133,7 +133,7 @@ fn pids(chip: &ChipReading) -> Vec<(Option<u32>, u32)> {
 fn a_chip_is_read_and_its_remote_chip_is_listed() {
     let machine = Machine::new();
     machine.chip(0, "0000:03:00.0", N300);
-    let reading = machine.read();
+    let reading = machine.read_chips();
     assert_eq!(subjects(&reading), Vec::<&str>::new());
     let [chip, remote] = reading.chips.as_slice() else { panic!("{:?}", reading.chips) };
     assert_eq!(chip.identity.display_id(), "251732090");
@@ -159,7 +159,7 @@ fn only_the_sensors_that_are_asked_for_are_read() {
     machine.fail(&format!("{class}/tt_fw_bundle_ver"), "EIO");
     let mut source = machine.source_of(Sensors::Main);
     for _ in 0..2 {
-        let reading = source.read();
+        let reading = source.read_chips();
         assert_eq!(subjects(&reading), Vec::<&str>::new());
         let telemetry = &reading.chips[0].telemetry;
         assert_eq!(reading.chips[0].identity.display_id(), "251732090");
@@ -180,7 +180,7 @@ fn traffic_is_kept_apart_by_network_and_followed_across_a_wrap() {
     let counter = format!("{class}/pcie_perf_counters/mst_rd_data_word_received1");
     machine.write(&counter, "4294967290\n");
     let mut source = machine.source();
-    let first = source.read();
+    let first = source.read_chips();
     let pcie = &first.chips[0].telemetry.pcie;
     let listed: Vec<_> =
         pcie.iter().map(|one| (one.counter.as_str(), one.noc, one.direction)).collect();
@@ -195,7 +195,7 @@ fn traffic_is_kept_apart_by_network_and_followed_across_a_wrap() {
     assert_eq!(absence(&pcie[1].bytes_total), Some(Absence::NotYet));
     assert_eq!(pcie[1].raw_flits.value(), Some(&4_294_967_290));
     machine.write(&counter, "4\n");
-    let second = source.read();
+    let second = source.read_chips();
     assert_eq!(second.chips[0].telemetry.pcie[0].bytes_total.value(), Some(&0));
     assert_eq!(second.chips[0].telemetry.pcie[1].bytes_total.value(), Some(&320));
 }
@@ -212,7 +212,7 @@ fn errors_cost_the_file_they_happen_to() {
         "99999999999999999999\n",
     );
     machine.fail("proc/driver/tenstorrent/0/pids", "EIO");
-    let reading = machine.read();
+    let reading = machine.read_chips();
     let chip = &reading.chips[0];
     assert_eq!(absence(&chip.telemetry.aiclk_hertz), Some(Absence::Resetting));
     assert_eq!(absence(&chip.telemetry.heartbeat_total), Some(Absence::Implausible));
@@ -228,7 +228,7 @@ fn a_channel_with_another_label_is_not_believed() {
     let machine = Machine::new();
     machine.chip(0, "0000:03:00.0", N300);
     machine.write("sys/devices/pci0000:00/0000:03:00.0/hwmon/hwmon3/temp1_label", "board_temp\n");
-    let reading = machine.read();
+    let reading = machine.read_chips();
     let temperature = &reading.chips[0].telemetry.temperature_celsius;
     assert_eq!(temperature.absence(), Some((Absence::Implausible, "labelled board_temp")));
 }
@@ -239,17 +239,17 @@ fn a_hung_file_costs_itself_and_keeps_its_last_good_value() {
     let class = machine.chip(0, "0000:03:00.0", N300);
     machine.chip(1, "0000:04:00.0", N300);
     let mut source = machine.source();
-    let before = source.read();
+    let before = source.read_chips();
     machine.hang(&format!("{class}/tt_aiclk"));
     let started = Instant::now();
-    let reading = source.read();
+    let reading = source.read_chips();
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     let clock = &reading.chips[0].telemetry.aiclk_hertz;
     assert_eq!(clock, &before.chips[0].telemetry.aiclk_hertz, "the old value with its old time");
     assert_eq!(reading.chips[0].telemetry.temperature_celsius.value(), Some(&36.5));
     assert_eq!(reading.chips[2].telemetry.aiclk_hertz.value(), Some(&1_000_000_000));
     assert_eq!(subjects(&reading), ["tenstorrent!0/tt_aiclk", "sysfs"]);
-    let fresh = machine.read();
+    let fresh = machine.read_chips();
     assert_eq!(absence(&fresh.chips[0].telemetry.aiclk_hertz), Some(Absence::TimedOut));
 }
 
@@ -272,18 +272,18 @@ fn a_chip_that_was_handed_to_a_virtual_machine_is_forgotten_and_one_that_is_lost
         let lost = reading.chips.into_iter().filter(|chip| !chip.faults.is_empty());
         lost.map(|chip| chip.identity.pci.unwrap().to_string()).collect()
     };
-    assert_eq!(vanished(source.read()), [""; 0]);
+    assert_eq!(vanished(source.read_chips()), [""; 0]);
     for class in &classes[1..] {
         fs::rename(machine.scratch.join(class), machine.scratch.join(class.replace('/', "_")))
             .unwrap();
     }
     // As between unbinding and binding, and as when a chip has fallen off the bus.
     chips[1..].iter().for_each(|(_, pci)| bind(pci, None));
-    assert_eq!(vanished(source.read()), ["0000:04:00.0", "0000:05:00.0"]);
+    assert_eq!(vanished(source.read_chips()), ["0000:04:00.0", "0000:05:00.0"]);
     bind("0000:04:00.0", Some("vfio-pci"));
-    assert_eq!(vanished(source.read()), ["0000:05:00.0"]);
+    assert_eq!(vanished(source.read_chips()), ["0000:05:00.0"]);
     bind("0000:04:00.0", None);
-    assert_eq!(vanished(source.read()), ["0000:05:00.0"], "it is not missed any more");
+    assert_eq!(vanished(source.read_chips()), ["0000:05:00.0"], "it is not missed any more");
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn a_chip_that_resets_for_long_stays_who_it_was_until_its_files_say_otherwise() 
     let limits = (Duration::from_millis(150), Duration::from_secs(20));
     let mut source =
         TenstorrentSource::new(tree, Arc::<ManualClock>::clone(&clock), Sensors::All, limits);
-    let before = source.read();
+    let before = source.read_chips();
     assert_eq!(before.chips.len(), 2);
     for file in ["tt_serial", "tt_asic_id", "tt_card_type", "tt_aiclk"] {
         machine.fail(&format!("{class}/{file}"), "ENODATA");
@@ -323,7 +323,7 @@ fn a_chip_that_resets_for_long_stays_who_it_was_until_its_files_say_otherwise() 
     // Longer than a file that seldom changes is believed.
     for _ in 0..3 {
         clock.advance_ns(60_000_000_000);
-        let during = source.read();
+        let during = source.read_chips();
         assert_eq!(during.chips.len(), 2, "with its remote chip");
         for (one, other) in before.chips.iter().zip(&during.chips) {
             assert_eq!(one.identity, other.identity);
@@ -333,13 +333,13 @@ fn a_chip_that_resets_for_long_stays_who_it_was_until_its_files_say_otherwise() 
         assert!(during.status.errors.iter().any(|error| error.reason == Absence::Resetting));
     }
     // Somebody who looks for the first time is told why nothing is known.
-    let fresh = machine.read();
+    let fresh = machine.read_chips();
     assert_eq!(fresh.chips[0].identity.display_id(), "0000:03:00.0");
     assert_eq!(fresh.chips[0].facts.absence().unwrap().0, Absence::Resetting);
     // Another board at the same place: nothing of the old one is kept, its ASIC id neither.
     machine.remove(&format!("{class}/tt_serial"));
     machine.write(&format!("{class}/tt_serial"), "0100018611900000\n");
-    let after = source.read();
+    let after = source.read_chips();
     assert_eq!(after.chips[0].identity.asic_id, None);
     assert_ne!(after.chips[0].identity.board_id, before.chips[0].identity.board_id);
 }
@@ -349,11 +349,11 @@ fn old_drivers_are_named_with_what_they_lack() {
     let machine = Machine::new();
     machine.chip(0, "0000:03:00.0", N300);
     machine.write("sys/module/tenstorrent/version", "2.6.0\n");
-    let reading = machine.read();
+    let reading = machine.read_chips();
     assert_eq!(subjects(&reading), ["tt-kmd 2.6"]);
     machine.write("sys/module/tenstorrent/version", "2.4.1\n");
     machine.remove("proc/driver/tenstorrent/0/pids");
-    let reading = machine.read();
+    let reading = machine.read_chips();
     assert_eq!(subjects(&reading), ["tt-kmd 2.4"]);
     assert_eq!(absence(&reading.chips[0].holders), Some(Absence::Unsupported));
 }
@@ -364,7 +364,8 @@ fn no_driver_is_one_sentence_that_says_what_to_do() {
     let tree = Arc::new(Tree::open(scratch.path()).unwrap());
     let second = Duration::from_secs(1);
     let reading =
-        TenstorrentSource::new(tree, Arc::new(SystemClock), Sensors::All, (second, second)).read();
+        TenstorrentSource::new(tree, Arc::new(SystemClock), Sensors::All, (second, second))
+            .read_chips();
     assert!(reading.chips.is_empty());
     assert_eq!(reading.status.errors.len(), 1);
     assert!(reading.status.errors[0].detail.contains("install tt-kmd"));
@@ -382,14 +383,14 @@ fn chips_come_and_go_and_are_sorted_by_address() {
     let ordinals = |reading: &HardwareReading| -> Vec<_> {
         reading.chips.iter().map(|chip| chip.identity.driver_ordinal).collect()
     };
-    assert_eq!(ordinals(&source.read()), [Some(1), Some(0)]);
+    assert_eq!(ordinals(&source.read_chips()), [Some(1), Some(0)]);
     let class = machine.scratch.join("sys/class/tenstorrent/tenstorrent!1");
     fs::rename(&class, machine.scratch.join("gone")).unwrap();
-    let gone = source.read();
+    let gone = source.read_chips();
     assert_eq!(ordinals(&gone), [Some(1), Some(0)], "one that vanished keeps its row");
     assert_eq!(gone.chips[0].faults[0].kind, DeviceFaultKind::Vanished);
     fs::rename(machine.scratch.join("gone"), &class).unwrap();
-    let back = source.read();
+    let back = source.read_chips();
     assert_eq!(ordinals(&back), [Some(1), Some(0)]);
     assert_eq!(back.chips[0].faults, []);
     assert_eq!(back.chips[0].telemetry.aiclk_hertz.value(), Some(&1_000_000_000));

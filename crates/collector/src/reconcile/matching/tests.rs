@@ -40,7 +40,7 @@ fn machine(kind: MachineKind) -> (Vec<DeviceReading>, Vec<Physical>) {
     let limits = (Duration::from_secs(5), Duration::from_secs(60));
     let mut source = TenstorrentSource::new(tree, Arc::new(SystemClock), Sensors::Main, limits);
     let shown: Vec<DeviceReading> =
-        source.read().chips.into_iter().map(DeviceReading::from).collect();
+        source.read_chips().chips.into_iter().map(DeviceReading::from).collect();
     let identity = |one: ChipDescription| one.identity;
     let mut chips = Vec::new();
     for place in 0..made.chip_count() {
