@@ -15,7 +15,6 @@ mod filter;
 mod guard;
 mod history;
 mod options;
-mod problem;
 mod seats;
 mod stream;
 mod told;

@@ -3,6 +3,11 @@
 
 use std::net::IpAddr;
 
+use axum::http::header::HOST;
+use axum::http::{Request, StatusCode, Version};
+
+use crate::problem::Problem;
+
 /// The names that are ours.
 #[derive(Debug, Clone)]
 pub struct Hosts {
@@ -29,6 +34,37 @@ impl Hosts {
         }
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         self.names.contains(&host)
+    }
+
+    /// Makes sure that a request names its host once, and as one of ours each time. `is_also_ours`
+    /// knows more names; `remedy` says which names may be used.
+    ///
+    /// # Errors
+    /// What to answer where it does not.
+    pub fn check<Body>(
+        &self,
+        request: &Request<Body>,
+        is_also_ours: impl Fn(&str) -> bool,
+        remedy: &str,
+    ) -> Result<(), Problem> {
+        let mut named = request.headers().get_all(HOST).iter();
+        let (first, second) = (named.next(), named.next());
+        let in_target = request.uri().authority().map(|authority| authority.as_str());
+        let in_header = first.map(|host| host.to_str().unwrap_or_default());
+        let both = [in_target, in_header];
+        let is_named = both.iter().any(Option::is_some) || request.version() == Version::HTTP_10;
+        if second.is_some() || !is_named {
+            let detail = "a request names its host, once";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+        }
+        let is_ours = |authority| {
+            self.has(authority) || host(authority).is_some_and(&is_also_ours)
+        };
+        if both.into_iter().flatten().all(is_ours) {
+            return Ok(());
+        }
+        let detail = format!("this name is not one of this server's; {remedy}");
+        Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail))
     }
 }
 

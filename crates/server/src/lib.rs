@@ -11,6 +11,7 @@ pub mod listen;
 pub mod log;
 pub mod obstacle;
 pub mod peer_user;
+pub mod problem;
 pub mod secret_file;
 pub mod sock_diag;
 pub mod tls;

@@ -5,9 +5,11 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use telltale_server::problem::Problem;
 
 use super::desk::AskError;
 use super::http::Web;
+use super::standing::Standing;
 use crate::view::{ExplanationView, IncidentView, JobStepsView, NodeView, StatusView};
 
 /// Incidents of one answer.
@@ -55,22 +57,17 @@ fn answer<View: Serialize>(asked: Result<View, AskError>) -> Response {
                 AskError::NoIncident | AskError::NoneYet => StatusCode::NOT_FOUND,
                 _ => StatusCode::SERVICE_UNAVAILABLE,
             };
-            let leader = match &error {
-                AskError::NotLeading(standing) => standing.leader.clone(),
-                _ => None,
-            };
-            json(status, &Problem { error: error.to_string(), leader })
+            let problem = Problem::new(status, error.to_string()).with_error();
+            match &error {
+                // The address of the coordinator that leads.
+                AskError::NotLeading(Standing { leader: Some(leader), .. }) => {
+                    problem.member("leader", leader.as_str())
+                }
+                _ => problem,
+            }
+            .into_response()
         }
     }
-}
-
-/// Why there is no answer.
-#[derive(Debug, Serialize)]
-struct Problem {
-    error: String,
-    /// The address of the coordinator that leads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    leader: Option<String>,
 }
 
 fn json(status: StatusCode, view: &impl Serialize) -> Response {

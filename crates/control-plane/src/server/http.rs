@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use telltale_server::door::{Limits, Protocol};
 use telltale_server::hosts::Hosts;
+use telltale_server::problem::Problem;
 use telltale_wire::exposition::Format;
 use tokio::sync::watch;
 
@@ -66,46 +67,38 @@ pub(super) fn router(web: Web) -> Router {
 
 /// Lets a request on that names this machine and shows what it must.
 async fn admit(State(web): State<Web>, request: Request, next: Next) -> Response {
-    match refusal(&web, &request) {
-        Some(refusal) => refusal,
-        None => next.run(request).await,
+    match may_ask(&web, &request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.with_error().into_response(),
     }
 }
 
 /// Lets a request on that names this machine.
 async fn admit_by_name(State(web): State<Web>, request: Request, next: Next) -> Response {
-    match misdirected(&web, request.headers()) {
-        Some(refusal) => refusal,
-        None => next.run(request).await,
+    match names_us(&web, &request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.with_error().into_response(),
     }
 }
 
-fn misdirected(web: &Web, headers: &HeaderMap) -> Option<Response> {
-    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
-    if host.is_some_and(|host| web.hosts.has(host)) {
-        return None;
-    }
-    let why = "this name is not one of this machine's; use its address or its host name\n";
-    Some((StatusCode::MISDIRECTED_REQUEST, why).into_response())
+fn names_us(web: &Web, request: &Request) -> Result<(), Problem> {
+    web.hosts.check(request, |_| false, "use its address or its host name")
 }
 
-fn refusal(web: &Web, request: &Request) -> Option<Response> {
-    let headers = request.headers();
-    if let Some(refusal) = misdirected(web, headers) {
-        return Some(refusal);
-    }
+fn may_ask(web: &Web, request: &Request) -> Result<(), Problem> {
+    names_us(web, request)?;
     if is_stranger(request.extensions()) {
         web.counters.refuse(Refused::Stranger);
-        return Some((StatusCode::FORBIDDEN, format!("{STRANGER}\n")).into_response());
+        return Err(Problem::new(StatusCode::FORBIDDEN, STRANGER));
     }
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    if !web.access.admits(text(header::AUTHORIZATION)) {
+    let token = request.headers().get(header::AUTHORIZATION);
+    if !web.access.admits(token.and_then(|value| value.to_str().ok())) {
         web.counters.refuse(Refused::Token);
-        let why = "send this coordinator's token: Authorization: Bearer TOKEN\n";
-        let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
-        return Some((StatusCode::UNAUTHORIZED, challenge, why).into_response());
+        let detail = "send this coordinator's token: Authorization: Bearer TOKEN";
+        let problem = Problem::new(StatusCode::UNAUTHORIZED, detail);
+        return Err(problem.with(header::WWW_AUTHENTICATE, "Bearer"));
     }
-    None
+    Ok(())
 }
 
 async fn tell_ready(State(web): State<Web>) -> Response {
@@ -116,13 +109,14 @@ async fn tell_ready(State(web): State<Web>) -> Response {
 
 async fn tell_metrics(State(web): State<Web>, headers: HeaderMap) -> Response {
     let Some(gauges) = web.desk.gauges().await else {
-        return (StatusCode::SERVICE_UNAVAILABLE, "the coordinator is ending\n").into_response();
+        let detail = "the coordinator is ending";
+        return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_error().into_response();
     };
     let wanted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let Some(format) = Format::asked(wanted) else {
-        let why =
-            "metrics are text/plain;version=0.0.4 or application/openmetrics-text;version=1.0.0\n";
-        return (StatusCode::NOT_ACCEPTABLE, why).into_response();
+        let detail =
+            "metrics are text/plain;version=0.0.4 or application/openmetrics-text;version=1.0.0";
+        return Problem::new(StatusCode::NOT_ACCEPTABLE, detail).with_error().into_response();
     };
     let text = metrics::text(format, &web.counters, &gauges);
     ([(header::CONTENT_TYPE, format.content_type())], text).into_response()

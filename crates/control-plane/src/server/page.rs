@@ -7,6 +7,7 @@ mod report;
 use axum::extract::Path;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use telltale_server::problem::Problem;
 
 pub use report::report;
 
@@ -53,7 +54,10 @@ pub(super) async fn index() -> Response {
 pub(super) async fn asset(Path(name): Path<String>) -> Response {
     match ASSETS.iter().find(|asset| asset.name == name) {
         Some(asset) => answer(asset),
-        None => (StatusCode::NOT_FOUND, "there is no such file\n").into_response(),
+        None => {
+            let detail = "there is no such file";
+            Problem::new(StatusCode::NOT_FOUND, detail).with_error().into_response()
+        }
     }
 }
 

@@ -15,12 +15,12 @@ use telltale_schema::metric::{DEFINITIONS, MetricKind, Scope};
 use telltale_wire::exposition::Format;
 use tokio::sync::mpsc;
 
-use super::problem::Problem;
 use super::told::Told;
 use super::{App, filter};
 use crate::access::Sight;
 use crate::samples::Writing;
 use crate::service::Published;
+use telltale_server::problem::Problem;
 
 /// The size of a part of a long text. Smaller than what the C library gets from the system and gives
 /// back to it one by one, as each block that it gives back makes it keep more.

@@ -10,8 +10,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use super::answers::tagged;
-use super::problem::Problem;
 use crate::page::{self, Asset};
+use telltale_server::problem::Problem;
 
 /// `/`.
 pub(super) async fn index(headers: HeaderMap) -> Response {

@@ -6,9 +6,9 @@ use axum::http::StatusCode;
 use telltale_query::Query;
 
 use super::App;
-use super::problem::Problem;
 use crate::access::{Sight, TooSlow};
 use crate::service::Published;
+use telltale_server::problem::Problem;
 
 /// The query among the parameters of an address; none where there is none, or an empty one.
 ///
@@ -27,7 +27,7 @@ pub(super) fn read(pairs: &[(String, String)]) -> Result<Option<Query>, Problem>
     }
     let Some(text) = found.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
     let unreadable = |error: telltale_query::QueryError| {
-        refused(format!("filter, {error}")).at_column(error.column + 1)
+        refused(format!("filter, {error}")).member("column", error.column + 1)
     };
     Query::parse(text).map(Some).map_err(unreadable)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
     REFERRER_POLICY, TRANSFER_ENCODING, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
@@ -15,9 +15,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::App;
-use super::problem::Problem;
 use super::seats::Place;
 use crate::access::{Caller, Sight, sight};
+use telltale_server::problem::Problem;
 
 /// What answers have unless they say otherwise: no browser is to guess a type, load anything, show
 /// the answer in another site's frame or hand it to another site.
@@ -56,7 +56,8 @@ fn check(app: &App, request: &Request) -> Result<Sight, Problem> {
     let caller = request.extensions().get::<Caller>().cloned().unwrap_or(Caller::Anonymous);
     // A browser reaches no Unix socket, and clients make up hosts for them.
     if !matches!(caller, Caller::Local { .. }) {
-        host(app, request)?;
+        let remedy = "use its address, or add the name to http.hosts";
+        app.hosts.check(request, |_| false, remedy)?;
     }
     let caller = known(caller, request);
     if has_body(request.headers()) {
@@ -110,24 +111,6 @@ fn names_loopback(authority: &Authority) -> bool {
     let name = authority.host().trim_start_matches('[').trim_end_matches(']');
     let is_address = |ip: IpAddr| ip.to_canonical().is_loopback();
     name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_address)
-}
-
-/// Every name that the request gives its host must be one of ours.
-fn host(app: &App, request: &Request) -> Result<(), Problem> {
-    let mut named = request.headers().get_all(HOST).iter();
-    let (first, second) = (named.next(), named.next());
-    let first = first.and_then(|host| host.to_str().ok());
-    let (Some(host), None) = (first, second) else {
-        return Err(Problem::new(StatusCode::BAD_REQUEST, "a request names its host, once"));
-    };
-    let in_target = request.uri().authority().map(|authority| authority.as_str());
-    let in_target = in_target.is_none_or(|authority| app.hosts.has(authority));
-    if in_target && app.hosts.has(host) {
-        return Ok(());
-    }
-    let detail =
-        "this name is not one of this service; use its address, or add the name to http.hosts";
-    Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail))
 }
 
 fn has_body(headers: &HeaderMap) -> bool {

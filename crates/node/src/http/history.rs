@@ -12,10 +12,10 @@ use telltale_schema::history::{HistoryQuery, Subjects};
 use telltale_schema::text::with_causes;
 
 use super::App;
-use super::problem::Problem;
 use crate::access::Sight;
 use crate::history::{ReadHistoryError, SharedReadError};
 use telltale_collector::clock::SystemClock;
+use telltale_server::problem::Problem;
 
 /// How far back is looked where nobody says.
 const USUAL_SECONDS: u64 = 3600;

@@ -16,10 +16,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::problem::Problem;
 use super::told::Told;
 use super::{App, filter};
 use crate::access::Sight;
+use telltale_server::problem::Problem;
 
 /// How long a reader shall wait before it connects again.
 const RETRY: &str = "retry: 2000\n\n";

@@ -11,16 +11,16 @@ use axum::Router;
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
-    ACCEPT, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST, ORIGIN,
-    RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, ORIGIN, RETRY_AFTER,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::json;
 use telltale_schema::text::with_causes;
-use telltale_server::hosts::host;
+use telltale_server::problem::Problem;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::keeper::Peer;
@@ -34,13 +34,6 @@ const BODY_PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of the body of an order, which is not looked at: the coordinator knows ranks better.
 const MAX_ORDER_BYTES: usize = 64 << 10;
 
-/// Why a request is not answered as wished.
-struct Problem {
-    status: StatusCode,
-    detail: String,
-    header: Option<(HeaderName, &'static str)>,
-}
-
 /// The paths.
 pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
@@ -49,36 +42,18 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/remove", post(remove))
         .route("/restart", post(restart))
         .route("/metrics", get(metrics))
-        .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is no such path"))
+        .fallback(async || problem(StatusCode::NOT_FOUND, "there is no such path"))
         .method_not_allowed_fallback(async || {
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this path has another method")
+            problem(StatusCode::METHOD_NOT_ALLOWED, "this path has another method")
                 .with(ALLOW, "GET, POST")
         })
         .layer(from_fn_with_state(Arc::clone(&app), guard))
         .with_state(app)
 }
 
-// === impl Problem ===
-
-impl Problem {
-    fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), header: None }
-    }
-
-    fn with(self, name: HeaderName, value: &'static str) -> Self {
-        Self { header: Some((name, value)), ..self }
-    }
-}
-
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let mut response =
-            json_answer(self.status, json!({ "error": self.detail }).to_string().into());
-        if let Some((name, value)) = self.header {
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
-        }
-        response
-    }
+/// Why a request is not answered as it was asked.
+fn problem(status: StatusCode, detail: impl Into<String>) -> Problem {
+    Problem::new(status, detail).with_error()
 }
 
 fn json_answer(status: StatusCode, text: Bytes) -> Response {
@@ -95,7 +70,7 @@ fn json_answer(status: StatusCode, text: Bytes) -> Response {
 async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     match check(&app, &request) {
         Ok(()) => next.run(request).await,
-        Err(problem) => problem.with(CONNECTION, "close").into_response(),
+        Err(refusal) => refusal.with_error().with(CONNECTION, "close").into_response(),
     }
 }
 
@@ -105,29 +80,12 @@ fn check(app: &App, request: &Request) -> Result<(), Problem> {
         return Ok(());
     }
     if request.headers().contains_key(ORIGIN) {
-        return Err(Problem::new(StatusCode::FORBIDDEN, "no web page may ask here"));
+        return Err(problem(StatusCode::FORBIDDEN, "no web page may ask here"));
     }
-    let mut named = request.headers().get_all(HOST).iter();
-    let (first, second) = (named.next(), named.next());
-    let in_target = request.uri().authority().map(|authority| authority.as_str());
-    let in_header = first.map(|host| host.to_str().unwrap_or_default());
-    let is_named =
-        in_header.is_some() || in_target.is_some() || request.version() == Version::HTTP_10;
-    if second.is_some() || !is_named {
-        return Err(Problem::new(StatusCode::BAD_REQUEST, "a request names its host, once"));
-    }
-    if [in_target, in_header].into_iter().flatten().all(|authority| is_ours(app, authority)) {
-        return Ok(());
-    }
-    let detail = "this name is not one of this agent's; use its address, its --node name, or a DNS \
-                  name of its certificate";
-    Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail))
-}
-
-/// Whether `authority` names this agent. A browser is held off by the certificate's names as well: it
-/// speaks TLS with nobody else under them.
-fn is_ours(app: &App, authority: &str) -> bool {
-    app.hosts.has(authority) || host(authority).is_some_and(|host| app.tls.has_name(host))
+    // A browser is held off by the certificate's names as well: it speaks TLS with no other server
+    // under them.
+    let remedy = "use its address, its --node name, or a DNS name of its certificate";
+    app.hosts.check(request, |host| app.tls.has_name(host), remedy)
 }
 
 fn peer(request: &Request) -> Peer {
@@ -138,22 +96,22 @@ fn peer(request: &Request) -> Peer {
 async fn log_ccl(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
     if matches!(peer(&request), Peer::Remote | Peer::Known) {
         let detail = "only workers of this machine may post here; post to 127.0.0.1";
-        return Err(Problem::new(StatusCode::FORBIDDEN, detail).with(CONNECTION, "close"));
+        return Err(problem(StatusCode::FORBIDDEN, detail).with(CONNECTION, "close"));
     }
     let sender = sender(&app, &request);
     let (body, _room) = body(&app, sender, request.into_body()).await?;
     let taken = app
         .intake
         .post(&body, sender)
-        .map_err(|refused| Problem::new(StatusCode::BAD_REQUEST, with_causes(&refused)))?;
+        .map_err(|refused| problem(StatusCode::BAD_REQUEST, with_causes(&refused)))?;
     if taken.dropped > 0 {
         let detail = "the queue is full; what was posted is dropped";
-        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(RETRY_AFTER, "1"));
+        return Err(problem(StatusCode::SERVICE_UNAVAILABLE, detail).with(RETRY_AFTER, "1"));
     }
     match taken.first_refused {
         None => Ok(json_answer(StatusCode::OK, Bytes::from_static(PROCESSED))),
         Some(reason) if taken.queued == 0 => {
-            Err(Problem::new(StatusCode::BAD_REQUEST, reason.to_string()))
+            Err(problem(StatusCode::BAD_REQUEST, reason.to_string()))
         }
         Some(reason) => {
             let text = json!({
@@ -190,7 +148,7 @@ async fn body(
 ) -> Result<(Bytes, OwnedSemaphorePermit), Problem> {
     let too_large = || {
         let detail = format!("a body may have {MAX_BODY_BYTES} bytes; send several");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).with(CONNECTION, "close")
+        problem(StatusCode::PAYLOAD_TOO_LARGE, detail).with(CONNECTION, "close")
     };
     let announced = body.size_hint().upper().unwrap_or(u64::MAX);
     let most = u64::try_from(MAX_BODY_BYTES).expect("4 MiB fits in a u64");
@@ -209,7 +167,7 @@ async fn body(
     };
     tokio::time::timeout(BODY_PATIENCE, read).await.map_err(|_| {
         let detail = "the body did not come in time";
-        Problem::new(StatusCode::REQUEST_TIMEOUT, detail).with(CONNECTION, "close")
+        problem(StatusCode::REQUEST_TIMEOUT, detail).with(CONNECTION, "close")
     })?
 }
 
@@ -230,15 +188,15 @@ async fn order(app: &App, request: Request, order: NodeOrder) -> Result<Response
     if !may_order(app, &request) {
         let detail = "orders need the agent's token, a certificate of its client authority, or its \
                       Unix socket and its user";
-        let problem = Problem::new(StatusCode::UNAUTHORIZED, detail);
+        let problem = problem(StatusCode::UNAUTHORIZED, detail);
         return Err(problem.with(WWW_AUTHENTICATE, "Bearer"));
     }
     let body = to_bytes(request.into_body(), MAX_ORDER_BYTES);
     if !matches!(tokio::time::timeout(BODY_PATIENCE, body).await, Ok(Ok(_))) {
         let detail = "the body of an order is short, or empty";
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).with(CONNECTION, "close"));
+        return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, detail).with(CONNECTION, "close"));
     }
-    let unavailable = |detail| Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+    let unavailable = |detail| problem(StatusCode::SERVICE_UNAVAILABLE, detail);
     let (answer, answered) = oneshot::channel();
     let wish = Wish { order, answer };
     if app.wishes.try_send(wish).is_err() {
@@ -249,9 +207,9 @@ async fn order(app: &App, request: Request, order: NodeOrder) -> Result<Response
             let text = json!({ "message": "Ordered" }).to_string();
             Ok(json_answer(StatusCode::OK, text.into()))
         }
-        Ok(Ok(Err(Unmet::Refused(reason)))) => Err(Problem::new(StatusCode::CONFLICT, reason)),
+        Ok(Ok(Err(Unmet::Refused(reason)))) => Err(problem(StatusCode::CONFLICT, reason)),
         Ok(Ok(Err(Unmet::Unreached(reason)))) => {
-            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason))
+            Err(problem(StatusCode::SERVICE_UNAVAILABLE, reason))
         }
         Ok(Ok(Err(Unmet::PerhapsGiven))) => Err(unavailable(
             "the coordinator has the order and has not answered; see whether it is carried out",
@@ -279,13 +237,13 @@ fn has_token(app: &App, headers: &HeaderMap) -> bool {
 async fn metrics(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
     let is_elsewhere = matches!(peer(&request), Peer::Remote | Peer::Known);
     if is_elsewhere && !may_order(&app, &request) {
-        let problem = Problem::new(StatusCode::UNAUTHORIZED, "figures need the agent's token here");
+        let problem = problem(StatusCode::UNAUTHORIZED, "figures need the agent's token here");
         return Err(problem.with(WWW_AUTHENTICATE, "Bearer"));
     }
     let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
     let Some((kind, text)) = answers::metrics(&app.intake.view(), accept) else {
         let detail = "figures are application/json, text/plain or application/openmetrics-text";
-        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail));
+        return Err(problem(StatusCode::NOT_ACCEPTABLE, detail));
     };
     let mut response = json_answer(StatusCode::OK, text.into());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
