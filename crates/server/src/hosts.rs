@@ -57,9 +57,7 @@ impl Hosts {
             let detail = "a request names its host, once";
             return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
         }
-        let is_ours = |authority| {
-            self.has(authority) || host(authority).is_some_and(&is_also_ours)
-        };
+        let is_ours = |authority| self.has(authority) || host(authority).is_some_and(&is_also_ours);
         if both.into_iter().flatten().all(is_ours) {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Mutex as Turn, Notify};
 
 use super::counts::{Counts, Refused};
 use crate::access::{AccessPolicy, Caller, Sight, sight};
@@ -21,8 +21,6 @@ const TRIAL_QUIET: Duration = Duration::from_millis(100);
 /// How long a connection waits for a place, and how often it looks for one.
 const WAIT: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(10);
-/// Connections that wait so at once: of a crowd, all others are refused when they come.
-const MOST_WAITING: usize = 16;
 /// Connections of one user of this machine, as its socket file tells them apart.
 const MOST_EACH: usize = 16;
 /// Connections that are kept for those who see everything, of all that there may be a fourth at
@@ -36,7 +34,9 @@ pub(super) struct Connections {
     policy: Arc<AccessPolicy>,
     counts: Arc<Counts>,
     open: Mutex<Vec<Arc<Place>>>,
-    waiting: Semaphore,
+    /// Held by the one whose turn it is to get a place: in the order in which they came, so that a crowd
+    /// overtakes no other client.
+    turn: Turn<()>,
 }
 
 /// What one of them is.
@@ -80,8 +80,7 @@ impl Place {
 
 impl Connections {
     pub(super) fn new(most: usize, policy: Arc<AccessPolicy>, counts: Arc<Counts>) -> Self {
-        let waiting = Semaphore::new(MOST_WAITING);
-        Self { most, policy, counts, open: Mutex::default(), waiting }
+        Self { most, policy, counts, open: Mutex::default(), turn: Turn::default() }
     }
 
     /// A place for one more of `caller`. Where there is none, the connection that has been quiet
@@ -95,17 +94,20 @@ impl Connections {
             _ => (if is_trusted { TRUSTED } else { USUAL }, None),
         };
         let may_try = is_trusted || self.policy.has_token();
-        let mut seat = self.take(wanted, uid, may_try);
         // A user with too many waits for nobody, and others not for that user.
-        if seat.is_none()
-            && uid.is_none()
-            && let Ok(_waiting) = self.waiting.try_acquire()
-        {
-            let until = Instant::now() + WAIT;
-            while seat.is_none() && Instant::now() < until {
-                tokio::time::sleep(LOOK).await;
-                seat = self.take(wanted, uid, may_try);
+        if uid.is_some() {
+            let seat = self.take(wanted, uid, may_try);
+            if seat.is_none() {
+                self.counts.refuse(Refused::TooMany);
             }
+            return seat;
+        }
+        let _turn = self.turn.lock().await;
+        let until = Instant::now() + WAIT;
+        let mut seat = self.take(wanted, uid, may_try);
+        while seat.is_none() && Instant::now() < until {
+            tokio::time::sleep(LOOK).await;
+            seat = self.take(wanted, uid, may_try);
         }
         if seat.is_none() {
             self.counts.refuse(Refused::TooMany);
