@@ -60,7 +60,7 @@ fn the_image_serves_with_its_history_where_its_volume_is() {
     let (files, place) = copied.rsplit_once(' ').unwrap();
     for program in [INSTALLED, SERVE, AGENT, COORDINATOR] {
         let name = program.strip_prefix(place).unwrap();
-        assert!(files.split(' ').any(|file| file == format!("/source/target/release/{name}")));
+        assert!(files.split(' ').any(|file| file == format!("/source/target/dist/{name}")));
     }
 }
 
