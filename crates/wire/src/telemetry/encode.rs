@@ -79,7 +79,7 @@ fn source(to: &mut Writer, status: &SourceStatus) {
     }
 }
 
-/// An answer of GetSnapshot around a [`snapshot`].
+/// An answer of GetSnapshot around a [`snapshot()`].
 #[must_use]
 pub fn snapshot_answer(shared: Bytes, sequence: Option<u64>) -> Payload {
     let mut to = Writer::default();
@@ -96,7 +96,7 @@ pub fn past_answer(past: &Snapshot, resolution_ms: u64) -> Payload {
     Payload { shared: snapshot(past), own: to.finish() }
 }
 
-/// A message of Watch around a [`snapshot`]; with no bytes, one that says that nothing is new.
+/// A message of Watch around a [`snapshot()`]; with no bytes, one that says that nothing is new.
 #[must_use]
 pub fn watch_message(shared: Bytes, sequence: u64, skipped: u64) -> Payload {
     let mut to = Writer::default();
