@@ -364,7 +364,7 @@ impl Asked {
         let is_there = reading.absent.is_none() || !reading.devices.is_empty();
         if is_there || !reading.status.errors.is_empty() {
             sources.push(reading.status.clone());
-            // A device that two sources show is told of by the first, which knows it better.
+            // A device that two sources show is the first one's, which knows it better.
             let known: BTreeSet<_> = devices.iter().filter_map(|one| one.identity.pci()).collect();
             let is_new =
                 |one: &&DeviceReading| one.identity.pci().is_none_or(|pci| !known.contains(&pci));

@@ -252,9 +252,9 @@ impl Processes {
         let mut closed = Closed::default();
         self.read_ledgers(&Holders::default(), &listed, (&mut report, &mut closed));
         self.descriptions.take_seen(Seen::new());
-        for told in self.ledgers.told() {
-            if let Some(pid) = told.standing.pid() {
-                take(pid, told.reading);
+        for ledger in self.ledgers.told() {
+            if let Some(pid) = ledger.standing.pid() {
+                take(pid, ledger.reading);
             }
         }
     }

@@ -73,7 +73,7 @@ impl ChildGuard {
     }
 
     /// Sends SIGSTOP, and waits until every thread stands still: until [`Self::resume`] the child
-    /// answers nobody.
+    /// answers no client.
     ///
     /// # Panics
     /// When the child cannot be waited for.

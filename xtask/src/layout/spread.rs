@@ -36,7 +36,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     }
     for ((package, name), Named { definitions, implemented_in }) in &named {
         let listed = IN_MANY_FILES.iter().any(|(of, types, _)| of == package && types == name);
-        // Types of one name cannot be told apart here.
+        // Types of one name cannot be distinguished here.
         let is_in_many = implemented_in.len() > MOST_FILES * (*definitions).max(1);
         let message = match (is_in_many, listed) {
             (true, false) => format!(

@@ -94,20 +94,18 @@ impl Connections {
             _ => (if is_trusted { TRUSTED } else { USUAL }, None),
         };
         let may_try = is_trusted || self.policy.has_token();
-        // A user with too many waits for nobody, and others not for that user.
+        let mut seat;
         if uid.is_some() {
-            let seat = self.take(wanted, uid, may_try);
-            if seat.is_none() {
-                self.counts.refuse(Refused::TooMany);
-            }
-            return seat;
-        }
-        let _turn = self.turn.lock().await;
-        let until = Instant::now() + WAIT;
-        let mut seat = self.take(wanted, uid, may_try);
-        while seat.is_none() && Instant::now() < until {
-            tokio::time::sleep(LOOK).await;
+            // A user with too many connections waits for no other user, and no other user for that one.
             seat = self.take(wanted, uid, may_try);
+        } else {
+            let _turn = self.turn.lock().await;
+            let until = Instant::now() + WAIT;
+            seat = self.take(wanted, uid, may_try);
+            while seat.is_none() && Instant::now() < until {
+                tokio::time::sleep(LOOK).await;
+                seat = self.take(wanted, uid, may_try);
+            }
         }
         if seat.is_none() {
             self.counts.refuse(Refused::TooMany);

@@ -237,7 +237,7 @@ fn has_token(app: &App, headers: &HeaderMap) -> bool {
 async fn metrics(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
     let is_elsewhere = matches!(peer(&request), Peer::Remote | Peer::Known);
     if is_elsewhere && !may_order(&app, &request) {
-        let problem = problem(StatusCode::UNAUTHORIZED, "figures need the agent's token here");
+        let problem = problem(StatusCode::UNAUTHORIZED, "metrics need the agent's token here");
         return Err(problem.with(WWW_AUTHENTICATE, "Bearer"));
     }
     let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
