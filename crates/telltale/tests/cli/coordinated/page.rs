@@ -5,7 +5,10 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 
+use telltale_harness::wait_until;
+
 use super::{Scene, TOKEN};
+use crate::command::PATIENCE;
 use crate::page::browser::Browser;
 
 const ASKS: &str = "document.getElementById('access').open";
@@ -39,9 +42,10 @@ fn the_page_asks_for_the_token_and_shows_what_the_command_shows() {
     // Whoever closes the dialog is not asked again, and finds the button.
     assert_eq!(browser.value(ASKS), true);
     browser.press("Escape");
-    let turn = "performance.getEntriesByType('resource').length";
-    let before = browser.value(turn);
-    browser.until(&format!("{turn} > {before}"));
+    let before = browser.requests.len();
+    wait_until("the page to ask again", PATIENCE, || {
+        browser.value(ASKS) == false && browser.requests.len() > before + 1
+    });
     assert_eq!(browser.value(ASKS), false);
     // The browser itself complains of each refusal; nothing else does.
     assert!(browser.complaints.iter().all(|text| text.contains("401")), "{:?}", browser.complaints);

@@ -53,10 +53,11 @@ export async function ask(path) {
   } catch {
     throw new Error("the coordinator cannot be reached");
   }
+  // A body that is not read keeps its connection.
+  const told = await answer.json().catch(() => ({}));
   if (answer.status === 401) {
     throw new TokenNeeded(token ? "this is not the coordinator's token" : "the coordinator's token is needed");
   }
-  const told = await answer.json().catch(() => ({}));
   if (!answer.ok) {
     const leader = told.leader ? `; the one that leads is at ${told.leader}` : "";
     throw new Error((told.error ?? `the coordinator answered ${answer.status}`) + leader);
