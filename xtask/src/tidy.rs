@@ -1,4 +1,4 @@
-//! The house style as checks: sizes, names, words, dead files, file heads, links, manifests.
+//! The house style as checks: sizes, names, words, sentences, dead files, file heads, links, manifests.
 //!
 //! Each rule is a function from files to findings, so that a test can show it a bad sample.
 
@@ -7,6 +7,7 @@ pub mod links;
 pub mod manifests;
 pub mod names;
 pub mod reachable;
+pub mod sentences;
 pub mod sizes;
 pub mod words;
 
@@ -30,12 +31,13 @@ pub fn check(root: &Path) -> io::Result<Vec<Finding>> {
 /// Checks `files` as if they were the whole repository.
 #[must_use]
 pub fn check_files(files: &[SourceFile]) -> Vec<Finding> {
-    let rules: [Rule; 8] = [
+    let rules: [Rule; 9] = [
         heads::check,
         links::check,
         manifests::check,
         names::check,
         reachable::check,
+        sentences::check,
         sizes::check_files,
         sizes::check_functions,
         words::check,

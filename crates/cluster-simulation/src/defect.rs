@@ -2,7 +2,7 @@
 //!
 //! Defects 2 and 4 are detection's (`tests/simulation/defects.rs`); 3, 11, 12 and a part of 7 concern what
 //! no simulation has, units, JSON, strangers and late latencies, and are found by tests of
-//! `telltale-cluster`. docs/cluster.md lists all fourteen.
+//! `telltale-cluster`. docs/cluster-design.md lists all fourteen.
 //!
 //! The shipped machines stay as they are: a defect changes what goes in or comes out of them.
 

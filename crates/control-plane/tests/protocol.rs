@@ -405,7 +405,7 @@ fn every_field_of_the_seed_has_the_counterpart_that_the_documentation_names() {
         message.field.clone().into_iter().map(move |field| format!("{name}.{}", field.name))
     };
     let ours: Vec<String> = messages.flat_map(fields).collect();
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cluster.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cluster-reference.md");
     let page = std::fs::read_to_string(page).unwrap();
     let part = page.split("## The seed's messages\n").nth(1).unwrap();
     let part = part.split("\n## ").next().unwrap();

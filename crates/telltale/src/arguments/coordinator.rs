@@ -17,7 +17,7 @@ pub(super) const COORDINATOR_ABOUT: &str =
 pub(super) const COORDINATOR_HELP: &str = "\
 Knows the nodes of one training job by their agents (`telltale agent`), finds out which has failed
 or become slow, puts a spare in its place, and restarts the job. Everything that can be set is in
-docs/cluster.md; what is given here counts before the file.
+docs/cluster-reference.md; arguments override the file.
 
 Agents and operators call by gRPC, on 127.0.0.1:9440 unless --listen says otherwise; metrics are on
 http://127.0.0.1:9441/metrics. An address that other machines can reach needs a certificate, and a
