@@ -211,7 +211,12 @@ mod tests {
         let code: Vec<_> = found.code.iter().map(|(name, lines)| (&**name, lines.rust)).collect();
         assert_eq!(code, [("crates/a", 1), ("xtask", 1)]);
         let words: Vec<_> = found.documents.into_iter().collect();
-        let expected = [("README.md", 2), ("deploy/machines/README.md", 1), ("docs/page.md", 3), ("docs/table.md", 2)];
+        let expected = [
+            ("README.md", 2),
+            ("deploy/machines/README.md", 1),
+            ("docs/page.md", 3),
+            ("docs/table.md", 2),
+        ];
         assert_eq!(words, expected.map(|(name, words)| (name.to_owned(), words)));
     }
 }

@@ -1,7 +1,7 @@
 //! Jobs of training steps whose coordinator may act: healthy nodes stay, and slow ones are replaced together.
 //!
 //! `TELLTALE_SIMULATED_HOURS=168 TELLTALE_LONG_TESTS=1 cargo test --release -p telltale-cluster-simulation
-//! --test acting -- --nocapture` runs healthy jobs of one hour each for a week in all; without the hours it is a day.
+//! --test main acting:: -- --nocapture` runs healthy jobs of one hour each for a week in all; without the hours it is a day.
 
 use std::collections::BTreeMap;
 use std::thread;

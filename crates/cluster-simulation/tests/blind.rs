@@ -1,6 +1,6 @@
 //! Jobs of every shape, healthy and with one fault: a healthy machine is named for long in none.
 //!
-//! `TELLTALE_BLIND_RUNS=1000 cargo test --release -p telltale-cluster-simulation --test blind -- --nocapture`
+//! `TELLTALE_BLIND_RUNS=1000 cargo test --release -p telltale-cluster-simulation --test main blind:: -- --nocapture`
 //! runs a thousand of each.
 
 use telltale_cluster_simulation::faults::blind::{

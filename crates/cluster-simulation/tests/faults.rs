@@ -1,6 +1,6 @@
 //! The fault suite: what detection names, how soon, and how often wrongly.
 //!
-//! `TELLTALE_LONG_TESTS=1 cargo test --release -p telltale-cluster-simulation --test faults -- --nocapture`
+//! `TELLTALE_LONG_TESTS=1 cargo test --release -p telltale-cluster-simulation --test main faults:: -- --nocapture`
 //! runs all of it and prints its table; without `--release` a part.
 
 use telltale_cluster_simulation::faults::suite::{HEAD, Score, groups, table};

@@ -1,6 +1,6 @@
 //! Detection of a large job: what it says, and what one second of it costs.
 //!
-//! `TELLTALE_LONG_TESTS=1 cargo test --release -p telltale-cluster-simulation --test scale -- --nocapture`
+//! `TELLTALE_LONG_TESTS=1 cargo test --release -p telltale-cluster-simulation --test main scale:: -- --nocapture`
 //! prints time and memory for 10,000 nodes. No test asserts on a time.
 
 use std::fs;

@@ -1,6 +1,6 @@
 //! Jobs of training steps in which something is slow from the first step on, or comes and goes.
 //!
-//! `TELLTALE_STEP_RUNS=40 cargo test --release -p telltale-cluster-simulation --test steps -- --nocapture` runs forty of
+//! `TELLTALE_STEP_RUNS=40 cargo test --release -p telltale-cluster-simulation --test main steps:: -- --nocapture` runs forty of
 //! each shape and fault; `TELLTALE_STEP_SEED` is the first seed.
 
 use telltale_cluster_simulation::faults::steps::{Score, cases, groups, score, table};

@@ -1,7 +1,7 @@
 //! A healthy machine of 1,024 nodes under the shipped coordinator, which may act: nobody is evicted.
 //!
 //! `TELLTALE_SIMULATED_HOURS=168 TELLTALE_LONG_TESTS=1 cargo test --release -p telltale-cluster-simulation
-//! --test week -- --nocapture` simulates a whole week; without the hours it is a day, and without `--release`
+//! --test main week:: -- --nocapture` simulates a whole week; without the hours it is a day, and without `--release`
 //! an hour of 64 nodes.
 
 use std::time::Duration;

@@ -33,7 +33,8 @@ fn check_file(file: &SourceFile) -> Vec<Finding> {
         .map(|Sentence { line, words }| {
             let begin = words[..4].join(" ");
             let count = words.len();
-            let message = format!("a sentence of {count} words, \"{begin} …\": at most {MAX_WORDS}");
+            let message =
+                format!("a sentence of {count} words, \"{begin} …\": at most {MAX_WORDS}");
             Finding::at(&file.path, *line, message)
         })
         .collect();

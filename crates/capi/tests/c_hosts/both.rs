@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::installed::{here, install};
+use crate::c_hosts::installed::{here, install};
 use telltale_harness::{ChildGuard, Scratch, cargo_library_directory, compile_c};
 use telltale_ledger::directory::{Purpose, RuntimeDirectory};
 use telltale_schema::snapshot::MetricValue;

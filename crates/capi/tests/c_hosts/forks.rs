@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::installed::{Linked, install, program};
+use crate::c_hosts::installed::{Linked, install, program};
 use telltale_harness::{ChildGuard, Scratch, rounds};
 use telltale_ledger::LedgerReader;
 use telltale_ledger::directory::{Purpose, RuntimeDirectory};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::mem::{align_of, offset_of, size_of};
 use std::process::Command;
 
-use crate::installed::{here, install};
+use crate::c_hosts::installed::{here, install};
 use telltale::{Device, Label, Metric, Options, Programs, Status};
 use telltale_harness::{Scratch, compile_c, compile_cpp, skip};
 use telltale_schema::memory::MemoryKind;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::installed::{Linked, here, install, installer, program};
+use crate::c_hosts::installed::{Linked, here, install, installer, program};
 use telltale_harness::{ChildGuard, Scratch, compile_cpp, skip};
 use telltale_ledger::LedgerReader;
 use telltale_ledger::directory::{Purpose, RuntimeDirectory};

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::installed::{here, install};
+use crate::c_hosts::installed::{here, install};
 use telltale_harness::{ChildGuard, Scratch, cargo_library_directory, compile_c, skip};
 use telltale_ledger::directory::{Purpose, RuntimeDirectory};
 use telltale_ledger::{LedgerReader, LedgerReading};

@@ -6,7 +6,7 @@ use telltale_cluster::observation::{Observation, WorkerEnd, WorkerObservation, W
 use telltale_cluster::rank::Rank;
 use telltale_cluster::verdict::VerdictKind;
 
-use crate::job::{Job, at, certain, progress, said};
+use crate::detection::job::{Job, at, certain, progress, said};
 
 /// A job of four that has run ten collectives of all, one a second.
 fn running() -> Job {

@@ -4,7 +4,7 @@ use telltale_cluster::observation::{Observation, Progress, WorkerObservation, Wo
 use telltale_cluster::rank::Rank;
 use telltale_cluster::verdict::{Evidence, VerdictKind};
 
-use crate::job::{Job, Said, at, certain, progress};
+use crate::detection::job::{Job, Said, at, certain, progress};
 
 /// A job of `nodes` that ran ten collectives of group 0, one a second.
 fn running(nodes: u8) -> Job {

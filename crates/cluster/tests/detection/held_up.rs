@@ -7,7 +7,7 @@ use telltale_cluster::observation::Observation;
 use telltale_cluster::rank::Rank;
 use telltale_cluster::verdict::{Evidence, VerdictKind};
 
-use crate::job::{Job, Said, certain, received, said, sent, waited};
+use crate::detection::job::{Job, Said, certain, received, said, sent, waited};
 
 const NODES: u32 = 4;
 /// The link that becomes slow.

@@ -14,7 +14,7 @@ use telltale_cluster::observation::{
 use telltale_cluster::rank::Rank;
 use telltale_cluster::verdict::{Suspects, Verdict, VerdictKind};
 
-use crate::job::{Job, received};
+use crate::detection::job::{Job, received};
 
 /// Numbers at and between the edges of what is sensible.
 fn wild() -> impl Strategy<Value = u64> {

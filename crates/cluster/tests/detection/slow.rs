@@ -7,7 +7,7 @@ use telltale_cluster::node::NodeName;
 use telltale_cluster::observation::Observation;
 use telltale_cluster::verdict::{Evidence, VerdictKind};
 
-use crate::job::{Job, certain, received, said, waited};
+use crate::detection::job::{Job, certain, received, said, waited};
 
 /// What a node of a full mesh of `nodes` reports when node `slow` takes `ratio` times as long.
 fn mesh(node: u32, nodes: u32, slow: u32, ratio: f64, second: u32) -> Observation {

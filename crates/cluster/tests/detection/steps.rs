@@ -9,7 +9,7 @@ use telltale_cluster::rank::Rank;
 use telltale_cluster::verdict::VerdictKind;
 use telltale_cluster::work::{Operation, Operations, Work};
 
-use crate::job::{Job, certain, said};
+use crate::detection::job::{Job, certain, said};
 
 const NODES: u32 = 4;
 

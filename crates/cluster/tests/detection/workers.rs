@@ -7,7 +7,7 @@ use telltale_cluster::observation::{Observation, WorkerEnd, WorkerObservation, W
 use telltale_cluster::rank::Rank;
 use telltale_cluster::verdict::VerdictKind;
 
-use crate::job::{Job, at, certain, progress, said};
+use crate::detection::job::{Job, at, certain, progress, said};
 
 fn failed(rank: u32, end: WorkerEnd) -> Observation {
     let state = WorkerState::Failed { end, age: Duration::from_millis(u64::from(rank) * 30) };

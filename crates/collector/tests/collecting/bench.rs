@@ -9,7 +9,7 @@ use telltale_schema::chip::ChipIdentity;
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::{KindMemory, Process, Snapshot};
 
-use crate::workload::{Child, Role};
+use crate::collecting::workload::{Child, Role};
 
 /// An emulated machine with its runtime directory.
 pub(crate) struct Bench {

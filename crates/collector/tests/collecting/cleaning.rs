@@ -9,8 +9,8 @@ use telltale_emulator::MachineKind;
 use telltale_harness::{needs_root, rounds};
 use telltale_ledger::directory::{endpoint_name, ledger_name};
 
-use crate::bench::Bench;
-use crate::workload::{Role, start};
+use crate::collecting::bench::Bench;
+use crate::collecting::workload::{Role, start};
 
 fn names(bench: &Bench) -> BTreeSet<String> {
     let entries = fs::read_dir(&bench.directory).unwrap();

@@ -10,8 +10,8 @@ use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, ProcMount, in_pid_namespace, needs_pid_namespaces};
 use telltale_schema::snapshot::{ProcessSource, ProcessState, Snapshot};
 
-use crate::bench::{Bench, dram, process, subjects};
-use crate::workload::{Child, Role, collected, command, let_begin, started};
+use crate::collecting::bench::{Bench, dram, process, subjects};
+use crate::collecting::workload::{Child, Role, collected, command, let_begin, started};
 
 /// A workload that is process 1 of a PID namespace of its own.
 fn contained(child: &Child<'_>) -> ChildGuard {
@@ -173,7 +173,7 @@ fn a_container_that_shares_nothing_is_found_through_its_root() {
         return;
     }
     let mut bench = Bench::new(MachineKind::N150);
-    let outside = crate::workload::start(&bench.child(Role::Ledger, 5));
+    let outside = crate::collecting::workload::start(&bench.child(Role::Ledger, 5));
     let ledger = isolated(&bench.child(Role::Ledger, 100));
     let answers = isolated(&bench.child(Role::Endpoint, 2_000));
     let pids = [outside.id(), inner_pid(&ledger), inner_pid(&answers)];
@@ -263,8 +263,8 @@ fn who_cannot_see_a_process_tells_by_its_ledger_whether_it_is_dead() {
         return;
     }
     let bench = Bench::new(MachineKind::N150);
-    let mut killed = crate::workload::start(&bench.child(Role::Ledger, 100));
-    let lives = crate::workload::start(&bench.child(Role::Ledger, 2_000));
+    let mut killed = crate::collecting::workload::start(&bench.child(Role::Ledger, 100));
+    let lives = crate::collecting::workload::start(&bench.child(Role::Ledger, 2_000));
     killed.kill();
     let root = bench.machine.root();
     let snapshot = collected(root, &bench.directory, |program| moved(&program));

@@ -13,8 +13,8 @@ use telltale_ledger::directory::{MOST_ENTRIES_LISTED, endpoint_name, ledger_name
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::Snapshot;
 
-use crate::bench::{Bench, dram, process, subjects};
-use crate::workload::{Role, start};
+use crate::collecting::bench::{Bench, dram, process, subjects};
+use crate::collecting::workload::{Role, start};
 
 #[test]
 fn a_ledger_cut_under_its_reader_is_an_error_and_no_signal() {

@@ -10,7 +10,7 @@ use telltale_harness::{ChildGuard, rounds};
 use telltale_ledger::directory::temporary_name;
 use telltale_runtime::{DeviceDescription, Options, Runtime};
 
-use crate::bench::Bench;
+use crate::collecting::bench::Bench;
 
 const DIRECTORY: &str = "TELLTALE_TEST_OPENS_AND_CLOSES_IN";
 
@@ -31,7 +31,7 @@ fn opens_and_closes_for_ever() {
 /// killed, and has done so once.
 fn opener(bench: &Bench) -> ChildGuard {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "killed::opens_and_closes_for_ever", "--nocapture"]);
+    command.args(["--exact", "collecting::killed::opens_and_closes_for_ever", "--nocapture"]);
     command.env(DIRECTORY, &bench.directory).stdout(Stdio::piped());
     let mut child = ChildGuard::spawn(&mut command);
     let mut output = child.child().stdout.take().unwrap();

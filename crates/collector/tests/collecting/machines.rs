@@ -213,14 +213,16 @@ fn a_reset_and_a_lost_chip_are_seen_and_so_is_their_end() {
 
 #[test]
 fn while_a_chip_resets_its_ledgers_tell_its_board() {
-    let mut bench = crate::bench::Bench::new(MachineKind::N150);
+    let mut bench = crate::collecting::bench::Bench::new(MachineKind::N150);
     bench.machine.inject(Fault::Reset { ordinal: 0 }).unwrap();
     let capacity = |snapshot: &Snapshot| {
         snapshot.devices[0].space(MemorySpace::Dram).unwrap().capacity_bytes.clone()
     };
     let alone = bench.collector().collect();
     assert_eq!(absence(&capacity(&alone)), Some(Absence::Resetting), "nobody else knows it");
-    let _workload = crate::workload::start(&bench.child(crate::workload::Role::Ledger, 7));
+    let _workload = crate::collecting::workload::start(
+        &bench.child(crate::collecting::workload::Role::Ledger, 7),
+    );
     let snapshot = bench.collector().collect();
     assert_eq!(snapshot.devices.len(), 1);
     assert_eq!(snapshot.devices[0].facts.value(), ChipFacts::of_board(BoardType::N150).as_ref());

@@ -10,8 +10,8 @@ use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{Accounting, ProcessSource, ProcessState, Snapshot};
 
-use crate::bench::{Bench, dram, process, subjects};
-use crate::workload::{Child, Role, command, let_begin, start};
+use crate::collecting::bench::{Bench, dram, process, subjects};
+use crate::collecting::workload::{Child, Role, command, let_begin, start};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -8,7 +8,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::{ProcessState, Snapshot};
 
-use crate::bench::{Bench, subjects};
+use crate::collecting::bench::{Bench, subjects};
 
 const OWN_BYTES: u64 = 1_000;
 const HOST_BYTES: u64 = 20_000;

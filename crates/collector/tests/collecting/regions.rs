@@ -11,8 +11,8 @@ use telltale_harness::{ChildGuard, needs_root};
 use telltale_ledger::region::{Layout, file_name};
 use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessState};
 
-use crate::bench::{Bench, dram, noticed, process, subjects};
-use crate::workload::{ROOT, Role, command, let_begin, start};
+use crate::collecting::bench::{Bench, dram, noticed, process, subjects};
+use crate::collecting::workload::{ROOT, Role, command, let_begin, start};
 
 /// A version 1 region of the chip in `place`, with a DRAM total and rows of (pid, name, bytes).
 fn write_region(bench: &Bench, place: usize, total: u64, rows: &[(u32, &str, u64)]) {

@@ -13,8 +13,8 @@ use telltale_runtime::{DeviceDescription, Options, Runtime};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::{ProcessSource, Snapshot};
 
-use crate::bench::{Bench, dram, process, subjects};
-use crate::workload::hand_out;
+use crate::collecting::bench::{Bench, dram, process, subjects};
+use crate::collecting::workload::hand_out;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -11,8 +11,8 @@ use telltale_emulator::MachineKind;
 use telltale_schema::clock::{Clock, ManualClock};
 use telltale_schema::snapshot::{MetricValue, Snapshot};
 
-use crate::bench::{Bench, process};
-use crate::workload::{Role, command, let_begin};
+use crate::collecting::bench::{Bench, process};
+use crate::collecting::workload::{Role, command, let_begin};
 
 /// The counters of the process, by name.
 fn counters(snapshot: &Snapshot, pid: u32) -> BTreeMap<String, u64> {

@@ -9,8 +9,8 @@ use telltale_harness::{ChildGuard, as_user, needs_root};
 use telltale_ledger::directory::{MOST_ENTRIES_LISTED, endpoint_name, ledger_name};
 use telltale_schema::snapshot::{ProcessSource, Snapshot};
 
-use crate::bench::{Bench, dram, noticed, process, subjects};
-use crate::workload::{Role, cleaned_by, collected, command, let_begin, started};
+use crate::collecting::bench::{Bench, dram, noticed, process, subjects};
+use crate::collecting::workload::{Role, cleaned_by, collected, command, let_begin, started};
 
 const SERVICE: u32 = 61_001;
 const ADA: u32 = 61_002;
@@ -27,7 +27,7 @@ fn installed() -> Bench {
 }
 
 fn workload(bench: &Bench, role: Role, uid: u32, bytes: u64, named: u32) -> ChildGuard {
-    let child = crate::workload::Child { named, ..bench.child(role, bytes) };
+    let child = crate::collecting::workload::Child { named, ..bench.child(role, bytes) };
     started(as_user(uid, uid, command(&child, |program| Command::new(program))))
 }
 
@@ -141,7 +141,7 @@ fn root_sees_what_users_keep_in_private_directories() {
         fs::create_dir(&directory).unwrap();
         chown(&directory, Some(uid), Some(uid)).unwrap();
         fs::set_permissions(&directory, Permissions::from_mode(0o700)).unwrap();
-        let child = crate::workload::Child {
+        let child = crate::collecting::workload::Child {
             directory: &directory,
             ..bench.child(Role::LedgerAndEndpoint, bytes)
         };
@@ -177,8 +177,10 @@ fn a_users_own_directory_with_too_many_names_is_a_note_of_that_user() {
     // Whatever its mode; in `/run/tt` it would be everybody's.
     for mode in [0o700, 0o3777] {
         fs::set_permissions(&directory, Permissions::from_mode(mode)).unwrap();
-        let child =
-            crate::workload::Child { directory: &directory, ..bench.child(Role::Ledger, 100) };
+        let child = crate::collecting::workload::Child {
+            directory: &directory,
+            ..bench.child(Role::Ledger, 100)
+        };
         let mut command = command(&child, |program| Command::new(program));
         command.env("TT_METRICS_SOCKET_DIR", &directory);
         let ada = started(as_user(ADA, ADA, command));

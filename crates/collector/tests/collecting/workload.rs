@@ -82,7 +82,7 @@ pub(crate) struct Child<'a> {
 pub(crate) fn command(child: &Child<'_>, wrap: impl FnOnce(&OsStr) -> Command) -> Command {
     let program = std::env::current_exe().unwrap();
     let mut command = wrap(program.as_os_str());
-    command.args(["--exact", "workload::role", "--nocapture"]);
+    command.args(["--exact", "collecting::workload::role", "--nocapture"]);
     command.env(ROLE, format!("{:?}", child.role));
     command.env(DIRECTORY, child.directory);
     command.env(CHIPS, serde_json::to_string(child.chips).unwrap());

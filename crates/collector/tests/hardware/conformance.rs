@@ -10,7 +10,7 @@ use telltale_collector::tree::Tree;
 use telltale_schema::clock::Clock;
 use telltale_schema::reading::{Absence, Reading};
 
-use crate::tree::Machine;
+use crate::hardware::tree::Machine;
 
 /// How long one file may take in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(150);

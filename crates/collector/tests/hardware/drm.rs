@@ -14,8 +14,8 @@ use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{Accounting, ProcessSource};
 
-use crate::conformance::{Hardware, PATIENCE};
-use crate::tree::Machine;
+use crate::hardware::conformance::{Hardware, PATIENCE};
+use crate::hardware::tree::Machine;
 
 const MIB: u64 = 1 << 20;
 const AMD: &str = "sys/devices/pci0000:00/0000:03:00.0";

@@ -7,8 +7,8 @@ use telltale_collector::hardware::HostSource;
 use telltale_collector::source::HardwareSource;
 use telltale_schema::reading::Absence;
 
-use crate::conformance::{Hardware, PATIENCE};
-use crate::tree::Machine;
+use crate::hardware::conformance::{Hardware, PATIENCE};
+use crate::hardware::tree::Machine;
 
 const KIB: u64 = 1024;
 

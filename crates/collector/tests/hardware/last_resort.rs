@@ -5,8 +5,8 @@ use telltale_schema::chip::FactSource;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::snapshot::Snapshot;
 
-use crate::host::furnish;
-use crate::tree::Machine;
+use crate::hardware::host::furnish;
+use crate::hardware::tree::Machine;
 
 fn collect(machine: &Machine, host: HostUse) -> (Snapshot, Vec<(&'static str, String)>) {
     let options = CollectOptions {

@@ -11,8 +11,8 @@ use telltale_schema::device::DeviceClass;
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::Absence;
 
-use crate::conformance::{Hardware, PATIENCE};
-use crate::tree::Machine;
+use crate::hardware::conformance::{Hardware, PATIENCE};
+use crate::hardware::tree::Machine;
 
 const DEVICES: &str = "sys/devices/virtual/neuron_device";
 const FIRST_CYCLES: &str = "xrow_grp,mm_active,wl_active,idle\n0,100,100,800\n1,100,100,800\n";

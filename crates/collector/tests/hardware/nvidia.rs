@@ -18,8 +18,8 @@ use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::ProcessSource;
 
-use crate::conformance::{Hardware, PATIENCE};
-use crate::tree::Machine;
+use crate::hardware::conformance::{Hardware, PATIENCE};
+use crate::hardware::tree::Machine;
 
 const MIB: u64 = 1 << 20;
 const LIBRARY: &str = "nvml/libnvidia-ml.so.1";

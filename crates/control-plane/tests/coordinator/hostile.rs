@@ -20,8 +20,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_stream::StreamExt as _;
 use tonic::Code;
 
-use crate::node::{LIFE, Node, job};
-use crate::running::{Running, plan, run, until, within};
+use crate::coordinator::node::{LIFE, Node, job};
+use crate::coordinator::running::{Running, plan, run, until, within};
 
 fn told(body: Option<Body>) -> NodeMessage {
     NodeMessage { node: "a".to_owned(), incarnation: LIFE, sequence: u64::MAX / 2, body }

@@ -13,8 +13,8 @@ use telltale_cluster::rank::Rank;
 use telltale_control_plane::server::Plan;
 use telltale_harness::Scratch;
 
-use crate::node::{Node, follow_all, job};
-use crate::running::{Running, plan, run, within};
+use crate::coordinator::node::{Node, follow_all, job};
+use crate::coordinator::running::{Running, plan, run, within};
 
 /// A window of detection, and the time between two reports.
 const WINDOW: Duration = Duration::from_millis(20);

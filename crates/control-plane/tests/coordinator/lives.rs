@@ -11,8 +11,8 @@ use telltale_wire::cluster::message::{
     GetStatusResponse, IncidentStanding, JobPhase, NodeState, evidence, sign, worker_end,
 };
 
-use crate::node::{Node, follow_all, job};
-use crate::running::{Running, plan, run, until};
+use crate::coordinator::node::{Node, follow_all, job};
+use crate::coordinator::running::{Running, plan, run, until};
 
 #[test]
 fn a_killed_worker_is_one_incident_that_is_explained_and_the_job_runs_again() {
@@ -82,7 +82,7 @@ fn a_silent_node_is_replaced_by_the_spare_in_its_slot() {
                 tokio::time::sleep(std::time::Duration::from_millis(500)).await;
             }
         };
-        crate::running::within("the silent node is noticed", reporting).await;
+        crate::coordinator::running::within("the silent node is noticed", reporting).await;
         let decided = start.elapsed();
         assert!(decided.as_secs_f64() < 8.0, "decided after {decided:?}");
         let mut now = [first, spare, last];

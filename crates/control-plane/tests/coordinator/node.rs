@@ -16,7 +16,7 @@ use telltale_wire::cluster::{CallError, Client, Orders};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use crate::running::within;
+use crate::coordinator::running::within;
 
 /// The life of an agent in most tests.
 pub(crate) const LIFE: u64 = 1_700_000_000_000;

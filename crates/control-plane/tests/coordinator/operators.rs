@@ -10,8 +10,8 @@ use telltale_wire::cluster::CallError;
 use telltale_wire::cluster::message::{JobPhase, Mode};
 use tonic::Code;
 
-use crate::node::{Node, follow_all, job};
-use crate::running::{Running, plan, run, until};
+use crate::coordinator::node::{Node, follow_all, job};
+use crate::coordinator::running::{Running, plan, run, until};
 
 fn refused<T: std::fmt::Debug>(answer: Result<T, CallError>) -> (Code, String) {
     match answer {

@@ -10,8 +10,8 @@ use telltale_harness::Scratch;
 use telltale_harness::authority::{Signed, Wish};
 use telltale_schema::text::with_causes;
 
-use crate::running::{Running, plan, run};
-use crate::trust::{authority, written};
+use crate::coordinator::running::{Running, plan, run};
+use crate::coordinator::trust::{authority, written};
 
 /// The names of a coordinator that is called by its address.
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];

@@ -23,8 +23,8 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tonic::Code;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
-use crate::node::Node;
-use crate::running::{Running, get, get_at, plan, run, until, within};
+use crate::coordinator::node::Node;
+use crate::coordinator::running::{Running, get, get_at, plan, run, until, within};
 
 const TOKEN: &str = "a-token-of-the-tests";
 const HOUR: i64 = 3600;

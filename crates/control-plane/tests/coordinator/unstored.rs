@@ -12,8 +12,8 @@ use telltale_harness::{EtcdCluster, Scratch, needs_etcd, on_small_disk};
 use telltale_wire::cluster::Client;
 use telltale_wire::cluster::message::Mode;
 
-use crate::node::job;
-use crate::running::{PATIENCE, Running, get, plan, run, until};
+use crate::coordinator::node::job;
+use crate::coordinator::running::{PATIENCE, Running, get, plan, run, until};
 
 /// What an operator is told who asks how the job stands.
 async fn told(running: &Running) -> String {
@@ -55,8 +55,7 @@ fn a_coordinator_whose_journal_another_has_says_so() {
 
 #[test]
 fn a_coordinator_that_reaches_no_etcd_says_what_it_could_not_do_and_what_helps() {
-    let name =
-        "unstored::a_coordinator_that_reaches_no_etcd_says_what_it_could_not_do_and_what_helps";
+    let name = "coordinator::unstored::a_coordinator_that_reaches_no_etcd_says_what_it_could_not_do_and_what_helps";
     if !needs_etcd(name) {
         return;
     }
@@ -88,7 +87,8 @@ fn a_coordinator_that_reaches_no_etcd_says_what_it_could_not_do_and_what_helps()
 
 #[test]
 fn a_coordinator_whose_disk_is_full_says_so_until_there_is_room() {
-    let name = "unstored::a_coordinator_whose_disk_is_full_says_so_until_there_is_room";
+    let name =
+        "coordinator::unstored::a_coordinator_whose_disk_is_full_says_so_until_there_is_room";
     on_small_disk(name, 64, |disk| run(fills_the_disk(disk)));
 }
 

@@ -10,7 +10,7 @@ use telltale_control_plane::store::{
 };
 use tokio::time::Instant;
 
-use crate::coordinator::{Coordinator, revision};
+use crate::store::coordinator::{Coordinator, revision};
 
 /// A part of the suite: its name, and what it does with an empty place.
 type Case = (&'static str, fn(Place) -> std::pin::Pin<Box<dyn Future<Output = ()>>>);

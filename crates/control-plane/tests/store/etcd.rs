@@ -12,8 +12,8 @@ use telltale_control_plane::store::{EtcdPlan, EtcdSettings, Event, LEAST_LEASE, 
 use telltale_harness::{ChildGuard, EtcdCluster, needs_etcd, rounds, wait_until};
 use tokio::time::Instant;
 
-use crate::conformance;
-use crate::coordinator::{Coordinator, PATIENCE};
+use crate::store::conformance;
+use crate::store::coordinator::{Coordinator, PATIENCE};
 
 fn place(members: &[String], prefix: &str, address: &str) -> Place {
     let plan = EtcdPlan {
@@ -162,7 +162,7 @@ fn without_etcd_nobody_leads_and_with_it_somebody_does_again() {
 
 /// Set for the copy of the test that is a coordinator of its own: etcd's address.
 const COORDINATOR: &str = "TELLTALE_TEST_COORDINATOR";
-const ALONE: &str = "etcd::two_never_lead_at_once_though_one_is_killed_or_stands_still";
+const ALONE: &str = "store::etcd::two_never_lead_at_once_though_one_is_killed_or_stands_still";
 
 /// A coordinator that says when it leads, for ever: it is killed.
 async fn leads_aloud(etcd: &str) {

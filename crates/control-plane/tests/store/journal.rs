@@ -8,8 +8,8 @@ use telltale_cluster::stored::StoreOutcome;
 use telltale_control_plane::store::{JournalSettings, Place};
 use telltale_harness::{Scratch, on_small_disk};
 
-use crate::conformance;
-use crate::coordinator::{Coordinator, revision};
+use crate::store::conformance;
+use crate::store::coordinator::{Coordinator, revision};
 
 fn place(directory: &Path) -> Place {
     Place::Journal(JournalSettings { directory: directory.to_path_buf() })
@@ -138,7 +138,7 @@ fn a_journal_that_another_one_takes_the_place_of_costs_decisions_and_no_state() 
 
 #[test]
 fn a_full_disk_costs_decisions_and_no_state() {
-    let name = "journal::a_full_disk_costs_decisions_and_no_state";
+    let name = "store::journal::a_full_disk_costs_decisions_and_no_state";
     on_small_disk(name, 64, |disk| block_on(fills_the_disk(disk)));
 }
 

@@ -8,7 +8,7 @@ use telltale_harness::authority::{Authority, Signed, Wish};
 use telltale_harness::{EtcdCluster, EtcdTlsFiles, Scratch, needs_etcd};
 use tokio::time::Instant;
 
-use crate::coordinator::{Coordinator, revision};
+use crate::store::coordinator::{Coordinator, revision};
 
 /// A certificate for the loopback and its key, valid now or in the past alone.
 fn signed(by: &Authority, is_over: bool) -> Signed {

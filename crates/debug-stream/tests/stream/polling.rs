@@ -9,7 +9,7 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use telltale_debug_stream::{Consumer, Next, Published};
 
-use crate::{number, publish, stream};
+use crate::stream::{number, publish, stream};
 
 /// Longer than any machine needs; a lost wake-up ends the test here.
 const PATIENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };

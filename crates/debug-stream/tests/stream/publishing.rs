@@ -4,7 +4,7 @@ use telltale_debug_stream::{
     Cause, ConnectError, EventKind, Filter, Losses, Next, Published, StreamCounters, TensorEvent,
 };
 
-use crate::{number, publish, stream};
+use crate::stream::{number, publish, stream};
 
 fn text_of(next: Option<Next>) -> String {
     match next {

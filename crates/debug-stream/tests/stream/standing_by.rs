@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
 use telltale_debug_stream::{ConnectError, Consumer, Next, Published};
 
-use crate::{publish, stream};
+use crate::stream::{publish, stream};
 
 /// Takes what waits, and tells how many events that was.
 fn take_all(consumer: &mut Consumer) -> u64 {

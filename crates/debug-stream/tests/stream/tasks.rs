@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use telltale_debug_stream::{AsyncConsumer, Next, Published};
 
-use crate::{number, publish, stream};
+use crate::stream::{number, publish, stream};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -9,7 +9,7 @@ use telltale_program_cache::{
 use telltale_emulator::Buffer;
 use telltale_schema::memory::MemoryKind;
 
-use crate::bench::{Bench, TILE_BYTES, kernel, tiles};
+use crate::accelerator::bench::{Bench, TILE_BYTES, kernel, tiles};
 
 /// c += a * b, tiles at the three addresses.
 fn multiply(addresses: [u32; 3]) -> ProgramDescriptor {

@@ -12,7 +12,7 @@ use telltale_emulator::{Accelerator, AcceleratorOptions, KernelCacheError, OpenA
 use telltale_harness::ChildGuard;
 use telltale_runtime::{Options, Runtime};
 
-use crate::bench::Bench;
+use crate::accelerator::bench::Bench;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

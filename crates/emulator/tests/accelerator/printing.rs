@@ -10,7 +10,7 @@ use telltale_program_cache::{
     KernelDescriptor, KeyEncoder, ProgramDescriptor,
 };
 
-use crate::bench::{Bench, cores, kernel, tiles};
+use crate::accelerator::bench::{Bench, cores, kernel, tiles};
 
 const ORIGIN: CoreCoord = CoreCoord::new(0, 0);
 

@@ -11,7 +11,7 @@ use telltale_program_cache::{
 };
 use telltale_schema::memory::MemoryKind;
 
-use crate::bench::{Bench, cores, kernel, semaphore, tiles};
+use crate::accelerator::bench::{Bench, cores, kernel, semaphore, tiles};
 
 /// An error with its causes, as a person sees it.
 fn told(error: &dyn Error) -> String {

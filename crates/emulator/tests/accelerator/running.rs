@@ -4,7 +4,7 @@ use telltale_emulator::KernelUse;
 use telltale_program_cache::{CoreCoord, Placement, ProgramDescriptor};
 use telltale_schema::memory::MemoryKind;
 
-use crate::bench::{Bench, TILE_BYTES, cores, kernel, semaphore, tiles};
+use crate::accelerator::bench::{Bench, TILE_BYTES, cores, kernel, semaphore, tiles};
 
 const READER: &str = "
 KERNEL_MAIN {

@@ -8,7 +8,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use telltale_emulator::{Buffer, CompiledProgram, ExecutionError};
 use telltale_program_cache::{CoreCoord, Placement, ProgramDescriptor};
 
-use crate::bench::{Bench, TILE_BYTES, cores, kernel, tiles};
+use crate::accelerator::bench::{Bench, TILE_BYTES, cores, kernel, tiles};
 
 /// A program of one kernel on core (0, 0), with the buffer's address as its argument and the
 /// buffer's first tile as circular buffer 0.

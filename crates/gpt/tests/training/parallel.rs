@@ -15,7 +15,7 @@ use telltale_gpt::text::Text;
 use telltale_gpt::{Config, SharedStepError, Training};
 use telltale_program_cache::CacheMode;
 
-use crate::bench::{Bench, SMALL};
+use crate::training::bench::{Bench, SMALL};
 
 const SEED: u64 = 7;
 

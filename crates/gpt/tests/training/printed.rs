@@ -6,7 +6,7 @@ use telltale_gpt::{Activation, Training};
 use telltale_operations::PRINTING_CORE;
 use telltale_program_cache::CacheMode;
 
-use crate::bench::Bench;
+use crate::training::bench::Bench;
 
 const STEPS: usize = 3;
 const PRINTED: [&str; 5] = ["0.gelu", "0.shares", "0.keys", "0.input", "logits"];

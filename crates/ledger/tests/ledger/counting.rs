@@ -1,7 +1,7 @@
 //! What one process counts is what another reads: from one thread, from several, with devices
 //! added on the way.
 
-use crate::machine::{Place, device};
+use crate::ledger::machine::{Place, device};
 use telltale_ledger::{LedgerReader, POSTING_THRESHOLD_BYTES};
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
-use crate::machine::{Place, device};
+use crate::ledger::machine::{Place, device};
 use telltale_harness::{Scratch, needs_root};
 use telltale_ledger::directory::{
     DirectoryEnvironment, DirectoryError, EntryKind, Purpose, RuntimeDirectory, ledger_name,

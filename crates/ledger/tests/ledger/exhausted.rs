@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::machine::{Place, device};
+use crate::ledger::machine::{Place, device};
 use telltale_harness::{needs_root, skip};
 use telltale_ledger::directory::{Purpose, RuntimeDirectory};
 use telltale_ledger::layout::{CELLS_CAPACITY, DEVICES_CAPACITY, SHARDS_CAPACITY};
@@ -92,7 +92,7 @@ fn a_limit_on_file_sizes_is_an_error_and_no_signal() {
     }
     let place = Place::new();
     std::fs::create_dir(place.path("inside")).unwrap();
-    let test = "exhausted::a_limit_on_file_sizes_is_an_error_and_no_signal";
+    let test = "ledger::exhausted::a_limit_on_file_sizes_is_an_error_and_no_signal";
     // Units of 512 bytes, as POSIX says.
     run_again(test, "ulimit -f 16", &place);
 }
@@ -116,8 +116,8 @@ fn a_full_file_system_costs_accounting_and_never_the_workload() {
     if let Some(created) = create_inside() {
         return record_beyond_memory(&created.unwrap());
     }
-    let name = "exhausted::a_full_file_system_costs_accounting_and_never_the_workload";
-    if !can_mount(&format!("ledger::{name}")) {
+    let name = "ledger::exhausted::a_full_file_system_costs_accounting_and_never_the_workload";
+    if !can_mount(name) {
         return;
     }
     let place = Place::new();

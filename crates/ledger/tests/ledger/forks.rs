@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::machine::{Place, device};
+use crate::ledger::machine::{Place, device};
 use telltale_ledger::Ledger;
 use telltale_schema::memory::MemoryKind;
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::machine::Place;
+use crate::ledger::machine::Place;
 use proptest::prelude::*;
 use telltale_harness::rounds;
 use telltale_ledger::layout::{DEVICES_OFFSET, header};

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use crate::machine::{Place, device};
+use crate::ledger::machine::{Place, device};
 use telltale_ledger::layout::{FILE_BYTES, LARGEST_FILE_BYTES, header};
 use telltale_ledger::{LedgerReader, OpenError, ReadError};
 use telltale_schema::memory::MemoryKind;

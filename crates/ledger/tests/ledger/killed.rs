@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::machine::{Place, device};
+use crate::ledger::machine::{Place, device};
 use telltale_harness::{ChildGuard, rounds, wait_until};
 use telltale_ledger::directory::{Purpose, RuntimeDirectory};
 use telltale_ledger::{Ledger, LedgerOwner, LedgerReader, LedgerReading, OpenError};
@@ -70,7 +70,7 @@ fn a_process_killed_while_it_starts_or_stops_leaves_no_unreadable_file() {
         let place = Place::new();
         let log = place.path("log");
         fs::write(&log, [0; 8]).unwrap();
-        let mut child = child("killed::create_until_killed", &place);
+        let mut child = child("ledger::killed::create_until_killed", &place);
         wait_until("the first ledger", Duration::from_secs(60), || fs::read(&log).unwrap()[0] > 0);
         for _ in 0..looks {
             read_all(&place);
@@ -176,7 +176,7 @@ fn one_round(looks: u64) {
     let place = Place::new();
     let log = place.path("log");
     fs::write(&log, [0; 8 * THREADS]).unwrap();
-    let mut child = child("killed::churn_until_killed", &place);
+    let mut child = child("ledger::killed::churn_until_killed", &place);
     wait_until("both threads to record", Duration::from_secs(60), || {
         logged(&log).iter().all(|records| *records > STRIDE)
     });

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::{Place, device};
+use crate::ledger::machine::{Place, device};
 use proptest::prelude::*;
 use telltale_harness::rounds;
 use telltale_ledger::{POSTING_THRESHOLD_BYTES, Recorder};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::machine::{Place, device};
+use crate::ledger::machine::{Place, device};
 use telltale_ledger::{Ledger, LedgerSweep, ReadError};
 use telltale_schema::memory::MemoryKind;
 

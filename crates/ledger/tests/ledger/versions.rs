@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::machine::Place;
+use crate::ledger::machine::Place;
 use telltale_ledger::layout::{
     CELL_BYTES, CELLS_OFFSET, DEVICE_BYTES, DEVICES_OFFSET, FILE_BYTES, HEADER_BYTES,
     LAYOUT_VERSION, header,

@@ -7,8 +7,8 @@ use telltale_harness::{Scratch, rounds, wait_until};
 use telltale_ledger::region::writer::RegionLayout;
 use telltale_ledger::region::{Finding, RegionKind, read};
 
-use crate::members::{PATIENCE, attach, finish, numbered, options, region, remains, start};
-use crate::samples::{ID, NOW};
+use crate::region::members::{PATIENCE, attach, finish, numbered, options, region, remains, start};
+use crate::region::samples::{ID, NOW};
 
 const MEMBERS: u64 = 4;
 

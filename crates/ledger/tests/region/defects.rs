@@ -9,7 +9,7 @@ use telltale_ledger::region::{
     RegionReading, distinct_files, holder_findings, read, sum_over_files,
 };
 
-use crate::samples::{ID, NOW, make, sample};
+use crate::region::samples::{ID, NOW, make, sample};
 
 /// The holder findings in short, with these pids in the driver's list and these rows' liveness.
 fn holders(region: &Region, driver: &[u32], liveness: impl Fn(u32) -> Liveness) -> Vec<String> {

@@ -16,7 +16,7 @@ use telltale_ledger::region::{
     ReadError, RegionReading, decode, file_name, read, scan,
 };
 
-use crate::samples::{ID, NOW, make};
+use crate::region::samples::{ID, NOW, make};
 
 /// In a child: the directory that it shall read as another user.
 const READ_AS_OTHER: &str = "TELLTALE_TEST_REGION_DIRECTORY";
@@ -214,7 +214,10 @@ fn another_users_region_is_permission_denied() {
     let itself = std::env::current_exe().expect("a test knows its own program");
     fs::copy(itself, &program).expect("the scratch directory is writable");
     let mut command = Command::new(&program);
-    command.arg(format!("hostile::{name}")).arg("--exact").env(READ_AS_OTHER, scratch.path());
+    command
+        .arg(format!("region::hostile::{name}"))
+        .arg("--exact")
+        .env(READ_AS_OTHER, scratch.path());
     let output = as_user(12_345, 12_345, command).current_dir("/").output().expect("it starts");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");

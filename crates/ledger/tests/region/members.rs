@@ -11,7 +11,7 @@ use telltale_harness::ChildGuard;
 use telltale_ledger::region::writer::{PidNamespace, RegionLayout, RegionOptions, RegionWriter};
 use telltale_ledger::region::{Region, RegionKind, read};
 
-use crate::samples::{ID, NOW};
+use crate::region::samples::{ID, NOW};
 
 /// How long children get for what takes milliseconds on an idle machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,7 +65,7 @@ pub(crate) fn remains(region: &Region) -> (u128, usize, u128, u32) {
 /// A command that runs `program`, a copy of this one, as [`child`] with an order.
 pub(crate) fn order_command(program: &Path, directory: &Path, order: &str) -> Command {
     let mut command = Command::new(program);
-    command.args(["--exact", "members::child", "--nocapture"]);
+    command.args(["--exact", "region::members::child", "--nocapture"]);
     command.env(ORDER, order).env(DIRECTORY, directory).current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::null());
     command

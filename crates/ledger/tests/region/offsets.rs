@@ -9,7 +9,7 @@ use telltale_ledger::region::{
     RegionKind, UpdateClock, read,
 };
 
-use crate::samples::{ID, NOW, layouts, make, reading, sample, word};
+use crate::region::samples::{ID, NOW, layouts, make, reading, sample, word};
 
 fn kind_word(kind: RegionKind) -> &'static str {
     match kind {

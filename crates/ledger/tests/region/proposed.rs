@@ -12,8 +12,8 @@ use telltale_ledger::region::{
     LayoutVariant, PROCESS_ROWS, ReadError, RegionKind, file_name, read,
 };
 
-use crate::members::{PATIENCE, attach, finish, options, region, remains, start};
-use crate::samples::{ID, NOW, make};
+use crate::region::members::{PATIENCE, attach, finish, options, region, remains, start};
+use crate::region::samples::{ID, NOW, make};
 
 /// Where our writers note what they are about to do.
 const INTENT: u64 = 8544;

@@ -18,8 +18,8 @@ use telltale_ledger::region::{
     read,
 };
 
-use crate::members::{PATIENCE, attach, finish, options, order_command, region, remains};
-use crate::samples::{ID, NOW, dump, make};
+use crate::region::members::{PATIENCE, attach, finish, options, order_command, region, remains};
+use crate::region::samples::{ID, NOW, dump, make};
 
 const LAYOUTS: [(RegionLayout, LayoutVariant); 3] = [
     (RegionLayout::V1, LayoutVariant::V1),

@@ -16,8 +16,8 @@ use telltale_schema::snapshot::{Process, ProcessSource};
 use telltale_server::listen::{Listener, SocketFile};
 use tokio::sync::oneshot;
 
-use crate::bench::Bench;
-use crate::workload::{Role, SOCKET, command, started};
+use crate::collecting::bench::Bench;
+use crate::collecting::workload::{Role, SOCKET, command, started};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -17,8 +17,8 @@ use telltale_schema::clock::{ManualClock, Timestamp};
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{AllocatedDevices, Pod, Snapshot, SourceStatus};
 
-use crate::bench::{Bench, process, subjects};
-use crate::workload::{Role, start};
+use crate::collecting::bench::{Bench, process, subjects};
+use crate::collecting::workload::{Role, start};
 use kubelet::{Kubelet, answer, pod};
 
 const ID: &str = "3f2a9cbf5d1e4c6b8a7090807060504030201000f0e0d0c0b0a0908070605040";

@@ -8,8 +8,8 @@ use telltale_harness::wait_until;
 use telltale_node::service::{Service, ServiceOptions, View};
 use telltale_schema::snapshot::{Process, ProcessState};
 
-use crate::bench::Bench;
-use crate::workload::{Role, start};
+use crate::collecting::bench::Bench;
+use crate::collecting::workload::{Role, start};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -6,8 +6,8 @@ use telltale_node::alerts::{Alert, AlertState, AlertStates, Severity, Subject, V
 use telltale_node::grpc::ask_alerts;
 use telltale_schema::memory::MemorySpace;
 
-use crate::machine::{NOW, figures, machine};
-use crate::serving::{Served, wait};
+use crate::grpc::machine::{NOW, figures, machine};
+use crate::grpc::serving::{Served, wait};
 
 #[test]
 fn what_is_published_is_told() {

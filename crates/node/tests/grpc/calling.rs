@@ -10,8 +10,8 @@ use tonic::transport::Endpoint;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 
-use crate::machine::{ALICE, figures, machine};
-use crate::serving::{Served, wait};
+use crate::grpc::machine::{ALICE, figures, machine};
+use crate::grpc::serving::{Served, wait};
 
 #[test]
 fn a_snapshot_arrives_as_it_was_published() {

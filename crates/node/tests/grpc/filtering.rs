@@ -8,8 +8,8 @@ use telltale_schema::snapshot::Snapshot;
 use telltale_wire::telemetry::{CallError, Client, message};
 use tonic::Code;
 
-use crate::machine::{figures, machine};
-use crate::serving::{Served, wait};
+use crate::grpc::machine::{figures, machine};
+use crate::grpc::serving::{Served, wait};
 
 const FILTERS: [&str; 5] = [
     "user == alice",

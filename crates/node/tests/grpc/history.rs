@@ -11,8 +11,8 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{HistoryQuery, Subjects};
 use telltale_schema::reading::{Absence, Reading};
 
-use crate::machine::{NOW, machine};
-use crate::serving::{PATIENCE, Served, wait};
+use crate::grpc::machine::{NOW, machine};
+use crate::grpc::serving::{PATIENCE, Served, wait};
 use telltale_harness::{Scratch, wait_until};
 
 const SECOND_NS: u64 = 1_000_000_000;

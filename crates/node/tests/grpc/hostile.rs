@@ -9,8 +9,8 @@ use std::time::Duration;
 use telltale_harness::{needs_root, wait_until};
 use telltale_node::grpc::GrpcOptions;
 
-use crate::machine::{ALICE, machine};
-use crate::serving::{PATIENCE, Served, wait};
+use crate::grpc::machine::{ALICE, machine};
+use crate::grpc::serving::{PATIENCE, Served, wait};
 
 /// The preface and an empty SETTINGS frame, with which a client begins.
 const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use telltale_harness::skip;
 
-use crate::machine::machine;
-use crate::serving::Served;
+use crate::grpc::machine::machine;
+use crate::grpc::serving::Served;
 
 /// A Python that has what the program imports; records the test as skipped where there is none.
 fn python(test: &str) -> Option<Command> {

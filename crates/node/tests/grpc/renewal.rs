@@ -7,9 +7,9 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_wire::telemetry::Client;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
-use crate::machine::{figures, machine};
-use crate::serving::PATIENCE;
-use crate::tls::{ask, options, served, written};
+use crate::grpc::machine::{figures, machine};
+use crate::grpc::serving::PATIENCE;
+use crate::grpc::tls::{ask, options, served, written};
 
 #[test]
 fn a_renewed_certificate_is_for_new_connections_and_calls_go_on() {

@@ -18,7 +18,7 @@ use telltale_server::listen::{Address, Listener, SocketFile};
 use telltale_wire::telemetry::Client;
 use tokio::sync::{oneshot, watch};
 
-use crate::machine::figures;
+use crate::grpc::machine::figures;
 
 /// How long a test waits for what must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

@@ -15,8 +15,8 @@ use telltale_server::token::Token;
 use telltale_wire::telemetry::{CallError, Client};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-use crate::machine::machine;
-use crate::serving::{PATIENCE, Served, wait};
+use crate::grpc::machine::machine;
+use crate::grpc::serving::{PATIENCE, Served, wait};
 
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);

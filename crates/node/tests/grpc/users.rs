@@ -9,8 +9,8 @@ use telltale_harness::{as_user, needs_root};
 use telltale_node::grpc::ConnectError;
 use telltale_schema::snapshot::{LeftOut, Snapshot};
 
-use crate::machine::{ALICE, BOB, machine};
-use crate::serving::{SERVICE, Served, wait};
+use crate::grpc::machine::{ALICE, BOB, machine};
+use crate::grpc::serving::{SERVICE, Served, wait};
 
 const SOCKET: &str = "TELLTALE_TEST_SOCKET";
 const FILTER: &str = "TELLTALE_TEST_FILTER";
@@ -49,7 +49,7 @@ fn asked(
         "" => String::from("--clear-groups"),
         groups => format!("--groups={groups}"),
     });
-    command.arg(program).args(["--exact", "users::play", "--nocapture", "--test-threads=1"]);
+    command.arg(program).args(["--exact", "grpc::users::play", "--nocapture", "--test-threads=1"]);
     command.env(SOCKET, served.socket()).stderr(Stdio::inherit());
     if let Some(filter) = filter {
         command.env(FILTER, filter);

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use telltale_wire::telemetry::decode::Update;
 
-use crate::machine::{figures, machine};
-use crate::serving::{Served, wait};
+use crate::grpc::machine::{figures, machine};
+use crate::grpc::serving::{Served, wait};
 
 fn numbers(update: &Update) -> (u64, u64) {
     (update.sequence, update.skipped)

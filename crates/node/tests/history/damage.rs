@@ -13,7 +13,7 @@ use telltale_node::history::{
 use telltale_schema::clock::ManualClock;
 use telltale_schema::history::ProcessChoice;
 
-use crate::machine::{Kept, after, device, integrity, process};
+use crate::history::machine::{Kept, after, device, integrity, process};
 
 fn start(scratch: &Scratch) -> Result<Writer, HistoryError> {
     let clock = Arc::new(ManualClock::starting_at(after(0)));

@@ -12,16 +12,24 @@ use telltale_node::history::{HistoryOptions, Reader, Writer, check_directory, da
 use telltale_schema::clock::{Clock, ManualClock};
 use telltale_schema::history::HistoryQuery;
 
-use crate::machine::{SECOND, after, device, integrity, process, series, snapshot};
+use crate::history::machine::{SECOND, after, device, integrity, process, series, snapshot};
 
 #[test]
 fn a_full_disk_costs_history_and_nothing_else() {
-    on_small_disk("full::a_full_disk_costs_history_and_nothing_else", 1024, fill_and_make_room);
+    on_small_disk(
+        "history::full::a_full_disk_costs_history_and_nothing_else",
+        1024,
+        fill_and_make_room,
+    );
 }
 
 #[test]
 fn a_disk_that_takes_nothing_is_told_before_a_service_begins() {
-    on_small_disk("full::a_disk_that_takes_nothing_is_told_before_a_service_begins", 256, close);
+    on_small_disk(
+        "history::full::a_disk_that_takes_nothing_is_told_before_a_service_begins",
+        256,
+        close,
+    );
 }
 
 fn close(disk: &Path) {

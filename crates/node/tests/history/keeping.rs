@@ -10,7 +10,7 @@ use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Accounting, ProcessState};
 
-use crate::machine::{Kept, after, device, identity, process, series};
+use crate::history::machine::{Kept, after, device, identity, process, series};
 
 #[test]
 fn a_minute_is_found_again_second_by_second() {

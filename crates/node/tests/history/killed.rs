@@ -12,7 +12,7 @@ use telltale_node::access::Sight;
 use telltale_node::history::{HistoryOptions, Reader, Writer, database_in};
 use telltale_schema::clock::Clock;
 
-use crate::machine::{device, integrity, process, snapshot};
+use crate::history::machine::{device, integrity, process, snapshot};
 
 /// Set for the process that is killed, to the directory it writes in.
 const VICTIM: &str = "TELLTALE_TEST_HISTORY_VICTIM";
@@ -46,7 +46,10 @@ fn a_kill_at_any_moment_loses_nothing_that_was_written() {
     let mut had = (0, 0);
     for round in 0..rounds(6, 100) {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "killed::a_kill_at_any_moment_loses_nothing_that_was_written"]);
+        command.args([
+            "--exact",
+            "history::killed::a_kill_at_any_moment_loses_nothing_that_was_written",
+        ]);
         command.args(["--nocapture"]).env(VICTIM, scratch.path());
         let mut victim = ChildGuard::spawn(command.stdout(Stdio::piped()).stderr(Stdio::null()));
         let lines = BufReader::new(victim.child().stdout.take().unwrap()).lines();

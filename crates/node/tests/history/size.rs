@@ -4,7 +4,7 @@ use telltale_harness::rounds;
 use telltale_node::history::HistoryOptions;
 use telltale_schema::clock::Clock;
 
-use crate::machine::{Kept, SECOND, device, integrity, process, snapshot};
+use crate::history::machine::{Kept, SECOND, device, integrity, process, snapshot};
 
 #[test]
 fn the_oldest_goes_first_and_the_limit_is_never_passed() {

@@ -5,7 +5,7 @@ use telltale_node::access::Sight;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{Ending, HistoryQuery, MAX_POINTS};
 
-use crate::machine::{BEGIN, Kept, SECOND, after, device, integrity, process, series};
+use crate::history::machine::{BEGIN, Kept, SECOND, after, device, integrity, process, series};
 
 /// The sum of bytes over time that an answer's spans come to, where each is known all the time.
 fn byte_seconds(mean: &[Option<f64>], step_ms: u64) -> f64 {
@@ -136,7 +136,7 @@ fn days_are_kept_ever_more_coarsely_and_lose_no_peak_and_no_byte_second() {
     // Each ten seconds, so that a day is over quickly; one peak, of a single sample.
     for step in 0..12_000u64 {
         let bytes = if step == 700 { 1 << 33 } else { (step * 7_919) % 100_000 };
-        kept.writer().offer(std::sync::Arc::new(crate::machine::snapshot(
+        kept.writer().offer(std::sync::Arc::new(crate::history::machine::snapshot(
             telltale_schema::clock::Clock::now(&*kept.clock),
             &[device(0, bytes, Some(20.0))],
             &[process(11, bytes, &[0])],
@@ -206,7 +206,7 @@ fn see_with_jumps(
         for step in 0..SAMPLES {
             let bytes = 1_000 * (number as u64 + 1) + step * 7_919 % 997;
             (least, greatest) = (least.min(bytes), greatest.max(bytes));
-            kept.writer().offer(std::sync::Arc::new(crate::machine::snapshot(
+            kept.writer().offer(std::sync::Arc::new(crate::history::machine::snapshot(
                 now(kept),
                 &[device(0, bytes, Some(20.0))],
                 &[process(11, bytes, &[0])],

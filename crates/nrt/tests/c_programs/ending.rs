@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::installed::{install, program};
+use crate::c_programs::installed::{install, program};
 use telltale_harness::{Scratch, needs_pid_namespaces, needs_root, wait_until};
 
 const EVENTS: u64 = 300;

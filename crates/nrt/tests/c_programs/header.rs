@@ -5,7 +5,7 @@ use std::mem::{align_of, offset_of, size_of};
 use std::path::Path;
 use std::process::Command;
 
-use crate::installed::{here, install};
+use crate::c_programs::installed::{here, install};
 use telltale_harness::{Scratch, compile_c, compile_cpp, skip};
 use telltale_nrt::{CoreCounts, Counts, EventHeader, GLANCE_CORES, STATUSES, TensorPayload};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::installed::{install, program, program_with};
+use crate::c_programs::installed::{install, program, program_with};
 use telltale_harness::{Scratch, compile_cpp, skip};
 
 /// Runs a program to its end with these variables and no others of the library; returns what it
@@ -98,7 +98,7 @@ fn pkg_config_tells_how_to_compile() {
     let flags = String::from_utf8(output.stdout).unwrap();
     let rpath = format!("-Wl,-rpath,{}", prefix.join("lib").display());
     let flags: Vec<&str> = flags.split_whitespace().chain([rpath.as_str(), "-pthread"]).collect();
-    let source = crate::installed::here().join("tests/c/consumer.cpp");
+    let source = crate::c_programs::installed::here().join("tests/c/consumer.cpp");
     let consumer = compile_cpp(&source, &scratch.join("consumer"), &flags);
     assert_eq!(run(&consumer, &["1"], &[])[0], "1\n");
 }

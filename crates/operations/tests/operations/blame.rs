@@ -9,7 +9,7 @@ use telltale_program_cache::{
     KernelSource, OperandIndex, OperandSpecs, Operation, ProgramDescriptor,
 };
 
-use crate::bench::Bench;
+use crate::operations::bench::Bench;
 
 /// result = number, unless it is told to give up.
 struct Give;

@@ -6,8 +6,8 @@ use telltale_harness::rounds;
 use telltale_operations::{Session, Style};
 use telltale_program_cache::{CacheMode, CacheOptions};
 
-use crate::bench::Bench;
-use crate::random::play;
+use crate::operations::bench::Bench;
+use crate::operations::random::play;
 
 /// Operations of a sequence.
 const STEPS: u32 = 150;

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::kernel_process::Kernels;
+use crate::operations::kernel_process::Kernels;
 
 const MODES: [&str; 3] = ["on", "off", "check"];
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, kill_process};
 use telltale_harness::compile_c;
 
-use crate::kernel_process::Kernels;
+use crate::operations::kernel_process::Kernels;
 
 /// A small budget, so that tests need not wait for the usual one.
 const BUDGET: (&str, &str) = ("TELLTALE_KERNEL_TIMEOUT", "0.2");

@@ -2,7 +2,7 @@
 //! fails, changes no result of another.
 #![cfg(target_arch = "x86_64")]
 
-use crate::kernel_process::Kernels;
+use crate::operations::kernel_process::Kernels;
 
 /// Makes a division by zero trap: `feenableexcept(FE_DIVBYZERO)`.
 const TRAP: &str = "extern int feenableexcept(int); feenableexcept(4);";

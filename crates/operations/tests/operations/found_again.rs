@@ -6,7 +6,7 @@ use telltale_operations::{
 };
 use telltale_program_cache::{CacheMode, DataFormat};
 
-use crate::bench::Bench;
+use crate::operations::bench::Bench;
 
 fn both_styles() -> [Bench; 2] {
     [Bench::new(), Bench::by_hand(CacheMode::On)]

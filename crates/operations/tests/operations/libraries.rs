@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
 
-use crate::kernel_process::Kernels;
+use crate::operations::kernel_process::Kernels;
 
 fn write(kernels: &Kernels, name: &str, body: &str) -> String {
     let file = format!("{name}.c");

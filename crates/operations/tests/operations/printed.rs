@@ -4,7 +4,7 @@ use telltale_debug_stream::{Consumer, Event, Next};
 use telltale_operations::{MAX_PRINTED_BYTES, PRINTING_CORE, Tensor, row_major};
 use telltale_program_cache::DataFormat;
 
-use crate::bench::{Bench, FORMS};
+use crate::operations::bench::{Bench, FORMS};
 
 fn connected(bench: &Bench) -> Consumer {
     let accelerator = bench.session.accelerator();

@@ -6,7 +6,7 @@ use telltale_operations::{
 };
 use telltale_program_cache::DataFormat;
 
-use crate::bench::FORMS;
+use crate::operations::bench::FORMS;
 
 /// Tensors that a sequence has at once; a new one takes the place of another, whose buffer is
 /// freed and used again.

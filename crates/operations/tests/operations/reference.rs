@@ -5,7 +5,7 @@ use telltale_operations::{
 };
 use telltale_program_cache::DataFormat;
 
-use crate::bench::{Bench, Case, FORMS, Form};
+use crate::operations::bench::{Bench, Case, FORMS, Form};
 
 /// Single precision, row after row.
 const PLAIN: Form = FORMS[0];

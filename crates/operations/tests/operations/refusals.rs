@@ -9,7 +9,7 @@ use telltale_operations::{
 };
 use telltale_program_cache::{DataFormat, Layout, OperandSpec, Shape, Tile};
 
-use crate::bench::Bench;
+use crate::operations::bench::Bench;
 
 const FLOAT: DataFormat = DataFormat::Float32;
 

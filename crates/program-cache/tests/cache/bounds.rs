@@ -6,7 +6,7 @@ use telltale_program_cache::{
     ProgramArguments, ProgramDescriptor, ReaderConfig, Updates,
 };
 
-use crate::paper::cache;
+use crate::cache::paper::cache;
 
 /// Which cores are given how many words, kernel by kernel, and how many common words.
 type Places = Vec<(Vec<(u16, u16, usize)>, usize)>;

@@ -7,10 +7,10 @@ use telltale_program_cache::{
     ProgramDescriptor, Tile,
 };
 
-use crate::operations::{
+use crate::cache::operations::{
     Attention, Everything, Matmul, Window, address_of, at, kernel, program, spec, with,
 };
-use crate::paper::{Ran, cache, run};
+use crate::cache::paper::{Ran, cache, run};
 
 fn no_window() -> Window {
     Window { causal: true, sliding_window: None }
@@ -188,7 +188,7 @@ fn no_buffer_address_is_stale() {
 
 /// What [`Everything`] is run with.
 fn everything(
-    cache: &telltale_program_cache::ProgramCache<crate::paper::Paper>,
+    cache: &telltale_program_cache::ProgramCache<crate::cache::paper::Paper>,
     pages: u32,
     (first, second): (u32, u32),
     seed: u32,

@@ -5,8 +5,8 @@ use telltale_program_cache::{
     Hybrid, OperandSpecs, Operation, ProgramCache, ProgramDescriptor,
 };
 
-use crate::operations::{Everything, Matmul, at, spec, with};
-use crate::paper::{Paper, Ran, cache, run};
+use crate::cache::operations::{Everything, Matmul, at, spec, with};
+use crate::cache::paper::{Paper, Ran, cache, run};
 
 /// The matrix product with a key and an update by hand.
 struct ByHand;
@@ -24,7 +24,8 @@ impl Operation for ByHand {
             }
         }),
         update: Some(|(), dispatch, arguments| {
-            let address = |index: u16| crate::operations::address_of(index).word_at(dispatch);
+            let address =
+                |index: u16| crate::cache::operations::address_of(index).word_at(dispatch);
             let (first, second, out) = (address(0)?, address(1)?, address(2)?);
             for core in arguments.words_mut()[..4].chunks_mut(2) {
                 core.copy_from_slice(&[first, second]);
@@ -123,8 +124,8 @@ fn described_programs_are_checked_word_by_word() {
     let options = CacheOptions { mode: CacheMode::Check, ..CacheOptions::default() };
     let cache = ProgramCache::new(backend, options);
     let described = |word: u32| {
-        let kernel = crate::operations::kernel("one", 2, [Argument::Word(word)]);
-        crate::operations::program([kernel]).map(|_| word)
+        let kernel = crate::cache::operations::kernel("one", 2, [Argument::Word(word)]);
+        crate::cache::operations::program([kernel]).map(|_| word)
     };
     cache.dispatch_described(&described(1), |_| ()).expect("a miss has its words");
     let error = cache.dispatch_described(&described(2), |_| ()).expect_err("one is stale");

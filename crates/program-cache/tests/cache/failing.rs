@@ -7,8 +7,8 @@ use telltale_program_cache::{
     Operation, ProgramCache, ProgramDescriptor,
 };
 
-use crate::operations::{Matmul, at, kernel, program, spec, with};
-use crate::paper::{Paper, cache, run};
+use crate::cache::operations::{Matmul, at, kernel, program, spec, with};
+use crate::cache::paper::{Paper, cache, run};
 
 /// Its kernel is refused by the back end when the attribute says so.
 struct Fragile;

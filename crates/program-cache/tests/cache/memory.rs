@@ -9,8 +9,8 @@ use telltale_program_cache::{
     Operation, ProgramArguments, ProgramCache, ProgramDescriptor, UpdateError, Updates,
 };
 
-use crate::operations::kernel;
-use crate::paper::{PROGRAM_BYTES, Paper, Refused, Sheet};
+use crate::cache::operations::kernel;
+use crate::cache::paper::{PROGRAM_BYTES, Paper, Refused, Sheet};
 
 /// A device with room for a few programs. What is dropped is free once it was reclaimed, as where
 /// enqueued dispatches still need it.

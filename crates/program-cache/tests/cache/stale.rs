@@ -7,8 +7,8 @@ use telltale_program_cache::{
     ProgramDescriptor,
 };
 
-use crate::operations::{kernel, program};
-use crate::paper::{Ran, cache, run};
+use crate::cache::operations::{kernel, program};
+use crate::cache::paper::{Ran, cache, run};
 
 struct Scale;
 

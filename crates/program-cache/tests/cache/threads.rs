@@ -9,8 +9,8 @@ use telltale_program_cache::{
     Updates,
 };
 
-use crate::operations::{address_of, at, kernel, program, spec, with};
-use crate::paper::{PROGRAM_BYTES, Paper, Refused, run};
+use crate::cache::operations::{address_of, at, kernel, program, spec, with};
+use crate::cache::paper::{PROGRAM_BYTES, Paper, Refused, run};
 
 const THREADS: usize = 4;
 

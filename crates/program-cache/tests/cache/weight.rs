@@ -7,8 +7,8 @@ use telltale_program_cache::{
     ProgramDescriptor,
 };
 
-use crate::operations::{address_of, at, kernel, program, spec, with};
-use crate::paper::{PROGRAM_BYTES, Paper, cache, run};
+use crate::cache::operations::{address_of, at, kernel, program, spec, with};
+use crate::cache::paper::{PROGRAM_BYTES, Paper, cache, run};
 
 /// A program for each number.
 struct Numbered;

@@ -5,7 +5,7 @@ use telltale_program_cache::{
     FlatDescriptor, FlatProgram, KernelHead, KeyEncoder, ProgramArguments, ProgramDescriptor,
 };
 
-use crate::some_program::{in_order, program};
+use crate::program::some_program::{in_order, program};
 
 fn describe<'a>(flat: &'a mut FlatDescriptor, program: &ProgramDescriptor) -> FlatProgram<'a> {
     let mut kernels = flat.begin();
@@ -51,7 +51,7 @@ proptest! {
 
 #[test]
 fn a_rectangle_at_once_is_the_same_as_core_by_core() {
-    let program = crate::example::program();
+    let program = crate::program::example::program();
     let (mut flat, mut at_once) = (FlatDescriptor::new(), FlatDescriptor::new());
     let one_by_one = describe(&mut flat, &program);
     let mut kernels = at_once.begin();
@@ -80,7 +80,7 @@ fn a_rectangle_at_once_is_the_same_as_core_by_core() {
 
 #[test]
 fn a_second_description_uses_the_buffers_of_the_first() {
-    let program = crate::example::program();
+    let program = crate::program::example::program();
     let mut flat = FlatDescriptor::new();
     let places =
         |described: FlatProgram<'_>| (described.key().bytes().as_ptr(), described.words().as_ptr());

@@ -5,8 +5,8 @@ use telltale_program_cache::{
     DecodeError, KeyEncoder, OwnedKey, ProgramArguments, ProgramDescriptor,
 };
 
-use crate::example;
-use crate::some_program::{in_order, program, structure};
+use crate::program::example;
+use crate::program::some_program::{in_order, program, structure};
 
 fn key_of(program: &ProgramDescriptor) -> OwnedKey {
     program.key(&mut KeyEncoder::new()).to_owned()

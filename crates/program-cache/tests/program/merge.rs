@@ -5,7 +5,7 @@ use telltale_program_cache::{
     ReaderConfig,
 };
 
-use crate::example::{limits, program, range, semaphore};
+use crate::program::example::{limits, program, range, semaphore};
 
 fn on(name: &'static str, left: u16, right: u16) -> ProgramDescriptor {
     let cores = range(left, 5, right, 5);

@@ -12,8 +12,8 @@ use telltale_program_cache::{
     RuntimeArguments, SemaphoreDescriptor, Tile, WriterConfig,
 };
 
-use crate::example::{program, range};
-use crate::table::{Mutation, Rule, table};
+use crate::program::example::{program, range};
+use crate::program::table::{Mutation, Rule, table};
 
 fn programs() -> Vec<Mutation<ProgramDescriptor>> {
     table!(ProgramDescriptor {
@@ -162,9 +162,9 @@ fn circular_buffers() -> Vec<Mutation<CircularBufferDescriptor>> {
         core_ranges: [Keyed | cores | *cores = range(9, 9, 9, 9).into()],
         formats: [
             Keyed | formats | formats.clear(),
-            Keyed | formats | formats.push(crate::example::format(30)),
+            Keyed | formats | formats.push(crate::program::example::format(30)),
         ],
-        remote_formats: [Keyed | formats | formats.push(crate::example::format(30))],
+        remote_formats: [Keyed | formats | formats.push(crate::program::example::format(30))],
         placement: [
             Value | placement | *placement = placement.map(|address| address + 32),
             Keyed | placement | *placement = match placement {

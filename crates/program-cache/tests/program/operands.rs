@@ -6,8 +6,8 @@ use telltale_program_cache::{
     DataFormat, KeyEncoder, KeyKind, Layout, MemoryConfig, OperandSpec, OwnedKey, ProgramKey, Tile,
 };
 
-use crate::example::range;
-use crate::table::{Mutation, Rule, table};
+use crate::program::example::range;
+use crate::program::table::{Mutation, Rule, table};
 
 fn operand() -> OperandSpec {
     let shards = ShardSpec {

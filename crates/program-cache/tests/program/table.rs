@@ -25,10 +25,10 @@ macro_rules! table {
             let $type { $($field: _),* } = value;
         }
         #[allow(unused_mut)]
-        let mut table: Vec<$crate::table::Mutation<$type>> = Vec::new();
-        $($(table.push($crate::table::Mutation {
+        let mut table: Vec<$crate::program::table::Mutation<$type>> = Vec::new();
+        $($(table.push($crate::program::table::Mutation {
             field: concat!(stringify!($type), ".", stringify!($field)),
-            rule: $crate::table::Rule::$rule,
+            rule: $crate::program::table::Rule::$rule,
             change: |whole| {
  let $part = &mut whole.$field;
  $change;

@@ -2,7 +2,7 @@
 
 use telltale_program_cache::{CoreRanges, Placement, ProgramDescriptor, RuntimeArguments};
 
-use crate::example::{format, limits, program, range, semaphore};
+use crate::program::example::{format, limits, program, range, semaphore};
 
 /// The example after `change` is refused, in these words.
 fn check(change: impl FnOnce(&mut ProgramDescriptor), expected: &str) {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use telltale_harness::rounds;
 use telltale_query::{Field, Query, complete};
 
-use crate::machine::snapshot;
+use crate::query::machine::snapshot;
 
 /// Pieces of queries, and of what is none.
 fn piece() -> impl Strategy<Value = String> {

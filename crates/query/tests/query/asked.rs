@@ -6,7 +6,7 @@ use telltale_schema::device::{DeviceClass, OtherIdentity};
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::LeftOut;
 
-use crate::machine::snapshot;
+use crate::query::machine::snapshot;
 
 /// The pids with their devices and the devices that a query leaves.
 fn found(text: &str) -> (Vec<(u32, Vec<String>)>, Vec<String>) {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::asking::{ask, numbered, started};
+use crate::runtime::asking::{ask, numbered, started};
 use telltale_harness::Scratch;
 use telltale_runtime::{Device, MemoryKind};
 use telltale_schema::snapshot::RecordingFaults;

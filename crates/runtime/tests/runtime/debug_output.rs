@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::roles::{program, role};
+use crate::runtime::roles::{program, role};
 use rustix::process::{Signal, getpid, kill_process};
 use telltale_debug_stream::{Published, TensorEvent, cores};
 use telltale_harness::Scratch;

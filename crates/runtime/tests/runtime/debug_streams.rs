@@ -1,6 +1,6 @@
 //! What became of the events of each logical core is on the endpoint.
 
-use crate::asking::{ask, numbered, started};
+use crate::runtime::asking::{ask, numbered, started};
 use telltale_debug_stream::{Published, TensorEvent, cores};
 use telltale_harness::Scratch;
 use telltale_schema::metric::DEFINITIONS;

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use crate::asking::{endpoints, numbered, options};
-use crate::roles::{Player, program, role};
+use crate::runtime::asking::{endpoints, numbered, options};
+use crate::runtime::roles::{Player, program, role};
 use telltale_harness::{Scratch, needs_pid_namespaces, needs_root};
 use telltale_ledger::directory::{Purpose, RuntimeDirectory, temporary_name};
 use telltale_runtime::{MemoryKind, Problem, Runtime, Step};

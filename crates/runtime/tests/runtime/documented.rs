@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::asking::{endpoints, numbered, started};
+use crate::runtime::asking::{endpoints, numbered, started};
 use telltale_harness::{Scratch, skip};
 use telltale_runtime::MemoryKind;
 use telltale_wire::QueryKind;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
-use crate::asking::{Asked, ask, connect, endpoints, exchange, numbered, started};
+use crate::runtime::asking::{Asked, ask, connect, endpoints, exchange, numbered, started};
 use telltale_harness::Scratch;
 use telltale_ledger::LedgerReader;
 use telltale_runtime::{

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::asking::{Asked, PATIENCE, ask, connect, exchange, numbered, started};
+use crate::runtime::asking::{Asked, PATIENCE, ask, connect, exchange, numbered, started};
 use telltale_harness::{Scratch, wait_until};
 use telltale_schema::snapshot::MetricValue;
 use telltale_wire::{FrameReader, Query, QueryKind, RefusalReason, Reply, Report, frame};

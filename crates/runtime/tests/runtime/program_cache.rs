@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use crate::asking::{ask, numbered, started};
+use crate::runtime::asking::{ask, numbered, started};
 use telltale_harness::Scratch;
 use telltale_program_cache::{
     Backend, CacheOptions, ProgramArguments, ProgramCache, ProgramDescriptor, UpdateError, Updates,

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::asking::{ask, options, started};
-use crate::roles::{Player, program, role};
+use crate::runtime::asking::{ask, options, started};
+use crate::runtime::roles::{Player, program, role};
 use telltale_harness::Scratch;
 use telltale_ledger::region::{Now, RegionKind, scan};
 use telltale_runtime::{

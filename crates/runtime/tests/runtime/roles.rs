@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::asking::{PATIENCE, exchange, numbered, options};
-use crate::debug_output::print_and_end;
+use crate::runtime::asking::{PATIENCE, exchange, numbered, options};
+use crate::runtime::debug_output::print_and_end;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use telltale_harness::{ChildGuard, Scratch};
 use telltale_runtime::{ChipIdentity, DeviceDescription, MemoryKind, Runtime};
@@ -30,7 +30,7 @@ pub(crate) fn program(scratch: &Scratch) -> PathBuf {
 /// A command that plays `role` with the runtime directory `directory`.
 pub(crate) fn role(program: &Path, role: &str, directory: &Path) -> Command {
     let mut command = Command::new(program);
-    command.args(["--exact", "roles::play", "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", "runtime::roles::play", "--nocapture", "--test-threads=1"]);
     command.env(ROLE, role).env(DIRECTORY, directory);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::asking::{ask, numbered, started};
+use crate::runtime::asking::{ask, numbered, started};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use proptest::{prop_assert_eq, proptest};
 use telltale_harness::Scratch;
@@ -261,7 +261,7 @@ fn closing_one_device_leaves_the_peaks_exact() {
 #[test]
 fn a_runtime_that_is_switched_off_leaves_no_trace() {
     let scratch = Scratch::new();
-    let mut options = crate::asking::options(scratch.path());
+    let mut options = crate::runtime::asking::options(scratch.path());
     options.disabled = true;
     let runtime = Runtime::start(options);
     let device = runtime.open_device(numbered(0));

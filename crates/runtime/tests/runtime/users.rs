@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
-use crate::roles::{Player, program, role};
+use crate::runtime::roles::{Player, program, role};
 use telltale_harness::{Scratch, as_user, needs_root};
 
 const SERVICE: u32 = 61_000;

@@ -11,9 +11,9 @@ use telltale_smi::screen::{Key, Screen, Settings};
 use telltale_smi::{Style, fleet, fleet_within};
 use unicode_width::UnicodeWidthStr;
 
-use crate::check;
-use crate::screens::{page, painted, press, terms};
-use crate::snapshots::{empty, idle_device, troubled};
+use crate::golden::check;
+use crate::golden::screens::{page, painted, press, terms};
+use crate::golden::snapshots::{empty, idle_device, troubled};
 
 fn host(name: &str, state: HostState, reason: Option<&str>, snapshot: Option<Snapshot>) -> Host {
     Host {

@@ -12,9 +12,9 @@ use telltale_smi::screen::{
     Settings, Tail, TailLine, Theme, Told,
 };
 
-use crate::check;
-use crate::screens::{machine, page, painted, press, screen_with, terms};
-use crate::snapshots::{empty, idle_device};
+use crate::golden::check;
+use crate::golden::screens::{machine, page, painted, press, screen_with, terms};
+use crate::golden::snapshots::{empty, idle_device};
 
 /// What the machine's moment is, in nanoseconds.
 const NOW: u64 = 1_000_000_000;

@@ -17,8 +17,8 @@ use telltale_smi::screen::{
     Action, Column, Event, Figure, Key, Recorded, Screen, Settings, Signal, Target, Terms, Theme,
 };
 
-use crate::check;
-use crate::snapshots::{empty, idle_device, troubled};
+use crate::golden::check;
+use crate::golden::snapshots::{empty, idle_device, troubled};
 
 const IDENTITY: ProcessIdentity =
     ProcessIdentity { boot_id: [7; 16], pid_namespace: 1, pid: 17, start_time_ticks: 99 };
@@ -129,7 +129,8 @@ fn the_host_s_memory_of_a_process_is_seen_where_there_is_no_l1() {
     device.spaces.retain(|usage| usage.space == MemorySpace::Dram);
     let mut process = machine().processes[0].clone();
     process.devices.truncate(1);
-    process.devices[0].kinds = vec![crate::snapshots::usage(MemoryKind::SystemMemory, 7 << 30, 3)];
+    process.devices[0].kinds =
+        vec![crate::golden::snapshots::usage(MemoryKind::SystemMemory, 7 << 30, 3)];
     process.devices[0].add_up();
     let host = Snapshot { devices: vec![device], processes: vec![process], ..empty() };
     let mut screen = screen_with(Settings::default(), terms(), host);

@@ -3,7 +3,7 @@
 
 use telltale_smi::screen::{Column, Event, Key, Screen, Settings};
 
-use crate::screens::{machine, page, press, screen_with, terms};
+use crate::golden::screens::{machine, page, press, screen_with, terms};
 
 fn screen() -> Screen {
     screen_with(Settings::default(), terms(), machine())

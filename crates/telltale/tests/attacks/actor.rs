@@ -29,7 +29,7 @@ impl Actor {
     /// The same, with a first argument of our choice, which is what its command line begins with.
     pub(crate) fn named(uid: u32, part: &Value, first_argument: Option<&str>) -> Self {
         let mut command = Command::new(for_everyone(&std::env::current_exe().unwrap()));
-        command.args(["--exact", "actor::play", "--nocapture", "--test-threads=1"]);
+        command.args(["--exact", "attacks::actor::play", "--nocapture", "--test-threads=1"]);
         command.env(PART, part.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
         if let Some(name) = first_argument {
             command.arg0(name);
@@ -89,7 +89,7 @@ fn play() {
     if part["waits"] == true {
         let _ = std::io::stdin().read(&mut [0; 1]);
     }
-    crate::roles::play(&part);
+    crate::attacks::roles::play(&part);
 }
 
 /// A path of this program that every user can start: its own, else that of a copy.

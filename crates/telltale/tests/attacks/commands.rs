@@ -6,8 +6,8 @@ use serde_json::Value;
 use telltale_harness::{as_user, wait_until};
 use telltale_schema::snapshot::Snapshot;
 
-use crate::actor::for_everyone;
-use crate::scene::{ADA, MALLORY, PATIENCE, Scene, process, tells_nothing_of_ada};
+use crate::attacks::actor::for_everyone;
+use crate::attacks::scene::{ADA, MALLORY, PATIENCE, Scene, process, tells_nothing_of_ada};
 
 /// Fires as soon as a byte of DRAM is in use, and of each process that holds any for a while.
 const RULES: &str = "\

@@ -8,8 +8,10 @@ use std::process::Command;
 use serde_json::json;
 use telltale_harness::wait_until;
 
-use crate::actor::Actor;
-use crate::scene::{ADA, EVE, PATIENCE, SERVICE, Scene, Service, Stage, no_source_fails, process};
+use crate::attacks::actor::Actor;
+use crate::attacks::scene::{
+    ADA, EVE, PATIENCE, SERVICE, Scene, Service, Stage, no_source_fails, process,
+};
 
 #[test]
 fn one_user_cannot_take_all_grpc_connections() {
@@ -58,13 +60,13 @@ fn one_user_cannot_take_all_streams() {
     scene.still_serves();
     // Whoever sees everything has streams of its own.
     use std::io::Write;
-    let mut stream = crate::asking::connect(address);
-    let token = crate::scene::TOKEN;
+    let mut stream = crate::attacks::asking::connect(address);
+    let token = crate::attacks::scene::TOKEN;
     let head = format!(
         "GET /api/v1/stream HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).unwrap();
-    let answer = crate::asking::answer(&mut std::io::BufReader::new(stream)).unwrap();
+    let answer = crate::attacks::asking::answer(&mut std::io::BufReader::new(stream)).unwrap();
     assert_eq!(answer.status, 200);
 }
 
@@ -88,7 +90,7 @@ fn a_service_without_descriptors_comes_back() {
     }
     command.arg0("sh");
     let service: Service = stage.serve(command);
-    let ada = stage.workload(ADA, crate::scene::ADAS_BYTES);
+    let ada = stage.workload(ADA, crate::attacks::scene::ADAS_BYTES);
     let scene = Scene { ada, service, stage };
     scene.still_serves();
     let places = [

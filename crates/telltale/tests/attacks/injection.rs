@@ -8,9 +8,9 @@ use telltale_harness::exposition::{parse, promtool};
 use telltale_harness::{as_user, skip, wait_until};
 use telltale_schema::snapshot::{MetricSample, MetricValue};
 
-use crate::actor::{Actor, for_everyone};
-use crate::asking;
-use crate::scene::{ADA, MALLORY, PATIENCE, SERVICE, Scene, TOKEN};
+use crate::attacks::actor::{Actor, for_everyone};
+use crate::attacks::asking;
+use crate::attacks::scene::{ADA, MALLORY, PATIENCE, SERVICE, Scene, TOKEN};
 
 /// Texts that end a line, a string, an event or a terminal's mood, or turn a line around.
 const HOSTILE: [&str; 9] = [

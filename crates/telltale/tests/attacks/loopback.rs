@@ -7,9 +7,9 @@ use std::process::{Command, Output};
 
 use telltale_harness::{as_user, skip};
 
-use crate::actor::for_everyone;
-use crate::asking::{self, send};
-use crate::scene::{ADA, MALLORY, Scene, tells_nothing_of_ada};
+use crate::attacks::actor::for_everyone;
+use crate::attacks::asking::{self, send};
+use crate::attacks::scene::{ADA, MALLORY, Scene, tells_nothing_of_ada};
 
 const PATHS: [&str; 3] =
     ["/metrics", "/api/v1/snapshot", "/api/v1/history?seconds=60&metric=memory_live"];
@@ -192,7 +192,7 @@ fn a_port_that_is_forwarded_shows_what_its_forwarder_may_see() {
     command.args(["-c", &script]);
     let _forwarder = telltale_harness::ChildGuard::spawn(&mut as_user(MALLORY, MALLORY, command));
     let mut stream: TcpStream = ours.accept().unwrap().0;
-    stream.set_read_timeout(Some(crate::scene::PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(crate::attacks::scene::PATIENCE)).unwrap();
     let head = "GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
     // The forwarder keeps its end open after the service has closed its own.

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use telltale_harness::wait_until;
 use telltale_schema::snapshot::ProcessState;
 
-use crate::actor::Actor;
-use crate::scene::{ADA, ADAS_BYTES, MALLORY, PATIENCE, Scene, complaints, process, used};
+use crate::attacks::actor::Actor;
+use crate::attacks::scene::{ADA, ADAS_BYTES, MALLORY, PATIENCE, Scene, complaints, process, used};
 
 /// Waits until the service complains of what has all of `words`.
 #[track_caller]

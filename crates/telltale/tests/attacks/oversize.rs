@@ -6,8 +6,8 @@ use serde_json::json;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{HistoryQuery, Subjects};
 
-use crate::asking::{self, GREETING, closed_after, connect, connect_locally, frame};
-use crate::scene::Scene;
+use crate::attacks::asking::{self, GREETING, closed_after, connect, connect_locally, frame};
+use crate::attacks::scene::Scene;
 
 #[test]
 fn a_grpc_request_that_is_too_long_is_refused() {

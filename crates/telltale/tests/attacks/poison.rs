@@ -6,7 +6,9 @@ use telltale_harness::{skip, wait_until};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::{MetricSample, MetricValue};
 
-use crate::scene::{ADAS_BYTES, MALLORY, PATIENCE, Scene, complaints, no_source_fails, used};
+use crate::attacks::scene::{
+    ADAS_BYTES, MALLORY, PATIENCE, Scene, complaints, no_source_fails, used,
+};
 
 /// What the board has.
 const CAPACITY: u64 = 12 << 30;
@@ -117,7 +119,7 @@ fn devices_that_one_user_invents_are_few_and_push_nobody_out() {
             scene.mallory(json!({ "role": "ledger", "bytes": 1, "invented": 60, "chips": [] }))
         })
         .collect();
-    let pids: Vec<u32> = liars.iter().map(crate::actor::Actor::id).collect();
+    let pids: Vec<u32> = liars.iter().map(crate::attacks::actor::Actor::id).collect();
     liars.iter_mut().for_each(|one| drop(one.says()));
     wait_until("all of them to be read", PATIENCE, || {
         let whole = scene.whole();
@@ -144,8 +146,9 @@ fn metrics_without_sense_or_number_are_bounded_and_counted() {
     let his = his.filter(|one| one.labels.get("user") == Some(&user)).count();
     assert!((1..=200).contains(&his), "{his} series of one process");
     let open = "Accept: application/openmetrics-text;version=1.0.0";
-    let token = format!("Authorization: Bearer {}", crate::scene::TOKEN);
-    let open = crate::asking::get(scene.service.http.unwrap(), "/metrics", &[open, &token]);
+    let token = format!("Authorization: Bearer {}", crate::attacks::scene::TOKEN);
+    let open =
+        crate::attacks::asking::get(scene.service.http.unwrap(), "/metrics", &[open, &token]);
     parse(&open.body, true).unwrap();
     match promtool(&text) {
         None => skip("attacks::metrics_without_sense_or_number", "there is no promtool"),

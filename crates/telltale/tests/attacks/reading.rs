@@ -3,9 +3,9 @@
 use serde_json::json;
 use telltale_harness::wait_until;
 
-use crate::actor::Actor;
-use crate::asking;
-use crate::scene::{
+use crate::attacks::actor::Actor;
+use crate::attacks::asking;
+use crate::attacks::scene::{
     ADA, ADAS_BYTES, MALLORY, PATIENCE, Scene, process, tells_nothing_of_ada, used,
 };
 

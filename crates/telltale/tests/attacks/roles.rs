@@ -23,10 +23,10 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::{KindUsage, RecordingFaults};
 use telltale_wire::{DeviceReport, FrameReader, Reply, Report, frame};
 
-use crate::actor::{say, wait_for_the_end};
-use crate::asking;
-use crate::injection;
-use crate::poison;
+use crate::attacks::actor::{say, wait_for_the_end};
+use crate::attacks::asking;
+use crate::attacks::injection;
+use crate::attacks::poison;
 
 /// Plays a part.
 pub(crate) fn play(part: &Value) {

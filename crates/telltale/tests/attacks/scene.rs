@@ -18,8 +18,8 @@ use telltale_schema::chip::ChipIdentity;
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::{Process, ProcessState, Snapshot};
 
-use crate::actor::{Actor, for_everyone};
-use crate::asking::{self, Answer};
+use crate::attacks::actor::{Actor, for_everyone};
+use crate::attacks::asking::{self, Answer};
 
 /// How long anything may take here: much longer than it does, because machines are busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

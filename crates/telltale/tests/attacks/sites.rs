@@ -1,7 +1,7 @@
 //! Mallory has a site, which a browser on this machine shows; and he plays with paths and methods.
 
-use crate::asking::{get_locally, send};
-use crate::scene::{Scene, tells_nothing_of_ada};
+use crate::attacks::asking::{get_locally, send};
+use crate::attacks::scene::{Scene, tells_nothing_of_ada};
 
 #[test]
 fn a_name_that_is_not_ours_is_not_answered() {

@@ -7,9 +7,11 @@ use std::path::Path;
 use serde_json::json;
 use telltale_harness::{as_user, wait_until};
 
-use crate::actor::Actor;
-use crate::asking;
-use crate::scene::{ADA, ADAS_BYTES, MALLORY, PATIENCE, SERVICE, Scene, Stage, no_source_fails};
+use crate::attacks::actor::Actor;
+use crate::attacks::asking;
+use crate::attacks::scene::{
+    ADA, ADAS_BYTES, MALLORY, PATIENCE, SERVICE, Scene, Stage, no_source_fails,
+};
 
 #[test]
 fn a_clients_question_goes_to_no_squatter() {
@@ -76,7 +78,7 @@ fn names_of_ledgers_and_endpoints_lead_nowhere_else() {
     });
     scene.still_serves();
     let text = scene.get_all("/api/v1/snapshot").body;
-    assert!(!text.contains(crate::scene::TOKEN), "nothing is read through a link");
+    assert!(!text.contains(crate::attacks::scene::TOKEN), "nothing is read through a link");
     for source in ["ledgers", "endpoints"] {
         scene.metric_reaches("telltale_source_notes_total", &[("source", source)], 1.0);
     }

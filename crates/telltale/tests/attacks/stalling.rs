@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use telltale_harness::{long, skip, wait_until};
 
-use crate::actor::Actor;
-use crate::asking::{self, GREETING, closed_after, connect, connect_locally};
-use crate::scene::{ADA, PATIENCE, Scene};
+use crate::attacks::actor::Actor;
+use crate::attacks::asking::{self, GREETING, closed_after, connect, connect_locally};
+use crate::attacks::scene::{ADA, PATIENCE, Scene};
 
 /// Before this, a limit of so many seconds has not come.
 fn at_least(seconds: u64) -> Duration {
@@ -47,7 +47,7 @@ fn a_tls_handshake_that_stands_still_is_hung_up_on() {
             return;
         }
         for path in [&certificate, &key] {
-            std::os::unix::fs::chown(path, Some(crate::scene::SERVICE), None).unwrap();
+            std::os::unix::fs::chown(path, Some(crate::attacks::scene::SERVICE), None).unwrap();
         }
         command.args(["--grpc", "unix:telemetry.sock", "--grpc", "127.0.0.1:0"]);
         command.env("TELLTALE_GRPC_CERTIFICATE", certificate).env("TELLTALE_GRPC_KEY", key);

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use telltale_harness::{Scratch, long, needs_pid_namespaces, wait_until};
 
-use crate::faults::{self, Fault};
-use crate::random::Random;
-use crate::scene::Scene;
-use crate::service::{Cost, HEALTHY_WITHIN};
-use crate::truth::knows;
-use crate::watchers::{Checker, Pulse};
-use crate::workload::{PATIENCE, work_if_started_to};
+use crate::chaos::faults::{self, Fault};
+use crate::chaos::random::Random;
+use crate::chaos::scene::Scene;
+use crate::chaos::service::{Cost, HEALTHY_WITHIN};
+use crate::chaos::truth::knows;
+use crate::chaos::watchers::{Checker, Pulse};
+use crate::chaos::workload::{PATIENCE, work_if_started_to};
 
 /// Set in the namespace in which a small disk is mounted, to where that is.
 const SMALL_DISK: &str = "TELLTALE_CHAOS_SMALL_DISK";
@@ -31,8 +31,8 @@ const PROCESSES_PER_EVENT: usize = 3;
 #[test]
 fn nothing_stops_the_service_and_no_total_is_ever_wrong() {
     work_if_started_to();
-    let _alone = crate::ALONE.lock();
-    let test = "company::nothing_stops_the_service_and_no_total_is_ever_wrong";
+    let _alone = crate::chaos::ALONE.lock();
+    let test = "chaos::company::nothing_stops_the_service_and_no_total_is_ever_wrong";
     if let Some(disk) = std::env::var_os(SMALL_DISK) {
         return run(test, Some(Path::new(&disk)));
     }

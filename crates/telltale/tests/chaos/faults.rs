@@ -9,10 +9,10 @@ use rustix::process::{Resource, Rlimit, getrlimit};
 use telltale_emulator::Fault as ChipFault;
 use telltale_harness::wait_until;
 
-use crate::endpoints::{BadEndpoint, Manners};
-use crate::scene::Scene;
-use crate::service::Metrics;
-use crate::workload::{PATIENCE, Workload};
+use crate::chaos::endpoints::{BadEndpoint, Manners};
+use crate::chaos::scene::Scene;
+use crate::chaos::service::Metrics;
+use crate::chaos::workload::{PATIENCE, Workload};
 
 /// How a fault shows in its metric.
 #[derive(Debug, Clone, Copy, PartialEq)]

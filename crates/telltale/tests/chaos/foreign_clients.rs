@@ -9,8 +9,8 @@ use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
 use telltale_harness::{Scratch, rounds, skip, wait_until};
 use telltale_node::history::database_in;
 
-use crate::service::{Service, get};
-use crate::workload::PATIENCE;
+use crate::chaos::service::{Service, get};
+use crate::chaos::workload::PATIENCE;
 
 /// Counts blocks by a SQLite that is not ours, as anybody would: read-write, and read-only.
 const CLIENT: &str = "import sqlite3, sys
@@ -90,7 +90,7 @@ fn foreign_clients_beside_a_service_that_is_killed_cost_the_history_nothing() {
     if has_no_client("chaos::foreign_clients_beside_a_service_that_is_killed") {
         return;
     }
-    let _alone = crate::ALONE.lock();
+    let _alone = crate::chaos::ALONE.lock();
     let scene = Scene::new();
     let mut written = 0;
     for round in 0..rounds(2, 20) {
@@ -131,7 +131,7 @@ fn a_log_that_is_removed_under_a_service_is_reported_and_what_it_had_is_kept() {
     if has_no_client("chaos::a_log_that_is_removed_under_a_service") {
         return;
     }
-    let _alone = crate::ALONE.lock();
+    let _alone = crate::chaos::ALONE.lock();
     let scene = Scene::new();
     let service = Service::start(&scene.root, &scene.state);
     wait_until("a log", PATIENCE, || scene.log().is_some());

@@ -4,9 +4,9 @@ use telltale_collector::{CollectOptions, Collector};
 use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::random::Random;
-use crate::truth::is_the_truth;
-use crate::workload::{PATIENCE, Workload};
+use crate::chaos::random::Random;
+use crate::chaos::truth::is_the_truth;
+use crate::chaos::workload::{PATIENCE, Workload};
 
 #[test]
 fn a_child_is_recorded_on_every_device_that_its_parent_had_opened() {

@@ -18,10 +18,10 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{Ending, Report};
 use telltale_schema::snapshot::{HeldUsage, ProcessState, Snapshot};
 
-use crate::random::Random;
-use crate::service::Service;
-use crate::truth::is_the_truth;
-use crate::workload::{PATIENCE, Told, Workload};
+use crate::chaos::random::Random;
+use crate::chaos::service::Service;
+use crate::chaos::truth::is_the_truth;
+use crate::chaos::workload::{PATIENCE, Told, Workload};
 
 /// Processes that live through all of it.
 const WORKLOADS: usize = 4;
@@ -168,7 +168,7 @@ fn now() -> Timestamp {
 
 #[test]
 fn a_service_that_is_killed_again_and_again_loses_nothing_and_nobody_notices() {
-    let _alone = crate::ALONE.lock();
+    let _alone = crate::chaos::ALONE.lock();
     let mut scene = Scene::new(Random::announced("restart"));
     let alone = scene.hear();
     let began = now();

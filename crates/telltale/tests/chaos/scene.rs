@@ -8,10 +8,10 @@ use std::time::Duration;
 use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::random::Random;
-use crate::service::Service;
-use crate::truth::is_the_truth;
-use crate::workload::{PATIENCE, Workload};
+use crate::chaos::random::Random;
+use crate::chaos::service::Service;
+use crate::chaos::truth::is_the_truth;
+use crate::chaos::workload::{PATIENCE, Workload};
 
 /// How often a workload allocates or frees a few buffers, in milliseconds.
 const PACE_MS: u64 = 200;

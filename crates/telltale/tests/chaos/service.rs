@@ -13,7 +13,7 @@ use telltale_harness::exposition::{ParsedFamily, parse};
 use telltale_harness::{ChildGuard, wait_until};
 use telltale_schema::snapshot::Snapshot;
 
-use crate::workload::PATIENCE;
+use crate::chaos::workload::PATIENCE;
 
 /// Within which `/-/healthy` must answer: what Kubernetes' probes wait at most by habit, on a machine
 /// with more to do than it can.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::service::get;
-use crate::truth::adds_up;
+use crate::chaos::service::get;
+use crate::chaos::truth::adds_up;
 
 /// The pause between two questions of [`Pulse`].
 const PULSE: Duration = Duration::from_millis(50);

@@ -19,10 +19,10 @@ use telltale_harness::ChildGuard;
 use telltale_runtime::{Device, DeviceDescription, Options, Runtime};
 use telltale_schema::memory::MemoryKind;
 
-use crate::random::Random;
+use crate::chaos::random::Random;
 
 /// The test that a workload is started as.
-const HOST: &str = "company::nothing_stops_the_service_and_no_total_is_ever_wrong";
+const HOST: &str = "chaos::company::nothing_stops_the_service_and_no_total_is_ever_wrong";
 /// Set in a workload: the machine's root, the chip, the pace in milliseconds, and a seed.
 const PLAN: &str = "TELLTALE_CHAOS_WORKLOAD";
 /// How long an answer may take here: the machine may be busy.

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, channel};
 use serde_json::Value;
 use telltale_harness::Scratch;
 
-use crate::command::{PATIENCE, Running, Said, emulate, said, telltale};
-use crate::serve::Serving;
+use crate::cli::command::{PATIENCE, Running, Said, emulate, said, telltale};
+use crate::cli::serve::Serving;
 
 /// A server that takes what is posted to it, one request a connection.
 pub(crate) fn webhook() -> (String, Receiver<Value>) {

@@ -9,8 +9,8 @@ use serde_json::Value;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::command::{PATIENCE, Running, emulate, said, smi, snapshot, telltale};
-use crate::serve::{Serving, serve};
+use crate::cli::command::{PATIENCE, Running, emulate, said, smi, snapshot, telltale};
+use crate::cli::serve::{Serving, serve};
 
 /// Lets a process record below `root` and kills it.
 fn kill_one(root: &Path) {

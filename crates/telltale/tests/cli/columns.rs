@@ -5,7 +5,7 @@ use std::path::Path;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::command::{PATIENCE, Running, Said, emulate, smi, snapshot, telltale};
+use crate::cli::command::{PATIENCE, Running, Said, emulate, smi, snapshot, telltale};
 
 fn lines(said: &Said) -> Vec<String> {
     assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use telltale_harness::{Scratch, skip};
 
-use crate::command::{said, telltale};
+use crate::cli::command::{said, telltale};
 
 /// Runs `program` of `shell` with the completion script at `$SCRIPT`, and gives what it prints.
 /// None where there is no such shell, which is recorded.

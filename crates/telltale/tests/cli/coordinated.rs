@@ -13,8 +13,8 @@ use std::process::Stdio;
 use serde_json::Value;
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 
-use crate::command::{PATIENCE, Said, said, telltale};
-use crate::terminal::Terminal;
+use crate::cli::command::{PATIENCE, Said, said, telltale};
+use crate::cli::terminal::Terminal;
 use nodes::Nodes;
 
 const TOKEN: &str = "a-word-that-nobody-guesses-0123";

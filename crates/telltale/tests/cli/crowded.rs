@@ -11,8 +11,8 @@ use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, rounds, wait_until};
 use telltale_schema::snapshot::Snapshot;
 
-use crate::command::{said, telltale};
-use crate::terminal::Terminal;
+use crate::cli::command::{said, telltale};
+use crate::cli::terminal::Terminal;
 
 /// Chips of a Galaxy, and the pid before the first.
 const CHIPS: u32 = 32;

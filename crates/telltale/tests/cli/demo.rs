@@ -9,7 +9,7 @@ use telltale_harness::{Scratch, as_user, needs_pid_namespaces, needs_root, wait_
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{Device, Snapshot};
 
-use crate::command::{PATIENCE, Running, children, is_workload, said, telltale};
+use crate::cli::command::{PATIENCE, Running, children, is_workload, said, telltale};
 
 /// The demo, making its directory in `place`.
 fn demo(place: &Path, arguments: &[&str]) -> Command {

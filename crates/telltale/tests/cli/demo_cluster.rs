@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use telltale_harness::{Scratch, wait_until};
 
-use crate::command::{PATIENCE, Running, children, telltale};
+use crate::cli::command::{PATIENCE, Running, children, telltale};
 
 /// How long a demo of few steps may take; most of it is noticing that a node is dead.
 const DEMO_PATIENCE: Duration = Duration::from_secs(300);

@@ -13,8 +13,8 @@ use telltale_runtime::{DeviceDescription, MemoryKind, Options, Runtime};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::{Accounting, Snapshot};
 
-use crate::command::{PATIENCE, Said, emulate, said, telltale};
-use crate::serve::Serving;
+use crate::cli::command::{PATIENCE, Said, emulate, said, telltale};
+use crate::cli::serve::Serving;
 
 const MIB: u64 = 1 << 20;
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use telltale_emulator::{Fault, Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::alerts::webhook;
-use crate::command::{PATIENCE, Said, emulate, said, telltale};
-use crate::serve::Serving;
+use crate::cli::alerts::webhook;
+use crate::cli::command::{PATIENCE, Said, emulate, said, telltale};
+use crate::cli::serve::Serving;
 
 /// Fires at once, so that nobody waits, and takes a moment to clear.
 const RULES: &str = "\
@@ -230,7 +230,7 @@ fn a_view_that_stays_keeps_the_row_of_a_chip_that_vanished() {
     let mut machine = machine(&root);
     let mut command = telltale();
     command.args(["smi", "-w", "0.1", "--plain", "--root"]).arg(&root);
-    let mut watched = crate::command::Running::start(&mut command);
+    let mut watched = crate::cli::command::Running::start(&mut command);
     watched.line();
     machine.inject(Fault::Vanish { ordinal: 0, returns_as: None }).unwrap();
     wait_until("the chip to be told of", PATIENCE, || {

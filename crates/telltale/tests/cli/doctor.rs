@@ -7,7 +7,7 @@ use serde_json::Value;
 use telltale_emulator::{Fault, InjectedErrno, Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::command::{PATIENCE, Running, Said, emulate, said, snapshot, telltale};
+use crate::cli::command::{PATIENCE, Running, Said, emulate, said, snapshot, telltale};
 
 fn doctor(root: &Path, arguments: &[&str]) -> Said {
     let state = root.with_extension("state");

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use telltale_emulator::Fault;
 use telltale_harness::Scratch;
 
-use crate::command::{PATIENCE, Running, emulate, said, smi, telltale};
+use crate::cli::command::{PATIENCE, Running, emulate, said, smi, telltale};
 
 #[test]
 fn it_runs_until_a_signal_and_leaves_nothing() {

@@ -15,7 +15,7 @@ use telltale_debug_stream::{
 };
 use telltale_harness::{Scratch, skip, wait_until};
 
-use crate::command::{PATIENCE, Running, Said, said, telltale};
+use crate::cli::command::{PATIENCE, Running, Said, said, telltale};
 
 /// Publishes through a stream what a kernel would, and has the default consumer keep it.
 fn capture(root: &Path, iterations: u16) {

@@ -3,7 +3,7 @@
 use telltale_emulator::{Fault, Machine, MachineKind, MachineOptions};
 use telltale_harness::Scratch;
 
-use crate::command::{Said, smi};
+use crate::cli::command::{Said, smi};
 
 /// The details of an n150 with one fault.
 fn with_fault(fault: &str) -> Said {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::command::{PATIENCE, Running, emulate, smi, snapshot, telltale};
+use crate::cli::command::{PATIENCE, Running, emulate, smi, snapshot, telltale};
 
 #[test]
 fn every_form_has_the_rows_that_match() {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use telltale_harness::{Scratch, needs_pid_namespaces, rounds};
 use telltale_schema::snapshot::MetricValue;
 
-use crate::command::{PATIENCE, Running, Said, emulate, said, smi, snapshot, telltale};
+use crate::cli::command::{PATIENCE, Running, Said, emulate, said, smi, snapshot, telltale};
 
 /// A model so small that its steps take milliseconds.
 const SMALL: [&str; 10] =

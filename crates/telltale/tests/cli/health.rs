@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::command::{PATIENCE, Said, said, telltale};
-use crate::serve::{Serving, serve};
+use crate::cli::command::{PATIENCE, Said, said, telltale};
+use crate::cli::serve::{Serving, serve};
 
 /// The command for the service in `place`.
 fn health(place: &Scratch, more: &[&str]) -> Said {

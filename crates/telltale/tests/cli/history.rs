@@ -8,7 +8,7 @@ use serde_json::Value;
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 use telltale_schema::history::Report;
 
-use crate::command::{PATIENCE, Said, emulate, said, telltale};
+use crate::cli::command::{PATIENCE, Said, emulate, said, telltale};
 
 /// A machine with a workload, and a directory for its history.
 struct Scene {

@@ -11,9 +11,9 @@ use serde_json::Value;
 use telltale_harness::{Scratch, wait_until};
 use telltale_schema::fleet::{Fleet, HostState};
 
-use crate::command::{PATIENCE, Running, Said, said, telltale};
-use crate::json;
-use crate::terminal::Terminal;
+use crate::cli::command::{PATIENCE, Running, Said, said, telltale};
+use crate::cli::json;
+use crate::cli::terminal::Terminal;
 use company::{Company, refused, silent};
 
 fn hosts(list: &str, arguments: &[&str]) -> Said {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, skip, wait_until};
 
-use crate::command::{PATIENCE, Running, emulate, smi, snapshot, telltale};
+use crate::cli::command::{PATIENCE, Running, emulate, smi, snapshot, telltale};
 
 /// Reads values from standard input, a line each, and says of each line what is wrong with it. No
 /// object may have a field that its schema does not name.
@@ -103,7 +103,7 @@ fn what_is_printed_of_processes_and_of_the_past_fits_the_schema() {
     let mut past = telltale();
     past.args(["smi", "--at", "now", "--json", "--state-dir"]).arg(&state);
     wait_until("a past", PATIENCE, || {
-        let said = crate::command::said(&mut past);
+        let said = crate::cli::command::said(&mut past);
         if said.status == Some(0) && said.out.contains("\"known_by\"") {
             lines += &said.out;
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::Scratch;
 
-use crate::command::{Said, smi};
+use crate::cli::command::{Said, smi};
 
 /// What `telltale smi` says of a machine as it is made.
 fn shown(kind: MachineKind, arguments: &[&str]) -> Said {

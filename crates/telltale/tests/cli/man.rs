@@ -7,7 +7,7 @@ use std::process::Command;
 
 use telltale_harness::{Scratch, skip};
 
-use crate::command::{said, telltale};
+use crate::cli::command::{said, telltale};
 
 /// 2026-11-21, for pages that are the same each time.
 const EPOCH: &str = "1795221296";

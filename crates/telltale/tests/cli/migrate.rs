@@ -3,7 +3,7 @@
 //! and scripts find instead of what they had.
 //!
 //! Sentences about the three forms and contradictions are tried in `telltale-node`
-//! (`collecting/legacy.rs`, `legacy/`), those about regions in [`crate::regions`], the table in
+//! (`collecting/legacy.rs`, `legacy/`), those about regions in [`crate::cli::regions`], the table in
 //! `telltale smi` beside it.
 
 mod arriving;
@@ -19,8 +19,8 @@ use std::process::{ChildStdout, Command, Stdio};
 use serde_json::Value;
 use telltale_harness::{ChildGuard, Scratch, compile_c, wait_until};
 
-use crate::command::{PATIENCE, Running, emulate, said, telltale};
-use crate::serve::Serving;
+use crate::cli::command::{PATIENCE, Running, emulate, said, telltale};
+use crate::cli::serve::Serving;
 
 /// A machine and a service that has the old server's socket.
 struct Bench {
@@ -291,7 +291,7 @@ fn a_process_that_also_has_a_row_counts_once_by_the_row() {
         .arg(script)
         .arg("keep")
         .arg(&shm)
-        .args([crate::regions::UMD_ID.to_string().as_str(), "3"]);
+        .args([crate::cli::regions::UMD_ID.to_string().as_str(), "3"]);
     command.arg("1000").arg(bench.socket()).stdin(Stdio::piped());
     let mut both = Running::start(&mut command);
     assert_eq!(both.line(), "kept");

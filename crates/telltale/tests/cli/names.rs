@@ -9,7 +9,7 @@ use std::process::Command;
 
 use telltale_harness::{Scratch, wait_until};
 
-use crate::command::{PATIENCE, Running, emulate, smi, snapshot};
+use crate::cli::command::{PATIENCE, Running, emulate, smi, snapshot};
 
 /// Starts a replay whose file is called `name` and whose first argument is `first`.
 fn replay_called(place: &Path, root: &Path, name: &[u8], first: &[u8]) -> Running {

@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use telltale_harness::{ChildGuard, Scratch, needs_pid_namespaces, wait_until};
 use telltale_schema::snapshot::{ProcessState, Snapshot};
 
-use crate::command::{PATIENCE, Said, children, said, telltale};
-use crate::serve::{Serving, serve};
+use crate::cli::command::{PATIENCE, Said, children, said, telltale};
+use crate::cli::serve::{Serving, serve};
 
 /// Namespaces by the options with which `unshare` makes them.
 const NAMESPACES: [(&str, &[&str]); 8] = [

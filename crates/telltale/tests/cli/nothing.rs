@@ -7,7 +7,7 @@ use std::process::Command;
 
 use telltale_harness::{Scratch, as_user, needs_root};
 
-use crate::command::{said, smi};
+use crate::cli::command::{said, smi};
 
 #[test]
 fn a_machine_without_the_driver_is_told_what_to_do() {

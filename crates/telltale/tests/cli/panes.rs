@@ -6,9 +6,9 @@ use std::io::Write;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::command::{PATIENCE, said, telltale};
-use crate::terminal::Terminal;
-use crate::top::View;
+use crate::cli::command::{PATIENCE, said, telltale};
+use crate::cli::terminal::Terminal;
+use crate::cli::top::View;
 
 /// A text event as a line of a capture.
 fn event(text: &str) -> String {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use telltale_harness::Scratch;
 
-use crate::command::{said, telltale};
-use crate::gpt::{digest, gpt, lines};
+use crate::cli::command::{said, telltale};
+use crate::cli::gpt::{digest, gpt, lines};
 
 /// The bytes of an event that was written, as float32.
 #[track_caller]

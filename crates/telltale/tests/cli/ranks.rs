@@ -13,8 +13,8 @@ use telltale_cluster::intake::entry::{Post, Told};
 use telltale_cluster::latency::record::{Operation, Stage};
 use telltale_harness::Scratch;
 
-use crate::command::{Running, said};
-use crate::gpt::gpt;
+use crate::cli::command::{Running, said};
+use crate::cli::gpt::gpt;
 
 const RANKS: usize = 3;
 const STEPS: u64 = 24;
@@ -135,7 +135,7 @@ fn a_rank_that_is_asked_to_end_does_so_at_once_and_says_that_it_was_early() {
     for running in [&mut waiting, &mut leading] {
         // Its directory is there once it can be asked.
         let node = place.path();
-        telltale_harness::wait_until("both to begin", crate::command::PATIENCE, || {
+        telltale_harness::wait_until("both to begin", crate::cli::command::PATIENCE, || {
             [0, 1].iter().all(|rank| node.join(format!("node-{rank}/rank-{rank}")).exists())
         });
         running.child.terminate();

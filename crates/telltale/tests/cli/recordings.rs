@@ -10,7 +10,7 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_schema::calendar;
 use telltale_schema::snapshot::Snapshot;
 
-use crate::command::{PATIENCE, Running, Said, said, telltale};
+use crate::cli::command::{PATIENCE, Running, Said, said, telltale};
 
 struct Scene {
     place: Scratch,

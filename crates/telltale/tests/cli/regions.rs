@@ -12,7 +12,7 @@ use telltale_harness::{
 };
 use telltale_runtime::{DeviceDescription, MemoryKind, Options, RegionLayout, Regions, Runtime};
 
-use crate::command::{PATIENCE, Running, children, emulate, said, smi, snapshot, telltale};
+use crate::cli::command::{PATIENCE, Running, children, emulate, said, smi, snapshot, telltale};
 
 /// The chip of the emulated n150, as UMD names it: by its board.
 pub(crate) const UMD_ID: u64 = 0x0100_0186_1173_2099;

@@ -7,7 +7,7 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::Snapshot;
 
-use crate::command::{PATIENCE, Running, emulate, said, snapshot, telltale};
+use crate::cli::command::{PATIENCE, Running, emulate, said, snapshot, telltale};
 
 #[test]
 fn what_cannot_be_replayed_is_told_in_one_sentence() {

@@ -11,7 +11,7 @@ use telltale_harness::{
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::Snapshot;
 
-use crate::command::{PATIENCE, said, telltale};
+use crate::cli::command::{PATIENCE, said, telltale};
 
 static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
     cargo_library_directory("telltale-preload", "telltale_preload").join("libtelltale_preload.so")

@@ -13,7 +13,7 @@ use std::process::{ChildStderr, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use telltale_harness::{ChildGuard, Scratch};
 
-use crate::command::{PATIENCE, said, telltale};
+use crate::cli::command::{PATIENCE, said, telltale};
 
 /// A service whose log is read.
 pub(crate) struct Serving {

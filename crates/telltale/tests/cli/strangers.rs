@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 use telltale_harness::{Scratch, needs_root};
 
-use crate::command::{Said, emulate, said, telltale};
+use crate::cli::command::{Said, emulate, said, telltale};
 
 const STRANGER: u32 = 61_001;
 

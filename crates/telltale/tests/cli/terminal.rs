@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use telltale_harness::{ChildGuard, Scratch, skip, wait_until};
 use unicode_width::UnicodeWidthStr;
 
-use crate::command::{PATIENCE, children, telltale};
+use crate::cli::command::{PATIENCE, children, telltale};
 
 /// Ctrl-C, as a terminal's keyboard sends it.
 const CTRL_C: &[u8] = b"\x03";

@@ -8,7 +8,7 @@ use telltale_harness::{Scratch, as_user, needs_root};
 use telltale_runtime::{DeviceDescription, Options, Runtime};
 use telltale_schema::snapshot::{MetricValue, Snapshot};
 
-use crate::command::{said, telltale};
+use crate::cli::command::{said, telltale};
 
 #[test]
 fn operations_and_own_metrics_are_in_the_details_and_in_json() {

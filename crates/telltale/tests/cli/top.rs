@@ -5,8 +5,8 @@ use std::fs;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::command::{PATIENCE, Running, children, said, telltale};
-use crate::terminal::{HIDE_CURSOR, SHOW_CURSOR, Terminal};
+use crate::cli::command::{PATIENCE, Running, children, said, telltale};
+use crate::cli::terminal::{HIDE_CURSOR, SHOW_CURSOR, Terminal};
 
 const ALTERNATE: &str = "\x1b[?1049h";
 /// Below the place of a view.

@@ -9,9 +9,9 @@ use nix::unistd::Pid;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::command::{PATIENCE, Running, children, telltale};
-use crate::terminal::{HIDE_CURSOR, SHOW_CURSOR, Terminal};
-use crate::top::View;
+use crate::cli::command::{PATIENCE, Running, children, telltale};
+use crate::cli::terminal::{HIDE_CURSOR, SHOW_CURSOR, Terminal};
+use crate::cli::top::View;
 
 const ALTERNATE: &str = "\x1b[?1049h";
 const MAIN: &str = "\x1b[?1049l";

@@ -5,7 +5,7 @@ use std::fs::File;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::Scratch;
 
-use crate::command::{said, telltale};
+use crate::cli::command::{said, telltale};
 
 const COMMANDS: [&str; 19] = [
     "smi",

@@ -6,7 +6,7 @@ use std::process::Command;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::Scratch;
 
-use crate::command::{Running, telltale};
+use crate::cli::command::{Running, telltale};
 
 fn watch(form: &[&str], check: impl Fn(&mut Running)) {
     let place = Scratch::new();

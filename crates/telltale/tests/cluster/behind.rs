@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::{Pid, test_kill_process};
 use telltale_harness::{EtcdCluster, needs_etcd, wait_until};
 
-use crate::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, PATIENCE};
 
 /// Waits until it is told to finish.
 const WORKER: [&str; 3] =

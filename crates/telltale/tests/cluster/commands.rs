@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use telltale_harness::{Scratch, wait_until};
 
-use crate::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, PATIENCE};
 
 /// An agent of a coordinator that does not exist.
 fn agent(place: &Scratch, command: &[&str]) -> Output {

@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::{Pid, Signal, test_kill_process};
 use telltale_harness::wait_until;
 
-use crate::job::{Job, PATIENCE, signal};
+use crate::cluster::job::{Job, PATIENCE, signal};
 
 const NODES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const SPARES: [&str; 3] = ["x", "y", "z"];

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use telltale_harness::{ChildGuard, wait_until};
 
-use crate::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, PATIENCE};
 
 /// Any temperature is too hot, at once.
 const RULES: &str = "\

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 use telltale_harness::skip;
 
-use crate::job::{Job, signal};
-use crate::training::PYTHON;
+use crate::cluster::job::{Job, signal};
+use crate::cluster::training::PYTHON;
 
 /// A script that takes its time to save, and loses what it saves if it is asked to end once more.
 const SAVES_SLOWLY: &str = "\

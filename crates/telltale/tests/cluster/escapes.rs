@@ -7,8 +7,8 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use telltale_harness::{needs_pid_namespaces, wait_until};
 
-use crate::job::{Job, PATIENCE, signal};
-use crate::training::PYTHON;
+use crate::cluster::job::{Job, PATIENCE, signal};
+use crate::cluster::training::PYTHON;
 
 /// A worker that starts what neither a session nor the environment gives away: one as its child, one
 /// whose parent has gone, and one that ignores `SIGTERM`. `THEN` is what it does then.

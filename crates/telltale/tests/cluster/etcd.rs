@@ -3,8 +3,8 @@
 
 use telltale_harness::{EtcdCluster, needs_etcd, wait_until};
 
-use crate::job::PATIENCE;
-use crate::training::Training;
+use crate::cluster::job::PATIENCE;
+use crate::cluster::training::Training;
 
 /// Which coordinator leads, once one does.
 fn leader(training: &Training) -> usize {

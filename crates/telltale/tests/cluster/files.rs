@@ -4,7 +4,7 @@ use std::path::Path;
 
 use telltale_harness::{skip, wait_until};
 
-use crate::job::{Job, PATIENCE, metrics};
+use crate::cluster::job::{Job, PATIENCE, metrics};
 
 const PYTHON: &str = "/usr/bin/python3";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/files.py");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use telltale_harness::{needs_root, wait_until};
 
-use crate::job::{Job, PATIENCE, metrics};
+use crate::cluster::job::{Job, PATIENCE, metrics};
 
 const STRANGER: u32 = 61_055;
 /// Waits until it is told to finish.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use telltale_harness::{as_user, needs_root, wait_until};
 
-use crate::job::{Job, PATIENCE, metrics, signal};
+use crate::cluster::job::{Job, PATIENCE, metrics, signal};
 
 const STRANGER: u32 = 61_053;
 /// Waits until it is told to finish, and posts nothing.

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 use telltale_harness::{long, wait_until};
 
-use crate::job::{Job, PATIENCE};
-use crate::network::Network;
-use crate::training::{NODES, PYTHON, turn};
+use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::network::Network;
+use crate::cluster::training::{NODES, PYTHON, turn};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/transfers.py");
 /// Seconds of steps in which the coordinator learns what is usual.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 
-use crate::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, PATIENCE};
 
 #[test]
 fn an_agent_whose_coordinator_goes_away_says_so_once_and_keeps_its_workers() {

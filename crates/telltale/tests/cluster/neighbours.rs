@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use telltale_harness::{Scratch, rounds, wait_until};
 
-use crate::job::{Job, PATIENCE};
-use crate::training::{PYTHON, turn};
+use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::training::{PYTHON, turn};
 
 /// The ports that jobs have where nobody says otherwise.
 const PORTS: (u16, u16) = (29_500, 30_499);
@@ -111,7 +111,7 @@ fn port(printed: &str) -> String {
 fn small_jobs_never_meet() {
     let program = std::env::current_exe().expect("this program");
     let program = program.display().to_string();
-    let test = "neighbours::a_rank_for_the_tests_beside";
+    let test = "cluster::neighbours::a_rank_for_the_tests_beside";
     for _ in 0..rounds(2, 100) {
         start_together(JOBS, &[&program, "--exact", test, "--nocapture"]);
     }

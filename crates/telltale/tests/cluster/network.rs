@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use telltale_harness::{ChildGuard, skip, wait_until};
 
-use crate::job::PATIENCE;
+use crate::cluster::job::PATIENCE;
 
 /// The networks of some nodes.
 pub(crate) struct Network {

@@ -3,7 +3,7 @@
 
 use telltale_harness::wait_until;
 
-use crate::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, PATIENCE};
 
 /// Waits until it is told to finish.
 const WORKER: [&str; 3] = [

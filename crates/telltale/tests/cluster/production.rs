@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use telltale_cluster_simulation::faults::steps::trace::Trace;
 use telltale_harness::{long, wait_until};
 
-use crate::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, PATIENCE};
 
 /// A rank that posts by the Python module what it did.
 const BY_MODULE: [&str; 2] =

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use telltale_harness::wait_until;
 
-use crate::job::{PATIENCE, signal};
-use crate::training::{NODES, Training};
+use crate::cluster::job::{PATIENCE, signal};
+use crate::cluster::training::{NODES, Training};
 
 /// How long a rank that stands still may go unnamed.
 const NAMED_WITHIN: Duration = Duration::from_secs(10);

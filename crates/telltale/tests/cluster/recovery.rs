@@ -4,7 +4,7 @@
 use rustix::process::{Signal, kill_process, test_kill_process};
 use telltale_harness::wait_until;
 
-use crate::job::{Job, PATIENCE, signal};
+use crate::cluster::job::{Job, PATIENCE, signal};
 
 /// Waits until it is told to finish.
 const WORKER: [&str; 3] = [

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use telltale_harness::{rounds, wait_until};
 
-use crate::job::{Job, PATIENCE, signal};
+use crate::cluster::job::{Job, PATIENCE, signal};
 
 const NODES: [&str; 3] = ["a", "b", "c"];
 

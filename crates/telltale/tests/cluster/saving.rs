@@ -5,8 +5,8 @@ use std::process::ExitStatus;
 
 use telltale_harness::{long, rounds};
 
-use crate::job::Job;
-use crate::training::{PYTHON, turn};
+use crate::cluster::job::Job;
+use crate::cluster::training::{PYTHON, turn};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/save.py");
 const TERMINAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/terminal.py");

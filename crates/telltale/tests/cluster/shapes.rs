@@ -7,10 +7,10 @@ use std::time::Instant;
 use serde_json::Value;
 use telltale_harness::{long, wait_until};
 
-use crate::job::{Job, PATIENCE};
-use crate::network::Network;
-use crate::throttle::Throttle;
-use crate::training::{NODES, PYTHON, turn};
+use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::network::Network;
+use crate::cluster::throttle::Throttle;
+use crate::cluster::training::{NODES, PYTHON, turn};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/shapes.py");
 /// How many seconds a verdict is watched for others beside it.
@@ -121,7 +121,7 @@ fn signs(job: &Job) -> Vec<String> {
     signs.filter_map(|sign: Value| Some(sign["text"].as_str()?.to_owned())).collect()
 }
 
-/// `TELLTALE_SITUATIONS=5 TELLTALE_LONG_TESTS=1 cargo test -p telltale --test cluster told_apart -- --nocapture` runs all
+/// `TELLTALE_SITUATIONS=5 TELLTALE_LONG_TESTS=1 cargo test -p telltale --test main cluster::told_apart -- --nocapture` runs all
 /// of them, each five times.
 #[test]
 fn a_limited_processor_and_a_slow_link_are_told_apart() {

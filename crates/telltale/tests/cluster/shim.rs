@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use telltale_harness::{Scratch, skip};
 
-use crate::job::Job;
+use crate::cluster::job::Job;
 
 const PYTHON: &str = "/usr/bin/python3";
 const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/python");

@@ -5,10 +5,10 @@
 use serde_json::{Value, json};
 use telltale_harness::{long, wait_until};
 
-use crate::job::PATIENCE;
-use crate::network::Network;
-use crate::throttle::Throttle;
-use crate::training::{NODES, Training};
+use crate::cluster::job::PATIENCE;
+use crate::cluster::network::Network;
+use crate::cluster::throttle::Throttle;
+use crate::cluster::training::{NODES, Training};
 
 /// Seconds of reports from which the coordinator learns what is usual, and a few for the first steps.
 const LEARNING_SECONDS: u32 = 30 + 8;

@@ -281,7 +281,7 @@ fn an_agent_for_the_tests_beside() {
 
 fn agent(state: &Path) -> ChildGuard {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "supervision::an_agent_for_the_tests_beside", "--nocapture"]);
+    command.args(["--exact", "cluster::supervision::an_agent_for_the_tests_beside", "--nocapture"]);
     command.env(AGENT_STATE, state).stdout(Stdio::null());
     ChildGuard::spawn(&mut command)
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use telltale_harness::wait_until;
 
-use crate::job::PATIENCE;
+use crate::cluster::job::PATIENCE;
 
 /// What a throttled process gets of a processor, and in which time, in microseconds.
 const QUOTA: &str = "5000";

@@ -4,7 +4,7 @@
 use rustix::process::{Signal, test_kill_process};
 use telltale_harness::wait_until;
 
-use crate::job::{Job, PATIENCE, signal};
+use crate::cluster::job::{Job, PATIENCE, signal};
 
 /// Says where it is, and waits until it is told to finish.
 const WORKER: [&str; 3] = [

@@ -8,8 +8,8 @@ use telltale_ledger::LedgerReader;
 use telltale_schema::snapshot::Snapshot;
 use telltale_wire::Reply;
 
-use crate::entry::Entry;
-use crate::fits::assert_fits;
+use crate::corpus::entry::Entry;
+use crate::corpus::fits::assert_fits;
 
 /// A command over the files, and the lines of JSON that it printed when they were made.
 #[derive(Deserialize)]

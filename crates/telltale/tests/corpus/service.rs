@@ -10,9 +10,9 @@ use serde_json::Value;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 
-use crate::entry::Entry;
-use crate::files::printed;
-use crate::fits::assert_fits;
+use crate::corpus::entry::Entry;
+use crate::corpus::files::printed;
+use crate::corpus::fits::assert_fits;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 

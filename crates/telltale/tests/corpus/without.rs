@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use telltale_schema::snapshot::Snapshot;
 use telltale_wire::telemetry::{decode, message};
 
-use crate::entry::Entry;
-use crate::files::printed;
-use crate::fits::assert_fits;
-use crate::older_node::OlderNode;
+use crate::corpus::entry::Entry;
+use crate::corpus::files::printed;
+use crate::corpus::fits::assert_fits;
+use crate::corpus::older_node::OlderNode;
 
 /// What stands for the reading that was left out.
 fn unreported() -> Value {

@@ -12,10 +12,10 @@ use serde_json::Value;
 use telltale_control_plane::server::configuration::Configuration;
 use telltale_harness::{ChildGuard, EtcdCluster, Scratch, needs_etcd, wait_until};
 
-use crate::commands::{AGENT, COORDINATOR, built};
-use crate::files::{deploy, in_repository, is_silent, python, text, tool, words, yaml};
-use crate::installed::Installed;
-use crate::kubernetes::{list, text as value};
+use crate::deploy::commands::{AGENT, COORDINATOR, built};
+use crate::deploy::files::{deploy, in_repository, is_silent, python, text, tool, words, yaml};
+use crate::deploy::installed::Installed;
+use crate::deploy::kubernetes::{list, text as value};
 
 const OBJECTS: &str = "kubernetes/cluster.yaml";
 const COMPOSE: &str = "docker/compose.cluster.yaml";

@@ -4,9 +4,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::commands::serves;
-use crate::dockerfile;
-use crate::files::{deploy, is_silent, tool, words, yaml};
+use crate::deploy::commands::serves;
+use crate::deploy::dockerfile;
+use crate::deploy::files::{deploy, is_silent, tool, words, yaml};
 
 const VARIANTS: [&str; 3] = [
     "docker/compose.shared-volume.yaml",

@@ -1,7 +1,7 @@
 //! The Dockerfile: what it runs is what the program understands.
 
-use crate::commands::{AGENT, COORDINATOR, INSTALLED, SERVE, probes, serves};
-use crate::files::text;
+use crate::deploy::commands::{AGENT, COORDINATOR, INSTALLED, SERVE, probes, serves};
+use crate::deploy::files::text;
 
 /// The instructions of the last stage: names, and what follows them in one line.
 pub(crate) fn instructions() -> Vec<(String, String)> {

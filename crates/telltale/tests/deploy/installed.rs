@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use telltale_harness::{ChildGuard, Scratch, as_user, needs_root, wait_until};
 
-use crate::commands::{AGENT, COORDINATOR, INSTALLED, SERVE, built};
-use crate::files::{deploy, is_silent};
-use crate::systemd::{account, create};
+use crate::deploy::commands::{AGENT, COORDINATOR, INSTALLED, SERVE, built};
+use crate::deploy::files::{deploy, is_silent};
+use crate::deploy::systemd::{account, create};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

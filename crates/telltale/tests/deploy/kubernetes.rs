@@ -6,9 +6,9 @@ use std::fs;
 use serde_json::Value;
 use telltale_harness::Scratch;
 
-use crate::commands::{probes, serves, telltale};
-use crate::dockerfile;
-use crate::files::{deploy, is_silent, python, words, yaml};
+use crate::deploy::commands::{probes, serves, telltale};
+use crate::deploy::dockerfile;
+use crate::deploy::files::{deploy, is_silent, python, words, yaml};
 
 const FILE: &str = "kubernetes/daemonset.yaml";
 

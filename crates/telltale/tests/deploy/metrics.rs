@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use telltale_harness::Scratch;
 use telltale_schema::metric::{DEFINITIONS, MetricDefinition};
 
-use crate::files::{deploy, text, tool, yaml};
+use crate::deploy::files::{deploy, text, tool, yaml};
 
 /// Labels that Prometheus adds to whatever it scrapes.
 const OF_PROMETHEUS: [&str; 2] = ["instance", "job"];

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use crate::files::{deploy, text};
+use crate::deploy::files::{deploy, text};
 
 /// The lines of the blocks that a shell is to run, with those that go on joined.
 fn shell_lines() -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::files::{deploy, in_repository, is_silent, tool};
+use crate::deploy::files::{deploy, in_repository, is_silent, tool};
 
 #[test]
 fn shellcheck_has_nothing_to_say() {

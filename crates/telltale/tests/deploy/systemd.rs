@@ -6,9 +6,9 @@ use std::process::Command;
 
 use telltale_harness::needs_root;
 
-use crate::commands::{INSTALLED, SERVE, serves};
-use crate::files::{deploy, is_silent, text, tool};
-use crate::installed::Installed;
+use crate::deploy::commands::{INSTALLED, SERVE, serves};
+use crate::deploy::files::{deploy, is_silent, text, tool};
+use crate::deploy::installed::Installed;
 
 /// Tenths of `systemd-analyze security`'s points from 0 (safe) to 10: what the unit must not
 /// exceed. Most of what is left is that it looks at the processes of others and listens on a port.

@@ -15,8 +15,8 @@ use telltale_schema::snapshot::Snapshot;
 use telltale_wire::telemetry::decode::snapshot_answer;
 use telltale_wire::telemetry::{DESCRIPTORS, encode};
 
-use crate::arbitrary::Drawn;
-use crate::{answer, joined};
+use crate::telemetry::arbitrary::Drawn;
+use crate::telemetry::{answer, joined};
 
 /// Snapshots that together have every field, and how many of those with it each field is tried in.
 const SNAPSHOTS: u64 = 60;

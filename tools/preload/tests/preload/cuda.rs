@@ -7,7 +7,7 @@ use telltale_harness::compile_c;
 use telltale_ledger::LedgerReading;
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
 
-use crate::running::{Place, Running};
+use crate::preload::running::{Place, Running};
 
 /// A folder with the driver that stands in.
 static DRIVER: LazyLock<PathBuf> = LazyLock::new(|| {

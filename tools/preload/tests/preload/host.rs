@@ -7,7 +7,7 @@ use telltale_harness::wait_until;
 use telltale_ledger::WriterLock;
 use telltale_schema::memory::MemoryUsage;
 
-use crate::running::{LIBRARY, Place, Running, WORKLOAD};
+use crate::preload::running::{LIBRARY, Place, Running, WORKLOAD};
 
 /// Rounds and threads of `allocators.h`.
 const ROUNDS: u64 = 50;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use telltale_harness::skip;
 
-use crate::running::{Place, Running};
+use crate::preload::running::{Place, Running};
 
 const PYTHON: &str = "/usr/bin/python3";
 

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use telltale_harness::wait_until;
 
 use super::{Scene, TOKEN};
-use crate::command::PATIENCE;
-use crate::page::browser::Browser;
+use crate::cli::command::PATIENCE;
+use crate::cli::page::browser::Browser;
 
 const ASKS: &str = "document.getElementById('access').open";
 const LIVE: &str = "document.getElementById('connection').dataset.state === 'live'";

@@ -7,7 +7,7 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_schema::fleet::{Fleet, HostState};
 
 use super::company::{Company, refused, silent};
-use crate::command::{PATIENCE, Running, telltale};
+use crate::cli::command::{PATIENCE, Running, telltale};
 
 const HOSTS: usize = 256;
 const SILENT: usize = 26;

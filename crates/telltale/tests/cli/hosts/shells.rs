@@ -9,7 +9,7 @@ use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 use telltale_schema::fleet::{Fleet, HostState};
 
-use crate::command::{PATIENCE, Running, Said, said, telltale};
+use crate::cli::command::{PATIENCE, Running, Said, said, telltale};
 
 /// A directory with an `ssh` that runs `script` in its shell; the arguments are kept in `seen`.
 fn with_ssh(script: &str) -> Scratch {
@@ -82,7 +82,7 @@ fn one_session_tells_again_and_again_and_is_opened_anew_when_it_ends() {
     let seen = || fs::read_to_string(ssh.join("seen")).unwrap();
     assert_eq!(seen().lines().count(), 1, "{}", seen());
     assert!(seen().ends_with("telltale smi --json --watch 0.2\n"), "{}", seen());
-    let session = crate::command::children(watching.child.id());
+    let session = crate::cli::command::children(watching.child.id());
     let [session] = session[..] else { panic!("one session: {session:?}") };
     let session = nix::unistd::Pid::from_raw(i32::try_from(session).unwrap());
     nix::sys::signal::kill(session, nix::sys::signal::SIGKILL).unwrap();

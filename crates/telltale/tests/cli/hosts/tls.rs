@@ -7,8 +7,8 @@ use telltale_harness::Scratch;
 use telltale_harness::authority::{Authority, Purpose, Signed, Wish, write_private};
 use telltale_schema::fleet::{Fleet, HostState};
 
-use crate::command::{Said, said, telltale};
-use crate::serve::{Serving, serve};
+use crate::cli::command::{Said, said, telltale};
+use crate::cli::serve::{Serving, serve};
 
 const TOKEN: &str = "a-token-of-the-tests-that-is-long-enough";
 

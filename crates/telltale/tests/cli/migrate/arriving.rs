@@ -10,8 +10,8 @@ use serde_json::Value;
 use telltale_harness::{Scratch, wait_until};
 
 use super::{Bench, alloc, serve};
-use crate::command::{PATIENCE, emulate, said, telltale};
-use crate::serve::Serving;
+use crate::cli::command::{PATIENCE, emulate, said, telltale};
+use crate::cli::serve::Serving;
 
 #[test]
 fn a_socket_named_legacy_from_systemd_is_served() {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use telltale_harness::{as_user, needs_root, wait_until};
 
 use super::{Bench, alloc};
-use crate::command::{PATIENCE, Running};
+use crate::cli::command::{PATIENCE, Running};
 
 /// Holds so many connections, sends so many allocations of a byte by each, and says when all are sent.
 const HOLD: &str = "

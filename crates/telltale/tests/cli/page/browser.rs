@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use telltale_harness::{ChildGuard, Scratch, skip, wait_until};
 
-use crate::command::PATIENCE;
+use crate::cli::command::PATIENCE;
 
 /// How long one answer of the browser may take: it is a big program on what may be a busy machine.
 const ANSWER: Duration = Duration::from_secs(120);

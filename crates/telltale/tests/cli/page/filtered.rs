@@ -7,7 +7,7 @@ use telltale_harness::wait_until;
 
 use super::browser::Browser;
 use super::scene::{Scene, TOKEN};
-use crate::command::{PATIENCE, smi};
+use crate::cli::command::{PATIENCE, smi};
 
 const ERROR: &str = "document.getElementById('filter-error').textContent";
 

@@ -5,7 +5,7 @@ use telltale_schema::memory::MemoryKind;
 
 use super::browser::Browser;
 use super::scene::{Scene, TOKEN};
-use crate::command::snapshot;
+use crate::cli::command::snapshot;
 
 const WHY: &str = "it claims 13.0 GiB of DRAM where there are 12.0 GiB";
 

@@ -12,8 +12,8 @@ use telltale_harness::{ChildGuard, Scratch, wait_until};
 use telltale_schema::snapshot::Snapshot;
 
 use super::browser::Browser;
-use crate::command::{PATIENCE, emulate, snapshot, telltale};
-use crate::serve::Serving;
+use crate::cli::command::{PATIENCE, emulate, snapshot, telltale};
+use crate::cli::serve::Serving;
 
 /// The service's token, where it has one.
 pub(crate) const TOKEN: &str = "a-word-that-nobody-guesses-0123";

@@ -12,8 +12,8 @@ use telltale_harness::{ChildGuard, Scratch, as_user, compile_c, needs_root, wait
 use telltale_schema::snapshot::{Process, ProcessSource, Snapshot};
 
 use super::Serving;
-use crate::command::{PATIENCE, emulate, said, telltale};
-use crate::terminal::Terminal;
+use crate::cli::command::{PATIENCE, emulate, said, telltale};
+use crate::cli::terminal::Terminal;
 
 /// A service with the old socket, and its machine.
 struct Service {

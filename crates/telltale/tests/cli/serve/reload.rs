@@ -10,7 +10,7 @@ use telltale_harness::Scratch;
 use telltale_harness::authority::{Authority, Wish};
 
 use super::{Serving, serve};
-use crate::command::{PATIENCE, said, telltale};
+use crate::cli::command::{PATIENCE, said, telltale};
 
 const FIRST: &str = "first-token-of-this-test";
 const SECOND: &str = "second-token-of-this-test";

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use telltale_harness::Scratch;
 
 use super::{Serving, serve};
-use crate::command::{PATIENCE, said};
+use crate::cli::command::{PATIENCE, said};
 
 /// A service with a socket in its runtime directory.
 fn with_socket(place: &Scratch) -> Command {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use telltale_harness::Scratch;
 
 use super::{Serving, serve};
-use crate::command::{PATIENCE, said};
+use crate::cli::command::{PATIENCE, said};
 
 /// The socket on which systemd would listen.
 struct Manager(UnixDatagram);

@@ -15,7 +15,7 @@ use super::{
     EPOCH, FIRST, PATIENCE, is_there, log, next, settings, start, wait_gone, with_runtime,
     with_supervisor,
 };
-use crate::training::{PYTHON, turn};
+use crate::cluster::training::{PYTHON, turn};
 
 /// A script that tells that it has begun, and imports what is seen in its process's maps.
 const SCRIPT: &str = "\

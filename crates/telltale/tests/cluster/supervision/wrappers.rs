@@ -8,7 +8,7 @@ use telltale_control_plane::supervisor::Settings;
 use telltale_harness::{Scratch, skip, wait_until};
 
 use super::{EPOCH, Event, FIRST, PATIENCE, next, settings, start, with_supervisor};
-use crate::training::PYTHON;
+use crate::cluster::training::PYTHON;
 
 /// A script as trainings are: it saves with the help of a process that it has started and that ends at
 /// `SIGTERM`, as a DataLoader's do. Then it prints how that went.

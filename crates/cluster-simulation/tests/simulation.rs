@@ -43,7 +43,7 @@ fn check(test: &str, rounds: u32, scenario: fn(u64) -> Scenario, accepts: fn(&Su
 /// What runs one seed of a test again, and tells what happens.
 fn command(seed: u64, test: &str) -> String {
     format!(
-        "TELLTALE_SIMULATION_SEED={seed} cargo test -p telltale-cluster-simulation --test simulation \
+        "TELLTALE_SIMULATION_SEED={seed} cargo test -p telltale-cluster-simulation --test main simulation:: \
          {test} -- --nocapture"
     )
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use telltale_harness::{cargo_bin, needs_etcd};
 
-#[path = "../../benches/numbers/stage.rs"]
+#[path = "../benches/numbers/stage.rs"]
 mod stage;
 
 use stage::{Keeping, Stage};

@@ -7,7 +7,7 @@ mod program;
 use telltale_steps::attribution::Attribution;
 use telltale_steps::{Kinds, Processors, Roles, Step};
 
-use crate::program::{Action, Machine, Transfer, run};
+use crate::shapes::program::{Action, Machine, Transfer, run};
 
 const MS: i64 = 1_000_000;
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use telltale_steps::attribution::Attribution;
 use telltale_steps::{Processors, Role, Roles, Typical, what_if};
 
-use crate::trace::{Job, data};
+use crate::published::trace::{Job, data};
 
 /// What was published about a job.
 struct Published(Value);

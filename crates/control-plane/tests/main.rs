@@ -1,0 +1,9 @@
+//! The tests of this crate, in one program.
+
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
+
+mod coordinator;
+mod intake_speed;
+mod protocol;
+mod python_shim;
+mod store;

@@ -1,0 +1,12 @@
+//! The tests of this crate, in one program.
+
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
+
+mod attacks;
+mod chaos;
+mod cli;
+mod cluster;
+mod conformance;
+mod corpus;
+mod deploy;
+mod killed_workloads;

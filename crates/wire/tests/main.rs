@@ -1,0 +1,9 @@
+//! The tests of this crate, in one program.
+
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
+
+mod exposition;
+mod frames;
+mod messages;
+#[cfg(feature = "grpc")]
+mod telemetry;

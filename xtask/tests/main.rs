@@ -1,0 +1,9 @@
+//! The tests of this crate, in one program.
+
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
+
+mod generate;
+mod layout;
+mod new_sensor;
+mod skipped;
+mod tidy;
