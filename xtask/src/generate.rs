@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 /// A file that a generator makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct GeneratedFile {
     /// Path from the repository's root.
     pub path: String,
     /// What the file must contain.
@@ -69,7 +69,7 @@ pub enum GenerateError {
 ///
 /// # Errors
 /// When a source cannot be read or does not make sense.
-pub fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
+pub fn outputs(root: &Path) -> Result<Vec<GeneratedFile>, GenerateError> {
     let metrics = metrics::defined(root)?;
     let mut outputs = metrics::outputs(root, &metrics)?;
     outputs.extend(sensors::outputs(root, &metrics)?);
@@ -81,8 +81,8 @@ pub fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
 
 /// The paths of `outputs` whose file under `root` is missing or differs.
 #[must_use]
-pub fn stale(root: &Path, outputs: &[Output]) -> Vec<String> {
-    let fresh = |output: &&Output| {
+pub fn stale(root: &Path, outputs: &[GeneratedFile]) -> Vec<String> {
+    let fresh = |output: &&GeneratedFile| {
         std::fs::read_to_string(root.join(&output.path)).is_ok_and(|text| text == output.text)
     };
     outputs.iter().filter(|output| !fresh(output)).map(|output| output.path.clone()).collect()
@@ -92,7 +92,7 @@ pub fn stale(root: &Path, outputs: &[Output]) -> Vec<String> {
 ///
 /// # Errors
 /// When a file cannot be written.
-pub fn write(root: &Path, outputs: &[Output]) -> Result<Vec<String>, GenerateError> {
+pub fn write(root: &Path, outputs: &[GeneratedFile]) -> Result<Vec<String>, GenerateError> {
     let stale = stale(root, outputs);
     for output in outputs.iter().filter(|output| stale.contains(&output.path)) {
         let path = root.join(&output.path);

@@ -2,6 +2,7 @@
 //!
 //! Each rule is a function from files to findings, so that a test can show it a bad sample.
 
+pub mod dialect;
 pub mod heads;
 pub mod links;
 pub mod manifests;
@@ -31,7 +32,8 @@ pub fn check(root: &Path) -> io::Result<Vec<Finding>> {
 /// Checks `files` as if they were the whole repository.
 #[must_use]
 pub fn check_files(files: &[SourceFile]) -> Vec<Finding> {
-    let rules: [Rule; 9] = [
+    let rules: [Rule; 10] = [
+        dialect::check,
         heads::check,
         links::check,
         manifests::check,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use telltale_harness::{Scratch, skip};
-use xtask::generate::{self, Output, metrics};
+use xtask::generate::{self, GeneratedFile, metrics};
 use xtask::repository;
 use xtask::tidy::sizes::MAX_FILE_LINES;
 
@@ -41,7 +41,7 @@ fn the_repository_s_generated_files_are_fresh() {
 #[test]
 fn a_changed_or_missing_output_is_stale_until_written() {
     let scratch = Scratch::new();
-    let outputs = [Output { path: "docs/a.md".to_owned(), text: "new\n".to_owned() }];
+    let outputs = [GeneratedFile { path: "docs/a.md".to_owned(), text: "new\n".to_owned() }];
     assert_eq!(generate::stale(scratch.path(), &outputs), ["docs/a.md"]);
     assert_eq!(generate::write(scratch.path(), &outputs).unwrap(), ["docs/a.md"]);
     assert!(generate::stale(scratch.path(), &outputs).is_empty());

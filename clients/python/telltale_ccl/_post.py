@@ -6,7 +6,7 @@ It speaks just enough HTTP/1.1 for that: `http.client` would cost a job several 
 import socket
 
 DEFAULT_PLACE = "http://127.0.0.1:8081"
-PATIENCE_SECONDS = 1.0
+TIMEOUT_SECONDS = 1.0
 MOST_HEAD_BYTES = 16384
 MOST_BODY_BYTES = 65536
 
@@ -66,7 +66,7 @@ class Connection:
         family, address, _ = self._where
         made = socket.socket(family, socket.SOCK_STREAM)
         try:
-            made.settimeout(PATIENCE_SECONDS)
+            made.settimeout(TIMEOUT_SECONDS)
             made.connect(address)
         except OSError:
             made.close()

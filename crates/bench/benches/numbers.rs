@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use telltale_bench::rundir::RunDirectory;
 use telltale_bench::sample::Effort;
-use telltale_bench::stream::Client;
+use telltale_bench::stream::ClientProgram;
 use telltale_bench::table::Table;
 use telltale_bench::{
     address, cluster, cost, endpoint, experiments, hosts, launch, pinning, preload, program,
@@ -129,7 +129,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "stream" => {
             let directory = RunDirectory::create()?;
             let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");
-            stream::table(effort, &Client::compile(&libraries, directory.path())?)?
+            stream::table(effort, &ClientProgram::compile(&libraries, directory.path())?)?
         }
         "preload" => {
             let directory = RunDirectory::create()?;

@@ -7,8 +7,8 @@ use telltale_runtime::{DeviceDescription, MemoryKind};
 use crate::client::runtime_in;
 use crate::pinning::Pinned;
 use crate::rundir::RunDirectory;
-use crate::sample::{Effort, Figures, interleave, time_ns, time_on_two_threads_ns};
-use crate::seed::{BLOCK_STRIDE_BYTES, Device, FIRST_ADDRESS, Setting, Tracker, heap_bytes};
+use crate::sample::{Effort, Measurements, interleave, time_ns, time_on_two_threads_ns};
+use crate::seed::{BLOCK_STRIDE_BYTES, FIRST_ADDRESS, SeedDevice, Setting, Tracker, heap_bytes};
 use crate::table::{Row, Table, Target, Unit};
 
 /// A run of steps over `live` blocks, each freeing a random live block and allocating a random idle
@@ -96,7 +96,7 @@ fn rows(effort: Effort, goal: &Goal) -> io::Result<[Row; 2]> {
     let ours_per_buffer = heap_per_buffer(live, || {
         script.live.iter().for_each(|&block| allocate(&ours, block));
     });
-    let region = Device::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
+    let region = SeedDevice::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
     let tracker = Tracker::new(&region);
     region.record_allocation(BLOCK_STRIDE_BYTES);
     let seed_per_buffer = heap_per_buffer(live, || tracker.fill(&script.live));
@@ -130,8 +130,8 @@ fn rows(effort: Effort, goal: &Goal) -> io::Result<[Row; 2]> {
     let memory = Row {
         what: format!("memory of one live buffer, {live} live"),
         unit: Unit::Bytes,
-        ours: Some(Figures::new(vec![ours_per_buffer])),
-        baseline: Some(Figures::new(vec![seed_per_buffer])),
+        ours: Some(Measurements::new(vec![ours_per_buffer])),
+        baseline: Some(Measurements::new(vec![seed_per_buffer])),
         target: Target { at_most: Some(LIVE_BUFFER_BYTES), ..Target::default() },
     };
     Ok([pair, memory])
@@ -144,7 +144,7 @@ fn two_threads(effort: Effort, live: u32) -> io::Result<Row> {
     let scripts = [script.from(0), script.from(2 * live)];
     let run = RunDirectory::create()?;
     let ours = runtime_in(run.path(), false).open_device(DeviceDescription::default());
-    let region = Device::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
+    let region = SeedDevice::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
     let tracker = Tracker::new(&region);
     for script in &scripts {
         script.live.iter().for_each(|&block| allocate(&ours, block));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit};
 
 use crate::rundir::RunDirectory;
-use crate::sample::{Effort, Figures};
+use crate::sample::{Effort, Measurements};
 use crate::table::{Row, Table, Target, Unit};
 use coordinator::Coordinator;
 use herd::Herd;
@@ -67,14 +67,14 @@ pub fn table(telltale: &Path, effort: Effort) -> io::Result<Table> {
         let (what, ours) = (what.to_owned(), Some(figures));
         table.rows.push(Row { what, unit, ours, baseline: None, target });
     };
-    let one = |figure: f64| Figures::new(vec![figure]);
+    let one = |figure: f64| Measurements::new(vec![figure]);
     row("processor time, share of one", Unit::Share, one(share), Some(0.30));
     row("resident memory for each node", Unit::Bytes, one(each_bytes), Some(50.0 * 1024.0));
     let wait = coordinator::quantile_ns(&before, &after, 0.99);
     row("report read to report taken in, p99 at most", Unit::Time, one(wait), Some(100e6));
     row("report sent to its answer, p99", Unit::Time, one(p99_ns(probes)), Some(100e6));
     let what = "restart ordered to last acknowledgement taken in";
-    row(what, Unit::Time, Figures::new(restarted), Some(1e9));
+    row(what, Unit::Time, Measurements::new(restarted), Some(1e9));
     let reports = coordinator::count(&after) - coordinator::count(&before);
     table.remarks.push(format!("{reports} messages in {:.1} s", watched.as_secs_f64()));
     if connections < nodes {

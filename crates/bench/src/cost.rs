@@ -7,9 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::rundir::RunDirectory;
-use crate::sample::{Effort, Figures};
+use crate::sample::{Effort, Measurements};
 use crate::table::{Row, Table, Target, Unit};
-use crate::workers::{Service, Worker};
+use crate::workers::{WorkerProcess, WorkerService};
 
 /// How long idle processes are watched in a full run.
 const WATCHED: Duration = Duration::from_secs(5);
@@ -55,9 +55,9 @@ pub(crate) fn field(status: &str, name: &str) -> io::Result<f64> {
 /// What a service adds to processes that do nothing else, one figure for each process.
 #[derive(Debug, Clone, PartialEq)]
 struct Added {
-    threads: Figures,
-    resident_bytes: Figures,
-    wakes_per_second: Figures,
+    threads: Measurements,
+    resident_bytes: Measurements,
+    wakes_per_second: Measurements,
 }
 
 /// Waits until every thread of a process sleeps: until then it is still on its way there from having
@@ -81,15 +81,20 @@ fn settle(pid: u32) -> io::Result<()> {
 }
 
 /// Watches idle workers of `service` for `watched`, and subtracts the median of `idle` ones.
-fn added(service: &[Worker], idle: &[Worker], watched: Duration) -> io::Result<Added> {
-    let all = |workers: &[Worker]| -> io::Result<Vec<Usage>> {
+fn added(
+    service: &[WorkerProcess],
+    idle: &[WorkerProcess],
+    watched: Duration,
+) -> io::Result<Added> {
+    let all = |workers: &[WorkerProcess]| -> io::Result<Vec<Usage>> {
         workers.iter().map(|worker| usage(worker.id())).collect()
     };
     for worker in idle.iter().chain(service) {
         settle(worker.id())?;
     }
     let idle = all(idle)?;
-    let floor = |part: fn(&Usage) -> f64| Figures::new(idle.iter().map(part).collect()).median();
+    let floor =
+        |part: fn(&Usage) -> f64| Measurements::new(idle.iter().map(part).collect()).median();
     let started = Instant::now();
     let before = all(service)?;
     // The window is the measurement itself: nothing is waited for.
@@ -97,13 +102,13 @@ fn added(service: &[Worker], idle: &[Worker], watched: Duration) -> io::Result<A
     let after = all(service)?;
     let seconds = started.elapsed().as_secs_f64();
     let less = |part: fn(&Usage) -> f64| {
-        Figures::new(after.iter().map(|usage| part(usage) - floor(part)).collect())
+        Measurements::new(after.iter().map(|usage| part(usage) - floor(part)).collect())
     };
     let wakes = before.iter().zip(&after).map(|(b, a)| (a.sleeps - b.sleeps) / seconds).collect();
     Ok(Added {
         threads: less(|usage| usage.threads),
         resident_bytes: less(|usage| usage.resident_bytes),
-        wakes_per_second: Figures::new(wakes),
+        wakes_per_second: Measurements::new(wakes),
     })
 }
 
@@ -113,8 +118,10 @@ fn added(service: &[Worker], idle: &[Worker], watched: Duration) -> io::Result<A
 /// When a worker cannot be started or read.
 pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
     let run = RunDirectory::create()?;
-    let several = |service: Service| -> io::Result<Vec<Worker>> {
-        (0..effort.repeats()).map(|_| Worker::start(worker, run.path(), service, None)).collect()
+    let several = |service: WorkerService| -> io::Result<Vec<WorkerProcess>> {
+        (0..effort.repeats())
+            .map(|_| WorkerProcess::start(worker, run.path(), service, None))
+            .collect()
     };
     let watched = match effort {
         Effort::Full => WATCHED,
@@ -122,12 +129,12 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
         Effort::Once => Duration::ZERO,
     };
     let (idle, seed, ours) = (
-        several(Service::Idle)?,
-        several(Service::Seed { base: 0 })?,
-        several(Service::Ours { base: 0 })?,
+        several(WorkerService::Idle)?,
+        several(WorkerService::Seed { base: 0 })?,
+        several(WorkerService::Ours { base: 0 })?,
     );
     let (seed, ours) = (added(&seed, &idle, watched)?, added(&ours, &idle, watched)?);
-    let row = |what: &str, unit: Unit, [ours, baseline]: [Figures; 2], limit: f64| Row {
+    let row = |what: &str, unit: Unit, [ours, baseline]: [Measurements; 2], limit: f64| Row {
         what: what.to_owned(),
         unit,
         ours: Some(ours),

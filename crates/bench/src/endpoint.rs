@@ -13,7 +13,7 @@ use crate::pinning::Pinned;
 use crate::rundir::RunDirectory;
 use crate::sample::{Contender, Effort, interleave, time_ns};
 use crate::table::{Row, Table, Target, Unit};
-use crate::workers::{Service, Worker};
+use crate::workers::{WorkerProcess, WorkerService};
 
 /// Bytes of a bare query.
 pub const QUERY_BYTES: usize = 16;
@@ -90,8 +90,9 @@ pub fn bare_round_trip(socket: &Path) -> io::Result<u8> {
 /// Measures one query with the client on the first processor and the server on `server_processor`.
 fn placed(worker: &Path, effort: Effort, what: &str, server_processor: usize) -> io::Result<Row> {
     let run = RunDirectory::create()?;
-    let start = |service| Worker::start(worker, run.path(), service, Some(server_processor));
-    let (bare_worker, our_worker) = (start(Service::Bare)?, start(Service::Ours { base: 0 })?);
+    let start = |service| WorkerProcess::start(worker, run.path(), service, Some(server_processor));
+    let (bare_worker, our_worker) =
+        (start(WorkerService::Bare)?, start(WorkerService::Ours { base: 0 })?);
     let bare = bare_socket(run.path(), bare_worker.id());
     let (ours, question) = (client::endpoint(run.path(), our_worker.id()), client::memory_query());
     let _pinned = Pinned::to(0)?;

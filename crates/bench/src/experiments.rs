@@ -24,7 +24,7 @@ use telltale_program_cache::{
 use telltale_runtime::{Options, Runtime};
 
 use crate::rundir::RunDirectory;
-use crate::sample::{Effort, Figures, reading_ns};
+use crate::sample::{Effort, Measurements, reading_ns};
 use crate::table::{Row, Table, Target, Unit};
 
 /// The training's first weights and windows of text.
@@ -50,19 +50,19 @@ struct Bench {
 
 /// What one turn took of processors, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-struct Taken {
+struct ProcessorTimes {
     by_caller: f64,
     by_process: f64,
 }
 
 /// Whose time of a turn.
-type Whose = fn(&Taken) -> f64;
+type Whose = fn(&ProcessorTimes) -> f64;
 
 /// One way to have programs, taken in turns with the others.
-struct Way<'a> {
+struct Contender<'a> {
     name: &'static str,
     turn: Box<dyn FnMut() -> Result<(), OperationError> + 'a>,
-    taken: Vec<Taken>,
+    taken: Vec<ProcessorTimes>,
 }
 
 /// [`BinaryOperation`] with its own key; its words are written by the patch plan.
@@ -151,7 +151,7 @@ fn training_rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>, Box<dyn Erro
     }
     let ways = kinds.iter().zip(&mut trainings).map(|((name, ..), training)| {
         let turn = || training.step().map(|_| ());
-        Way { name, turn: Box::new(turn), taken: Vec::new() }
+        Contender { name, turn: Box::new(turn), taken: Vec::new() }
     });
     let rows = rows_of("training step", take_turns(ways.collect(), repeats(effort))?, 1.0);
     let digests = trainings.iter().map(Training::weights_digest);
@@ -190,7 +190,7 @@ fn tiny<'a, O: Operation<Attributes = BinaryAttributes>>(
     session: &'a Session,
     tensors: &'a [[Tensor; 3]],
     count: usize,
-) -> Way<'a> {
+) -> Contender<'a> {
     let attributes = BinaryAttributes { function: Binary::Add };
     let turn = move || {
         for [a, b, sum] in tensors.iter().cycle().take(count) {
@@ -198,7 +198,7 @@ fn tiny<'a, O: Operation<Attributes = BinaryAttributes>>(
         }
         session.finish()
     };
-    Way { name, turn: Box::new(turn), taken: Vec::new() }
+    Contender { name, turn: Box::new(turn), taken: Vec::new() }
 }
 
 fn repeats(effort: Effort) -> usize {
@@ -210,7 +210,10 @@ fn repeats(effort: Effort) -> usize {
 
 /// Lets each way warm up, and then takes all of them in turn, each once unmeasured and once
 /// measured: what the one before left in the processor's caches and the allocator is nobody's cost.
-fn take_turns(mut ways: Vec<Way<'_>>, repeats: usize) -> Result<Vec<Way<'_>>, OperationError> {
+fn take_turns(
+    mut ways: Vec<Contender<'_>>,
+    repeats: usize,
+) -> Result<Vec<Contender<'_>>, OperationError> {
     for way in &mut ways {
         for _ in 0..WARM_UP_STEPS {
             (way.turn)()?;
@@ -221,18 +224,18 @@ fn take_turns(mut ways: Vec<Way<'_>>, repeats: usize) -> Result<Vec<Way<'_>>, Op
         for place in 0..count {
             let way = &mut ways[(repeat + place) % count];
             (way.turn)()?;
-            let before = Taken::until_now();
+            let before = ProcessorTimes::until_now();
             (way.turn)()?;
-            way.taken.push(Taken::until_now().since(before));
+            way.taken.push(ProcessorTimes::until_now().since(before));
         }
     }
     Ok(ways)
 }
 
 /// A row for each way beside the first, for the caller's time and for the process's.
-fn rows_of(what: &str, ways: Vec<Way<'_>>, operations: f64) -> Vec<Row> {
-    let figures = |way: &Way<'_>, of: Whose| {
-        Figures::new(way.taken.iter().map(|taken| of(taken) / operations).collect())
+fn rows_of(what: &str, ways: Vec<Contender<'_>>, operations: f64) -> Vec<Row> {
+    let figures = |way: &Contender<'_>, of: Whose| {
+        Measurements::new(way.taken.iter().map(|taken| of(taken) / operations).collect())
     };
     let kinds: [(&str, Whose); 2] = [
         ("dispatching thread", |taken| taken.by_caller),
@@ -254,7 +257,7 @@ fn rows_of(what: &str, ways: Vec<Way<'_>>, operations: f64) -> Vec<Row> {
 
 // === impl Taken ===
 
-impl Taken {
+impl ProcessorTimes {
     fn until_now() -> Self {
         Self {
             by_caller: reading_ns(ClockId::ThreadCPUTime),

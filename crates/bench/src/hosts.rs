@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::rundir::RunDirectory;
-use crate::sample::{Effort, Figures, interleave};
+use crate::sample::{Effort, Measurements, interleave};
 use crate::table::{Row, Table, Target, Unit};
 
 /// Machines, and those of them that are silent.
@@ -100,7 +100,7 @@ pub fn table(telltale: &Path, effort: Effort) -> io::Result<Table> {
             format!("hosts in it, of {} that answer", hosts - silent),
             Unit::Count,
             // The first run goes unrecorded, here as there.
-            Figures::new(there.split_off(1)),
+            Measurements::new(there.split_off(1)),
             Target::default(),
         ),
     ];

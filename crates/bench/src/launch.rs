@@ -12,7 +12,7 @@ use std::time::Instant;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::machine::{BusyMachine, Size};
-use crate::sample::{Contender, Effort, Figures, interleave};
+use crate::sample::{Contender, Effort, Measurements, interleave};
 use crate::seed::wait_with_peak;
 use crate::table::{Row, Table, Target, Unit};
 
@@ -152,25 +152,25 @@ pub fn table(worker: &Path, telltale: &Path, effort: Effort) -> io::Result<Table
         ],
     );
     let failed = plain.failed + details.failed + json.failed;
-    let rival = rival.map(|_| [other_time, Figures::new(other.peaks)]);
+    let rival = rival.map(|_| [other_time, Measurements::new(other.peaks)]);
     let (time_goal, peak_goal) = (Some(20e6), Some(10.0 * 1024.0 * 1024.0));
     let rows = [
         rows(
             "telltale smi",
-            [plain_time, Figures::new(plain.peaks)],
+            [plain_time, Measurements::new(plain.peaks)],
             rival,
             [time_goal, peak_goal],
         ),
         rows(
             "telltale smi --details",
-            [details_time, Figures::new(details.peaks)],
+            [details_time, Measurements::new(details.peaks)],
             None,
             [None; 2],
         ),
-        rows("telltale smi --json", [json_time, Figures::new(json.peaks)], None, [None; 2]),
+        rows("telltale smi --json", [json_time, Measurements::new(json.peaks)], None, [None; 2]),
         rows(
             "for scale, a program that does nothing",
-            [floor_time, Figures::new(floor.peaks)],
+            [floor_time, Measurements::new(floor.peaks)],
             None,
             [None; 2],
         ),
@@ -190,8 +190,8 @@ pub fn table(worker: &Path, telltale: &Path, effort: Effort) -> io::Result<Table
 /// The time and the peak of one command.
 fn rows(
     what: &str,
-    [time, peak]: [Figures; 2],
-    baseline: Option<[Figures; 2]>,
+    [time, peak]: [Measurements; 2],
+    baseline: Option<[Measurements; 2]>,
     [most_ns, most_bytes]: [Option<f64>; 2],
 ) -> [Row; 2] {
     let row = |part: &str, unit, ours, baseline, at_most| Row {

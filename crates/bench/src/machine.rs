@@ -11,7 +11,7 @@ use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::{ProcessSource, Snapshot};
 
 use crate::rundir::RunDirectory;
-use crate::workers::{Service, Worker};
+use crate::workers::{WorkerProcess, WorkerService};
 
 /// A machine, and how much of it a workload has open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +50,8 @@ const NEVER: Duration = Duration::from_secs(24 * 3600);
 pub struct BusyMachine {
     size: Size,
     // Dropped in this order: workloads, machine, directory.
-    workloads: Vec<Worker>,
-    _machine: Worker,
+    workloads: Vec<WorkerProcess>,
+    _machine: WorkerProcess,
     run: RunDirectory,
 }
 
@@ -110,10 +110,10 @@ impl BusyMachine {
     /// When a process cannot be started, or a collector does not see what was started.
     pub fn start(worker: &Path, size: Size, workloads: u64) -> io::Result<Self> {
         let run = RunDirectory::create()?;
-        let start = |service| Worker::start(worker, run.path(), service, None);
-        let machine = start(Service::Machine { size })?;
-        let workloads: Vec<Worker> = (0..workloads)
-            .map(|number| start(Service::Workload { size, number }))
+        let start = |service| WorkerProcess::start(worker, run.path(), service, None);
+        let machine = start(WorkerService::Machine { size })?;
+        let workloads: Vec<WorkerProcess> = (0..workloads)
+            .map(|number| start(WorkerService::Workload { size, number }))
             .collect::<io::Result<_>>()?;
         let busy = Self { size, workloads, _machine: machine, run };
         if !busy.is_seen_in(&busy.snapshot()?) {
@@ -134,7 +134,7 @@ impl BusyMachine {
 
     /// The process ids of the workloads.
     pub fn pids(&self) -> Vec<u32> {
-        self.workloads.iter().map(Worker::id).collect()
+        self.workloads.iter().map(WorkerProcess::id).collect()
     }
 
     /// How many workloads there are.

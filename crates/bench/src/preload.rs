@@ -13,7 +13,7 @@ use telltale_ledger::directory::{Purpose, RuntimeDirectory};
 
 use crate::launch::on_the_path;
 use crate::pinning::Pinned;
-use crate::sample::{Contender, Effort, Figures, interleave};
+use crate::sample::{Contender, Effort, Measurements, interleave};
 use crate::table::{Row, Table, Target, Unit};
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/preload");
@@ -48,7 +48,7 @@ enum Preloaded {
 /// What is timed: what the program does, blocks of how many bytes, from which size on they are
 /// recorded, and how often a full run does it.
 #[derive(Debug, Clone, Copy)]
-struct Task {
+struct TimedTask {
     what: &'static str,
     bytes: u64,
     threshold_bytes: u64,
@@ -82,7 +82,7 @@ impl Libraries {
     }
 
     /// Runs the program once.
-    fn run(&self, preloaded: Preloaded, task: Task, count: u64) -> io::Result<Output> {
+    fn run(&self, preloaded: Preloaded, task: TimedTask, count: u64) -> io::Result<Output> {
         let mut command = Command::new(self.program());
         command.args([task.what, &task.bytes.to_string(), &count.to_string()]);
         command.env_remove("LD_PRELOAD").env_remove("TELLTALE_DISABLED");
@@ -104,7 +104,7 @@ impl Libraries {
         command.output()
     }
 
-    fn time_ns(&self, preloaded: Preloaded, task: Task, count: u64) -> f64 {
+    fn time_ns(&self, preloaded: Preloaded, task: TimedTask, count: u64) -> f64 {
         let output = self.run(preloaded, task, count).expect("what was just compiled can start");
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{task:?} with {preloaded:?}: {told}");
@@ -113,7 +113,7 @@ impl Libraries {
     }
 
     /// What a library adds, in nanoseconds.
-    fn added_ns(&self, preloaded: Preloaded, task: Task, count: u64) -> f64 {
+    fn added_ns(&self, preloaded: Preloaded, task: TimedTask, count: u64) -> f64 {
         let plain = self.time_ns(Preloaded::Nothing, task, count);
         self.time_ns(preloaded, task, count) - plain
     }
@@ -121,7 +121,7 @@ impl Libraries {
     /// Whether ours records what the program does.
     fn check(&self) -> io::Result<()> {
         let large =
-            Task { what: "leave", bytes: LARGE_BYTES, threshold_bytes: LARGE_BYTES, count: 0 };
+            TimedTask { what: "leave", bytes: LARGE_BYTES, threshold_bytes: LARGE_BYTES, count: 0 };
         self.run(Preloaded::Ours, large, COUNTED)?;
         let directory =
             RuntimeDirectory::open(&self.directory, Purpose::Reading).map_err(io::Error::other)?;
@@ -139,7 +139,7 @@ impl Libraries {
         Err(io::Error::other(format!("{recorded} of {COUNTED} allocations are recorded")))
     }
 
-    fn row(&self, what: &str, task: Task, effort: Effort, at_most: Option<f64>) -> Row {
+    fn row(&self, what: &str, task: TimedTask, effort: Effort, at_most: Option<f64>) -> Row {
         let count = effort.operations(task.count);
         let contenders: [Contender<'_>; 2] = [
             Box::new(|| self.added_ns(Preloaded::Ours, task, count)),
@@ -150,7 +150,7 @@ impl Libraries {
     }
 
     /// Ours beside the rival's, which records every block, whatever its size.
-    fn rivals_row(&self, what: &str, task: Task, effort: Effort) -> Row {
+    fn rivals_row(&self, what: &str, task: TimedTask, effort: Effort) -> Row {
         let count = effort.operations(task.count / 10);
         let contenders: [Contender<'_>; 2] = [
             Box::new(|| self.added_ns(Preloaded::Ours, task, count)),
@@ -160,7 +160,7 @@ impl Libraries {
         row(&format!("{what}; baseline {RIVAL}"), ours, Some(rival), None)
     }
 
-    fn plain_row(&self, what: &str, task: Task, effort: Effort) -> Row {
+    fn plain_row(&self, what: &str, task: TimedTask, effort: Effort) -> Row {
         let count = effort.operations(task.count);
         let contender: Contender<'_> = Box::new(|| self.time_ns(Preloaded::Nothing, task, count));
         let [plain] = interleave(effort.repeats(), [contender]);
@@ -175,7 +175,8 @@ impl Libraries {
 /// When a process cannot be pinned, or ours records something else than what was done.
 pub fn table(libraries: &Libraries, effort: Effort) -> io::Result<Table> {
     libraries.check()?;
-    let task = |what, bytes, threshold_bytes, count| Task { what, bytes, threshold_bytes, count };
+    let task =
+        |what, bytes, threshold_bytes, count| TimedTask { what, bytes, threshold_bytes, count };
     let below = task("pair", SMALL_BYTES, LARGE_BYTES, 5_000_000);
     let at = task("pair", LARGE_BYTES, LARGE_BYTES, 1_000_000);
     let (small, large) = ("malloc and free of 100 B", "malloc and free of 1 MiB");
@@ -216,7 +217,12 @@ pub fn table(libraries: &Libraries, effort: Effort) -> io::Result<Table> {
     })
 }
 
-fn row(what: &str, ours: Figures, baseline: Option<Figures>, at_most: Option<f64>) -> Row {
+fn row(
+    what: &str,
+    ours: Measurements,
+    baseline: Option<Measurements>,
+    at_most: Option<f64>,
+) -> Row {
     let target = Target { at_most, ..Target::default() };
     Row { what: what.to_owned(), unit: Unit::Time, ours: Some(ours), baseline, target }
 }

@@ -21,7 +21,7 @@ use self::shape::{
     with_dispatch,
 };
 use crate::pinning::Pinned;
-use crate::sample::{Contender, Effort, Figures, interleave, processor_time_ns};
+use crate::sample::{Contender, Effort, Measurements, interleave, processor_time_ns};
 use crate::seed::{ProgramByHand, ProgramFlow, WordAccess};
 use crate::table::{Row, Table, Target, Unit};
 
@@ -83,7 +83,7 @@ fn enqueue(program: &mut ProgramArguments) {
     black_box(program.words().as_ptr());
 }
 
-fn row(what: &str, ours: &Figures, baseline: Option<&Figures>, target: Target) -> Row {
+fn row(what: &str, ours: &Measurements, baseline: Option<&Measurements>, target: Target) -> Row {
     let (what, ours, baseline) = (what.to_owned(), Some(ours.clone()), baseline.cloned());
     Row { what, unit: Unit::Time, ours, baseline, target }
 }

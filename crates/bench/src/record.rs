@@ -12,8 +12,8 @@ use telltale_schema::memory::MemoryKind;
 use crate::client::runtime_in;
 use crate::pinning::Pinned;
 use crate::rundir::RunDirectory;
-use crate::sample::{Contender, Effort, Figures, interleave, time_ns, time_on_two_threads_ns};
-use crate::seed::{Device, Setting};
+use crate::sample::{Contender, Effort, Measurements, interleave, time_ns, time_on_two_threads_ns};
+use crate::seed::{SeedDevice, Setting};
 use crate::table::{Row, Table, Target, Unit};
 
 /// Pairs in one repeat of a full run: 0.2 s of the seed's slowest form.
@@ -115,14 +115,14 @@ fn pairs<'a>(pairs: u64, body: impl Fn(u64) + 'a) -> Contender<'a> {
     Box::new(move || time_ns(2 * pairs, || body(black_box(pairs))))
 }
 
-fn row(what: &str, ours: Option<&Figures>, baseline: Figures, target: Target) -> Row {
+fn row(what: &str, ours: Option<&Measurements>, baseline: Measurements, target: Target) -> Row {
     let unit = Unit::Time;
     Row { what: what.to_owned(), unit, ours: ours.cloned(), baseline: Some(baseline), target }
 }
 
 /// One thread: ours, and the seed with process rows at three places of its table and in cheaper forms.
 fn one_thread(effort: Effort) -> io::Result<Vec<Row>> {
-    let seed = |setting| Device::new(setting).map_err(io::Error::other);
+    let seed = |setting| SeedDevice::new(setting).map_err(io::Error::other);
     let ours = OneDevice::new()?;
     let recorder = ours.ledger.recorder();
     let first = seed(Setting::PerPid { rows_before: 0 })?;
@@ -183,7 +183,7 @@ pub fn balance(runs: u64, pairs: u64) -> io::Result<Balance> {
         let ours = OneDevice::new()?;
         time_on_two_threads_ns(2 * pairs, |_| ours.record_pairs(pairs));
         balance.ours_bytes.push(ours.live_bytes());
-        let seed = Device::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
+        let seed = SeedDevice::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
         // Claims the row before the threads start, so that they cannot claim one each.
         seed.record_pairs(1);
         time_on_two_threads_ns(2 * pairs, |_| seed.record_pairs(pairs));
@@ -197,7 +197,7 @@ fn two_threads(effort: Effort) -> io::Result<[Row; 2]> {
     let ours = OneDevice::new()?;
     let run = RunDirectory::create()?;
     let handle = runtime_in(run.path(), false).open_device(DeviceDescription::default());
-    let seed = Device::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
+    let seed = SeedDevice::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
     let count = effort.operations(PAIRS);
     let ours_count = OURS_PER_SEED * count;
     let [ours, handle, seed] = interleave(

@@ -44,11 +44,11 @@ impl Effort {
 
 /// The figures of one contender, one for each repeat.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figures {
+pub struct Measurements {
     sorted: Vec<f64>,
 }
 
-impl Figures {
+impl Measurements {
     /// Figures from at least one repeat.
     ///
     /// # Panics
@@ -87,7 +87,7 @@ pub type Contender<'a> = Box<dyn FnMut() -> f64 + 'a>;
 pub fn interleave<const N: usize>(
     repeats: usize,
     mut contenders: [Contender<'_>; N],
-) -> [Figures; N] {
+) -> [Measurements; N] {
     for contender in &mut contenders {
         contender();
     }
@@ -97,7 +97,7 @@ pub fn interleave<const N: usize>(
             samples.push(contender());
         }
     }
-    samples.map(Figures::new)
+    samples.map(Measurements::new)
 }
 
 /// Nanoseconds per operation of `body`, which does `operations` of them.
@@ -152,15 +152,15 @@ fn on_two_threads(time: impl Fn(usize) -> f64 + Sync) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Effort, Figures, interleave, time_on_two_threads_ns};
+    use super::{Effort, Measurements, interleave, time_on_two_threads_ns};
     use std::cell::RefCell;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
     fn median_and_range() {
-        let odd = Figures::new(vec![3.0, 1.0, 2.0]);
+        let odd = Measurements::new(vec![3.0, 1.0, 2.0]);
         assert_eq!((odd.min(), odd.median(), odd.max()), (1.0, 2.0, 3.0));
-        let even = Figures::new(vec![4.0, 1.0, 2.0, 3.0]);
+        let even = Measurements::new(vec![4.0, 1.0, 2.0, 3.0]);
         assert_eq!(even.median(), 2.5);
     }
 

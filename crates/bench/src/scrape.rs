@@ -19,7 +19,7 @@ use telltale_wire::telemetry::{Client, encode};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::machine::{BusyMachine, Size};
-use crate::sample::{Effort, Figures, interleave, time_ns};
+use crate::sample::{Effort, Measurements, interleave, time_ns};
 use crate::served::{all_smi, node_exporter, ours};
 use crate::table::{Row, Table, Target, Unit};
 
@@ -35,7 +35,7 @@ const SCRAPES: u64 = 500;
 const SCRAPES_OF_EXPORTER: u64 = 50;
 
 /// How long the samples of the machine take to make and to write, and how many there are.
-fn making(busy: &BusyMachine, effort: Effort) -> io::Result<([Figures; 3], usize)> {
+fn making(busy: &BusyMachine, effort: Effort) -> io::Result<([Measurements; 3], usize)> {
     let collect = CollectOptions { root: busy.root().to_owned(), ..CollectOptions::default() };
     let interval = Duration::from_secs(3600);
     let service = Service::start(ServiceOptions { collect, interval, legacy: None })
@@ -147,9 +147,9 @@ pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
         }
     }
     let [of_smi, of_exporter] =
-        others.map(|figures| (!figures.is_empty()).then(|| Figures::new(figures)));
-    let each = Figures::new(each);
-    let row = |what: &str, ours: &Figures, baseline, target| Row {
+        others.map(|figures| (!figures.is_empty()).then(|| Measurements::new(figures)));
+    let each = Measurements::new(each);
+    let row = |what: &str, ours: &Measurements, baseline, target| Row {
         what: what.to_owned(),
         unit: Unit::Time,
         ours: Some(ours.clone()),
@@ -170,11 +170,11 @@ pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
             row("the same snapshot as bytes for gRPC", &for_grpc, None, Target::default()),
             row(
                 "GetSnapshot by gRPC, whole answer",
-                &Figures::new(called),
+                &Measurements::new(called),
                 None,
                 Target::default(),
             ),
-            row("a scrape over loopback, 99 of 100", &Figures::new(slow), None, at_most(5e6)),
+            row("a scrape over loopback, 99 of 100", &Measurements::new(slow), None, at_most(5e6)),
             row("a sample served; baseline: all-smi api", &each, of_smi, times(5.0)),
             row("a sample served; baseline: node exporter", &each, of_exporter, times(20.0)),
         ],

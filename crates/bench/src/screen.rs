@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use ratatui_core::backend::TestBackend;
 use ratatui_core::terminal::Terminal;
 use telltale_schema::snapshot::{Process, Snapshot};
-use telltale_smi::screen::{Pane, Screen, Settings, Terms};
+use telltale_smi::screen::{Pane, Screen, Terms, ViewSettings};
 
 use crate::machine::{BusyMachine, Size};
-use crate::sample::{Effort, Figures};
+use crate::sample::{Effort, Measurements};
 use crate::table::{Row, Table, Target, Unit};
-pub(crate) use shown::Shown;
+pub(crate) use shown::TerminalProgram;
 use shown::{Marks, SETTLING, SIZE, Used};
 
 /// Workloads in a full or quick run, and when only the working is shown.
@@ -61,11 +61,11 @@ impl Rival {
         Ok(found.collect())
     }
 
-    fn start(&self) -> io::Result<Shown> {
+    fn start(&self) -> io::Result<TerminalProgram> {
         let mut command = Command::new(&self.program);
         command.args(self.arguments).env("XDG_CONFIG_HOME", &self.home);
         let named = |error| io::Error::other(format!("{}: {error}", self.name));
-        Shown::start(&mut command, None).map_err(named)
+        TerminalProgram::start(&mut command, None).map_err(named)
     }
 }
 
@@ -108,9 +108,9 @@ fn tell(words: &str) {
 fn beside(
     what: &str,
     unit: Unit,
-    ours: &Figures,
+    ours: &Measurements,
     at_most: Option<f64>,
-    theirs: impl Iterator<Item = (&'static str, Figures)>,
+    theirs: impl Iterator<Item = (&'static str, Measurements)>,
 ) -> Vec<Row> {
     let row = |what: String, baseline, at_most| Row {
         what,
@@ -134,14 +134,14 @@ fn starts(
     tell("first frames");
     let mut ours = Vec::new();
     for _ in 0..=effort.repeats() {
-        ours.push(Shown::start(&mut view(), Some(MARKS))?.first_frame.as_nanos() as f64);
+        ours.push(TerminalProgram::start(&mut view(), Some(MARKS))?.first_frame.as_nanos() as f64);
         for rival in &mut *rivals {
             let first_frame = rival.start()?.first_frame;
             rival.starts.push(first_frame.as_nanos() as f64);
         }
     }
     // The first of each goes unrecorded.
-    let figures = |starts: &[f64]| Figures::new(starts[1..].to_vec());
+    let figures = |starts: &[f64]| Measurements::new(starts[1..].to_vec());
     let theirs = rivals.iter().map(|rival| (rival.name, figures(&rival.starts)));
     let what = "start to the first full frame";
     Ok(beside(what, Unit::Time, &figures(&ours), Some(35e6), theirs))
@@ -165,17 +165,17 @@ fn watched(
     serve.args(["serve", "--http", "off", "--root"]).arg(busy.root());
     serve.arg("--state-dir").arg(busy.root().join("state"));
     serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let service = Service(serve.spawn()?);
+    let service = ServiceProcess(serve.spawn()?);
     // The view takes what the service sends once that is there.
     std::thread::sleep(SETTLING.min(span));
-    let ours = Shown::start(&mut view(), Some(MARKS))?.watch(span)?;
+    let ours = TerminalProgram::start(&mut view(), Some(MARKS))?.watch(span)?;
     drop(service);
     for rival in &mut *rivals {
         tell(&format!("watches {}", rival.name));
         rival.used = Some(rival.start()?.watch(span)?);
     }
     let rows = |what: &str, unit, at_most, of: fn(&Used) -> f64| {
-        let one = |used: &Used| Figures::new(vec![of(used)]);
+        let one = |used: &Used| Measurements::new(vec![of(used)]);
         let used = rivals.iter().filter_map(|rival| Some((rival.name, one(rival.used.as_ref()?))));
         beside(what, unit, &one(&ours), at_most, used)
     };
@@ -188,9 +188,9 @@ fn watched(
 }
 
 /// The service, which ends with the table.
-struct Service(Child);
+struct ServiceProcess(Child);
 
-impl Drop for Service {
+impl Drop for ServiceProcess {
     fn drop(&mut self) {
         // One that has ended already needs neither.
         let _ = self.0.kill();
@@ -217,13 +217,13 @@ fn redraws(snapshot: &Snapshot, effort: Effort) -> Vec<Row> {
     rows
 }
 
-fn row(what: String, ours: Figures, target: Target) -> Row {
+fn row(what: String, ours: Measurements, target: Target) -> Row {
     Row { what, unit: Unit::Time, ours: Some(ours), baseline: None, target }
 }
 
 /// Times of taking a snapshot in with its frame, and of a frame alone.
-fn frames(snapshot: &Snapshot, pane: Pane, effort: Effort) -> (Figures, Figures) {
-    let settings = Settings { pane, ..Settings::default() };
+fn frames(snapshot: &Snapshot, pane: Pane, effort: Effort) -> (Measurements, Measurements) {
+    let settings = ViewSettings { pane, ..ViewSettings::default() };
     let terms = Terms {
         host: String::from("bench"),
         readonly: true,
@@ -244,7 +244,7 @@ fn frames(snapshot: &Snapshot, pane: Pane, effort: Effort) -> (Figures, Figures)
         painting.push(began.elapsed().as_nanos() as f64);
     }
     // The first of each filled what the others find.
-    (Figures::new(taking.split_off(1)), Figures::new(painting.split_off(1)))
+    (Measurements::new(taking.split_off(1)), Measurements::new(painting.split_off(1)))
 }
 
 /// The snapshot with its processes again and again, each somebody else.

@@ -99,7 +99,7 @@ pub enum Setting {
 
 /// The seed's row of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct SeedRow {
     /// Live DRAM bytes, as the row says.
     pub bytes: u64,
     /// The row's place in the table.
@@ -108,16 +108,16 @@ pub struct Row {
 
 /// The seed's device with its region.
 #[derive(Debug)]
-pub struct Device(NonNull<c_void>);
+pub struct SeedDevice(NonNull<c_void>);
 
 // SAFETY: the object is heap memory without thread affinity and a shared mapping.
-unsafe impl Send for Device {}
+unsafe impl Send for SeedDevice {}
 // SAFETY: the shared counters are atomics. The process row is updated by plain adds from several
 // threads, which is the defect under measurement: the object is compiled apart from its callers, each
 // add is one aligned load and store of a live 8-byte field, so a lost update is all that can happen.
-unsafe impl Sync for Device {}
+unsafe impl Sync for SeedDevice {}
 
-impl Device {
+impl SeedDevice {
     /// Makes a device and, unless off, its region in a fresh file that is already unlinked.
     ///
     /// # Errors
@@ -158,26 +158,26 @@ impl Device {
     }
 
     /// This process's row, once it has one.
-    pub fn row(&self) -> Option<Row> {
+    pub fn row(&self) -> Option<SeedRow> {
         let (mut bytes, mut slot) = (0, 0);
         // SAFETY: the handle is live, and both pointers are to locals that outlive the call.
         let found = unsafe { seed_row_bytes(self.0.as_ptr(), &raw mut bytes, &raw mut slot) };
-        found.then_some(Row { bytes, slot })
+        found.then_some(SeedRow { bytes, slot })
     }
 }
 
-impl Drop for Device {
+impl Drop for SeedDevice {
     fn drop(&mut self) {
         // SAFETY: made by `seed_device_create`, owned by `self` and destroyed once.
         unsafe { seed_device_destroy(self.0.as_ptr()) }
     }
 }
 
-/// The seed's map of live addresses, in front of a [`Device`].
+/// The seed's map of live addresses, in front of a [`SeedDevice`].
 #[derive(Debug)]
 pub struct Tracker<'device> {
     handle: NonNull<c_void>,
-    _device: &'device Device,
+    _device: &'device SeedDevice,
 }
 
 // SAFETY: the object is heap memory without thread affinity.
@@ -187,7 +187,7 @@ unsafe impl Sync for Tracker<'_> {}
 
 impl<'device> Tracker<'device> {
     /// An empty tracker.
-    pub fn new(device: &'device Device) -> Self {
+    pub fn new(device: &'device SeedDevice) -> Self {
         // SAFETY: the device handle is live, and the borrow keeps it so.
         let handle = unsafe { seed_tracker_create(device.0.as_ptr()) };
         let handle = NonNull::new(handle).expect("operator new throws rather than return null");
@@ -252,9 +252,9 @@ pub fn wait_with_peak(child: Child) -> io::Result<(ExitStatus, u64)> {
 
 /// The seed's metrics server: one thread on `metrics_<pid>.sock`.
 #[derive(Debug)]
-pub struct Server(NonNull<c_void>);
+pub struct SeedServer(NonNull<c_void>);
 
-impl Server {
+impl SeedServer {
     /// Binds the socket in `directory` and serves `base + device` bytes of DRAM for each device.
     ///
     /// # Errors
@@ -267,7 +267,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for SeedServer {
     fn drop(&mut self) {
         // SAFETY: made by `seed_server_start`, owned by `self` and destroyed once.
         unsafe { seed_server_stop(self.0.as_ptr()) }

@@ -17,7 +17,7 @@ use telltale_collector::{CollectOptions, Collector};
 use telltale_schema::snapshot::{ProcessSource, Snapshot};
 
 use crate::machine::{BusyMachine, Size};
-use crate::sample::{Effort, Figures, interleave, time_ns};
+use crate::sample::{Effort, Measurements, interleave, time_ns};
 use crate::served::{Served, all_smi, node_exporter, ours};
 use crate::table::{Row, Table, Target, Unit};
 pub(crate) use query::Asker;
@@ -79,8 +79,8 @@ pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
         ("with what it holds", comings.held_ns, Target::default()),
         ("a killed process is gone", comings.gone_ns, seen),
     ] {
-        let figures = Figures::new(figures);
-        let most = Figures::new(vec![figures.max()]);
+        let figures = Measurements::new(figures);
+        let most = Measurements::new(vec![figures.max()]);
         table.rows.push(time(what, figures, target));
         table.rows.push(time(&format!("{what}, the slowest of {count}"), most, target));
     }
@@ -89,13 +89,13 @@ pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
     Ok(table)
 }
 
-fn time(what: &str, ours: Figures, target: Target) -> Row {
+fn time(what: &str, ours: Measurements, target: Target) -> Row {
     let (what, ours) = (what.to_owned(), Some(ours));
     Row { what, unit: Unit::Time, ours, baseline: None, target }
 }
 
-fn one(figure: f64) -> Option<Figures> {
-    Some(Figures::new(vec![figure]))
+fn one(figure: f64) -> Option<Measurements> {
+    Some(Measurements::new(vec![figure]))
 }
 
 /// Processor time and memory at rest, ours and the rivals' over the same span.
@@ -162,8 +162,8 @@ fn disturbs(
     table.rows.push(Row {
         what: "work of a busy workload; baseline: service halted".to_owned(),
         unit: Unit::Time,
-        ours: Some(Figures::new(with)),
-        baseline: Some(Figures::new(without)),
+        ours: Some(Measurements::new(with)),
+        baseline: Some(Measurements::new(without)),
         target: Target::default(),
     });
     Ok(())
@@ -187,7 +187,7 @@ fn answers(busy: &BusyMachine, effort: Effort, table: &mut Table) -> io::Result<
         latest.push(asker.ask(false)?.elapsed_ns);
     }
     let at_most = |most| Target { at_most: Some(most), ..Target::default() };
-    let [of_fresh, of_latest] = [&fresh, &latest].map(|all| Figures::new(vec![late(all)]));
+    let [of_fresh, of_latest] = [&fresh, &latest].map(|all| Measurements::new(vec![late(all)]));
     let steps = effort.operations(STEPS);
     let options = CollectOptions { root: busy.root().to_owned(), ..CollectOptions::default() };
     let mut collector = Collector::new(options).map_err(io::Error::other)?;
@@ -208,10 +208,10 @@ fn answers(busy: &BusyMachine, effort: Effort, table: &mut Table) -> io::Result<
         ],
     );
     table.rows.extend([
-        time("a fresh query, each endpoint asked", Figures::new(fresh), at_most(10e6)),
+        time("a fresh query, each endpoint asked", Measurements::new(fresh), at_most(10e6)),
         time("the same, 99 of 100", of_fresh, at_most(10e6)),
-        time("of it, collecting", Figures::new(collected), Target::default()),
-        time("a query for the latest", Figures::new(latest), at_most(1e6)),
+        time("of it, collecting", Measurements::new(collected), Target::default()),
+        time("a query for the latest", Measurements::new(latest), at_most(1e6)),
         time("the same, 99 of 100", of_latest, Target::default()),
         time("memory of all ledgers at hand", swept, at_most(50e3)),
         time("the default rules, a snapshot", stepped, Target::default()),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::machine::BusyMachine;
 
 /// How long a server may take to answer for the first time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Whoever sends this sees processes.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -40,7 +40,7 @@ impl Served {
         let stream = loop {
             match TcpStream::connect(address) {
                 Ok(stream) => break stream,
-                Err(error) if began.elapsed() > PATIENCE => return Err(error),
+                Err(error) if began.elapsed() > TIMEOUT => return Err(error),
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),
             }
         };

@@ -7,7 +7,7 @@
 mod client;
 mod rivals;
 
-pub use client::Client;
+pub use client::ClientProgram;
 
 use std::hint::{black_box, spin_loop};
 use std::io;
@@ -21,7 +21,7 @@ use telltale_debug_stream::{
 
 use crate::pinning::Pinned;
 use crate::sample::{
-    Contender, Effort, Figures, interleave, processor_time_ns, reading_ns, time_ns,
+    Contender, Effort, Measurements, interleave, processor_time_ns, reading_ns, time_ns,
 };
 use crate::table::{Row, Table, Target, Unit};
 
@@ -209,7 +209,7 @@ fn times_baseline(times: f64) -> Target {
     Target { times_baseline: Some(times), ..Target::default() }
 }
 
-fn row(what: &str, ours: Figures, baseline: Option<Figures>, target: Target) -> Row {
+fn row(what: &str, ours: Measurements, baseline: Option<Measurements>, target: Target) -> Row {
     Row { what: what.to_owned(), unit: Unit::Time, ours: Some(ours), baseline, target }
 }
 
@@ -228,8 +228,8 @@ fn publishing(effort: Effort) -> io::Result<Vec<Row>> {
         let mut bare_rival = rivals::Ring::new(depth);
         let contenders: [Contender<'_>; 4] = [
             Box::new(|| publish_ns(&mut bench, events, depth)),
-            Box::new(|| rival.publish_ns(events, depth, rivals::Job::Same)),
-            Box::new(|| bare_rival.publish_ns(events, depth, rivals::Job::Copy)),
+            Box::new(|| rival.publish_ns(events, depth, rivals::RivalJob::Same)),
+            Box::new(|| bare_rival.publish_ns(events, depth, rivals::RivalJob::Copy)),
             Box::new(|| copies.copy_ns(events, depth)),
         ];
         let [ours, rival, bare_rival, copies] = interleave(repeats, contenders);
@@ -272,7 +272,7 @@ fn passing(effort: Effort) -> io::Result<Vec<Row>> {
     let writes = Row {
         what: "writes to the descriptor, for 1,000 events".to_owned(),
         unit: Unit::Count,
-        ours: Some(Figures::new(writes)),
+        ours: Some(Measurements::new(writes)),
         baseline: None,
         target: at_most(20.0),
     };
@@ -328,7 +328,7 @@ fn crowding(effort: Effort) -> io::Result<Vec<Row>> {
 ///
 /// # Errors
 /// When a stream, a socket or an epoll set cannot be made.
-pub fn table(effort: Effort, client: &Client) -> io::Result<Table> {
+pub fn table(effort: Effort, client: &ClientProgram) -> io::Result<Table> {
     let mut rows = publishing(effort)?;
     rows.extend(passing(effort)?);
     rows.extend(crowding(effort)?);

@@ -16,8 +16,8 @@ use crate::table::{Row, Table, Target, Unit};
 
 pub use bare::Bare;
 pub use fleet::{Fleet, OTHER_KINDS};
-pub use node::{Running, cold, through_sockets};
-pub use whole::Whole;
+pub use node::{RunningCollector, cold, through_sockets};
+pub use whole::WholeSnapshot;
 
 /// What one sweep found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,10 +40,11 @@ const FEW_PROCESSES: u64 = 3;
 pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
     let processes = if effort == Effort::Once { FEW_PROCESSES } else { PROCESSES };
     let busy = BusyMachine::start(worker, Size::Eight, processes)?;
-    let [mut look, mut look_between] = [Whole::new(&busy, true)?, Whole::new(&busy, false)?];
+    let [mut look, mut look_between] =
+        [WholeSnapshot::new(&busy, true)?, WholeSnapshot::new(&busy, false)?];
     let fleet = Fleet::start(worker, processes)?;
     let (root, directory) = (fleet.root(), fleet.directory());
-    let mut running = Running::new(root, directory)?;
+    let mut running = RunningCollector::new(root, directory)?;
     let mut bare = Bare::new(directory)?;
     let expected = fleet.expected();
     let mut wrong = [0_u64; 5];

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::sample::Figures;
+use crate::sample::Measurements;
 
 /// What a figure counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,16 +38,16 @@ pub struct Row {
     /// The unit of both figures.
     pub unit: Unit,
     /// Our figures; none where there is nothing of ours to compare.
-    pub ours: Option<Figures>,
+    pub ours: Option<Measurements>,
     /// The baseline's figures; none where the target stands alone.
-    pub baseline: Option<Figures>,
+    pub baseline: Option<Measurements>,
     /// What ours is held to.
     pub target: Target,
 }
 
 /// Whether a row meets its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TargetVerdict {
     /// Every part of the target is met.
     Met,
     /// Some part is not.
@@ -67,8 +67,8 @@ impl Row {
     }
 
     /// Holds ours to the target.
-    pub fn verdict(&self) -> Verdict {
-        let Some(ours) = &self.ours else { return Verdict::Unjudged };
+    pub fn verdict(&self) -> TargetVerdict {
+        let Some(ours) = &self.ours else { return TargetVerdict::Unjudged };
         let mut judged = Vec::new();
         if let Some(limit) = self.target.at_most {
             judged.push(ours.median() <= limit);
@@ -80,20 +80,20 @@ impl Row {
             judged.push(1.0 / ratio <= most);
         }
         match judged.as_slice() {
-            [] => Verdict::Unjudged,
-            all if all.iter().all(|&met| met) => Verdict::Met,
-            _ => Verdict::Missed,
+            [] => TargetVerdict::Unjudged,
+            all if all.iter().all(|&met| met) => TargetVerdict::Met,
+            _ => TargetVerdict::Missed,
         }
     }
 
     fn cells(&self) -> [String; 6] {
-        let figures = |figures: &Option<Figures>| {
+        let figures = |figures: &Option<Measurements>| {
             figures.as_ref().map_or_else(|| "-".to_owned(), |f| self.unit.figures(f))
         };
         let verdict = match self.verdict() {
-            Verdict::Met => "yes",
-            Verdict::Missed => "NO",
-            Verdict::Unjudged => "-",
+            TargetVerdict::Met => "yes",
+            TargetVerdict::Missed => "NO",
+            TargetVerdict::Unjudged => "-",
         };
         [
             self.what.clone(),
@@ -147,7 +147,7 @@ impl Unit {
     }
 
     /// Median and range in the unit that suits the median.
-    fn figures(self, figures: &Figures) -> String {
+    fn figures(self, figures: &Measurements) -> String {
         let (scale, name) = self.scale(figures.median());
         let [median, min, max] =
             [figures.median(), figures.min(), figures.max()].map(|v| significant(v / scale));
@@ -200,11 +200,11 @@ impl fmt::Display for Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{Row, Table, Target, Unit, Verdict};
-    use crate::sample::Figures;
+    use super::{Row, Table, Target, TargetVerdict, Unit};
+    use crate::sample::Measurements;
 
     fn row(ours: Option<f64>, baseline: Option<f64>, target: Target) -> Row {
-        let figures = |value: Option<f64>| value.map(|v| Figures::new(vec![v]));
+        let figures = |value: Option<f64>| value.map(|v| Measurements::new(vec![v]));
         Row {
             what: "a thing".to_owned(),
             unit: Unit::Time,
@@ -219,14 +219,14 @@ mod tests {
         let both = Target { at_most: Some(8.0), times_better: Some(8.0), ..Target::default() };
         let near = Target { times_baseline: Some(1.5), ..Target::default() };
         let cases = [
-            (Some(5.0), Some(50.0), both, Verdict::Met),
-            (Some(9.0), Some(90.0), both, Verdict::Missed),
-            (Some(7.0), Some(50.0), both, Verdict::Missed),
-            (Some(5.0), None, both, Verdict::Met),
-            (None, Some(50.0), both, Verdict::Unjudged),
-            (Some(5.0), Some(5.0), Target::default(), Verdict::Unjudged),
-            (Some(14.0), Some(10.0), near, Verdict::Met),
-            (Some(16.0), Some(10.0), near, Verdict::Missed),
+            (Some(5.0), Some(50.0), both, TargetVerdict::Met),
+            (Some(9.0), Some(90.0), both, TargetVerdict::Missed),
+            (Some(7.0), Some(50.0), both, TargetVerdict::Missed),
+            (Some(5.0), None, both, TargetVerdict::Met),
+            (None, Some(50.0), both, TargetVerdict::Unjudged),
+            (Some(5.0), Some(5.0), Target::default(), TargetVerdict::Unjudged),
+            (Some(14.0), Some(10.0), near, TargetVerdict::Met),
+            (Some(16.0), Some(10.0), near, TargetVerdict::Missed),
         ];
         for (ours, baseline, target, expected) in cases {
             assert_eq!(row(ours, baseline, target).verdict(), expected, "{ours:?} {baseline:?}");

@@ -1,7 +1,7 @@
 //! Starts the processes that a benchmark queries, and ends each by its own pid.
 //!
 //! A worker serves until its standard input ends. That happens however the parent goes: by dropping
-//! [`Worker`], by a panic, by Ctrl-C (workers sit in process groups of their own, so the terminal's
+//! [`WorkerProcess`], by a panic, by Ctrl-C (workers sit in process groups of their own, so the terminal's
 //! signal reaches only the parent) or by SIGKILL. A worker whose parent vanished removes the run's
 //! directory.
 
@@ -19,7 +19,7 @@ pub const STOP: &str = "stop";
 
 /// What a worker serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Service {
+pub enum WorkerService {
     /// The seed's metrics server, with this figure for device 0.
     Seed {
         /// DRAM bytes of device 0; device n has n more.
@@ -60,7 +60,7 @@ pub enum Service {
     Idle,
 }
 
-impl Service {
+impl WorkerService {
     /// The worker's arguments for this service.
     pub fn arguments(self) -> [String; 2] {
         match self {
@@ -81,7 +81,7 @@ impl Service {
         }
     }
 
-    /// Reads [`Service::arguments`] back.
+    /// Reads [`WorkerService::arguments`] back.
     pub fn parse(name: &str, number: &str) -> Option<Self> {
         let number = number.parse().ok()?;
         match name {
@@ -102,12 +102,12 @@ impl Service {
 
 /// One worker process, ended and waited for when dropped.
 #[derive(Debug)]
-pub struct Worker {
+pub struct WorkerProcess {
     child: Child,
     stdout: BufReader<ChildStdout>,
 }
 
-impl Worker {
+impl WorkerProcess {
     /// Starts `program` on `service` with its socket in `directory`, pinned to the given processor if
     /// any, and waits until it is ready.
     ///
@@ -116,7 +116,7 @@ impl Worker {
     pub fn start(
         program: &Path,
         directory: &Path,
-        service: Service,
+        service: WorkerService,
         processor: Option<usize>,
     ) -> io::Result<Self> {
         let mut command = Command::new(program);
@@ -143,7 +143,7 @@ impl Worker {
         self.child.id()
     }
 
-    /// Sends a line to a [`Service::Visitor`] or [`Service::Toiler`]; the number it answers with.
+    /// Sends a line to a [`WorkerService::Visitor`] or [`WorkerService::Toiler`]; the number it answers with.
     ///
     /// # Errors
     /// When it is gone or answers something else.
@@ -174,7 +174,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
         if let Some(mut stdin) = self.child.stdin.take() {
             // A worker that is gone already cannot be told, and needs not be.

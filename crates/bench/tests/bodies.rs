@@ -8,10 +8,10 @@ use telltale_bench::address::{self, Script};
 use telltale_bench::machine::{BusyMachine, Size};
 use telltale_bench::rundir::RunDirectory;
 use telltale_bench::sample::Effort;
-use telltale_bench::seed::{Device, Row, Setting, Tracker};
-use telltale_bench::stream::Client;
-use telltale_bench::sweep::{self, Bare, Fleet, Running};
-use telltale_bench::workers::{Service, Worker};
+use telltale_bench::seed::{SeedDevice, SeedRow, Setting, Tracker};
+use telltale_bench::stream::ClientProgram;
+use telltale_bench::sweep::{self, Bare, Fleet, RunningCollector};
+use telltale_bench::workers::{WorkerProcess, WorkerService};
 use telltale_bench::{
     cluster, cost, endpoint, experiments, hosts, launch, preload, program, record, scrape, screen,
     serve, stream,
@@ -23,23 +23,23 @@ const WORKER: &str = env!("CARGO_BIN_EXE_telltale-bench-worker");
 #[test]
 fn the_seeds_region_counts_one_thread_right_in_the_row_asked_for() {
     for rows_before in [0, 31, 63] {
-        let device = Device::new(Setting::PerPid { rows_before }).unwrap();
+        let device = SeedDevice::new(Setting::PerPid { rows_before }).unwrap();
         device.record_allocation(4_096);
         device.record_pairs(1_000);
-        assert_eq!(device.row(), Some(Row { bytes: 4_096, slot: rows_before }));
+        assert_eq!(device.row(), Some(SeedRow { bytes: 4_096, slot: rows_before }));
         assert_eq!(device.total_bytes(), 4_096);
         device.record_pairs_known_pid(1_000);
-        assert_eq!(device.row(), Some(Row { bytes: 4_096, slot: rows_before }));
+        assert_eq!(device.row(), Some(SeedRow { bytes: 4_096, slot: rows_before }));
     }
-    assert!(Device::new(Setting::PerPid { rows_before: 64 }).is_err(), "the table has 64 rows");
+    assert!(SeedDevice::new(Setting::PerPid { rows_before: 64 }).is_err(), "the table has 64 rows");
 }
 
 #[test]
 fn the_seeds_other_settings_record_what_they_say() {
-    let totals = Device::new(Setting::Totals).unwrap();
+    let totals = SeedDevice::new(Setting::Totals).unwrap();
     totals.record_allocation(4_096);
     assert_eq!((totals.total_bytes(), totals.row()), (4_096, None));
-    let off = Device::new(Setting::Off).unwrap();
+    let off = SeedDevice::new(Setting::Off).unwrap();
     off.record_allocation(4_096);
     off.record_pairs_known_pid(10);
     assert_eq!((off.total_bytes(), off.row()), (0, None));
@@ -56,7 +56,7 @@ fn ours_and_the_seeds_shared_total_are_exact_on_two_threads() {
 
 #[test]
 fn the_seeds_tracker_follows_a_script() {
-    let device = Device::new(Setting::PerPid { rows_before: 0 }).unwrap();
+    let device = SeedDevice::new(Setting::PerPid { rows_before: 0 }).unwrap();
     let tracker = Tracker::new(&device);
     let script = Script::new(100, 3);
     tracker.fill(&script.live);
@@ -75,7 +75,7 @@ fn every_sweep_adds_up_and_leaves_nothing() {
         (24, 6_000, 6_021)
     );
     let root = fleet.root().to_owned();
-    let mut running = Running::new(&root, fleet.directory()).unwrap();
+    let mut running = RunningCollector::new(&root, fleet.directory()).unwrap();
     let mut bare = Bare::new(fleet.directory()).unwrap();
     assert_eq!(fleet.seed_sweep(), expected);
     assert_eq!(running.sweep(), expected);
@@ -97,12 +97,14 @@ fn every_sweep_adds_up_and_leaves_nothing() {
 
 #[test]
 fn workers_of_a_killed_parent_end_and_take_the_directory_with_them() {
-    for service in [Service::Seed { base: 1 }, Service::Ours { base: 1 }, Service::Bare] {
+    for service in
+        [WorkerService::Seed { base: 1 }, WorkerService::Ours { base: 1 }, WorkerService::Bare]
+    {
         let run = RunDirectory::create().unwrap();
-        let workers: Vec<Worker> = (0..3)
-            .map(|_| Worker::start(Path::new(WORKER), run.path(), service, None).unwrap())
+        let workers: Vec<WorkerProcess> = (0..3)
+            .map(|_| WorkerProcess::start(Path::new(WORKER), run.path(), service, None).unwrap())
             .collect();
-        let pids: Vec<u32> = workers.iter().map(Worker::id).collect();
+        let pids: Vec<u32> = workers.iter().map(WorkerProcess::id).collect();
         assert!(run.path().read_dir().unwrap().count() >= 3);
         for worker in workers {
             worker.abandon().unwrap();
@@ -126,12 +128,13 @@ fn a_busy_machine_is_seen_whole_and_goes_as_a_whole() {
     }
 
     let run = RunDirectory::create().unwrap();
-    let start = |service| Worker::start(Path::new(WORKER), run.path(), service, None).unwrap();
+    let start =
+        |service| WorkerProcess::start(Path::new(WORKER), run.path(), service, None).unwrap();
     let size = Size::Galaxy;
-    let machine = start(Service::Machine { size });
-    let workload = start(Service::Workload { size, number: 1 });
-    let visitor = start(Service::Visitor { number: 1 });
-    let mut toiler = start(Service::Toiler { pairs: 10 });
+    let machine = start(WorkerService::Machine { size });
+    let workload = start(WorkerService::Workload { size, number: 1 });
+    let visitor = start(WorkerService::Visitor { number: 1 });
+    let mut toiler = start(WorkerService::Toiler { pairs: 10 });
     assert!(toiler.ask().unwrap() > 0.0);
     for worker in [workload, visitor, toiler, machine] {
         worker.abandon().unwrap();
@@ -167,7 +170,7 @@ fn every_table_can_be_filled() {
     assert_eq!(start.remarks, ["runs of ours that ended with another status than 0: 0"]);
     let directory = RunDirectory::create().unwrap();
     let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");
-    let client = Client::compile(&libraries, directory.path()).unwrap();
+    let client = ClientProgram::compile(&libraries, directory.path()).unwrap();
     let built = cargo_library_directory("telltale-preload", "telltale_preload");
     let libraries = preload::Libraries::compile(&built, directory.path()).unwrap();
     let tables = [

@@ -27,7 +27,7 @@ pub struct Options {
 #[allow(missing_docs)] // The header says what each field is.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct Device {
+pub struct DeviceStruct {
     pub struct_size: usize,
     pub known: u32,
     pub logical_id: u32,
@@ -103,7 +103,7 @@ macro_rules! versioned {
     };
 }
 
-versioned!(Options, Device, Programs, Metric);
+versioned!(Options, DeviceStruct, Programs, Metric);
 
 /// The structure behind a pointer, if its caller knows all its fields. A longer one comes from a
 /// newer header, whose additional fields mean nothing here.

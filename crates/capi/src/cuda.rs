@@ -50,7 +50,7 @@ pub(crate) struct CudaDevice {
 
 /// Why there is no block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum AllocationRefusal {
     NoMemory,
     Otherwise,
 }
@@ -158,14 +158,14 @@ impl CudaDevice {
     }
 
     /// Allocates a block.
-    pub(crate) fn allocate(&self, bytes: usize) -> Result<Pointer, Refused> {
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Pointer, AllocationRefusal> {
         let mut block = 0;
         // SAFETY: the block is writable, and the device's context is current.
         let status = self.within(|| unsafe { (self.driver.allocate)(&raw mut block, bytes) });
         match status {
             Some(SUCCESS) => Ok(block),
-            Some(OUT_OF_MEMORY) => Err(Refused::NoMemory),
-            _ => Err(Refused::Otherwise),
+            Some(OUT_OF_MEMORY) => Err(AllocationRefusal::NoMemory),
+            _ => Err(AllocationRefusal::Otherwise),
         }
     }
 

@@ -6,7 +6,7 @@ use telltale_schema::chip::{
 };
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 
-use crate::abi::Device;
+use crate::abi::DeviceStruct;
 use crate::status::Wrong;
 
 const KNOWN_DRIVER_ORDINAL: u32 = 1;
@@ -33,7 +33,7 @@ pub(crate) fn memory_space(space: u32) -> Result<MemorySpace, Wrong> {
 }
 
 /// The device that a structure describes.
-pub(crate) fn description(device: &Device) -> Result<DeviceDescription, Wrong> {
+pub(crate) fn description(device: &DeviceStruct) -> Result<DeviceDescription, Wrong> {
     let known = |flag| device.known & flag != 0;
     if device.known & !KNOWN_ALL != 0 {
         return Err(Wrong::Invalid);
@@ -68,7 +68,7 @@ pub(crate) fn description(device: &Device) -> Result<DeviceDescription, Wrong> {
     Ok(DeviceDescription { identity, logical_id: device.logical_id, facts })
 }
 
-fn facts(device: &Device) -> Result<ChipFacts, Wrong> {
+fn facts(device: &DeviceStruct) -> Result<ChipFacts, Wrong> {
     let architecture = match device.architecture {
         0 => Architecture::Grayskull,
         1 => Architecture::WormholeB0,

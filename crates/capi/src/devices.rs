@@ -2,7 +2,7 @@
 
 use telltale_runtime::{Quota, RingBuffer, Traffic};
 
-use crate::abi::{Device, structure};
+use crate::abi::{DeviceStruct, structure};
 use crate::debug_streams;
 use crate::describe::{description, memory_kind, memory_space};
 use crate::runtimes::RuntimeHandle;
@@ -19,7 +19,7 @@ pub struct DeviceHandle(telltale_runtime::Device);
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn telltale_device_open(
     runtime: *const RuntimeHandle,
-    device: *const Device,
+    device: *const DeviceStruct,
     opened: *mut *mut DeviceHandle,
 ) -> Status {
     guarded(|| {

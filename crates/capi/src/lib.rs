@@ -15,7 +15,7 @@ mod status;
 mod text;
 mod torch;
 
-pub use abi::{Device, Label, Metric, Options, Programs};
+pub use abi::{DeviceStruct, Label, Metric, Options, Programs};
 pub use devices::{
     DeviceHandle, telltale_allocate, telltale_allocate_sized, telltale_allocation_failed,
     telltale_count_operations, telltale_count_traffic, telltale_device_close, telltale_device_open,

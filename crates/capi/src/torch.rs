@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 
 use telltale_schema::memory::MemoryKind;
 
-use crate::cuda::{CudaDevice, Pointer, Refused};
+use crate::cuda::{AllocationRefusal, CudaDevice, Pointer};
 use crate::status::guarded;
 
 /// Allocates `size` bytes on a device.
@@ -37,8 +37,8 @@ pub unsafe extern "C" fn telltale_torch_alloc(
         if let Some(record) = device.record() {
             match allocated {
                 Ok(address) => record.allocate(MemoryKind::Dram, address, bytes as u64),
-                Err(Refused::NoMemory) => record.allocation_failed(MemoryKind::Dram),
-                Err(Refused::Otherwise) => {}
+                Err(AllocationRefusal::NoMemory) => record.allocation_failed(MemoryKind::Dram),
+                Err(AllocationRefusal::Otherwise) => {}
             }
         }
         Ok(())

@@ -30,12 +30,12 @@ impl TrueTime {
 
 /// The monotonic clock of one machine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Clock {
+pub(crate) struct MachineClock {
     offset: Duration,
     fast_ppm: u64,
 }
 
-impl Clock {
+impl MachineClock {
     /// A clock that shows up to ten days at the beginning.
     pub(crate) fn drawn(random: &mut Random) -> Self {
         let offset = random.duration(Duration::ZERO, Duration::from_secs(864_000));

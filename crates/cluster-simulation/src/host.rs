@@ -6,21 +6,21 @@ use telltale_cluster::agent::{Agent, LocalRank};
 use telltale_cluster::epoch::{Epoch, Term};
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 
-use crate::clock::{Clock, TrueTime};
-use crate::safety::Process;
+use crate::clock::{MachineClock, TrueTime};
+use crate::safety::CheckedProcess;
 
 /// A node.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) name: NodeName,
     pub(crate) address: HostAddress,
-    pub(crate) clock: Clock,
+    pub(crate) clock: MachineClock,
     pub(crate) agent: Option<Agent>,
     /// Counts the lives of its agent; what is meant for an earlier one is dropped.
     pub(crate) life: u64,
     /// Nothing on it moves before this.
     pub(crate) paused_until: TrueTime,
-    pub(crate) processes: Vec<Worker>,
+    pub(crate) processes: Vec<SimulatedWorker>,
     /// The leader that it has a way to.
     pub(crate) leader: Option<(usize, Term)>,
     /// What a life of its agent that was asked to end has left for the next: the first of such lives in a row.
@@ -33,7 +33,7 @@ pub(crate) struct Host {
 
 /// A worker's process.
 #[derive(Debug, Clone)]
-pub(crate) struct Worker {
+pub(crate) struct SimulatedWorker {
     pub(crate) id: u64,
     pub(crate) epoch: Epoch,
     pub(crate) local: LocalRank,
@@ -44,14 +44,14 @@ pub(crate) struct Worker {
     pub(crate) runs: bool,
 }
 
-impl Worker {
-    pub(crate) fn seen(&self, host: usize) -> Process {
-        Process { host, epoch: self.epoch.number(), rank: self.rank }
+impl SimulatedWorker {
+    pub(crate) fn seen(&self, host: usize) -> CheckedProcess {
+        CheckedProcess { host, epoch: self.epoch.number(), rank: self.rank }
     }
 }
 
 impl Host {
-    pub(crate) fn new(index: usize, clock: Clock) -> Self {
+    pub(crate) fn new(index: usize, clock: MachineClock) -> Self {
         let checked = "letters and digits make a name";
         Self {
             name: NodeName::new(&format!("node{index}")).expect(checked),
@@ -73,12 +73,12 @@ impl Host {
         self.planned_since = self.began_after.or(Some(Incarnation::new(self.life)));
     }
 
-    pub(crate) fn worker(&self, id: u64) -> Option<&Worker> {
+    pub(crate) fn worker(&self, id: u64) -> Option<&SimulatedWorker> {
         self.processes.iter().find(|worker| worker.id == id)
     }
 
     pub(crate) fn worker_of(&self, epoch: Epoch, local: LocalRank) -> Option<u64> {
-        let is_it = |worker: &&Worker| worker.epoch == epoch && worker.local == local;
+        let is_it = |worker: &&SimulatedWorker| worker.epoch == epoch && worker.local == local;
         self.processes.iter().find(is_it).map(|worker| worker.id)
     }
 }

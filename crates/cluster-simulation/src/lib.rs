@@ -19,4 +19,4 @@ mod world;
 
 pub use defect::Defect;
 pub use scenario::{Kinds, Scenario};
-pub use world::{Failure, Summary, World};
+pub use world::{RunFailure, RunSummary, World};

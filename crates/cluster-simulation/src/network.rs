@@ -7,7 +7,7 @@ use crate::random::Random;
 
 /// A machine of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum NetworkMachine {
     /// A node, by its index.
     Host(usize),
     /// A coordinator, by its index.
@@ -21,7 +21,7 @@ pub(crate) enum Place {
 pub(crate) struct Network {
     random: Random,
     /// Ways that are cut, in one direction each, and for which trouble.
-    cut: BTreeSet<(Place, Place, u64)>,
+    cut: BTreeSet<(NetworkMachine, NetworkMachine, u64)>,
     /// How likely a message is lost.
     pub(crate) loss: f64,
     /// How likely it comes twice.
@@ -41,7 +41,7 @@ impl Network {
     }
 
     /// When the copies of one message arrive, counted from its sending; none, if it is lost.
-    pub(crate) fn arrivals(&mut self, from: Place, to: Place) -> Vec<Duration> {
+    pub(crate) fn arrivals(&mut self, from: NetworkMachine, to: NetworkMachine) -> Vec<Duration> {
         let mut troubles = self.cut.range((from, to, 0)..=(from, to, u64::MAX));
         if troubles.next().is_some() || self.random.happens(self.loss) {
             return Vec::new();
@@ -57,7 +57,7 @@ impl Network {
     }
 
     /// Cuts the way from one machine to another, not the way back, until `trouble` is mended.
-    pub(crate) fn cut(&mut self, from: Place, to: Place, trouble: u64) {
+    pub(crate) fn cut(&mut self, from: NetworkMachine, to: NetworkMachine, trouble: u64) {
         self.cut.insert((from, to, trouble));
     }
 

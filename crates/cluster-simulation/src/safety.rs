@@ -21,7 +21,7 @@ const EXCUSE: Duration = Duration::from_secs(30);
 
 /// A worker's process as the checker sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Process {
+pub(crate) struct CheckedProcess {
     /// The host that it runs on.
     pub(crate) host: usize,
     /// Its epoch's number.
@@ -44,7 +44,7 @@ pub(crate) struct Safety {
     commanding: u64,
     /// The last term in which each node was heard by the leader, and when it first was.
     heard: BTreeMap<NodeName, (u64, TrueTime)>,
-    processes: BTreeSet<Process>,
+    processes: BTreeSet<CheckedProcess>,
     newest_started: BTreeMap<usize, u64>,
     evictions: VecDeque<TrueTime>,
     excused: BTreeMap<NodeName, TrueTime>,
@@ -286,9 +286,9 @@ impl Safety {
     }
 
     /// A worker's process has come to be.
-    pub(crate) fn process_began(&mut self, now: TrueTime, process: Process) {
-        let Process { host, epoch, rank } = process;
-        let others: Vec<Process> = self.processes.iter().copied().collect();
+    pub(crate) fn process_began(&mut self, now: TrueTime, process: CheckedProcess) {
+        let CheckedProcess { host, epoch, rank } = process;
+        let others: Vec<CheckedProcess> = self.processes.iter().copied().collect();
         for other in others {
             let twice = other.epoch == epoch && other.rank == rank;
             self.hold(!twice, now, || {
@@ -308,7 +308,7 @@ impl Safety {
     }
 
     /// A worker's process is no more.
-    pub(crate) fn process_ended(&mut self, process: Process) {
+    pub(crate) fn process_ended(&mut self, process: CheckedProcess) {
         self.processes.remove(&process);
     }
 }

@@ -80,8 +80,8 @@ impl Scenario {
         let slots = count(&mut random, 1, 6);
         let workers = WorkersPerNode::new(count(&mut random, 1, 3)).expect("1 to 3");
         let no_spare = if random.happens(0.3) {
-            let patience = random.duration(Duration::ZERO, Duration::from_secs(5));
-            NoSpare::Shrink { least_slots: count(&mut random, 1, slots), patience }
+            let timeout = random.duration(Duration::ZERO, Duration::from_secs(5));
+            NoSpare::Shrink { least_slots: count(&mut random, 1, slots), timeout }
         } else {
             NoSpare::Hold
         };

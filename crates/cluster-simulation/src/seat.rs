@@ -11,19 +11,19 @@ use telltale_cluster::incident::Incident;
 use telltale_cluster::stored::DecisionNumber;
 use telltale_cluster::time::Moment;
 
-use crate::clock::{Clock, TrueTime};
+use crate::clock::{MachineClock, TrueTime};
 use crate::store::LEASE;
 
 /// How often the lease is asked for or renewed.
 pub(crate) const CAMPAIGN_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How long an answer of the store is waited for.
-pub(crate) const STORE_PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A coordinator process.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    pub(crate) clock: Clock,
+pub(crate) struct SimulatedCoordinator {
+    pub(crate) clock: MachineClock,
     pub(crate) coordinator: Option<Coordinator>,
     /// Counts its lives; what is meant for an earlier one is dropped.
     pub(crate) life: u64,
@@ -48,8 +48,8 @@ pub(crate) struct HeldLease {
     pub(crate) until: Moment,
 }
 
-impl Seat {
-    pub(crate) const fn new(clock: Clock) -> Self {
+impl SimulatedCoordinator {
+    pub(crate) const fn new(clock: MachineClock) -> Self {
         let start = Moment::from_ns(0);
         Self {
             clock,

@@ -20,14 +20,14 @@ use telltale_cluster::node::NodeName;
 use telltale_cluster::stored::{Decision, Phase, StoredState};
 use telltale_cluster::time::Moment;
 
-use crate::clock::{Clock, TrueTime};
+use crate::clock::{MachineClock, TrueTime};
 use crate::defect::Defect;
 use crate::host::Host;
-use crate::network::{Network, Place};
+use crate::network::{Network, NetworkMachine};
 use crate::random::Random;
 use crate::safety::Safety;
 use crate::scenario::Scenario;
-use crate::seat::Seat;
+use crate::seat::SimulatedCoordinator;
 use crate::store::{Grant, Store};
 
 use job::JobWatch;
@@ -36,7 +36,7 @@ use troubles::{Suspicion, Trouble};
 
 /// Something that happens at its time.
 #[derive(Debug, Clone)]
-enum Event {
+enum WorldEvent {
     HostTick {
         host: usize,
         life: u64,
@@ -111,7 +111,7 @@ enum Event {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
+pub struct RunSummary {
     /// Events that happened.
     pub events: u64,
     /// The last epoch that was stored.
@@ -133,7 +133,7 @@ pub struct Summary {
 /// A run that must not be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("seed {seed}: {what}")]
-pub struct Failure {
+pub struct RunFailure {
     /// The seed.
     pub seed: u64,
     /// What was wrong.
@@ -147,12 +147,12 @@ pub struct World {
     defect: Option<Defect>,
     random: Random,
     now: TrueTime,
-    queue: BTreeMap<(TrueTime, u64), Event>,
+    queue: BTreeMap<(TrueTime, u64), WorldEvent>,
     queued: u64,
     network: Network,
     store: Store,
     hosts: Vec<Host>,
-    seats: Vec<Seat>,
+    seats: Vec<SimulatedCoordinator>,
     safety: Safety,
     job: JobWatch,
     reruns: Reruns,
@@ -167,7 +167,7 @@ pub struct World {
     first_master: Option<telltale_cluster::message::Master>,
     /// Whether an operator has last ordered to observe only.
     observes: bool,
-    summary: Summary,
+    summary: RunSummary,
     narrates: bool,
 }
 
@@ -178,8 +178,10 @@ impl World {
         let mut random = Random::new(scenario.seed);
         let network = Network::new(random.split());
         let hosts = usize::try_from(scenario.hosts()).unwrap_or(0);
-        let hosts = (0..hosts).map(|index| Host::new(index, Clock::drawn(&mut random))).collect();
-        let seats = (0..2).map(|_| Seat::new(Clock::drawn(&mut random))).collect();
+        let hosts =
+            (0..hosts).map(|index| Host::new(index, MachineClock::drawn(&mut random))).collect();
+        let seats =
+            (0..2).map(|_| SimulatedCoordinator::new(MachineClock::drawn(&mut random))).collect();
         let mut world = Self {
             safety: Safety::new(&scenario),
             scenario,
@@ -203,7 +205,7 @@ impl World {
             cuts: 0,
             first_master: None,
             observes: false,
-            summary: Summary::default(),
+            summary: RunSummary::default(),
             narrates: false,
         };
         world.arrange();
@@ -217,23 +219,23 @@ impl World {
 
     fn arrange(&mut self) {
         for seat in 0..self.seats.len() {
-            self.after(Duration::ZERO, Event::SeatStarts { seat, life: 0 });
+            self.after(Duration::ZERO, WorldEvent::SeatStarts { seat, life: 0 });
         }
         for host in 0..self.hosts.len() {
             let wait = self.random.duration(Duration::ZERO, Duration::from_secs(3));
-            self.after(wait, Event::AgentStarts { host, life: 0 });
+            self.after(wait, WorldEvent::AgentStarts { host, life: 0 });
         }
         self.draw_troubles();
-        self.after(self.scenario.troubled, Event::Heal);
+        self.after(self.scenario.troubled, WorldEvent::Heal);
     }
 
-    fn after(&mut self, wait: Duration, event: Event) {
+    fn after(&mut self, wait: Duration, event: WorldEvent) {
         self.queued += 1;
         self.queue.insert((self.now.after(wait), self.queued), event);
     }
 
     /// Sends something that may be lost, late or doubled.
-    fn travel(&mut self, from: Place, to: Place, event: &Event) {
+    fn travel(&mut self, from: NetworkMachine, to: NetworkMachine, event: &WorldEvent) {
         for wait in self.network.arrivals(from, to) {
             self.after(wait, event.clone());
         }
@@ -243,7 +245,7 @@ impl World {
     ///
     /// # Errors
     /// When something happened that must never happen, or the job does not run again in time.
-    pub fn run(mut self) -> Result<Summary, Failure> {
+    pub fn run(mut self) -> Result<RunSummary, RunFailure> {
         let bound = self.scenario.troubled + self.scenario.recovery_bound();
         let mut settled: Option<TrueTime> = None;
         while let Some(((time, _), event)) = self.queue.pop_first() {
@@ -252,7 +254,7 @@ impl World {
             self.happen(event);
             if let Some(violation) = self.safety.violations().first() {
                 let what = violation.clone();
-                return Err(Failure { seed: self.scenario.seed, what });
+                return Err(RunFailure { seed: self.scenario.seed, what });
             }
             if !self.is_well() {
                 settled = None;
@@ -267,7 +269,7 @@ impl World {
             }
             if time.0 > bound {
                 let what = self.why_not_well();
-                return Err(Failure { seed: self.scenario.seed, what });
+                return Err(RunFailure { seed: self.scenario.seed, what });
             }
         }
         self.summary.simulated = self.now.0;
@@ -325,50 +327,50 @@ impl World {
         )
     }
 
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: WorldEvent) {
         if self.narrates {
             self.tell(&event);
         }
         match event {
-            Event::HostTick { host, life } => self.host_tick(host, life),
-            Event::HostInput { host, life, input } => self.host_input(host, life, input),
-            Event::HostOrder { host, message } => self.host_order(host, message),
-            Event::AgentStarts { host, life } => self.agent_starts(host, life),
-            Event::ProcessBegins { host, id, life } => self.process_begins(host, id, life),
-            Event::ProcessEnds { host, id, exit } => self.process_ends(host, id, exit),
-            Event::JobDone { deaths } => self.job_done(deaths),
-            Event::SeatTick { seat, life } => self.seat_tick(seat, life),
-            Event::SeatInput { seat, life, input } => self.seat_input(seat, life, *input),
-            Event::SeatMessage { seat, message } => self.seat_message(seat, *message),
-            Event::SeatGrant { seat, life, asked, renews, grant } => {
+            WorldEvent::HostTick { host, life } => self.host_tick(host, life),
+            WorldEvent::HostInput { host, life, input } => self.host_input(host, life, input),
+            WorldEvent::HostOrder { host, message } => self.host_order(host, message),
+            WorldEvent::AgentStarts { host, life } => self.agent_starts(host, life),
+            WorldEvent::ProcessBegins { host, id, life } => self.process_begins(host, id, life),
+            WorldEvent::ProcessEnds { host, id, exit } => self.process_ends(host, id, exit),
+            WorldEvent::JobDone { deaths } => self.job_done(deaths),
+            WorldEvent::SeatTick { seat, life } => self.seat_tick(seat, life),
+            WorldEvent::SeatInput { seat, life, input } => self.seat_input(seat, life, *input),
+            WorldEvent::SeatMessage { seat, message } => self.seat_message(seat, *message),
+            WorldEvent::SeatGrant { seat, life, asked, renews, grant } => {
                 self.seat_grant((seat, life), asked, renews, grant);
             }
-            Event::SeatStarts { seat, life } => self.seat_starts(seat, life),
-            Event::StoreCampaign { seat, life, asked, renews } => {
+            WorldEvent::SeatStarts { seat, life } => self.seat_starts(seat, life),
+            WorldEvent::StoreCampaign { seat, life, asked, renews } => {
                 self.store_campaign((seat, life), asked, renews);
             }
-            Event::StoreResign { term } => self.store.resign(term),
-            Event::StorePut { seat, life, decision } => self.store_put(seat, life, &decision),
-            Event::Trouble(trouble) => self.trouble(trouble),
-            Event::Heal => {
+            WorldEvent::StoreResign { term } => self.store.resign(term),
+            WorldEvent::StorePut { seat, life, decision } => self.store_put(seat, life, &decision),
+            WorldEvent::Trouble(trouble) => self.trouble(trouble),
+            WorldEvent::Heal => {
                 if !self.healed {
                     self.heal();
                 }
                 self.let_in();
-                self.after(Duration::from_secs(5), Event::Heal);
+                self.after(Duration::from_secs(5), WorldEvent::Heal);
             }
         }
     }
 
-    fn tell(&self, event: &Event) {
+    fn tell(&self, event: &WorldEvent) {
         let quiet = matches!(
             event,
-            Event::HostTick { .. }
-                | Event::SeatTick { .. }
-                | Event::SeatGrant { .. }
-                | Event::StoreCampaign { .. }
+            WorldEvent::HostTick { .. }
+                | WorldEvent::SeatTick { .. }
+                | WorldEvent::SeatGrant { .. }
+                | WorldEvent::StoreCampaign { .. }
         );
-        let is_report = matches!(event, Event::SeatMessage { message, .. }
+        let is_report = matches!(event, WorldEvent::SeatMessage { message, .. }
             if matches!(message.body, telltale_cluster::message::FromNodeBody::Report(_)));
         if !quiet && !is_report {
             println!("{:10.4} {event:?}", self.now.0.as_secs_f64());

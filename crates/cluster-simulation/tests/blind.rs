@@ -4,7 +4,7 @@
 //! runs a thousand of each.
 
 use telltale_cluster_simulation::faults::blind::{
-    Broken, HEAD, Line, Measured, Score, groups, scores,
+    Broken, HEAD, Measured, Score, TableLine, groups, scores,
 };
 use telltale_harness::rounds;
 
@@ -29,11 +29,11 @@ fn run(broken: Broken, measured: Measured) -> Score {
     println!("{HEAD}");
     let mut all = Score::default();
     for (group, score) in scores(&groups(broken, measured, most), runs) {
-        println!("{}", Line(&group.shape.to_string(), &score));
+        println!("{}", TableLine(&group.shape.to_string(), &score));
         score.notes.iter().take(5).for_each(|note| println!("{note}"));
         all.add(&score);
     }
-    println!("{}", Line("all", &all));
+    println!("{}", TableLine("all", &all));
     all
 }
 

@@ -7,15 +7,17 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use prost::Message as _;
-use telltale_cluster::detection::{Detector, Settings};
+use telltale_cluster::detection::{DetectionSettings, Detector};
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::lookout::{Lookout, Work, observed};
-use telltale_cluster::message::{Activity, FromNode, FromNodeBody, Report};
+use telltale_cluster::message::{AgentActivity, FromNode, FromNodeBody, Report};
 use telltale_cluster::node::Incarnation;
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::Suspects;
-use telltale_cluster_simulation::faults::machine::{Fault, Machine, Noise, Topology, name, ranks};
-use telltale_cluster_simulation::faults::steps::{Load, Shape};
+use telltale_cluster_simulation::faults::machine::{
+    Noise, SimulatedFault, SyntheticMachine, Topology, name, ranks,
+};
+use telltale_cluster_simulation::faults::steps::{Load, StepShape};
 use telltale_control_plane::protocol::{decode, encode};
 use telltale_harness::long;
 
@@ -29,14 +31,14 @@ fn a_slow_node_and_a_slow_link_are_found_among_thousands() {
     let mut groups = vec![Topology::Ring.edges(0, nodes)];
     groups.extend((0..nodes / 8).map(|mesh| Topology::Mesh.edges(mesh * 8, 8)));
     let edges: usize = groups.iter().map(Vec::len).sum();
-    let mut machine = Machine::new(nodes, &groups, Noise::CALM, 5);
+    let mut machine = SyntheticMachine::new(nodes, &groups, Noise::CALM, 5);
     let names: Vec<_> = (0..nodes).map(name).collect();
     machine.window();
     let before_bytes = resident_bytes();
-    let mut detector = Detector::new(Settings::default());
+    let mut detector = Detector::new(DetectionSettings::default());
     let mut now = Moment::default();
     detector.set_ranks(now, &ranks(nodes));
-    let faults = [(Fault::Node(17), 1.5), (Fault::BothWays(400, 401), 1.5)];
+    let faults = [(SimulatedFault::Node(17), 1.5), (SimulatedFault::BothWays(400, 401), 1.5)];
     let (mut spent, mut longest) = (Duration::ZERO, Duration::ZERO);
     let mut found = Vec::new();
     for window in 0..HEALTHY + FAULTY {
@@ -70,11 +72,11 @@ const SECONDS: u32 = 40;
 #[test]
 fn a_slow_rank_and_a_slow_link_are_found_among_a_thousand_that_report_training_steps() {
     let is_whole = long() && !cfg!(debug_assertions);
-    let shape = Shape::BusyTorus(25, if is_whole { 40 } else { 4 });
-    let faults = [(Fault::Node(17), 1.5), (Fault::OneWay(34, 35), 4.0)];
+    let shape = StepShape::BusyTorus(25, if is_whole { 40 } else { 4 });
+    let faults = [(SimulatedFault::Node(17), 1.5), (SimulatedFault::OneWay(34, 35), 4.0)];
     let mut load = Load::new(shape, &faults, 3);
     let ranks_of_job = ranks(shape.ranks());
-    let mut lookout = Lookout::new(Settings::default());
+    let mut lookout = Lookout::new(DetectionSettings::default());
     let epoch = Epoch::new(1);
     let mut now = Moment::default();
     lookout.take(&Work::Ranks { now, epoch, map: Box::new(ranks_of_job) });
@@ -90,7 +92,7 @@ fn a_slow_rank_and_a_slow_link_are_found_among_a_thousand_that_report_training_s
             .iter()
             .zip(observations)
             .map(|(node, observation)| {
-                let activity = Activity::Committed(epoch);
+                let activity = AgentActivity::Committed(epoch);
                 let body = FromNodeBody::Report(Report { activity, observation });
                 let incarnation = Incarnation::new(1);
                 let message = FromNode { node: node.clone(), incarnation, sequence, body };

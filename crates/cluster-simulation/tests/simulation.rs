@@ -5,7 +5,7 @@
 mod defects;
 
 use telltale_cluster::policy::Policy;
-use telltale_cluster_simulation::{Failure, Kinds, Scenario, Summary, World};
+use telltale_cluster_simulation::{Kinds, RunFailure, RunSummary, Scenario, World};
 
 /// The seed that somebody wants to look into.
 fn chosen_seed() -> Option<u64> {
@@ -13,7 +13,7 @@ fn chosen_seed() -> Option<u64> {
 }
 
 /// Runs the scenarios of many seeds and says how to run those again that fail.
-fn check(test: &str, rounds: u32, scenario: fn(u64) -> Scenario, accepts: fn(&Summary) -> bool) {
+fn check(test: &str, rounds: u32, scenario: fn(u64) -> Scenario, accepts: fn(&RunSummary) -> bool) {
     let chosen = chosen_seed();
     let seeds = chosen.map_or(0..u64::from(rounds), |seed| seed..seed + 1);
     let mut failures: Vec<(u64, String)> = Vec::new();
@@ -25,7 +25,7 @@ fn check(test: &str, rounds: u32, scenario: fn(u64) -> Scenario, accepts: fn(&Su
         match world.run() {
             Ok(summary) if accepts(&summary) => {}
             Ok(summary) => failures.push((seed, format!("{summary:?}"))),
-            Err(Failure { seed, what }) => failures.push((seed, what)),
+            Err(RunFailure { seed, what }) => failures.push((seed, what)),
         }
     }
     if let Some((seed, _)) = failures.first() {
@@ -65,7 +65,7 @@ fn failing_coordinators_disturb_no_worker() {
     };
     // Four nodes with two workers each, begun once.
     let undisturbed =
-        |summary: &Summary| (summary.epochs, summary.processes, summary.evictions) == (1, 8, 0);
+        |summary: &RunSummary| (summary.epochs, summary.processes, summary.evictions) == (1, 8, 0);
     let rounds = telltale_harness::rounds(100, 2000);
     check("failing_coordinators", rounds, scenario, undisturbed);
 }
@@ -74,8 +74,9 @@ fn failing_coordinators_disturb_no_worker() {
 /// kept out, and no budget is spent, though each would last for one.
 #[test]
 fn planned_reruns_charge_nobody() {
-    let innocent =
-        |summary: &Summary| (summary.charges, summary.evictions) == (0, 0) && summary.epochs >= 4;
+    let innocent = |summary: &RunSummary| {
+        (summary.charges, summary.evictions) == (0, 0) && summary.epochs >= 4
+    };
     let rounds = telltale_harness::rounds(200, 3000);
     check("planned_reruns", rounds, Scenario::planned_reruns, innocent);
 }
@@ -86,7 +87,7 @@ fn planned_reruns_charge_nobody() {
 fn a_store_that_is_behind_its_agents_decides_nothing() {
     let scenario = |seed| Scenario { kinds: Kinds::StoreBehind, ..Scenario::plain(seed) };
     // Four nodes with two workers each, begun twice: the second time by an order.
-    let undisturbed = |summary: &Summary| {
+    let undisturbed = |summary: &RunSummary| {
         (summary.epochs, summary.processes, summary.evictions, summary.charges) == (2, 16, 0, 0)
     };
     check("a_store_that_is_behind", telltale_harness::rounds(100, 2000), scenario, undisturbed);
@@ -97,7 +98,7 @@ fn a_store_that_is_behind_its_agents_decides_nothing() {
 fn a_crowd_that_is_cut_off_is_held() {
     let scenario = |seed| Scenario::crowd(seed, Kinds::CrowdCut);
     // Eight nodes with two workers each, begun once.
-    let undisturbed = |summary: &Summary| {
+    let undisturbed = |summary: &RunSummary| {
         (summary.epochs, summary.processes, summary.evictions, summary.charges) == (1, 16, 0, 0)
     };
     check("a_crowd_that_is_cut_off", telltale_harness::rounds(100, 2000), scenario, undisturbed);
@@ -107,7 +108,7 @@ fn a_crowd_that_is_cut_off_is_held() {
 /// is back is acted on: the job is restarted once, with everybody, and nobody is charged.
 #[test]
 fn a_crowd_that_comes_back_among_failures_is_waited_for() {
-    let undisturbed = |summary: &Summary| {
+    let undisturbed = |summary: &RunSummary| {
         (summary.epochs, summary.processes, summary.evictions, summary.charges) == (2, 32, 0, 0)
     };
     let rounds = telltale_harness::rounds(100, 2000);
@@ -118,7 +119,7 @@ fn a_crowd_that_comes_back_among_failures_is_waited_for() {
 #[test]
 fn a_crowd_that_is_dead_is_replaced_after_its_timeout() {
     let scenario = |seed| Scenario::crowd(seed, Kinds::CrowdDeath);
-    let in_time = |summary: &Summary| {
+    let in_time = |summary: &RunSummary| {
         let seconds = summary.recovered_after.as_secs();
         (60..75).contains(&seconds) && (3..=4).contains(&summary.evictions) && summary.epochs == 2
     };
@@ -169,8 +170,8 @@ fn the_next_epoch_runs_in_time() {
 #[test]
 fn troubles_lead_to_failovers_evictions_and_restarts() {
     let run = |seed| World::new(Scenario::drawn(seed), None).run().unwrap_or_default();
-    let summaries: Vec<Summary> = (0..60).map(run).collect();
-    let many = |what: fn(&Summary) -> bool| summaries.iter().filter(|one| what(one)).count();
+    let summaries: Vec<RunSummary> = (0..60).map(run).collect();
+    let many = |what: fn(&RunSummary) -> bool| summaries.iter().filter(|one| what(one)).count();
     let failovers = many(|one| one.terms > 1);
     let evictions = many(|one| one.evictions > 0);
     let restarts = many(|one| one.epochs > 1);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use telltale_cluster::detection::Rule;
 use telltale_cluster::policy::{Mode, Policy};
-use telltale_cluster_simulation::faults::machine::{Fault, Noise, name};
+use telltale_cluster_simulation::faults::machine::{Noise, SimulatedFault, name};
 use telltale_cluster_simulation::faults::week::{LASTING_LOOKS, Plan, Reports, Slow, look_after};
 use telltale_harness::long;
 
@@ -84,7 +84,12 @@ fn a_slow_node_is_evicted_and_the_spare_takes_its_slot() {
     let (slow, spare) = (17, 32);
     let since = Duration::from_secs(600);
     let plan = Plan {
-        slow: vec![Slow { fault: Fault::Node(slow), ratio: 1.5, from: since, turns: None }],
+        slow: vec![Slow {
+            fault: SimulatedFault::Node(slow),
+            ratio: 1.5,
+            from: since,
+            turns: None,
+        }],
         ..healthy(spare, since + Duration::from_secs(120))
     };
     let outcome = look_after(&plan);

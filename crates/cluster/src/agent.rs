@@ -11,8 +11,8 @@ mod workers;
 
 use crate::epoch::{Epoch, Term};
 use crate::message::{
-    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, KnownJob, Outcome, Ports,
-    Registration, Report, Step, ToNode,
+    Acknowledgement, AgentActivity, Assignment, FromNode, FromNodeBody, JobOutcome, KnownJob,
+    OrderStep, Ports, Registration, Report, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::Observation;
@@ -136,7 +136,7 @@ pub enum AgentOutput {
     /// [`Agent::needs_port`], and say which.
     HoldPort(Ports),
     /// The job is over and no worker is left: the agent may end.
-    Over(Outcome),
+    Over(JobOutcome),
 }
 
 /// What an agent has counted since it was made.
@@ -160,7 +160,7 @@ pub struct AgentFigures {
 
 /// What an agent is at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Task {
+enum AgentTask {
     /// It sees to it that nothing is left of an earlier life.
     Clearing,
     /// It runs nothing, or stops what it ran.
@@ -176,7 +176,7 @@ enum Task {
 pub struct Agent {
     identity: Identity,
     policy: AgentPolicy,
-    task: Task,
+    task: AgentTask,
     workers: Workers,
     /// The latest leader that was heard, and its latest order.
     heard: Option<(Term, u64)>,
@@ -195,7 +195,7 @@ pub struct Agent {
     starts: u32,
     resting: Resting,
     /// How the job ended, until that is told.
-    over: Option<Outcome>,
+    over: Option<JobOutcome>,
     figures: AgentFigures,
 }
 
@@ -206,7 +206,7 @@ impl Agent {
         let agent = Self {
             identity,
             policy,
-            task: Task::Clearing,
+            task: AgentTask::Clearing,
             workers: Workers::default(),
             heard: None,
             epoch: Epoch::NONE_RAN,
@@ -229,8 +229,8 @@ impl Agent {
     pub fn step(&mut self, now: Moment, input: AgentInput, outputs: &mut Vec<AgentOutput>) {
         match input {
             AgentInput::LeftoversGone => {
-                if self.task == Task::Clearing {
-                    self.task = Task::Idle;
+                if self.task == AgentTask::Clearing {
+                    self.task = AgentTask::Idle;
                     self.next_message = now;
                 }
             }
@@ -274,7 +274,7 @@ impl Agent {
     #[must_use]
     pub const fn running(&self) -> Option<Epoch> {
         match self.task {
-            Task::Committed { epoch, .. } => Some(epoch),
+            AgentTask::Committed { epoch, .. } => Some(epoch),
             _ => None,
         }
     }
@@ -283,9 +283,9 @@ impl Agent {
     #[must_use]
     pub fn needs_port(&self) -> bool {
         match &self.task {
-            Task::Preparing { search, .. } => search.asked().is_some(),
-            Task::Committed { assignment, .. } => assignment.first_rank == Rank(0),
-            Task::Clearing | Task::Idle => false,
+            AgentTask::Preparing { search, .. } => search.asked().is_some(),
+            AgentTask::Committed { assignment, .. } => assignment.first_rank == Rank(0),
+            AgentTask::Clearing | AgentTask::Idle => false,
         }
     }
 
@@ -330,20 +330,20 @@ impl Agent {
 
     /// What it says that it does. Until all workers are started it only prepares, so that a new
     /// leader tells it again.
-    fn activity(&self) -> Activity {
+    fn activity(&self) -> AgentActivity {
         match self.task {
-            Task::Clearing | Task::Idle => Activity::Idle,
-            Task::Preparing { epoch, .. } => Activity::Preparing(epoch),
-            Task::Committed { epoch, .. } if self.workers.any_starting() => {
-                Activity::Preparing(epoch)
+            AgentTask::Clearing | AgentTask::Idle => AgentActivity::Idle,
+            AgentTask::Preparing { epoch, .. } => AgentActivity::Preparing(epoch),
+            AgentTask::Committed { epoch, .. } if self.workers.any_starting() => {
+                AgentActivity::Preparing(epoch)
             }
-            Task::Committed { epoch, .. } => Activity::Committed(epoch),
+            AgentTask::Committed { epoch, .. } => AgentActivity::Committed(epoch),
         }
     }
 
     /// Whether there is somebody to tell, and something.
     fn may_tell(&self) -> bool {
-        self.connected && !self.leaving && self.task != Task::Clearing
+        self.connected && !self.leaving && self.task != AgentTask::Clearing
     }
 
     /// Registers or reports, when it is time.
@@ -356,7 +356,7 @@ impl Agent {
             self.next_message = now.after(self.policy.report_interval);
             let mut observation = std::mem::take(&mut self.observed);
             let first = match &self.task {
-                Task::Committed { assignment, .. } => Some(assignment.first_rank),
+                AgentTask::Committed { assignment, .. } => Some(assignment.first_rank),
                 _ => None,
             };
             observation.workers =
@@ -395,7 +395,7 @@ impl Agent {
         outputs.push(AgentOutput::Send(Box::new(message)));
     }
 
-    fn acknowledge(&mut self, epoch: Epoch, step: Step, outputs: &mut Vec<AgentOutput>) {
+    fn acknowledge(&mut self, epoch: Epoch, step: OrderStep, outputs: &mut Vec<AgentOutput>) {
         let acknowledgement = Acknowledgement { epoch, step };
         self.send(FromNodeBody::Acknowledge(acknowledgement), outputs);
     }

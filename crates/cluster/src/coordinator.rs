@@ -141,7 +141,7 @@ pub enum StepDown {
 
 /// What a coordinator has counted since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Figures {
+pub struct CoordinatorCounts {
     /// Messages of an incarnation that is not the node's latest.
     pub stale_incarnations: u64,
     /// Registrations and reports that came after a later one.
@@ -207,7 +207,7 @@ pub struct Coordinator {
     job: Job,
     policy: Policy,
     leadership: Option<Leadership>,
-    figures: Figures,
+    figures: CoordinatorCounts,
     /// Whether the first leadership ends another job that it finds.
     resets: bool,
     /// Whether agents of a job that the store does not know are ended for a new one.
@@ -227,7 +227,7 @@ impl Coordinator {
             job,
             policy,
             leadership: None,
-            figures: Figures::default(),
+            figures: CoordinatorCounts::default(),
             resets: false,
             takeover: Takeover::default(),
             identity: None,
@@ -351,7 +351,7 @@ impl Coordinator {
 
     /// What it has counted.
     #[must_use]
-    pub const fn figures(&self) -> Figures {
+    pub const fn figures(&self) -> CoordinatorCounts {
         self.figures
     }
 
@@ -408,7 +408,7 @@ struct Scene<'a> {
     policy: &'a Policy,
     takes_over: bool,
     identity: Option<JobIdentity>,
-    figures: &'a mut Figures,
+    figures: &'a mut CoordinatorCounts,
     outputs: &'a mut Vec<Output>,
 }
 

@@ -31,15 +31,15 @@ use std::time::Duration;
 use crate::detection::bandwidth::Links;
 use crate::detection::crash::Crashes;
 pub use crate::detection::extract::{LatencyCell, LatencyMatrix, MAX_EXTRACT_NODES};
-use crate::detection::finding::{Continuity, Finding, Settling};
-use crate::detection::hang::{Hangs, Patience};
+use crate::detection::finding::{Continuity, DetectorFinding, Settling};
+use crate::detection::hang::{HangTimeout, Hangs};
 use crate::detection::held_back::HeldBack;
 pub use crate::detection::matrix::MatrixCounts;
 use crate::detection::matrix::{Matrix, SlowFrom};
 use crate::detection::members::Members;
 use crate::detection::silence::Silence;
 use crate::detection::steps::{Steps, StepsView};
-use crate::detection::waiting::Waiting;
+use crate::detection::waiting::WaitingTimes;
 use crate::node::NodeName;
 use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation, WorkerState};
 use crate::policy::overdue_after;
@@ -59,7 +59,7 @@ pub enum Rule {
 
 /// When something counts as wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct DetectionSettings {
     /// How slow nodes and links are found.
     pub rule: Rule,
     /// A node that has not reported for longer is silent.
@@ -82,7 +82,7 @@ pub struct Settings {
     pub settling_windows: u32,
 }
 
-impl Default for Settings {
+impl Default for DetectionSettings {
     fn default() -> Self {
         Self {
             rule: Rule::OwnHistory,
@@ -116,15 +116,15 @@ pub struct DetectionCounts {
 /// Finds what is wrong with the nodes of one job.
 #[derive(Debug, Clone)]
 pub struct Detector {
-    settings: Settings,
+    settings: DetectionSettings,
     members: Members,
     silence: Silence,
     crashes: Crashes,
     hangs: Hangs,
     /// What hung when the first worker failed; what hangs now while none has.
-    hanging: Vec<Finding>,
+    hanging: Vec<DetectorFinding>,
     matrix: Matrix,
-    waiting: Waiting,
+    waiting: WaitingTimes,
     steps: Steps,
     links: Links,
     held_back: HeldBack,
@@ -139,7 +139,7 @@ pub struct Detector {
 impl Detector {
     /// A detector that knows no node.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: DetectionSettings) -> Self {
         Self {
             settings,
             members: Members::default(),
@@ -148,7 +148,7 @@ impl Detector {
             hangs: Hangs::default(),
             hanging: Vec::new(),
             matrix: Matrix::default(),
-            waiting: Waiting::default(),
+            waiting: WaitingTimes::default(),
             steps: Steps::default(),
             links: Links::default(),
             held_back: HeldBack::default(),
@@ -268,16 +268,20 @@ impl Detector {
 
     /// Who is suspected of failures and standstills. Where a hang is known, or a node is missed, survivors fail because
     /// of it, or have waited for too long: none of them is the cause for having been the first.
-    fn failures_and_hangs(&mut self, now: Moment, crash_settling: Duration) -> Vec<Finding> {
+    fn failures_and_hangs(
+        &mut self,
+        now: Moment,
+        crash_settling: Duration,
+    ) -> Vec<DetectorFinding> {
         let settings = self.settings;
         let Some(first) = self.crashes.first() else {
             // Once all ranks have ended a training step nothing starts any more.
             let at_start =
                 if self.steps.any() { settings.hang_after } else { settings.hang_at_start };
-            let patience = Patience { after: settings.hang_after, at_start };
+            let timeout = HangTimeout { after: settings.hang_after, at_start };
             // Whose report is overdue may be about to be silent, and what its ranks do is not known.
             let unheard = self.silence.unheard(now, settings.keep_alive / 2, &self.members);
-            self.hanging = self.hangs.findings(now, patience, &unheard, &self.members);
+            self.hanging = self.hangs.findings(now, timeout, &unheard, &self.members);
             return self.hanging.clone();
         };
         let overdue = overdue_after(settings.keep_alive);
@@ -289,7 +293,7 @@ impl Detector {
         if certain.is_empty() { self.hanging.clone() } else { certain }
     }
 
-    fn slow_findings(&mut self) -> Vec<Finding> {
+    fn slow_findings(&mut self) -> Vec<DetectorFinding> {
         match self.settings.rule {
             // Steps say who waited for whom, which latencies alone cannot.
             Rule::OwnHistory if self.steps.any() => Vec::new(),

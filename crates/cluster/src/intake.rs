@@ -21,9 +21,9 @@ use crate::rank::Rank;
 use crate::tracking::tracker::{Tracker, TrackerCounts};
 use crate::tracking::windows::WindowLength;
 use crate::work::log::WorkLog;
-use crate::work::{Operation, Work};
+use crate::work::{FinishedOperation, Work};
 
-use entry::{Entry, EntryRefused, PostRefused, Told};
+use entry::{EntryContent, EntryRefused, PostEntry, PostRefused};
 
 pub use queue::{MAX_QUEUED_ENTRIES, Queue};
 
@@ -110,7 +110,7 @@ pub enum Sender {
 
 /// What became of one post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
+pub struct PostOutcome {
     /// Entries that made sense and were not dropped. Those of senders who are not verified are only shown.
     pub queued: usize,
     /// Entries that made no sense.
@@ -132,7 +132,7 @@ pub struct Intake {
 #[derive(Debug, Default)]
 pub struct Counting {
     window: WindowLength,
-    running: Option<Running>,
+    running: Option<RunningEpoch>,
     stale: u64,
     foreign_checkpoints: u64,
     unverified: u64,
@@ -142,7 +142,7 @@ pub struct Counting {
 
 /// What is known of the epoch that runs.
 #[derive(Debug)]
-struct Running {
+struct RunningEpoch {
     scope: Scope,
     tracker: Tracker,
     /// What senders say who are not verified, which is in no observation.
@@ -186,12 +186,12 @@ impl Intake {
     ///
     /// # Errors
     /// When it cannot be read; nothing of it is taken then.
-    pub fn post(&mut self, body: &[u8]) -> Result<Taken, PostRefused> {
+    pub fn post(&mut self, body: &[u8]) -> Result<PostOutcome, PostRefused> {
         self.queue.post(body)
     }
 
     /// Takes entries that were read elsewhere, and says how many were dropped.
-    pub fn take(&mut self, entries: Vec<Entry>) -> usize {
+    pub fn take(&mut self, entries: Vec<PostEntry>) -> usize {
         let given = entries.len();
         given - self.queue.put(entries, 0)
     }
@@ -216,7 +216,7 @@ impl Counting {
     pub fn begin(&mut self, scope: Scope, queue: &mut Queue) {
         self.end(queue);
         let tracker = Tracker::of_ranks(scope.ranks.clone(), scope.world_size, self.window);
-        self.running = Some(Running {
+        self.running = Some(RunningEpoch {
             scope,
             unverified: tracker.clone(),
             tracker,
@@ -249,7 +249,7 @@ impl Counting {
     }
 
     /// Counts these, in their order.
-    pub fn count_all(&mut self, entries: Vec<Entry>, now: Instant) {
+    pub fn count_all(&mut self, entries: Vec<PostEntry>, now: Instant) {
         entries.into_iter().for_each(|entry| self.count(entry, now));
     }
 
@@ -275,7 +275,7 @@ impl Counting {
             .map(|latest| latest.iter().map(|(peer, (_, mean_ns))| (*peer, *mean_ns)).collect())
     }
 
-    fn count(&mut self, entry: Entry, now: Instant) {
+    fn count(&mut self, entry: PostEntry, now: Instant) {
         let Some(running) = &mut self.running else {
             self.stale += 1;
             return;
@@ -285,13 +285,13 @@ impl Counting {
             return;
         }
         match entry.told {
-            Told::Operation(record) => running.take(&record),
-            Told::Computed { rank, step, name, start_us, end_us } => {
+            EntryContent::Operation(record) => running.take(&record),
+            EntryContent::Computed { rank, step, name, start_us, end_us } => {
                 running.computed((rank, step), &name, (start_us, end_us));
             }
-            Told::StepEnded { rank, step } => running.step_ended(rank, step),
-            Told::Group { group, members } => running.learn(group, members),
-            Told::Checkpoint { rank, finished } => {
+            EntryContent::StepEnded { rank, step } => running.step_ended(rank, step),
+            EntryContent::Group { group, members } => running.learn(group, members),
+            EntryContent::Checkpoint { rank, finished } => {
                 if !running.scope.ranks.contains(&rank.0) {
                     self.foreign_checkpoints += 1;
                 } else if finished {
@@ -305,12 +305,12 @@ impl Counting {
     }
 
     /// Takes entries that are shown, and are evidence of nothing.
-    pub fn show(&mut self, entries: Vec<Entry>) {
+    pub fn show(&mut self, entries: Vec<PostEntry>) {
         self.unverified = self.unverified.saturating_add(entries.len().try_into().unwrap_or(0));
         let Some(running) = &mut self.running else { return };
         for entry in entries {
             let is_now = entry.epoch.is_none_or(|epoch| epoch == running.scope.epoch);
-            if let (Told::Operation(record), true) = (entry.told, is_now) {
+            if let (EntryContent::Operation(record), true) = (entry.told, is_now) {
                 let _ = running.unverified.take(&record);
             }
         }
@@ -332,7 +332,7 @@ impl Counting {
 
 // === impl Running ===
 
-impl Running {
+impl RunningEpoch {
     fn learn(&mut self, group: crate::group::GroupId, members: Vec<Rank>) {
         let world_size = self.scope.world_size;
         let is_within = members.iter().all(|rank| rank.0 < world_size);
@@ -363,7 +363,7 @@ impl Running {
             _ => return,
         };
         let duration_us = end_us.abs_diff(start_us);
-        self.work.push(Operation { rank, step, work, start_us, duration_us });
+        self.work.push(FinishedOperation { rank, step, work, start_us, duration_us });
     }
 
     fn computed(&mut self, (rank, step): (Rank, u64), name: &str, (start_us, end_us): (i64, i64)) {
@@ -375,7 +375,7 @@ impl Running {
             return;
         };
         let work = Work::Compute(self.work.name(name));
-        self.work.push(Operation { rank, step, work, start_us, duration_us });
+        self.work.push(FinishedOperation { rank, step, work, start_us, duration_us });
     }
 
     fn step_ended(&mut self, rank: Rank, step: u64) {
@@ -384,7 +384,13 @@ impl Running {
             return;
         }
         let (start_us, duration_us) = (0, 0);
-        self.work.push(Operation { rank, step, work: Work::StepEnd, start_us, duration_us });
+        self.work.push(FinishedOperation {
+            rank,
+            step,
+            work: Work::StepEnd,
+            start_us,
+            duration_us,
+        });
     }
 
     fn observe(&mut self, looked: &Looked, now: Instant) -> Observation {

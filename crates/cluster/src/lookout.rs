@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::coordinator::Coordinator;
 use crate::detection::steps::StepsView;
-use crate::detection::{DetectionCounts, Detector, LatencyMatrix, Settings};
+use crate::detection::{DetectionCounts, DetectionSettings, Detector, LatencyMatrix};
 use crate::epoch::Epoch;
 use crate::incident::IncidentId;
 use crate::message::{FromNode, FromNodeBody};
@@ -63,7 +63,7 @@ pub enum Work {
 
 /// What a lookout has seen.
 #[derive(Debug)]
-pub struct Seen {
+pub struct LookoutState {
     /// In which epoch.
     pub epoch: Epoch,
     /// When.
@@ -90,12 +90,12 @@ pub struct Lookout {
 impl Lookout {
     /// A lookout that knows no node.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: DetectionSettings) -> Self {
         Self { detector: Detector::new(settings), current: None }
     }
 
     /// Takes what it is told. Says what it has seen, if it was to look and knows an epoch.
-    pub fn take(&mut self, work: &Work) -> Option<Seen> {
+    pub fn take(&mut self, work: &Work) -> Option<LookoutState> {
         let (at, incident, figures) = match work {
             Work::Ranks { now, epoch, map } => {
                 self.detector.set_ranks(*now, map);
@@ -120,7 +120,7 @@ impl Lookout {
         };
         let figures = figures || !verdicts.is_empty();
         let matrix = figures.then(|| self.detector.matrix(&suspects(&verdicts)));
-        Some(Seen {
+        Some(LookoutState {
             epoch,
             at,
             incident,

@@ -47,7 +47,7 @@ pub struct Registration {
     /// How many workers it can run.
     pub workers: WorkersPerNode,
     /// What it is doing.
-    pub activity: Activity,
+    pub activity: AgentActivity,
     /// What this life of its agent was told of a job before.
     pub known: Option<KnownJob>,
     /// The first life of its agent since which every one was asked to end, up to the last before this one: a
@@ -66,7 +66,7 @@ pub struct KnownJob {
 
 /// What an agent is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activity {
+pub enum AgentActivity {
     /// It runs nothing.
     Idle,
     /// It has stopped everything, or is about to, and waits to be told what to run in this epoch.
@@ -75,7 +75,7 @@ pub enum Activity {
     Committed(Epoch),
 }
 
-impl Activity {
+impl AgentActivity {
     /// The epoch of the workers that were started last and not yet stopped for another.
     #[must_use]
     pub const fn running(self) -> Option<Epoch> {
@@ -99,7 +99,7 @@ impl Activity {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// What the agent is doing.
-    pub activity: Activity,
+    pub activity: AgentActivity,
     /// Its workers, their progress and latencies, all of the epoch that it has committed to.
     pub observation: Observation,
 }
@@ -110,12 +110,12 @@ pub struct Acknowledgement {
     /// The epoch of the order.
     pub epoch: Epoch,
     /// What became of it.
-    pub step: Step,
+    pub step: OrderStep,
 }
 
 /// How far an agent has come with an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum OrderStep {
     /// It has the order to prepare, and stops its workers.
     Stopping,
     /// No worker runs any more, and, where the order named ports, this one is free.
@@ -185,7 +185,7 @@ pub enum Order {
     /// Stop all workers, and stand by.
     Standby,
     /// Stop all workers: the job is over.
-    Stop(Outcome),
+    Stop(JobOutcome),
     /// Stop all workers: this node is out of the job until an operator readmits it.
     Evict,
     /// This job is over by an operator's will: stop all workers, forget it and who led it, and register. Obeyed
@@ -217,7 +217,7 @@ impl Ports {
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum JobOutcome {
     /// Every rank ended with exit code 0.
     Finished,
     /// It was restarted too often.

@@ -32,7 +32,7 @@ pub struct Observation {
     /// Each of the node's workers.
     pub workers: Vec<WorkerObservation>,
     /// How far each worker is in each of its process groups.
-    pub progress: Vec<Progress>,
+    pub progress: Vec<GroupProgress>,
     /// The latencies of transfers since the last report.
     pub edges: Vec<EdgeWindow>,
     /// The time spent in collectives since the last report.
@@ -184,7 +184,7 @@ impl fmt::Display for WorkerEnd {
 
 /// How far one worker is in one process group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
+pub struct GroupProgress {
     /// The group.
     pub group: GroupId,
     /// The worker.

@@ -55,7 +55,7 @@ pub enum NoSpare {
         /// How few slots the job may have.
         least_slots: u32,
         /// How long to wait before.
-        patience: Duration,
+        timeout: Duration,
     },
 }
 
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(policy.check(&job(0)), Err(PolicyError::Slots { slots: 0 }));
         let nameless = Job { name: "a\nb".to_owned(), ..job(1) };
         assert_eq!(policy.check(&nameless), Err(PolicyError::Name));
-        let shrink = NoSpare::Shrink { least_slots: 5, patience: Duration::ZERO };
+        let shrink = NoSpare::Shrink { least_slots: 5, timeout: Duration::ZERO };
         let port = |number| NonZeroU16::new(number).unwrap();
         let cases = [
             (

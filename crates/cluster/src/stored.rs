@@ -8,7 +8,7 @@ use std::fmt;
 use std::num::NonZeroU16;
 
 use crate::epoch::{Epoch, JobIdentity, Revision, Term};
-use crate::message::{Master, Outcome};
+use crate::message::{JobOutcome, Master};
 use crate::node::{Bar, NodeName};
 use crate::policy::{Job, Mode};
 use crate::rank::RankMap;
@@ -58,7 +58,7 @@ pub enum Phase {
     /// more in this epoch.
     Committed(Master),
     /// The job is over.
-    Over(Outcome),
+    Over(JobOutcome),
 }
 
 impl StoredState {
@@ -172,7 +172,7 @@ pub enum Why {
     /// Everybody is prepared.
     Prepared,
     /// The job is over.
-    Over(Outcome),
+    Over(JobOutcome),
     /// An operator ordered it.
     Ordered,
     /// Another job was stored, and was ended as whoever started the coordinator wished.

@@ -21,7 +21,7 @@ pub const MAX_SPAN_NAME_BYTES: usize = 64;
 
 /// An operation that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operation {
+pub struct FinishedOperation {
     /// Whose.
     pub rank: Rank,
     /// In which training step of its rank.
@@ -69,7 +69,7 @@ pub enum Work {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Operations {
     /// In the order in which they were reported; at most [`MAX_OPERATIONS_PER_REPORT`].
-    pub list: Vec<Operation>,
+    pub list: Vec<FinishedOperation>,
     /// How many operations of this node the epoch had before these, reported or lost; `None` where there are none,
     /// and from an agent that does not count them.
     pub before: Option<u64>,

@@ -10,8 +10,8 @@ use telltale_cluster::agent::{Agent, AgentInput, AgentOutput, Exit, Identity, Lo
 use telltale_cluster::coordinator::{Coordinator, Input, OperatorOrder, Output, RequestId};
 use telltale_cluster::epoch::{Epoch, Revision, Term};
 use telltale_cluster::message::{
-    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, Master, NotPrepared, Order,
-    Outcome, Ports, Registration, Report, Step, ToNode,
+    Acknowledgement, AgentActivity, Assignment, FromNode, FromNodeBody, JobOutcome, Master,
+    NotPrepared, Order, OrderStep, Ports, Registration, Report, ToNode,
 };
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::observation::{Observation, WorkerEnd, WorkerObservation, WorkerState};
@@ -45,11 +45,11 @@ fn address(text: &str) -> HostAddress {
     HostAddress::new(text).expect("an address")
 }
 
-fn activity() -> impl Strategy<Value = Activity> {
+fn activity() -> impl Strategy<Value = AgentActivity> {
     prop_oneof![
-        Just(Activity::Idle),
-        epoch().prop_map(Activity::Preparing),
-        epoch().prop_map(Activity::Committed)
+        Just(AgentActivity::Idle),
+        epoch().prop_map(AgentActivity::Preparing),
+        epoch().prop_map(AgentActivity::Committed)
     ]
 }
 
@@ -74,12 +74,12 @@ fn observation() -> impl Strategy<Value = Observation> {
     vec(worker(), 0..4).prop_map(|workers| Observation { workers, ..Observation::default() })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = OrderStep> {
     prop_oneof![
-        1 => Just(Step::Stopping),
-        6 => option::of(port()).prop_map(|port| Step::Prepared { port }),
-        1 => Just(Step::NotPrepared(NotPrepared::NoPort)),
-        2 => Just(Step::Started)
+        1 => Just(OrderStep::Stopping),
+        6 => option::of(port()).prop_map(|port| OrderStep::Prepared { port }),
+        1 => Just(OrderStep::NotPrepared(NotPrepared::NoPort)),
+        2 => Just(OrderStep::Started)
     ]
 }
 
@@ -213,7 +213,7 @@ fn check_coordinator(happenings: Vec<Happening>, no_spare: NoSpare) {
     let policy = Policy { no_spare, mode: Mode::Act, ..Policy::default() };
     let mut coordinator = Coordinator::new(job, policy).expect("a job that can be run");
     let mut store = Store::default();
-    let mut told: BTreeMap<NodeName, (Epoch, Step)> = BTreeMap::new();
+    let mut told: BTreeMap<NodeName, (Epoch, OrderStep)> = BTreeMap::new();
     let (mut now, mut term, mut sequence) = (Moment::default(), 0, 0);
     for happening in happenings {
         let input = match happening {
@@ -253,9 +253,9 @@ fn check_coordinator(happenings: Vec<Happening>, no_spare: NoSpare) {
                     assert!(message.epoch <= stored);
                     let step = match message.order {
                         Order::Prepare { ports, .. } => {
-                            Step::Prepared { port: ports.map(|ports| ports.first) }
+                            OrderStep::Prepared { port: ports.map(|ports| ports.first) }
                         }
-                        Order::Commit(_) => Step::Started,
+                        Order::Commit(_) => OrderStep::Started,
                         _ => continue,
                     };
                     told.insert(node, (message.epoch, step));
@@ -285,7 +285,7 @@ fn agent_input() -> impl Strategy<Value = AgentInput> {
             .prop_map(|(ports, planned)| Order::Prepare { ports, planned }),
         assignment.prop_map(Order::Commit),
         Just(Order::Standby),
-        Just(Order::Stop(Outcome::Finished)),
+        Just(Order::Stop(JobOutcome::Finished)),
         Just(Order::Evict)
     ];
     let order = (0..3_u64, 0..60_u64, epoch(), order).prop_map(|(term, sequence, epoch, order)| {
@@ -352,7 +352,7 @@ proptest! {
 
     #[test]
     fn a_coordinator_commands_only_what_is_stored(happenings in vec(happening(), 0..400), shrinks: bool) {
-        let shrink = NoSpare::Shrink { least_slots: 1, patience: Duration::from_secs(1) };
+        let shrink = NoSpare::Shrink { least_slots: 1, timeout: Duration::from_secs(1) };
         check_coordinator(happenings, if shrinks { shrink } else { NoSpare::Hold });
     }
 

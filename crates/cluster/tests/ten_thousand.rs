@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use telltale_cluster::coordinator::{Coordinator, Input, Output};
 use telltale_cluster::epoch::{Epoch, Revision, Term};
 use telltale_cluster::message::{
-    Acknowledgement, Activity, FromNode, FromNodeBody, Order, Registration, Report, Step,
+    Acknowledgement, AgentActivity, FromNode, FromNodeBody, Order, OrderStep, Registration, Report,
 };
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::observation::{Observation, WorkerEnd, WorkerObservation, WorkerState};
@@ -78,9 +78,9 @@ impl Bench {
                 self.sent += 1;
                 let step = match message.order {
                     Order::Prepare { ports, .. } => {
-                        Step::Prepared { port: ports.map(|ports| ports.first) }
+                        OrderStep::Prepared { port: ports.map(|ports| ports.first) }
                     }
-                    Order::Commit(_) => Step::Started,
+                    Order::Commit(_) => OrderStep::Started,
                     _ => return None,
                 };
                 self.orders += 1;
@@ -108,7 +108,7 @@ impl Bench {
             address: HostAddress::new(&format!("10.0.{}.{}", index / 250, index % 250))
                 .expect("an address"),
             workers: WorkersPerNode::new(8).expect("8 is allowed"),
-            activity: Activity::Idle,
+            activity: AgentActivity::Idle,
             known: None,
             planned_since: None,
         };
@@ -122,7 +122,7 @@ impl Bench {
         let rank = |local| Rank(first + local);
         let workers = (0..8).map(|local| WorkerObservation { rank: rank(local), state }).collect();
         let epoch = self.state().epoch;
-        let activity = slot.map_or(Activity::Idle, |_| Activity::Committed(epoch));
+        let activity = slot.map_or(AgentActivity::Idle, |_| AgentActivity::Committed(epoch));
         let observation = Observation { workers, ..Observation::default() };
         let input =
             self.message(name(index), FromNodeBody::Report(Report { activity, observation }));

@@ -18,7 +18,7 @@ use crate::hardware::{DrmSource, HostSource, HostUse, NeuronSource, NvidiaSource
 use crate::legacy::LegacyClients;
 use crate::observation::MemoryClaim;
 use crate::processes::{EndpointUse, Holders, ListAllocated, Places, PodOptions, Processes};
-use crate::reconcile::{Observations, Refused, reconcile};
+use crate::reconcile::{Observations, RefusedClaim, reconcile};
 use crate::report::refuse;
 use crate::source::{DeviceReading, HardwareSource, SourceReading};
 use crate::tenstorrent::{self, Sensors, TenstorrentSource};
@@ -35,7 +35,7 @@ pub struct CollectOptions {
     /// Where endpoints and ledgers are, if not where the variables and the root say.
     pub runtime_dir: Option<PathBuf>,
     /// How long one file or one endpoint may take.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// How long each source may take.
     pub deadline: Duration,
     /// Which sensors of the chips are read.
@@ -61,7 +61,7 @@ impl Default for CollectOptions {
         Self {
             root: PathBuf::from("/"),
             runtime_dir: None,
-            patience: Duration::from_millis(250),
+            timeout: Duration::from_millis(250),
             deadline: Duration::from_secs(2),
             sensors: Sensors::default(),
             endpoints: EndpointUse::default(),
@@ -79,14 +79,14 @@ impl Default for CollectOptions {
 pub struct Collector {
     clock: Arc<dyn Clock>,
     /// By rank: of a device that two show, the first is believed.
-    sources: Vec<Asked>,
-    host: (HostUse, Asked),
+    sources: Vec<SourceState>,
+    host: (HostUse, SourceState),
     processes: Processes,
     endpoints: EndpointUse,
 }
 
 /// A source, and what it said last.
-struct Asked {
+struct SourceState {
     source: Box<dyn HardwareSource>,
     last: Option<SourceReading>,
     /// The last round repeated what was said before.
@@ -104,7 +104,7 @@ pub struct Round {
 
 /// What processes say that they have memory of.
 #[derive(Debug, Clone, Copy)]
-struct Named {
+struct ReportedDevices {
     /// The machine itself.
     host: bool,
     /// Any other device.
@@ -139,7 +139,7 @@ impl Collector {
         let CollectOptions {
             root,
             runtime_dir,
-            patience,
+            timeout,
             deadline,
             sensors,
             endpoints,
@@ -152,19 +152,19 @@ impl Collector {
         } = options;
         let tree = Arc::new(Tree::open(&root)?);
         let pods = (pods, list_allocated);
-        let places = Places { runtime_dir, containers, patience, deadline, legacy, pods };
+        let places = Places { runtime_dir, containers, timeout, deadline, legacy, pods };
         let (shared_tree, shared_clock) = (Arc::clone(&tree), Arc::clone(&clock));
-        let limits = (patience, deadline);
+        let limits = (timeout, deadline);
         let tenstorrent = TenstorrentSource::new(shared_tree, shared_clock, sensors, limits);
         let nvidia = NvidiaSource::new(Arc::clone(&tree), Arc::clone(&clock), nvml, limits);
         let neuron = NeuronSource::new(Arc::clone(&tree), Arc::clone(&clock), limits);
         let drm = DrmSource::new(Arc::clone(&tree), Arc::clone(&clock), limits);
         let sources: [Box<dyn HardwareSource>; 4] =
             [Box::new(tenstorrent), Box::new(nvidia), Box::new(neuron), Box::new(drm)];
-        let own = HostSource::new(Arc::clone(&tree), Arc::clone(&clock), patience);
+        let own = HostSource::new(Arc::clone(&tree), Arc::clone(&clock), timeout);
         let processes = Processes::new(tree, Arc::clone(&clock), places);
-        let host = (host, Asked::new(Box::new(own)));
-        let sources = sources.into_iter().map(Asked::new).collect();
+        let host = (host, SourceState::new(Box::new(own)));
+        let sources = sources.into_iter().map(SourceState::new).collect();
         Ok(Self { clock, sources, host, processes, endpoints })
     }
 
@@ -184,7 +184,7 @@ impl Collector {
         }
         let found = self.processes.look(&holders(&devices), round.endpoints);
         let claims = || found.processes.iter().filter_map(|one| one.memory.as_ref());
-        let named = Named {
+        let named = ReportedDevices {
             host: claims().any(MemoryClaim::is_of_host),
             others: claims().any(MemoryClaim::is_of_devices) || !found.regions.is_empty(),
         };
@@ -204,7 +204,7 @@ impl Collector {
         };
         let reconciled = reconcile(observations);
         if let Some(status) = sources.iter_mut().find(|status| status.name == "processes") {
-            for Refused { uid, subject, detail } in reconciled.refused {
+            for RefusedClaim { uid, subject, detail } in reconciled.refused {
                 refuse(status, uid, subject, detail);
             }
         }
@@ -262,7 +262,7 @@ impl Collector {
     fn read_host(
         &mut self,
         round: Round,
-        named: Named,
+        named: ReportedDevices,
         devices: &mut Vec<DeviceReading>,
         sources: &mut Vec<SourceStatus>,
     ) {
@@ -280,7 +280,7 @@ impl Collector {
 
     /// Each source that was asked and has no device, and why.
     pub fn absent_sources(&self) -> Vec<(&'static str, String)> {
-        let why = |asked: &Asked| asked.last.as_ref()?.absent.clone();
+        let why = |asked: &SourceState| asked.last.as_ref()?.absent.clone();
         let all = self.sources.iter().chain([&self.host.1]);
         all.filter_map(|asked| Some((asked.source.name(), why(asked)?))).collect()
     }
@@ -342,7 +342,7 @@ impl Collector {
 
 // === impl Asked ===
 
-impl Asked {
+impl SourceState {
     fn new(source: Box<dyn HardwareSource>) -> Self {
         Self { source, last: None, is_repeated: false }
     }

@@ -8,7 +8,7 @@ use std::fmt;
 use telltale_schema::snapshot::RecordingFaults;
 
 pub use crate::observation::DeviceClaim;
-pub use asking::{AskError, PassedOn, ask};
+pub use asking::{LegacyError, PassedOn, ask};
 
 /// Clients that a service has at a time.
 pub const MAX_CLIENTS: usize = 256;

@@ -12,13 +12,13 @@ pub mod hardware;
 pub mod legacy;
 pub mod limits;
 mod observation;
-mod patience;
 mod processes;
 pub mod reconcile;
 mod report;
 pub mod sockets;
 pub mod source;
 pub mod tenstorrent;
+mod timeout;
 pub mod tree;
 
 pub use clean::{CleanReport, Cleaned};

@@ -24,10 +24,10 @@ mod liveness;
 mod namesakes;
 mod pods;
 mod recorded;
+mod reported;
 mod roots;
 mod rows;
 mod status;
-mod told;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,16 +48,16 @@ use telltale_wire::{DeviceSelector, Query, QueryKind};
 
 use crate::legacy::LegacyClients;
 use crate::observation::{LegacyObservation, ProcessObservation, RegionObservation, RowOwner};
-use crate::patience::{self, Patience};
-use crate::report::Report;
+use crate::report::SourceReport;
+use crate::timeout::{self, Timeout};
 use crate::tree::Tree;
-use answered::{Answer, Answered};
-use answers::{Asking, Believed, MAX_ASKED, Remembered, believe};
+use answered::{Answered, EndpointAnswer};
+use answers::{Believed, EndpointPoller, MAX_ASKED, Remembered, believe};
 use closed::Closed;
 use described::{Description, Descriptions, unseen};
-use endpoints::{Limits, Place, ask};
+use endpoints::{AskLimits, EndpointLocation, ask};
 use identity::{Checks, Seen, Standing, Standpoint};
-use known::{Known, gather};
+use known::{KnownProcess, gather};
 use ledgers::{Ledgers, Speaking};
 use listings::{Listed, Listings};
 use pods::Pods;
@@ -84,7 +84,7 @@ pub enum EndpointUse {
 pub(crate) struct Places {
     pub(crate) runtime_dir: Option<PathBuf>,
     pub(crate) containers: bool,
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     pub(crate) deadline: Duration,
     pub(crate) legacy: Option<Arc<dyn LegacyClients>>,
     pub(crate) pods: (PodOptions, Option<ListAllocated>),
@@ -92,7 +92,7 @@ pub(crate) struct Places {
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct Discovery {
     pub(crate) processes: Vec<ProcessObservation>,
     pub(crate) regions: Vec<RegionObservation>,
     pub(crate) legacy: Vec<LegacyObservation>,
@@ -126,7 +126,7 @@ pub(crate) struct Processes {
     listings: Listings,
     remembered: Remembered,
     descriptions: Descriptions,
-    environments: Patience,
+    environments: Timeout,
     /// The directories that the last look found.
     directories: Vec<Arc<RuntimeDirectory>>,
     /// Those of them that are this machine's and user's own.
@@ -141,8 +141,8 @@ pub(crate) struct Processes {
 
 impl Places {
     /// How long reads that may hang may take.
-    fn limits(&self) -> patience::Limits {
-        patience::Limits { task: self.patience, all: self.deadline }
+    fn limits(&self) -> timeout::CallLimits {
+        timeout::CallLimits { task: self.timeout, all: self.deadline }
     }
 }
 
@@ -167,7 +167,7 @@ impl Processes {
             listings: Listings::default(),
             remembered: Remembered::default(),
             descriptions,
-            environments: Patience::default(),
+            environments: Timeout::default(),
             directories: Vec::new(),
             main_directories: Vec::new(),
             truncated: Vec::new(),
@@ -177,10 +177,10 @@ impl Processes {
     }
 
     /// Looks once.
-    pub(crate) fn look(&mut self, holders: &Holders, endpoints: EndpointUse) -> Found {
-        let mut found = Found::default();
+    pub(crate) fn look(&mut self, holders: &Holders, endpoints: EndpointUse) -> Discovery {
+        let mut found = Discovery::default();
         let now = (self.clock.now(), self.clock.monotonic_ns());
-        let (mut report, mut closed) = (Report::default(), Closed::default());
+        let (mut report, mut closed) = (SourceReport::default(), Closed::default());
         let mut listed = self.list_main(&mut report);
         self.main_directories = listed.iter().map(|one| Arc::clone(&one.directory)).collect();
         let containers = self.list_containers(holders, &mut listed, &mut report);
@@ -191,19 +191,20 @@ impl Processes {
         found.statuses.push(report.finish("ledgers", &*self.clock, now.1));
 
         let started_ns = self.clock.monotonic_ns();
-        let mut report = Report::default();
+        let mut report = SourceReport::default();
         let mut believed =
             self.ask_endpoints(endpoints, holders, &listed, (&mut report, &mut closed));
         found.closed = closed.count();
         found.statuses.push(report.finish("endpoints", &*self.clock, started_ns));
         for (identity, answer) in &mut believed {
             let whole = endpoints == EndpointUse::Always;
-            self.answered.note(*identity, whole, || Answer::of(&mut answer.told, started_ns));
+            self.answered
+                .note(*identity, whole, || EndpointAnswer::of(&mut answer.told, started_ns));
         }
 
         let started_ns = self.clock.monotonic_ns();
         let known = gather(&self.ledgers, believed);
-        let lives = |known: &Known| known.standing != Standing::Dead;
+        let lives = |known: &KnownProcess| known.standing != Standing::Dead;
         self.answered.keep(|identity| known.get(identity).is_some_and(lives), started_ns);
         let living = known.values().filter_map(|one| one.standing.pid());
         let pids = living.chain(holders.pids.iter().copied());
@@ -223,10 +224,10 @@ impl Processes {
                 pids.push(Some(*pid));
             }
         }
-        found.statuses.push(Report::default().finish("processes", &*self.clock, started_ns));
+        found.statuses.push(SourceReport::default().finish("processes", &*self.clock, started_ns));
 
         let started_ns = self.clock.monotonic_ns();
-        let mut report = Report::default();
+        let mut report = SourceReport::default();
         self.read_regions(holders, &containers, &mut found, &mut pids, now, &mut report);
         found.statuses.push(report.finish("regions", &*self.clock, started_ns));
         self.read_legacy(&mut found, &mut pids, now);
@@ -247,7 +248,7 @@ impl Processes {
 
     /// Opens the ledgers of the main runtime directory and hands `take` those of living processes.
     pub(crate) fn read_once(&mut self, mut take: impl FnMut(u32, &LedgerReading)) {
-        let mut report = Report::default();
+        let mut report = SourceReport::default();
         let listed = self.list_main(&mut report);
         let mut closed = Closed::default();
         self.read_ledgers(&Holders::default(), &listed, (&mut report, &mut closed));
@@ -262,15 +263,16 @@ impl Processes {
     /// Asks all endpoints of the main runtime directory at once and hands `take` the answers that
     /// are believed.
     pub(crate) fn ask_once(&mut self, mut take: impl FnMut(u32, &telltale_wire::Report)) {
-        let listed = self.list_main(&mut Report::default());
+        let listed = self.list_main(&mut SourceReport::default());
         let checks = Checks::new(&self.procfs, &self.standpoint, []);
-        let limits = Limits { peer: self.places.patience, all: self.places.deadline };
+        let limits = AskLimits { peer: self.places.timeout, all: self.places.deadline };
         let (kind, device) = (QueryKind::Memory, DeviceSelector::All);
         let query = Query { kind, device, want_ledger: false, is_last: true, knows_memory: false };
         for Listed { directory, listing, .. } in &listed {
             let entries = &listing.endpoints[..listing.endpoints.len().min(MAX_ASKED)];
             let names = entries.iter().map(|entry| entry.name.as_str());
-            let places: Vec<_> = names.map(|name| Place { directory, name, query }).collect();
+            let places: Vec<_> =
+                names.map(|name| EndpointLocation { directory, name, query }).collect();
             for (entry, answer) in entries.iter().zip(ask(&places, limits)) {
                 let believed = answer.map(|one| believe(entry, one, &checks, &Speaking::new()));
                 if let Ok(Ok((one, _))) = believed
@@ -314,7 +316,7 @@ impl Processes {
     }
 
     /// The runtime directories of this machine and user.
-    fn list_main(&mut self, report: &mut Report) -> Vec<Listed> {
+    fn list_main(&mut self, report: &mut SourceReport) -> Vec<Listed> {
         let root = self.tree.is_emulated().then(|| self.tree.path());
         let explicit = self.places.runtime_dir.clone();
         let environment = DirectoryEnvironment::of_this_process();
@@ -340,7 +342,7 @@ impl Processes {
         &mut self,
         holders: &Holders,
         listed: &mut Vec<Listed>,
-        report: &mut Report,
+        report: &mut SourceReport,
     ) -> Vec<ContainerFiles> {
         if !self.places.containers {
             return Vec::new();
@@ -365,7 +367,7 @@ impl Processes {
         &mut self,
         directory: Arc<RuntimeDirectory>,
         user: Option<u32>,
-        report: &mut Report,
+        report: &mut SourceReport,
     ) -> Option<Listed> {
         let identity = roots::identity(&directory)?;
         let next = &mut self.next_number;
@@ -400,7 +402,7 @@ impl Processes {
         &mut self,
         holders: &Holders,
         listed: &[Listed],
-        (report, closed): (&mut Report, &mut Closed),
+        (report, closed): (&mut SourceReport, &mut Closed),
     ) {
         let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
         for one in listed {
@@ -426,11 +428,11 @@ impl Processes {
         which: EndpointUse,
         holders: &Holders,
         listed: &[Listed],
-        (report, closed): (&mut Report, &mut Closed),
+        (report, closed): (&mut SourceReport, &mut Closed),
     ) -> BTreeMap<ProcessIdentity, Believed> {
         let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
-        let limits = Limits { peer: self.places.patience, all: self.places.deadline };
-        let mut asking = Asking {
+        let limits = AskLimits { peer: self.places.timeout, all: self.places.deadline };
+        let mut asking = EndpointPoller {
             which,
             limits,
             checks: &checks,
@@ -446,7 +448,7 @@ impl Processes {
     fn describe(
         &mut self,
         identity: ProcessIdentity,
-        known: Known,
+        known: KnownProcess,
         now: (Timestamp, u64),
     ) -> ProcessObservation {
         let seen = match known.standing {
@@ -489,10 +491,10 @@ impl Processes {
         &mut self,
         holders: &Holders,
         containers: &[ContainerFiles],
-        found: &mut Found,
+        found: &mut Discovery,
         pids: &mut Vec<Option<u32>>,
         now: (Timestamp, u64),
-        report: &mut Report,
+        report: &mut SourceReport,
     ) {
         let clocks = Now { monotonic_ns: now.1, epoch_ns: now.0.0 };
         let mut files = BTreeSet::new();

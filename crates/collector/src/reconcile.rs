@@ -35,7 +35,7 @@ use crate::observation::{
 };
 use crate::source::{DeviceReading, DriverMemory};
 pub(crate) use matching::region_of;
-use parts::{Parts, RegionSums};
+use parts::{MemoryParts, RegionSums};
 use plausible::{capacity_of, implausible};
 
 /// What the sources saw.
@@ -61,12 +61,12 @@ pub struct Reconciled {
     /// Processes that hold a device or recorded memory.
     pub processes: Vec<Process>,
     /// What was refused.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedClaim>,
 }
 
 /// Something that a process or a region says and that cannot be so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedClaim {
     /// Whose it is, where that is known.
     pub uid: Option<u32>,
     /// The process's name, or what else says so.
@@ -97,13 +97,13 @@ struct Reconciliation {
     taken_at: Timestamp,
     devices: Vec<Draft>,
     processes: Vec<ProcessDraft>,
-    refused: Vec<Refusal>,
+    refused: Vec<ClaimRefusal>,
     /// How many devices processes of each user have added.
     named: BTreeMap<Option<u32>, usize>,
 }
 
 /// What was refused, before its device has the name that the table shows.
-struct Refusal {
+struct ClaimRefusal {
     uid: Option<u32>,
     subject: String,
     why: String,
@@ -127,7 +127,7 @@ struct Draft {
     l1_capacity: Claimed,
     /// What the device's driver counts.
     driver: Option<DriverMemory>,
-    parts: Parts,
+    parts: MemoryParts,
     regions: RegionSums,
     /// Somebody says something about its memory.
     reported: bool,
@@ -205,16 +205,16 @@ impl Draft {
             dram_capacity: Claimed::Nobody,
             l1_capacity: Claimed::Nobody,
             driver: None,
-            parts: Parts::default(),
+            parts: MemoryParts::default(),
             regions: RegionSums::default(),
             reported: false,
         }
     }
 
     /// It as descriptions are compared with.
-    fn known(&self) -> matching::Known<'_> {
+    fn known(&self) -> matching::KnownDevice<'_> {
         let Self { identity, is_shown, logical_id, .. } = self;
-        matching::Known { identity, is_shown: *is_shown, logical_id: *logical_id }
+        matching::KnownDevice { identity, is_shown: *is_shown, logical_id: *logical_id }
     }
 
     /// Takes from a believed claim what it says of the device itself.
@@ -320,13 +320,13 @@ impl Reconciliation {
         let who = pid.map(|pid| format!("pid {pid} ")).unwrap_or_default();
         let subject = format!("{who}({})", draft.process.name);
         let uid = draft.process.uid.value().copied();
-        self.refused.push(Refusal { uid, subject, why: why.clone(), device: Some(index) });
+        self.refused.push(ClaimRefusal { uid, subject, why: why.clone(), device: Some(index) });
         held(&mut draft.process, index).refused = Some(why);
     }
 
     /// The place of the device that is described, if it is known.
     fn known_device(&self, device: &Described) -> Option<usize> {
-        let known: Vec<matching::Known<'_>> = self.devices.iter().map(Draft::known).collect();
+        let known: Vec<matching::KnownDevice<'_>> = self.devices.iter().map(Draft::known).collect();
         matching::find(&known, device)
     }
 
@@ -402,21 +402,21 @@ impl Reconciliation {
 
     fn refuse(&mut self, uid: Option<u32>, subject: &str, words: &str) {
         let (subject, why) = (subject.to_owned(), words.to_owned());
-        self.refused.push(Refusal { uid, subject, why, device: None });
+        self.refused.push(ClaimRefusal { uid, subject, why, device: None });
     }
 }
 
 // === impl Refusal ===
 
-impl Refusal {
+impl ClaimRefusal {
     /// It with the name that its device has in the table.
-    fn named(self, ids: &[String]) -> Refused {
+    fn named(self, ids: &[String]) -> RefusedClaim {
         let Self { uid, subject, why, device } = self;
         let detail = match device {
             Some(device) => format!("{why}, on device {}; none of it is counted", ids[device]),
             None => why,
         };
-        Refused { uid, subject, detail }
+        RefusedClaim { uid, subject, detail }
     }
 }
 

@@ -26,13 +26,13 @@ pub(crate) struct Surplus(BTreeMap<u32, (u64, String)>);
 
 /// Collects what one source could not read.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub(crate) struct SourceReport {
     errors: Vec<SourceError>,
     dropped: u64,
     notes: Vec<SourceNote>,
 }
 
-impl Report {
+impl SourceReport {
     /// Notes one thing that could not be read.
     pub(crate) fn error(
         &mut self,
@@ -184,13 +184,13 @@ fn shorten(text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_DETAIL_BYTES, MAX_ERRORS, MAX_NOTED_USERS, Report};
+    use super::{MAX_DETAIL_BYTES, MAX_ERRORS, MAX_NOTED_USERS, SourceReport};
     use telltale_schema::clock::ManualClock;
     use telltale_schema::reading::Absence;
 
     #[test]
     fn errors_are_bounded_and_the_rest_is_counted() {
-        let mut report = Report::default();
+        let mut report = SourceReport::default();
         for _ in 0..MAX_ERRORS + 5 {
             report.error("a", Absence::Failed, "é".repeat(MAX_DETAIL_BYTES));
         }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_other_users_leave_is_counted_and_no_error() {
-        let mut report = Report::default();
+        let mut report = SourceReport::default();
         let own = rustix::process::geteuid().as_raw();
         for user in [own, 0] {
             report.odd_entry(user, "a", Absence::Refused, "ours");

@@ -22,14 +22,14 @@ use telltale_schema::snapshot::{
 };
 
 use crate::hardware::driver_at;
-use crate::patience::{Limits, Patience, TaskName};
-use crate::report::Report;
+use crate::report::SourceReport;
 use crate::source::{DeviceReading, HardwareSource, SourceReading};
+use crate::timeout::{CallLimits, TaskName, Timeout};
 use crate::tree::{Tree, Unreadable};
 use chip::{FileRead, OpenChip};
 use decode::Complaints;
-use faults::{Faults, Listing};
-use fields::{HEARTBEAT, Item, Place, is_wanted, items};
+use faults::{DriverListing, Faults};
+use fields::{FileLocation, HEARTBEAT, Item, is_wanted, items};
 
 pub use faults::{HEARTBEAT_TIMEOUT_NS, VANISHED_KEPT_NS};
 pub use fields::Sensors;
@@ -94,8 +94,8 @@ impl From<ChipReading> for DeviceReading {
 pub struct TenstorrentSource {
     tree: Arc<Tree>,
     clock: Arc<dyn Clock>,
-    limits: Limits,
-    patience: Patience,
+    limits: CallLimits,
+    timeout: Timeout,
     items: Vec<Item>,
     /// Which of them are ever read.
     wanted: Vec<bool>,
@@ -116,7 +116,7 @@ impl HardwareSource for TenstorrentSource {
     }
 
     fn read_holders(&mut self) -> Option<SourceReading> {
-        let chips = self.read_those(|item| item.place == Place::Proc);
+        let chips = self.read_those(|item| item.place == FileLocation::Proc);
         Some(self.said(chips))
     }
 
@@ -137,12 +137,12 @@ impl HardwareSource for TenstorrentSource {
 
 impl TenstorrentSource {
     /// A source for the machine under `tree`, which reads these sensors. One file may take
-    /// `patience`, all of them `deadline`.
+    /// `timeout`, all of them `deadline`.
     pub fn new(
         tree: Arc<Tree>,
         clock: Arc<dyn Clock>,
         sensors: Sensors,
-        (patience, deadline): (Duration, Duration),
+        (timeout, deadline): (Duration, Duration),
     ) -> Self {
         let items = items();
         let numbered = items.iter().enumerate();
@@ -150,8 +150,8 @@ impl TenstorrentSource {
         Self {
             tree,
             clock,
-            limits: Limits { task: patience, all: deadline },
-            patience: Patience::default(),
+            limits: CallLimits { task: timeout, all: deadline },
+            timeout: Timeout::default(),
             items,
             wanted,
             chips: Vec::new(),
@@ -173,7 +173,7 @@ impl TenstorrentSource {
 
     fn read_those(&mut self, are_meant: fn(Item) -> bool) -> HardwareReading {
         let started_ns = self.clock.monotonic_ns();
-        let mut report = Report::default();
+        let mut report = SourceReport::default();
         let driver = self.driver(&mut report);
         let listed = self.enumerate(&mut report);
         self.read_files(are_meant);
@@ -192,9 +192,9 @@ impl TenstorrentSource {
         // One that was handed to a virtual machine is another's to tell of.
         let other_driver = |pci| driver_at(&self.tree, pci).is_some_and(|name| name != DRIVER);
         let ordinals = listed.as_deref();
-        let listing = Listing { ordinals, no_driver, has_other_driver: &other_driver };
+        let listing = DriverListing { ordinals, no_driver, has_other_driver: &other_driver };
         self.faults.look(&mut chips, listing, (now_ns, self.clock.now()));
-        let stuck = self.patience.stuck();
+        let stuck = self.timeout.stuck();
         if stuck > 0 {
             let detail =
                 format!("reads that hang in the driver: {stuck}; a reset of the chip ends them");
@@ -205,7 +205,7 @@ impl TenstorrentSource {
     }
 
     /// The driver's version, and what it means for the list of openers.
-    fn driver(&self, report: &mut Report) -> Option<DriverVersion> {
+    fn driver(&self, report: &mut SourceReport) -> Option<DriverVersion> {
         let text = self.tree.root().attribute("sys/module/tenstorrent/version").ok()?;
         let version = DriverVersion::parse(&text)?;
         let subject = format!("tt-kmd {version}");
@@ -222,7 +222,7 @@ impl TenstorrentSource {
 
     /// Brings the list of open chips in line with the driver's, and gives that; none where it cannot
     /// be read.
-    fn enumerate(&mut self, report: &mut Report) -> Option<Vec<u32>> {
+    fn enumerate(&mut self, report: &mut SourceReport) -> Option<Vec<u32>> {
         self.no_driver = None;
         let mut readable = true;
         let mut ordinals = match self.tree.root().directory(CLASS) {
@@ -307,7 +307,7 @@ impl TenstorrentSource {
 impl TenstorrentSource {
     /// Reads the files, those of a large machine in two halves at once.
     fn run(&self, mut tasks: Vec<(TaskName, FileRead)>) -> Vec<Option<FileResult>> {
-        let all_of = |tasks| self.patience.run(tasks, FileRead::run, self.limits);
+        let all_of = |tasks| self.timeout.run(tasks, FileRead::run, self.limits);
         if tasks.len() < HALVED_FROM {
             return all_of(tasks);
         }

@@ -4,7 +4,7 @@
 //! Everything is opened relative to a directory that was opened before, for reading only, and
 //! every read has a limit. Symbolic links are followed, because sysfs consists of them. Nothing
 //! here waits for a deadline: a driver may hang in a read, so attributes are read on a thread that
-//! can be given up ([`crate::patience`]).
+//! can be given up ([`crate::timeout`]).
 
 mod failure;
 

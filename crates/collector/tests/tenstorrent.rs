@@ -107,8 +107,8 @@ impl Machine {
 
     fn source_of(&self, sensors: Sensors) -> TenstorrentSource {
         let tree = Arc::new(Tree::open(self.scratch.path()).unwrap());
-        let (patience, deadline) = (Duration::from_millis(150), Duration::from_secs(20));
-        TenstorrentSource::new(tree, Arc::new(SystemClock), sensors, (patience, deadline))
+        let (timeout, deadline) = (Duration::from_millis(150), Duration::from_secs(20));
+        TenstorrentSource::new(tree, Arc::new(SystemClock), sensors, (timeout, deadline))
     }
 
     fn read_chips(&self) -> HardwareReading {
@@ -292,7 +292,7 @@ fn heartbeats_that_cannot_be_read_hold_up_no_longer_than_a_stopped_one() {
     let class = machine.chip(0, "0000:03:00.0", N300);
     let options = CollectOptions {
         root: machine.scratch.path().to_owned(),
-        patience: Duration::from_millis(150),
+        timeout: Duration::from_millis(150),
         sensors: Sensors::All,
         ..CollectOptions::default()
     };

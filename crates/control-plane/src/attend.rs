@@ -21,21 +21,21 @@ use tokio::task::LocalSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::intake::server::{
-    MAX_WAITING_WISHES, ORDER_PATIENCE, ServeError, Server, ServerOptions, Wish,
+    IntakeServeError, IntakeServer, MAX_WAITING_WISHES, ORDER_TIMEOUT, ServerOptions, Wish,
 };
 use crate::intake::{Intake, OwnCounts, Scope, WorkerProcess};
 use crate::operator::Operator;
 use crate::protocol::encode;
 use crate::random;
 use crate::reach::{CoordinatorAddress, Keyring};
-use crate::readers::{Format, Reader};
-use crate::supervisor::{Event, HeldPort, Settings, Supervisor, SupervisorError};
-use connection::{Brought, Target};
+use crate::readers::{FileReader, Format};
+use crate::supervisor::{HeldPort, Supervisor, SupervisorError, WorkerEvent, WorkerSettings};
+use connection::{Brought, CoordinatorTarget};
 use planned_end::PlannedEnd;
 use telltale_cluster::agent::{Agent, AgentInput, AgentOutput, Identity};
 use telltale_cluster::epoch::{Epoch, Term};
 use telltale_cluster::message::{
-    Acknowledgement, FromNode, FromNodeBody, Order, Outcome, Step, ToNode,
+    Acknowledgement, FromNode, FromNodeBody, JobOutcome, Order, OrderStep, ToNode,
 };
 use telltale_cluster::node::NodeName;
 use telltale_cluster::policy::AgentPolicy;
@@ -43,7 +43,7 @@ use telltale_cluster::rank::Rank;
 use telltale_cluster::time::Moment;
 use telltale_cluster::vitals::DeviceHealth;
 
-pub use ending::{Ending, Signals, SignalsError, is_hang_up_ignored};
+pub use ending::{AgentEnding, Signals, SignalsError, is_hang_up_ignored};
 
 /// How often workers are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ pub struct AgentPlan {
     /// How it acts.
     pub policy: AgentPolicy,
     /// How it runs workers.
-    pub supervision: Settings,
+    pub supervision: WorkerSettings,
     /// Where coordinators are.
     pub coordinators: Vec<CoordinatorAddress>,
     /// By what right it attends to them.
@@ -85,25 +85,25 @@ pub enum AttendError {
     Supervisor(#[from] SupervisorError),
     /// It cannot serve its HTTP.
     #[error(transparent)]
-    Serve(#[from] ServeError),
+    Serve(#[from] IntakeServeError),
 }
 
 /// Runs an agent until the job is over or a signal comes.
 ///
 /// # Errors
 /// When workers cannot be supervised, or the HTTP not served.
-pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<Ending, AttendError> {
+pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<AgentEnding, AttendError> {
     let state = plan.supervision.state.clone();
     let mut supervisor = Supervisor::open(plan.supervision)?;
     let intake = Intake::of_window(plan.policy.window);
     let (wishes, wished) = mpsc::channel(MAX_WAITING_WISHES);
-    let server = Server::new(plan.listeners, intake.clone(), wishes, plan.http)?;
+    let server = IntakeServer::new(plan.listeners, intake.clone(), wishes, plan.http)?;
     let (stop, stopped) = watch::channel(false);
     for (format, path) in &plan.readers {
-        tokio::spawn(Reader::new(*format, path).run(intake.clone(), stopped.clone()));
+        tokio::spawn(FileReader::new(*format, path).run(intake.clone(), stopped.clone()));
     }
     let serving = tokio::spawn(server.run(stopped));
-    let target = Target {
+    let target = CoordinatorTarget {
         node: plan.identity.node.clone(),
         addresses: plan.coordinators.clone(),
         keyring: plan.keyring.clone(),
@@ -148,7 +148,7 @@ pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<Ending,
         killed = driver.supervisor.stop(grace) => {
             killed.into_iter().for_each(|killed| warn_of_killed(killed, grace));
         }
-        () = signals.at_once() => ending = Ending::AtOnce,
+        () = signals.at_once() => ending = AgentEnding::AtOnce,
     }
     for (epoch, rank) in driver.supervisor.stop(Duration::ZERO).await {
         warn!(epoch = %epoch, rank = %rank, "epoch {epoch}: a second signal: rank {rank} is killed");
@@ -181,7 +181,7 @@ struct Driver {
     scope: Option<Scope>,
     /// What the machine wants done and is not done yet.
     wanted: VecDeque<AgentOutput>,
-    over: Option<Outcome>,
+    over: Option<JobOutcome>,
     /// Why this node can never run the command, once that is known.
     unfit: Option<String>,
     /// Messages for which the way to the coordinator had no room.
@@ -199,7 +199,7 @@ impl Driver {
         mut wishes: mpsc::Receiver<Wish>,
         signals: &mut Signals,
         stays: bool,
-    ) -> Ending {
+    ) -> AgentEnding {
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -212,7 +212,7 @@ impl Driver {
                     if !self.say_goodbye(&mut brought).await {
                         warn!("the coordinator has not heard in time that this agent ends; it will miss it");
                     }
-                    return Ending::Asked;
+                    return AgentEnding::Asked;
                 }
                 _ = looks.tick() => self.look(),
                 () = tokio::time::sleep(due) => self.step(AgentInput::Tick),
@@ -220,7 +220,7 @@ impl Driver {
             if let Some(reason) = self.unfit.take() {
                 // Nothing is obeyed any more; the report of it is to be on its way.
                 tokio::time::sleep(FAREWELL).await;
-                return Ending::CannotRun(reason);
+                return AgentEnding::CannotRun(reason);
             }
             if let Some(outcome) = self.over.take() {
                 // Whoever has run nothing may have come to run it once more.
@@ -235,7 +235,7 @@ impl Driver {
                 if !stays {
                     // So the next epoch, should there be one, does not count on this life.
                     self.say_goodbye(&mut brought).await;
-                    return Ending::Over(outcome);
+                    return AgentEnding::Over(outcome);
                 }
             }
         }
@@ -346,22 +346,22 @@ impl Driver {
         }
     }
 
-    fn worker_event(&mut self, event: Event) {
+    fn worker_event(&mut self, event: WorkerEvent) {
         let input = match event {
-            Event::LeftoversGone => AgentInput::LeftoversGone,
-            Event::Started { epoch, local } => AgentInput::WorkerStarted { epoch, local },
-            Event::NotStarted { epoch, local, reason, lasts } => {
+            WorkerEvent::LeftoversGone => AgentInput::LeftoversGone,
+            WorkerEvent::Started { epoch, local } => AgentInput::WorkerStarted { epoch, local },
+            WorkerEvent::NotStarted { epoch, local, reason, lasts } => {
                 error!(epoch = %epoch, "epoch {epoch}: worker {} was not started: {reason}", local.0);
                 if lasts {
                     self.unfit.get_or_insert(reason);
                 }
                 AgentInput::WorkerNotStarted { epoch, local }
             }
-            Event::Exited { epoch, local, exit } => {
+            WorkerEvent::Exited { epoch, local, exit } => {
                 info!(epoch = %epoch, "epoch {epoch}: worker {} ended with {exit}", local.0);
                 AgentInput::WorkerExited { epoch, local, exit }
             }
-            Event::WarmEnded { reason } => {
+            WorkerEvent::WarmEnded { reason } => {
                 warn!("a worker that was started ahead has gone: {reason}");
                 return;
             }
@@ -402,12 +402,12 @@ impl Driver {
     /// Passes on an order that came over HTTP. The coordinator's answer comes when it comes.
     fn forward(&self, wish: Wish) {
         let operator =
-            Operator::new(self.coordinators.clone(), self.keyring.now(), forwarding::STEP_PATIENCE);
+            Operator::new(self.coordinators.clone(), self.keyring.now(), forwarding::STEP_TIMEOUT);
         tokio::task::spawn_local(forwarding::forward(
             operator,
             self.node.clone(),
             wish,
-            ORDER_PATIENCE,
+            ORDER_TIMEOUT,
         ));
     }
 
@@ -473,7 +473,7 @@ impl Driver {
 
     /// Logs, once for each epoch, why this node cannot run it.
     fn log_unprepared(&mut self, message: &FromNode) {
-        let FromNodeBody::Acknowledge(Acknowledgement { epoch, step: Step::NotPrepared(why) }) =
+        let FromNodeBody::Acknowledge(Acknowledgement { epoch, step: OrderStep::NotPrepared(why) }) =
             message.body
         else {
             return;
@@ -496,10 +496,10 @@ fn warn_of_killed((epoch, rank): (Epoch, Rank), grace: Duration) {
     );
 }
 
-fn told(outcome: Outcome) -> &'static str {
+fn told(outcome: JobOutcome) -> &'static str {
     match outcome {
-        Outcome::Finished => "every rank has finished",
-        Outcome::GivenUp => "it was restarted too often, and is given up",
+        JobOutcome::Finished => "every rank has finished",
+        JobOutcome::GivenUp => "it was restarted too often, and is given up",
     }
 }
 

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use telltale_cluster::agent::AgentFigures;
 use telltale_cluster::epoch::Epoch;
-use telltale_cluster::intake::entry::{Entry, PostRefused};
+use telltale_cluster::intake::entry::{PostEntry, PostRefused};
 use telltale_cluster::intake::formats::{Format, ReaderCounts};
 use telltale_cluster::intake::{Counting, Looked, Queue};
 use telltale_cluster::observation::Observation;
@@ -25,18 +25,18 @@ use telltale_cluster::tracking::windows::WindowLength;
 use telltale_cluster::vitals::{self, Vitals};
 use tokio::sync::Notify;
 
-use machine::Machine;
+use machine::MachineSample;
 
 pub use telltale_cluster::intake::{
-    IntakeCounts, Scope, Sender, Taken, WorkerProcess, WorkerUsage,
+    IntakeCounts, PostOutcome, Scope, Sender, WorkerProcess, WorkerUsage,
 };
 
 /// Takes entries of workers and gives observations of them. Clones share everything.
 #[derive(Debug, Clone, Default)]
-pub struct Intake(Arc<Shared>);
+pub struct Intake(Arc<IntakeShared>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct IntakeShared {
     queue: Mutex<Queue>,
     /// Locked before the queue where both are, so that entries are counted in their order.
     current: Mutex<Current>,
@@ -50,7 +50,7 @@ struct Shared {
 struct Current {
     counting: Counting,
     /// Looked at with and without an epoch: a spare is told of as well.
-    machine: Machine,
+    machine: MachineSample,
     workers: Workers,
 }
 
@@ -64,7 +64,7 @@ struct Workers {
 
 /// A look at what an intake knows, for people.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct View {
+pub struct IntakeView {
     /// What runs.
     pub scope: Option<Scope>,
     /// The mean latency to each peer, as it was last reported, in nanoseconds.
@@ -109,7 +109,7 @@ impl Intake {
     #[must_use]
     pub fn of_window(window: WindowLength) -> Self {
         let current = Current { counting: Counting::of_window(window), ..Current::default() };
-        Self(Arc::new(Shared { current: Mutex::new(current), ..Shared::default() }))
+        Self(Arc::new(IntakeShared { current: Mutex::new(current), ..IntakeShared::default() }))
     }
 
     /// Opens an epoch: what was told before is forgotten, and what comes is this epoch's. To be
@@ -131,7 +131,7 @@ impl Intake {
     ///
     /// # Errors
     /// When it cannot be read; nothing of it is taken then.
-    pub fn post(&self, body: &[u8], sender: Sender) -> Result<Taken, PostRefused> {
+    pub fn post(&self, body: &[u8], sender: Sender) -> Result<PostOutcome, PostRefused> {
         if sender == Sender::Unverified {
             // Not by way of the queue, in which it would take the place of what workers post.
             let post = self.queue().read(body)?;
@@ -139,7 +139,7 @@ impl Intake {
             let queued = post.entries.len();
             self.current().counting.show(post.entries);
             let (refused, first_refused) = (post.refused, post.first_refused);
-            return Ok(Taken { queued, refused, first_refused, dropped: 0 });
+            return Ok(PostOutcome { queued, refused, first_refused, dropped: 0 });
         }
         let taken = self.queue().post(body)?;
         if taken.queued > 0 {
@@ -150,7 +150,7 @@ impl Intake {
 
     /// Takes entries that were read elsewhere, and says how many were dropped. Where there is no room
     /// the caller counts what waits first: what was read is not read again, and a reader has time.
-    pub fn take(&self, entries: Vec<Entry>) -> usize {
+    pub fn take(&self, entries: Vec<PostEntry>) -> usize {
         let given = entries.len();
         while !self.has_room(given) && self.drain() {}
         let queued = self.queue().put(entries, 0);
@@ -161,7 +161,7 @@ impl Intake {
     }
 
     /// Takes entries that were read elsewhere and may be anybody's: they are shown, and decide nothing.
-    pub fn show(&self, entries: Vec<Entry>) {
+    pub fn show(&self, entries: Vec<PostEntry>) {
         self.current().counting.show(entries);
     }
 
@@ -189,10 +189,10 @@ impl Intake {
 
     /// A look at what it knows.
     #[must_use]
-    pub fn view(&self) -> View {
+    pub fn view(&self) -> IntakeView {
         let current = self.current();
         let [latencies_ns, unverified_latencies_ns] = current.counting.latencies_ns();
-        View {
+        IntakeView {
             scope: current.counting.scope().cloned(),
             latencies_ns,
             unverified_latencies_ns,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use telltale_wire::cluster::{CallError, Client};
 use thiserror::Error;
 
-use crate::reach::{CoordinatorAddress, Credentials, ReachError, Trouble, reach};
+use crate::reach::{CoordinatorAddress, Credentials, ReachError, ReachTrouble, reach};
 
 /// How often one question may be passed on from one coordinator to another.
 pub const MAX_REFERRALS: usize = 4;
@@ -18,12 +18,12 @@ pub const MAX_REFERRALS: usize = 4;
 pub struct Operator {
     addresses: Vec<CoordinatorAddress>,
     credentials: Credentials,
-    patience: Duration,
+    timeout: Duration,
 }
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
-pub enum AskError {
+pub enum OperatorError {
     /// No address was given.
     #[error("no coordinator's address is known; name one")]
     NoAddress,
@@ -40,29 +40,29 @@ pub enum AskError {
     },
     /// The way to the one that leads broke while it had the call, which it may have carried out.
     #[error(transparent)]
-    Broken(Trouble),
+    Broken(ReachTrouble),
     /// The one that leads refused, or what it said cannot be used.
     #[error(transparent)]
     Call(CallError),
     /// It took too long.
-    #[error("{address} did not answer within {} s", .patience.as_secs_f64())]
+    #[error("{address} did not answer within {} s", .timeout.as_secs_f64())]
     Late {
         /// Where.
         address: CoordinatorAddress,
         /// How long it had.
-        patience: Duration,
+        timeout: Duration,
     },
 }
 
 impl Operator {
-    /// An operator who asks at these addresses, for `patience` each.
+    /// An operator who asks at these addresses, for `timeout` each.
     #[must_use]
     pub const fn new(
         addresses: Vec<CoordinatorAddress>,
         credentials: Credentials,
-        patience: Duration,
+        timeout: Duration,
     ) -> Self {
-        Self { addresses, credentials, patience }
+        Self { addresses, credentials, timeout }
     }
 
     /// Makes a call to whoever leads.
@@ -72,12 +72,12 @@ impl Operator {
     pub async fn ask<Answer>(
         &self,
         mut call: impl AsyncFnMut(&mut Client) -> Result<Answer, CallError>,
-    ) -> Result<Answer, AskError> {
-        let mut outcome = Err(AskError::NoAddress);
+    ) -> Result<Answer, OperatorError> {
+        let mut outcome = Err(OperatorError::NoAddress);
         for address in &self.addresses {
             outcome = self.ask_from(address.clone(), &mut call).await;
             match &outcome {
-                Err(AskError::Reach(_) | AskError::NobodyLeads { .. }) => {}
+                Err(OperatorError::Reach(_) | OperatorError::NobodyLeads { .. }) => {}
                 _ => return outcome,
             }
         }
@@ -89,26 +89,26 @@ impl Operator {
         &self,
         mut address: CoordinatorAddress,
         call: &mut impl AsyncFnMut(&mut Client) -> Result<Answer, CallError>,
-    ) -> Result<Answer, AskError> {
-        let patience = self.patience;
+    ) -> Result<Answer, OperatorError> {
+        let timeout = self.timeout;
         let mut last = (address.clone(), String::new());
         for _ in 0..=MAX_REFERRALS {
-            let mut client = reach(&address, &self.credentials, patience).await?;
+            let mut client = reach(&address, &self.credentials, timeout).await?;
             // One that stands still takes connections and never answers. It is asked something
             // first that may be asked twice, so that the next one can be tried without an order
             // being given to both.
-            let silent = |_| ReachError::Late { address: address.clone(), patience };
-            let found = tokio::time::timeout(patience, client.status()).await.map_err(silent)?;
+            let silent = |_| ReachError::Late { address: address.clone(), timeout };
+            let found = tokio::time::timeout(timeout, client.status()).await.map_err(silent)?;
             let (leader, said) = match found {
                 Ok(_) => {
-                    let late = |_| AskError::Late { address: address.clone(), patience };
-                    let outcome = tokio::time::timeout(patience, call(&mut client)).await;
+                    let late = |_| OperatorError::Late { address: address.clone(), timeout };
+                    let outcome = tokio::time::timeout(timeout, call(&mut client)).await;
                     match outcome.map_err(late)? {
                         Err(CallError::NotLeader { leader, said }) => (leader, said),
                         other => {
                             return other.map_err(|error| match self.trouble(&address, &error) {
-                                Some(trouble) => AskError::Broken(trouble),
-                                None => AskError::Call(error),
+                                Some(trouble) => OperatorError::Broken(trouble),
+                                None => OperatorError::Call(error),
                             });
                         }
                     }
@@ -116,22 +116,22 @@ impl Operator {
                 Err(CallError::NotLeader { leader, said }) => (leader, said),
                 Err(other) => {
                     return Err(match self.trouble(&address, &other) {
-                        Some(trouble) => AskError::Reach(trouble.into()),
-                        None => AskError::Call(other),
+                        Some(trouble) => OperatorError::Reach(trouble.into()),
+                        None => OperatorError::Call(other),
                     });
                 }
             };
             match leader.and_then(|leader| leader.parse().ok()).filter(|leader| *leader != address)
             {
                 Some(leader) => last = (std::mem::replace(&mut address, leader), said),
-                None => return Err(AskError::NobodyLeads { address, said }),
+                None => return Err(OperatorError::NobodyLeads { address, said }),
             }
         }
         let (address, said) = last;
-        Err(AskError::NobodyLeads { address, said })
+        Err(OperatorError::NobodyLeads { address, said })
     }
 
-    fn trouble(&self, address: &CoordinatorAddress, error: &CallError) -> Option<Trouble> {
-        Trouble::of_call(address, &self.credentials, error)
+    fn trouble(&self, address: &CoordinatorAddress, error: &CallError) -> Option<ReachTrouble> {
+        ReachTrouble::of_call(address, &self.credentials, error)
     }
 }

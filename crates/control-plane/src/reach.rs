@@ -21,7 +21,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 pub use keyring::Keyring;
-pub use trouble::Trouble;
+pub use trouble::ReachTrouble;
 
 /// How long a connection on which nothing comes is kept before the other end is asked, and how long
 /// it may take to answer: a host that is gone says nothing.
@@ -35,7 +35,7 @@ pub use telltale_server::listen::Remote as CoordinatorAddress;
 
 /// The files by which one proves who one is, and by which a coordinator proves who it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Access {
+pub struct ClientFiles {
     /// The authority that the coordinator's certificate descends from (PEM); with it, ports are
     /// reached by TLS.
     pub authority: Option<PathBuf>,
@@ -98,7 +98,7 @@ pub enum AccessError {
 pub enum ReachError {
     /// There is no connection, or it does not carry a call.
     #[error(transparent)]
-    Trouble(#[from] Trouble),
+    Trouble(#[from] ReachTrouble),
     /// Nothing is at the path of a socket file.
     #[error("no coordinator is at {path}; start one with `telltale coordinator`")]
     Missing {
@@ -132,27 +132,27 @@ pub enum ReachError {
     )]
     TokenInTheClear(CoordinatorAddress),
     /// It took too long.
-    #[error("{address} did not answer within {} s", .patience.as_secs_f64())]
+    #[error("{address} did not answer within {} s", .timeout.as_secs_f64())]
     Late {
         /// Where.
         address: CoordinatorAddress,
         /// How long it had.
-        patience: Duration,
+        timeout: Duration,
     },
 }
 
-/// Connects to a coordinator within `patience`.
+/// Connects to a coordinator within `timeout`.
 ///
 /// # Errors
 /// When nobody answers, or a secret would be given to whom it is not meant for.
 pub async fn reach(
     address: &CoordinatorAddress,
     credentials: &Credentials,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Client, ReachError> {
-    let late = |_| ReachError::Late { address: address.clone(), patience };
+    let late = |_| ReachError::Late { address: address.clone(), timeout };
     let channel =
-        tokio::time::timeout(patience, channel(address, credentials)).await.map_err(late)??;
+        tokio::time::timeout(timeout, channel(address, credentials)).await.map_err(late)??;
     let client = Client::new(channel);
     Ok(match &credentials.token {
         Some(token) => client.with_token(token.expose()).expect("a token is printable ASCII"),
@@ -189,7 +189,7 @@ async fn channel(
         .keep_alive_timeout(KEEP_ALIVE)
         .keep_alive_while_idle(true);
     let connected = endpoint.connect().await;
-    connected.map_err(|error| Trouble::of(address, credentials, &error).into())
+    connected.map_err(|error| ReachTrouble::of(address, credentials, &error).into())
 }
 
 /// A socket file must be root's, ours, or that of its directory's owner, who could replace it anyhow.
@@ -212,7 +212,7 @@ fn read(path: &Path) -> Result<Vec<u8>, AccessError> {
 
 // === impl Access ===
 
-impl Access {
+impl ClientFiles {
     /// Reads the files.
     ///
     /// # Errors
@@ -289,7 +289,7 @@ mod tests {
         let token_file = scratch.join("token");
         std::fs::write(&token_file, "a-word-that-nobody-guesses").unwrap();
         std::fs::set_permissions(&token_file, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let access = Access { token_file: Some(token_file), ..Access::default() };
+        let access = ClientFiles { token_file: Some(token_file), ..ClientFiles::default() };
         let credentials = access.load().unwrap();
         let refused = outcome(&address("192.0.2.1:1"), &credentials);
         assert!(refused.starts_with("the token would go to 192.0.2.1:1 unencrypted"), "{refused}");
@@ -305,17 +305,17 @@ mod tests {
     #[test]
     fn a_certificate_needs_an_authority() {
         let identity = Some(("certificate".into(), "key".into()));
-        let access = Access { identity, ..Access::default() };
+        let access = ClientFiles { identity, ..ClientFiles::default() };
         assert!(matches!(access.load(), Err(AccessError::IdentityAlone)));
-        let access = Access { authority: Some("/nowhere".into()), ..Access::default() };
+        let access = ClientFiles { authority: Some("/nowhere".into()), ..ClientFiles::default() };
         assert!(matches!(access.load(), Err(AccessError::Read { .. })));
-        let access = Access { token_file: Some("/nowhere".into()), ..Access::default() };
+        let access = ClientFiles { token_file: Some("/nowhere".into()), ..ClientFiles::default() };
         let refused = access.load().unwrap_err().to_string();
         assert_eq!(refused, "cannot read the token file /nowhere; copy the coordinator's");
         let scratch = Scratch::new();
         let file = scratch.join("key.pem");
         std::fs::write(&file, "-----BEGIN PRIVATE KEY-----\n").unwrap();
-        let access = Access { authority: Some(file.clone()), ..Access::default() };
+        let access = ClientFiles { authority: Some(file.clone()), ..ClientFiles::default() };
         let refused = access.load().unwrap_err().to_string();
         assert!(refused.starts_with(&format!("no certificate in {}", file.display())), "{refused}");
     }

@@ -20,10 +20,10 @@ use telltale_cluster::epoch::Epoch;
 pub use telltale_cluster::intake::formats::{Format, ReaderCounts};
 
 use crate::intake::{Intake, Sender};
-use files::Files;
+use files::ReadPositions;
 use flight_recorder::Dumps;
 use owners::Owners;
-use telltale_cluster::intake::entry::Entry;
+use telltale_cluster::intake::entry::PostEntry;
 
 /// Entries that are given to the intake at once: what finds no place there is dropped as a whole.
 const MAX_ENTRIES_AT_ONCE: usize = 1024;
@@ -33,9 +33,9 @@ pub const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads one file, or the files of one directory, again and again.
 #[derive(Debug)]
-pub struct Reader {
+pub struct FileReader {
     path: PathBuf,
-    way: Way,
+    way: ReaderKind,
     owners: Owners,
     counts: ReaderCounts,
     /// The epoch of the last look.
@@ -43,15 +43,15 @@ pub struct Reader {
 }
 
 #[derive(Debug)]
-enum Way {
-    Inspector(Files),
+enum ReaderKind {
+    Inspector(ReadPositions),
     FlightRecorder(Dumps),
 }
 
 /// What one look finds, on its way to the intake in parts, so that no look is too large for it.
 struct Giving<'i> {
     intake: &'i Intake,
-    part: Vec<Entry>,
+    part: Vec<PostEntry>,
     /// Of whom the part is.
     sender: Sender,
     given: usize,
@@ -60,7 +60,7 @@ struct Giving<'i> {
 
 // === impl Reader ===
 
-impl Reader {
+impl FileReader {
     /// A reader of `path`. What is in the Inspector's files already is of an earlier run and is passed
     /// over.
     #[must_use]
@@ -69,9 +69,9 @@ impl Reader {
         let mut owners = Owners::new();
         let way = match format {
             Format::Inspector => {
-                Way::Inspector(Files::at_their_ends(path, &mut owners, &mut counts))
+                ReaderKind::Inspector(ReadPositions::at_their_ends(path, &mut owners, &mut counts))
             }
-            Format::FlightRecorder => Way::FlightRecorder(Dumps::default()),
+            Format::FlightRecorder => ReaderKind::FlightRecorder(Dumps::default()),
         };
         Self { path: path.to_owned(), way, owners, counts: ReaderCounts::default(), epoch: None }
     }
@@ -83,7 +83,7 @@ impl Reader {
         let mut giving = Giving::to(intake);
         let (path, owners, counts) = (&self.path, &mut self.owners, &mut self.counts);
         match &mut self.way {
-            Way::Inspector(files) => {
+            ReaderKind::Inspector(files) => {
                 files.lines(path, owners, counts, |line, sender, counts| {
                     match inspector::entry(line, |pid| intake.rank_of_process(pid)) {
                         Some(entry) => giving.put(entry, sender),
@@ -91,7 +91,7 @@ impl Reader {
                     }
                 });
             }
-            Way::FlightRecorder(dumps) => {
+            ReaderKind::FlightRecorder(dumps) => {
                 if before.is_some() && before != epoch {
                     dumps.begin_anew(path, owners, counts);
                 }
@@ -102,8 +102,8 @@ impl Reader {
         add(&mut self.counts.read, giving.given);
         add(&mut self.counts.dropped, giving.dropped);
         let format = match self.way {
-            Way::Inspector(_) => Format::Inspector,
-            Way::FlightRecorder(_) => Format::FlightRecorder,
+            ReaderKind::Inspector(_) => Format::Inspector,
+            ReaderKind::FlightRecorder(_) => Format::FlightRecorder,
         };
         intake.note_reader(format, self.counts);
     }
@@ -136,7 +136,7 @@ impl<'i> Giving<'i> {
         Self { intake, part: Vec::new(), sender: Sender::Verified, given: 0, dropped: 0 }
     }
 
-    fn put(&mut self, entry: Entry, sender: Sender) {
+    fn put(&mut self, entry: PostEntry, sender: Sender) {
         if sender != self.sender {
             self.give();
             self.sender = sender;

@@ -10,7 +10,6 @@ mod clock;
 pub mod configuration;
 mod counters;
 mod decisions;
-mod desk;
 mod detecting;
 mod engine;
 mod gauges;
@@ -18,6 +17,7 @@ mod grpc;
 mod http;
 mod incidents;
 mod keeper;
+mod mailbox;
 mod metrics;
 mod moderation;
 mod page;
@@ -35,13 +35,13 @@ use telltale_server::listen::{Address, BindError, Listener, SocketFile};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::store::{self, Place};
+use crate::store::{self, StoreLocation};
 use telltale_cluster::coordinator::OtherJob;
-use telltale_cluster::detection::Settings;
+use telltale_cluster::detection::DetectionSettings;
 use telltale_cluster::policy::{Job, Policy, PolicyError};
 
 pub use access::{AccessError, AccessFiles};
-pub use desk::{AskError, Desk};
+pub use mailbox::{Mailbox, MailboxError};
 pub use moderation::Moderation;
 pub use page::report as report_page;
 
@@ -66,9 +66,9 @@ pub struct Plan {
     /// How it acts.
     pub policy: Policy,
     /// How faults are found.
-    pub detection: Settings,
+    pub detection: DetectionSettings,
     /// Where decisions are kept.
-    pub store: Place,
+    pub store: StoreLocation,
     /// Where agents and operators call, by gRPC.
     pub grpc: Vec<Address>,
     /// Where metrics, probes and the page are asked for, by HTTP; nowhere when it is empty.
@@ -120,7 +120,7 @@ pub enum ServeError {
 
 /// What a socket is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Service {
+enum SocketPurpose {
     Grpc,
     Http,
 }
@@ -130,7 +130,7 @@ enum Service {
 pub struct Server {
     plan: Plan,
     access: Arc<Access>,
-    listeners: Vec<(Service, Listener)>,
+    listeners: Vec<(SocketPurpose, Listener)>,
     files: Vec<SocketFile>,
 }
 
@@ -140,8 +140,10 @@ impl Plan {
     /// Where decisions are kept, for a person.
     fn store_name(&self) -> String {
         match &self.store {
-            Place::Journal(journal) => format!("journal in {}", journal.directory.display()),
-            Place::Etcd(_) => String::from("etcd"),
+            StoreLocation::Journal(journal) => {
+                format!("journal in {}", journal.directory.display())
+            }
+            StoreLocation::Etcd(_) => String::from("etcd"),
         }
     }
 }
@@ -161,8 +163,8 @@ impl Server {
         let access = Access::read(&plan.access, plan.grpc.iter().chain(&plan.http))?;
         let mut listeners = Vec::new();
         let mut files = Vec::new();
-        let grpc = plan.grpc.iter().map(|address| (Service::Grpc, address));
-        let http = plan.http.iter().map(|address| (Service::Http, address));
+        let grpc = plan.grpc.iter().map(|address| (SocketPurpose::Grpc, address));
+        let http = plan.http.iter().map(|address| (SocketPurpose::Http, address));
         for (service, address) in grpc.chain(http) {
             let (listener, file) = Listener::bind(address, None)?;
             listeners.push((service, listener));
@@ -174,16 +176,16 @@ impl Server {
     /// Where agents and operators reach it by gRPC.
     #[must_use]
     pub fn grpc_addresses(&self) -> Vec<Address> {
-        self.addresses(Service::Grpc)
+        self.addresses(SocketPurpose::Grpc)
     }
 
     /// Where it answers by HTTP.
     #[must_use]
     pub fn http_addresses(&self) -> Vec<Address> {
-        self.addresses(Service::Http)
+        self.addresses(SocketPurpose::Http)
     }
 
-    fn addresses(&self, service: Service) -> Vec<Address> {
+    fn addresses(&self, service: SocketPurpose) -> Vec<Address> {
         let listeners = self.listeners.iter().filter(|(one, _)| *one == service);
         listeners.filter_map(|(_, listener)| listener.address()).collect()
     }
@@ -197,20 +199,20 @@ impl Server {
         let Self { plan, access, listeners, files } = self;
         let counters = Arc::new(Counters::default());
         let (to_engine, events) = mpsc::channel(MAX_EVENTS);
-        let desk = Desk::new(to_engine);
+        let mailbox = Mailbox::new(to_engine);
         let (stands, standing) = watch::channel(Standing::default());
         let (stopping, stopped) = watch::channel(false);
         let store = store::open(plan.store.clone());
         let engine = Engine::new(&plan, store, Arc::clone(&counters), stands)?;
         let serving = Serving {
-            desk: desk.clone(),
+            mailbox: mailbox.clone(),
             access: Arc::clone(&access),
             counters: Arc::clone(&counters),
             gate: Arc::new(Gate::default()),
             job: plan.job.name.as_str().into(),
         };
         let web = Web {
-            desk,
+            mailbox,
             access: Arc::clone(&access),
             counters: Arc::clone(&counters),
             hosts: Arc::new(Hosts::new(&plan.names)),
@@ -224,8 +226,8 @@ impl Server {
         let mut doors = JoinSet::new();
         for (service, listener) in listeners {
             let (limits, router) = match service {
-                Service::Http => (http::LIMITS, web.clone()),
-                Service::Grpc => (grpc::LIMITS, routes.clone()),
+                SocketPurpose::Http => (http::LIMITS, web.clone()),
+                SocketPurpose::Grpc => (grpc::LIMITS, routes.clone()),
             };
             let door = Door { limits, tls: Arc::clone(&tls), keeper: keeper.clone(), router };
             let socket = Socket::new(listener).map_err(ServeError::Listen)?;

@@ -1,7 +1,7 @@
 //! Where a coordinator's decisions are kept, and who of several coordinators leads.
 //!
 //! A store is an actor beside the coordinator's own task: it takes [`Store::store`] and answers with
-//! [`Event`]s, and it tells when leadership is gained and lost. It decides nothing about the job.
+//! [`StoreEvent`]s, and it tells when leadership is gained and lost. It decides nothing about the job.
 //!
 //! [`Authority`] says at each moment whether this coordinator may still lead. Whoever sends orders asks
 //! it right before, since a process that stood still learns of its loss later than others of its
@@ -31,8 +31,8 @@ pub use etcd::{
 };
 pub use journal::{Displaced, JournalError, JournalSettings};
 pub use kept::{
-    DecisionRecord, IncidentRecord, Kept, MAX_INCIDENT_BYTES, MAX_KEPT_DECISIONS,
-    MAX_KEPT_INCIDENTS,
+    DecisionRecord, IncidentRecord, MAX_INCIDENT_BYTES, MAX_KEPT_DECISIONS, MAX_KEPT_INCIDENTS,
+    SideState,
 };
 
 /// Commands that may wait. There is one decision under way at most; the rest is incidents.
@@ -48,7 +48,7 @@ const REST: Duration = Duration::from_secs(1);
 
 /// Where decisions are kept.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum StoreLocation {
     /// In a file on this machine's own disk.
     Journal(JournalSettings),
     /// In etcd, which several coordinators share.
@@ -57,7 +57,7 @@ pub enum Place {
 
 /// What a store tells.
 #[derive(Debug)]
-pub enum Event {
+pub enum StoreEvent {
     /// This coordinator leads from now on.
     Gained(Box<Gained>),
     /// It leads no longer, or stepped down as it was told. It will try to lead again by itself.
@@ -77,9 +77,9 @@ pub enum Event {
     Standby(Box<StoredState>),
     /// Something is wrong, for a person to read. The store goes on trying; for a decision there is an
     /// answer besides.
-    Trouble(Trouble),
+    Trouble(StoreFailure),
     /// An incident was not kept, for a person to read. Decisions may be stored all the same.
-    Unkept(Trouble),
+    Unkept(StoreFailure),
     /// What was wrong is so no more: something was written, or read where another leads.
     Mended,
 }
@@ -92,12 +92,12 @@ pub struct Gained {
     /// The state, and its revision; nothing, where nothing ever was stored.
     pub stored: Option<(StoredState, Revision)>,
     /// What is kept beside it.
-    pub kept: Kept,
+    pub kept: SideState,
 }
 
 /// What is wrong with a store.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum StoreFailure {
     /// With the journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -113,7 +113,7 @@ pub enum Trouble {
 }
 
 #[derive(Debug)]
-enum Command {
+enum StoreCommand {
     Store(Box<Decision>),
     Keep(IncidentRecord),
     StepDown,
@@ -122,19 +122,19 @@ enum Command {
 /// A store, as the coordinator's task holds it.
 #[derive(Debug)]
 pub struct Store {
-    commands: mpsc::Sender<Command>,
-    events: mpsc::Receiver<Event>,
+    commands: mpsc::Sender<StoreCommand>,
+    events: mpsc::Receiver<StoreEvent>,
     /// Events about commands that found no place.
-    refused: VecDeque<Event>,
+    refused: VecDeque<StoreEvent>,
     authority: Authority,
     dropped_incidents: u64,
 }
 
 /// The actor's ends of the channels.
 #[derive(Debug)]
-struct Link {
-    commands: mpsc::Receiver<Command>,
-    events: mpsc::Sender<Event>,
+struct ActorChannels {
+    commands: mpsc::Receiver<StoreCommand>,
+    events: mpsc::Sender<StoreEvent>,
     authority: Authority,
     /// Whether the coordinator's task was told of a trouble last.
     troubled: AtomicBool,
@@ -144,20 +144,20 @@ struct Link {
 ///
 /// To be called within a Tokio runtime with time enabled.
 #[must_use]
-pub fn open(place: Place) -> Store {
+pub fn open(place: StoreLocation) -> Store {
     let (store, link) = linked();
     match place {
-        Place::Journal(settings) => tokio::spawn(journal::run(settings, link)),
-        Place::Etcd(settings) => tokio::spawn(etcd::run(settings, link)),
+        StoreLocation::Journal(settings) => tokio::spawn(journal::run(settings, link)),
+        StoreLocation::Etcd(settings) => tokio::spawn(etcd::run(settings, link)),
     };
     store
 }
 
-fn linked() -> (Store, Link) {
+fn linked() -> (Store, ActorChannels) {
     let (to_actor, commands) = mpsc::channel(MAX_COMMANDS);
     let (to_coordinator, events) = mpsc::channel(MAX_EVENTS);
     let authority = Authority::default();
-    let link = Link {
+    let link = ActorChannels {
         commands,
         events: to_coordinator,
         authority: authority.clone(),
@@ -178,19 +178,19 @@ fn linked() -> (Store, Link) {
 impl Store {
     /// What the store tells next; `None` once it has ended. Nothing is lost when the future is
     /// dropped.
-    pub async fn event(&mut self) -> Option<Event> {
+    pub async fn event(&mut self) -> Option<StoreEvent> {
         match self.refused.pop_front() {
             Some(event) => Some(event),
             None => self.events.recv().await,
         }
     }
 
-    /// Stores a decision. The answer is an [`Event::Stored`], unless leadership is lost before.
+    /// Stores a decision. The answer is an [`StoreEvent::Stored`], unless leadership is lost before.
     pub fn store(&mut self, decision: Box<Decision>) {
         let number = decision.number;
-        if self.commands.try_send(Command::Store(decision)).is_err() {
+        if self.commands.try_send(StoreCommand::Store(decision)).is_err() {
             let outcome = StoreOutcome::Failed;
-            self.refused.push_back(Event::Stored { decision: number, outcome });
+            self.refused.push_back(StoreEvent::Stored { decision: number, outcome });
         }
     }
 
@@ -198,7 +198,7 @@ impl Store {
     /// and counted, and the oldest make room for new ones.
     pub fn keep(&mut self, incident: IncidentRecord) {
         let has_place = self.commands.capacity() > RESERVED_COMMANDS;
-        if !has_place || self.commands.try_send(Command::Keep(incident)).is_err() {
+        if !has_place || self.commands.try_send(StoreCommand::Keep(incident)).is_err() {
             self.dropped_incidents += 1;
         }
     }
@@ -206,7 +206,7 @@ impl Store {
     /// Gives leadership up, for a while.
     pub fn step_down(&mut self) {
         // A command that finds no place here means that the actor has ended or loses its lease anyhow.
-        let _ = self.commands.try_send(Command::StepDown);
+        let _ = self.commands.try_send(StoreCommand::StepDown);
     }
 
     /// Says whether this coordinator may lead, to be asked before each order that is sent.
@@ -234,27 +234,27 @@ impl Store {
 
 // === impl Link ===
 
-impl Link {
+impl ActorChannels {
     /// Tells the coordinator's task; says whether it is still there.
-    async fn tell(&self, event: Event) -> bool {
+    async fn tell(&self, event: StoreEvent) -> bool {
         self.events.send(event).await.is_ok()
     }
 
     /// Tells of a trouble, unless too much waits to be read already.
-    fn complain(&self, trouble: impl Into<Trouble>) {
+    fn complain(&self, trouble: impl Into<StoreFailure>) {
         self.troubled.store(true, Ordering::Relaxed);
-        let _ = self.events.try_send(Event::Trouble(trouble.into()));
+        let _ = self.events.try_send(StoreEvent::Trouble(trouble.into()));
     }
 
     /// Tells that an incident was not kept, unless too much waits to be read already.
-    fn leave_out(&self, trouble: impl Into<Trouble>) {
-        let _ = self.events.try_send(Event::Unkept(trouble.into()));
+    fn leave_out(&self, trouble: impl Into<StoreFailure>) {
+        let _ = self.events.try_send(StoreEvent::Unkept(trouble.into()));
     }
 
     /// Tells that all is well again, if there was a trouble.
     async fn is_well(&self) {
         if self.troubled.swap(false, Ordering::Relaxed) {
-            self.tell(Event::Mended).await;
+            self.tell(StoreEvent::Mended).await;
         }
     }
 

@@ -36,9 +36,9 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use guard::Guard;
-use leftovers::Record;
+use leftovers::LeftoverRecord;
 use lifetime::{Lifetime, Lifetimes};
-use output::{Output, Place, Stream};
+use output::{OutputStream, WorkerOutput, WorkerPosition};
 use process::Origin;
 use telltale_cluster::agent::{Exit, LocalRank};
 use telltale_cluster::epoch::Epoch;
@@ -63,11 +63,11 @@ const WARM_REST: Duration = Duration::from_secs(10);
 /// How long the workers' output may take to be written when the agent ends.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long killed workers may take to be gone when the agent ends.
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How workers are run.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct WorkerSettings {
     /// The node, and which life of its agent this is.
     pub node: NodeName,
     /// As [`NodeName`], for this life.
@@ -91,7 +91,7 @@ pub struct Settings {
 
 /// What happened to workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum WorkerEvent {
     /// Whatever an earlier life of the agent left running is gone.
     LeftoversGone,
     /// A worker runs its command.
@@ -182,7 +182,7 @@ pub enum SupervisorError {
 
 /// A worker that is there.
 #[derive(Debug)]
-struct Running {
+struct RunningWorker {
     lifetime: Arc<Lifetime>,
     /// Who it is in the job; nobody yet, if it was started ahead.
     seat: Option<(Epoch, LocalRank)>,
@@ -195,7 +195,7 @@ struct Running {
     gate: Option<UnixStream>,
 }
 
-impl Running {
+impl RunningWorker {
     /// Kills it, and returns which rank in which epoch that was unless it was killed before.
     fn kill(&self) -> Option<(Epoch, Rank)> {
         let place = self.name.get();
@@ -206,19 +206,19 @@ impl Running {
 /// Runs workers.
 #[derive(Debug)]
 pub struct Supervisor {
-    settings: Settings,
+    settings: WorkerSettings,
     recipe: Recipe,
-    record: Record,
+    record: LeftoverRecord,
     guard: Guard,
-    output: Output,
+    output: WorkerOutput,
     /// By serial number.
-    running: BTreeMap<u64, Running>,
+    running: BTreeMap<u64, RunningWorker>,
     lifetimes: Arc<Lifetimes>,
     serial: u64,
     sender: mpsc::Sender<(u64, News)>,
     receiver: mpsc::Receiver<(u64, News)>,
     /// Events that are known already.
-    known: VecDeque<Event>,
+    known: VecDeque<WorkerEvent>,
     /// `PYTHONPATH` for workers, where it is not the agent's own.
     python_path: Option<OsString>,
     /// No worker is started ahead before this, so as not to be in the way of those that run.
@@ -235,7 +235,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// When the directory cannot be used or is in use, or the system refuses a process or thread.
-    pub fn open(settings: Settings) -> Result<Self, SupervisorError> {
+    pub fn open(settings: WorkerSettings) -> Result<Self, SupervisorError> {
         let lock = take_directory(&settings.state)?;
         let set_up = |step| move |source: io::Error| SupervisorError::SetUp { step, source };
         let state = |source| SupervisorError::State { path: settings.state.clone(), source };
@@ -246,7 +246,7 @@ impl Supervisor {
         let guard = Guard::start(settings.program.clone(), guarded).map_err(set_up("the guard"))?;
         let logs = settings.state.join("logs");
         DirBuilder::new().recursive(true).mode(0o700).create(&logs).map_err(state)?;
-        let output = Output::start(logs, settings.output_bytes.max(MIN_OUTPUT_BYTES))
+        let output = WorkerOutput::start(logs, settings.output_bytes.max(MIN_OUTPUT_BYTES))
             .map_err(set_up("the threads for the workers' output"))?;
         let python_path = python_path(&settings)?;
         let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
@@ -257,7 +257,7 @@ impl Supervisor {
                 command: settings.command.clone(),
             },
             settings,
-            record: Record::at(&record),
+            record: LeftoverRecord::at(&record),
             guard,
             output,
             running: BTreeMap::new(),
@@ -272,7 +272,7 @@ impl Supervisor {
         })
     }
 
-    /// Kills what an earlier life of this agent left running; [`Event::LeftoversGone`] follows.
+    /// Kills what an earlier life of this agent left running; [`WorkerEvent::LeftoversGone`] follows.
     ///
     /// # Errors
     /// When the record cannot be read, or something does not go away.
@@ -286,7 +286,7 @@ impl Supervisor {
                 path: self.settings.state.join("workers"),
                 source,
             })?;
-        self.known.push_back(Event::LeftoversGone);
+        self.known.push_back(WorkerEvent::LeftoversGone);
         Ok(())
     }
 
@@ -295,15 +295,15 @@ impl Supervisor {
         self.warm_after = Instant::now() + WARM_REST;
         let rank = environment.iter().find(|(name, _)| *name == "RANK");
         let rank = rank.and_then(|(_, rank)| rank.parse().ok()).unwrap_or(local.0);
-        let place = Place { epoch, rank };
+        let place = WorkerPosition { epoch, rank };
         if self.open_gate((epoch, local), place, environment) {
-            self.known.push_back(Event::Started { epoch, local });
+            self.known.push_back(WorkerEvent::Started { epoch, local });
             return;
         }
         let variables = environment.iter().map(|(name, value)| ((*name).into(), value.into()));
         if let Err(error) = self.launch(variables.collect(), Some(((epoch, local), place)), false) {
             let reason = format!("starting a process failed: {error}");
-            self.known.push_back(Event::NotStarted { epoch, local, reason, lasts: false });
+            self.known.push_back(WorkerEvent::NotStarted { epoch, local, reason, lasts: false });
         }
     }
 
@@ -316,12 +316,12 @@ impl Supervisor {
 
     /// Kills a worker; what it has started soon follows. Returns its rank unless it was killed before.
     pub fn kill(&mut self, epoch: Epoch, local: LocalRank) -> Option<Rank> {
-        let killed = self.seated((epoch, local)).filter_map(Running::kill);
+        let killed = self.seated((epoch, local)).filter_map(RunningWorker::kill);
         killed.last().map(|(_, rank)| rank)
     }
 
     /// The next thing that happens. Nothing is lost if this is given up half-way.
-    pub async fn event(&mut self) -> Event {
+    pub async fn event(&mut self) -> WorkerEvent {
         loop {
             if let Some(event) = self.known.pop_front() {
                 return event;
@@ -378,9 +378,9 @@ impl Supervisor {
         self.running.values().for_each(|running| running.lifetime.terminate(&self.lifetimes));
         let mut killed = Vec::new();
         if tokio::time::timeout(grace, self.all_ended()).await.is_err() {
-            killed.extend(self.running.values().filter_map(Running::kill));
+            killed.extend(self.running.values().filter_map(RunningWorker::kill));
             // What cannot be killed is in the kernel's hands; the guard goes on trying.
-            let _ = tokio::time::timeout(KILL_PATIENCE, self.all_ended()).await;
+            let _ = tokio::time::timeout(KILL_TIMEOUT, self.all_ended()).await;
         }
         // A disk or a reader that stands still does not keep the agent.
         let _ = tokio::time::timeout(FLUSH_TIMEOUT, self.output.flush()).await;
@@ -398,7 +398,7 @@ impl Supervisor {
     fn open_gate(
         &mut self,
         seat: (Epoch, LocalRank),
-        place: Place,
+        place: WorkerPosition,
         environment: &[(&str, String)],
     ) -> bool {
         let told = warm::told(environment);
@@ -422,7 +422,7 @@ impl Supervisor {
     fn launch(
         &mut self,
         mut environment: Vec<(OsString, OsString)>,
-        whose: Option<((Epoch, LocalRank), Place)>,
+        whose: Option<((Epoch, LocalRank), WorkerPosition)>,
         gate: bool,
     ) -> io::Result<()> {
         environment.extend(self.settings.environment.iter().cloned());
@@ -436,7 +436,7 @@ impl Supervisor {
             let _ = name.set(place);
         }
         let lifetime = self.lifetimes.begin(started.origin, whose.is_some());
-        let running = Running {
+        let running = RunningWorker {
             lifetime: Arc::clone(&lifetime),
             seat: whose.map(|(seat, _)| seat),
             name: Arc::clone(&name),
@@ -452,8 +452,12 @@ impl Supervisor {
             ends: started.ends,
             channel: started.channel,
             followed: [
-                tokio::spawn(self.output.follow(Arc::clone(&name), Stream::Output, started.output)),
-                tokio::spawn(self.output.follow(name, Stream::Error, started.error)),
+                tokio::spawn(self.output.follow(
+                    Arc::clone(&name),
+                    OutputStream::Output,
+                    started.output,
+                )),
+                tokio::spawn(self.output.follow(name, OutputStream::Error, started.error)),
             ],
         };
         tokio::spawn(watched.until_ended(serial, self.sender.clone()));
@@ -467,7 +471,7 @@ impl Supervisor {
             let Some(running) = self.running.get_mut(&serial) else { return };
             running.begun = true;
             if let (Some((epoch, local)), false) = (running.seat, running.ahead) {
-                self.known.push_back(Event::Started { epoch, local });
+                self.known.push_back(WorkerEvent::Started { epoch, local });
             }
             return;
         }
@@ -475,12 +479,12 @@ impl Supervisor {
         self.forget_the_ended();
         let event = match (news, running.seat) {
             (News::NotBegun(Failed { reason, lasts }), Some((epoch, local))) => {
-                Event::NotStarted { epoch, local, reason, lasts }
+                WorkerEvent::NotStarted { epoch, local, reason, lasts }
             }
-            (News::Ended(exit), Some((epoch, local))) => Event::Exited { epoch, local, exit },
+            (News::Ended(exit), Some((epoch, local))) => WorkerEvent::Exited { epoch, local, exit },
             (news, None) => {
                 self.warm_after = Instant::now() + WARM_REST;
-                Event::WarmEnded { reason: news.to_string() }
+                WorkerEvent::WarmEnded { reason: news.to_string() }
             }
             (News::Begun, Some(_)) => return,
         };
@@ -497,7 +501,7 @@ impl Supervisor {
         }
     }
 
-    fn seated(&self, seat: (Epoch, LocalRank)) -> impl Iterator<Item = &Running> {
+    fn seated(&self, seat: (Epoch, LocalRank)) -> impl Iterator<Item = &RunningWorker> {
         self.running.values().filter(move |running| running.seat == Some(seat))
     }
 
@@ -512,7 +516,7 @@ impl Supervisor {
 
 /// Where workers' Pythons look for modules: ours, which stand aside when they have begun, and where the agent's does.
 /// A Python that would not look there itself is not given it, for those that it starts would.
-fn python_path(settings: &Settings) -> Result<Option<OsString>, SupervisorError> {
+fn python_path(settings: &WorkerSettings) -> Result<Option<OsString>, SupervisorError> {
     let is_blind = python::blind_option(&settings.command).is_some();
     if is_blind && python::is_python(&settings.command) {
         return Ok(None);
@@ -547,7 +551,7 @@ fn take_directory(path: &Path) -> Result<File, SupervisorError> {
 }
 
 /// How the marks of this life's workers begin: no other agent on this machine has such.
-fn mark_prefix(settings: &Settings) -> String {
+fn mark_prefix(settings: &WorkerSettings) -> String {
     let (incarnation, process) = (settings.incarnation.number(), std::process::id());
     format!("{}/{incarnation}/{process}/", settings.node)
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use telltale_cluster::epoch::Epoch;
-use telltale_control_plane::intake::server::{MAX_WAITING_WISHES, Server, ServerOptions};
+use telltale_control_plane::intake::server::{IntakeServer, MAX_WAITING_WISHES, ServerOptions};
 use telltale_control_plane::intake::{Intake, Scope};
 use telltale_harness::{long, wait_until};
 use telltale_server::listen::{Address, Listener};
@@ -43,7 +43,8 @@ impl Served {
             runtime.unwrap().block_on(async move {
                 let (wishes, _wished) = mpsc::channel(MAX_WAITING_WISHES);
                 let options = ServerOptions::default();
-                let server = Server::new(vec![listener], for_server, wishes, options).unwrap();
+                let server =
+                    IntakeServer::new(vec![listener], for_server, wishes, options).unwrap();
                 server.run(stopped).await;
             });
             let used = clock_gettime(ClockId::ThreadCPUTime);

@@ -12,18 +12,18 @@ use telltale_cluster::latency::{
     Collective, Direction, EdgeKey, EdgeWindow, SizeBucket, WaitKey, WaitWindow, Window,
 };
 use telltale_cluster::message::{
-    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, KnownJob, Master, NotPrepared,
-    Order, Outcome, Ports, Registration, Report, Step, ToNode,
+    Acknowledgement, AgentActivity, Assignment, FromNode, FromNodeBody, JobOutcome, KnownJob,
+    Master, NotPrepared, Order, OrderStep, Ports, Registration, Report, ToNode,
 };
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::observation::{
-    Observation, Progress, Traffic, Withheld, WorkerEnd, WorkerObservation, WorkerState,
+    GroupProgress, Observation, Traffic, Withheld, WorkerEnd, WorkerObservation, WorkerState,
 };
 use telltale_cluster::rank::{Rank, Slot, WorkersPerNode};
 use telltale_cluster::vitals::{DeviceHealth, Vitals, WorkerProcess};
-use telltale_cluster::work::{Operation, Operations, Work};
+use telltale_cluster::work::{FinishedOperation, Operations, Work};
 use telltale_control_plane::protocol::ProtocolError;
-use telltale_control_plane::protocol::decode::{Told, coordinator_message, node_message};
+use telltale_control_plane::protocol::decode::{DecodedOrder, coordinator_message, node_message};
 use telltale_control_plane::protocol::encode;
 use telltale_wire::cluster::decode::Bounded as _;
 use telltale_wire::cluster::message;
@@ -59,7 +59,7 @@ fn operations(number: u64) -> Operations {
         Work::Compute("forward".into()),
         Work::StepEnd,
     ];
-    let operation = |(place, work): (usize, Work)| Operation {
+    let operation = |(place, work): (usize, Work)| FinishedOperation {
         rank: Rank(3),
         step: if place % 2 == 0 { number } else { 0 },
         work,
@@ -74,7 +74,7 @@ fn report(number: u64, state: WorkerState) -> Report {
     let group = GroupId::new(number);
     let rank = Rank(3);
     let awaits = vec![Rank(0)];
-    let progress = Progress { group, rank, entered: 9, finished: 8, awaits, transferred: 7 };
+    let progress = GroupProgress { group, rank, entered: 9, finished: 8, awaits, transferred: 7 };
     let bucket = SizeBucket::of(number);
     let edge = EdgeKey { group, rank, peer: Rank(4), direction: Direction::Receive, bucket };
     let wait = WaitKey { group, rank, collective: Collective::ReduceScatter, bucket };
@@ -96,7 +96,7 @@ fn report(number: u64, state: WorkerState) -> Report {
             elapsed: Duration::from_micros(number),
         }],
     };
-    Report { activity: Activity::Committed(Epoch::new(number)), observation }
+    Report { activity: AgentActivity::Committed(Epoch::new(number)), observation }
 }
 
 fn identity(number: u64) -> Option<JobIdentity> {
@@ -114,9 +114,9 @@ fn bodies() -> impl Strategy<Value = FromNodeBody> {
             address: HostAddress::new("fd00::1").unwrap(),
             workers: WorkersPerNode::new(8).unwrap(),
             activity: if number == 0 {
-                Activity::Idle
+                AgentActivity::Idle
             } else {
-                Activity::Preparing(Epoch::new(number))
+                AgentActivity::Preparing(Epoch::new(number))
             },
             known: identity(number).map(|job| KnownJob { job, epoch: Epoch::new(number + 1) }),
             planned_since: (number > 0).then(|| Incarnation::new(number)),
@@ -139,12 +139,12 @@ fn bodies() -> impl Strategy<Value = FromNodeBody> {
         other => other,
     };
     let steps = [
-        Step::Stopping,
-        Step::Prepared { port: None },
-        Step::Prepared { port: NonZeroU16::new(29_500) },
-        Step::NotPrepared(NotPrepared::NoPort),
-        Step::NotPrepared(NotPrepared::RestartsUsedUp),
-        Step::Started,
+        OrderStep::Stopping,
+        OrderStep::Prepared { port: None },
+        OrderStep::Prepared { port: NonZeroU16::new(29_500) },
+        OrderStep::NotPrepared(NotPrepared::NoPort),
+        OrderStep::NotPrepared(NotPrepared::RestartsUsedUp),
+        OrderStep::Started,
     ];
     prop_oneof![
         (0..Epoch::MAX.number()).prop_map(registration),
@@ -177,8 +177,8 @@ fn orders() -> impl Strategy<Value = Order> {
         Order::Prepare { ports: Some(ports), planned: true },
         Order::Commit(assignment),
         Order::Standby,
-        Order::Stop(Outcome::Finished),
-        Order::Stop(Outcome::GivenUp),
+        Order::Stop(JobOutcome::Finished),
+        Order::Stop(JobOutcome::GivenUp),
         Order::Evict,
         Order::Forget(identity(9).unwrap()),
     ])
@@ -217,7 +217,7 @@ proptest! {
         let message = ToNode { term, sequence, epoch, job: identity(5), order };
         let bytes = encode::coordinator_message(&name("n"), &message).encode_to_vec();
         let read = message::CoordinatorMessage::bounded(&bytes).unwrap();
-        prop_assert_eq!(coordinator_message(read), Ok(Told::Order { node: name("n"), message }));
+        prop_assert_eq!(coordinator_message(read), Ok(DecodedOrder::Order { node: name("n"), message }));
     }
 
     #[test]
@@ -248,7 +248,8 @@ fn a_refusal_arrives_and_is_cut() {
     for (node, reason) in [(None, "why"), (Some(name("n")), long.as_str())] {
         let bytes = encode::refusal(node.as_ref(), reason).encode_to_vec();
         let read = message::CoordinatorMessage::bounded(&bytes).unwrap();
-        let Ok(Told::Refused { node: heard, reason: cut }) = coordinator_message(read) else {
+        let Ok(DecodedOrder::Refused { node: heard, reason: cut }) = coordinator_message(read)
+        else {
             panic!("not a refusal")
         };
         assert_eq!(heard, node);

@@ -14,7 +14,7 @@ use telltale_cluster::group::GroupId;
 use telltale_cluster::latency::{Direction, EdgeWindow, SizeBucket};
 use telltale_cluster::observation::Observation;
 use telltale_cluster::rank::Rank;
-use telltale_control_plane::intake::server::{MAX_WAITING_WISHES, Server, ServerOptions};
+use telltale_control_plane::intake::server::{IntakeServer, MAX_WAITING_WISHES, ServerOptions};
 use telltale_control_plane::intake::{Intake, Scope};
 use telltale_harness::{ChildGuard, Scratch, skip};
 use telltale_server::listen::{Address, Listener};
@@ -25,7 +25,7 @@ const PYTHON: &str = "/usr/bin/python3";
 const RANKS: u32 = 4;
 const EPOCH: u64 = 7;
 /// PyTorch takes seconds to import on a busy machine, four times over.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 fn client() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python")
@@ -62,7 +62,8 @@ impl Agent {
             runtime.unwrap().block_on(async move {
                 let (wishes, _wished) = mpsc::channel(MAX_WAITING_WISHES);
                 let options = ServerOptions::default();
-                let server = Server::new(vec![listener], for_server, wishes, options).unwrap();
+                let server =
+                    IntakeServer::new(vec![listener], for_server, wishes, options).unwrap();
                 server.run(stopped).await;
             });
         });
@@ -101,7 +102,7 @@ fn run(parts: &str, places: &[String]) -> Vec<String> {
 
 fn printed(mut rank: ChildGuard) -> String {
     use std::io::Read;
-    let status = rank.wait_within("a rank of the job to end", PATIENCE);
+    let status = rank.wait_within("a rank of the job to end", TIMEOUT);
     let (mut out, mut error) = (String::new(), String::new());
     rank.child().stdout.take().unwrap().read_to_string(&mut out).unwrap();
     rank.child().stderr.take().unwrap().read_to_string(&mut error).unwrap();

@@ -7,10 +7,10 @@
 #![forbid(unsafe_code)]
 #![cfg(test)]
 
-#[path = "../../debug-stream/src/doorbell.rs"]
-#[allow(dead_code, reason = "the models need a part of it")]
-mod doorbell;
 mod sync;
+#[path = "../../debug-stream/src/wake_up.rs"]
+#[allow(dead_code, reason = "the models need a part of it")]
+mod wake_up;
 
 mod ringing;
 

@@ -4,8 +4,8 @@
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::doorbell::{Descriptor, Doorbell, Progress};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, WITHOUT_FENCES, store_and_fence};
+use crate::wake_up::{ConsumerProgress, Descriptor, WakeUp};
 
 const EVENTS: usize = 3;
 
@@ -13,8 +13,8 @@ const EVENTS: usize = 3;
 struct Readable(AtomicBool);
 
 struct Shared {
-    bell: Doorbell,
-    progress: Progress,
+    bell: WakeUp,
+    progress: ConsumerProgress,
     readable: Readable,
     /// One flag for each event: its bytes are complete.
     committed: [AtomicU32; EVENTS],
@@ -33,10 +33,10 @@ impl Descriptor for Readable {
 
 impl Shared {
     fn new() -> Arc<Self> {
-        let progress = Progress::new();
+        let progress = ConsumerProgress::new();
         progress.told_lost.store(0, Ordering::Relaxed);
         Arc::new(Self {
-            bell: Doorbell::new(),
+            bell: WakeUp::new(),
             progress,
             readable: Readable(AtomicBool::new(false)),
             committed: std::array::from_fn(|_| AtomicU32::new(0)),

@@ -23,7 +23,7 @@ pub use directory::{Directory, MAX_EVENTS};
 pub use event_file::{EVENT_FILE_VERSION, write_event_file_start, write_event_record};
 pub use lines::{MAX_LINE_BYTES, write_item_line};
 pub use sequential::Sequential;
-pub use watch::Watch;
+pub use watch::DirectoryWatch;
 
 /// The most bytes of one event's data that are read.
 pub const MAX_DATA_BYTES: u64 = 256 << 20;
@@ -120,7 +120,7 @@ pub enum OpenError {
 
 /// Why reading cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum CaptureReadError {
     /// The operating system would not.
     #[error("cannot read on")]
     Read(#[from] io::Error),
@@ -167,7 +167,7 @@ impl Capture {
     ///
     /// # Errors
     /// When reading cannot go on.
-    pub fn next_item(&mut self) -> Result<Option<Item>, ReadError> {
+    pub fn next_item(&mut self) -> Result<Option<Item>, CaptureReadError> {
         match self {
             Self::Directory(directory) => Ok(directory.next_item()),
             Self::File(file) => file.next_item(),

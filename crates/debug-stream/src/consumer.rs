@@ -9,8 +9,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::event::{Event, EventView};
-use crate::queue::{Losses, Reader, Taken};
-use crate::shared::Ending;
+use crate::queue::{Losses, NextRecord, Reader};
+use crate::shared::ConnectionEnd;
 
 /// For how many prefixes a consumer counts iterations.
 pub const MAX_COUNTED_PREFIXES: usize = 65_536;
@@ -21,7 +21,7 @@ pub struct Consumer {
     iterations: HashMap<Vec<u8>, u64>,
     malformed: u64,
     /// Dropped after the reader.
-    _ending: Ending,
+    _ending: ConnectionEnd,
 }
 
 /// A consumer of events only, in place, for whoever makes other structures of them. Dropping it
@@ -29,12 +29,12 @@ pub struct Consumer {
 pub struct EventReader {
     reader: Reader,
     /// Dropped after the reader.
-    _ending: Ending,
+    _ending: ConnectionEnd,
 }
 
 /// What a consumer gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum NextEvent {
     /// An event.
     Event(Event),
     /// So many events were lost here.
@@ -55,7 +55,7 @@ pub enum ReadError {
 // === impl Consumer ===
 
 impl Consumer {
-    pub(crate) fn new(reader: Reader, ending: Ending) -> Self {
+    pub(crate) fn new(reader: Reader, ending: ConnectionEnd) -> Self {
         Self { reader, iterations: HashMap::new(), malformed: 0, _ending: ending }
     }
 
@@ -63,7 +63,7 @@ impl Consumer {
     ///
     /// # Errors
     /// In a child of the process that connected.
-    pub fn try_next(&mut self) -> Result<Option<Next>, ReadError> {
+    pub fn try_next(&mut self) -> Result<Option<NextEvent>, ReadError> {
         loop {
             let iterations = &mut self.iterations;
             let taken = self.reader.take(|record| {
@@ -71,14 +71,14 @@ impl Consumer {
                 Some(view.to_event(count(iterations, view.prefix)))
             });
             return Ok(Some(match taken {
-                Taken::Event(Some(event)) => Next::Event(event),
-                Taken::Event(None) => {
+                NextRecord::Event(Some(event)) => NextEvent::Event(event),
+                NextRecord::Event(None) => {
                     self.malformed += 1;
                     continue;
                 }
-                Taken::Lost(losses) => Next::Lost(losses),
-                Taken::Nothing => return Ok(None),
-                Taken::Foreign => return Err(ReadError::Forked),
+                NextRecord::Lost(losses) => NextEvent::Lost(losses),
+                NextRecord::Nothing => return Ok(None),
+                NextRecord::Foreign => return Err(ReadError::Forked),
             }));
         }
     }
@@ -87,8 +87,8 @@ impl Consumer {
     ///
     /// # Errors
     /// In a child of the process that connected, or when waiting fails.
-    pub fn next_within(&mut self, patience: Duration) -> Result<Option<Next>, ReadError> {
-        let deadline = Instant::now().checked_add(patience);
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<NextEvent>, ReadError> {
+        let deadline = Instant::now().checked_add(timeout);
         loop {
             if let Some(next) = self.try_next()? {
                 return Ok(Some(next));
@@ -105,7 +105,7 @@ impl Consumer {
     ///
     /// # Errors
     /// In a child of the process that connected, or when waiting fails.
-    pub fn drain(&mut self, each: impl FnMut(Next)) -> Result<(), ReadError> {
+    pub fn drain(&mut self, each: impl FnMut(NextEvent)) -> Result<(), ReadError> {
         self.drain_until(None, each).map(|_| ())
     }
 
@@ -116,16 +116,16 @@ impl Consumer {
     /// As for [`Consumer::drain`].
     pub fn drain_within(
         &mut self,
-        patience: Duration,
-        each: impl FnMut(Next),
+        timeout: Duration,
+        each: impl FnMut(NextEvent),
     ) -> Result<bool, ReadError> {
-        self.drain_until(Instant::now().checked_add(patience), each)
+        self.drain_until(Instant::now().checked_add(timeout), each)
     }
 
     fn drain_until(
         &mut self,
         deadline: Option<Instant>,
-        mut each: impl FnMut(Next),
+        mut each: impl FnMut(NextEvent),
     ) -> Result<bool, ReadError> {
         let until = self.reader.reserved();
         loop {
@@ -172,10 +172,10 @@ fn count(iterations: &mut HashMap<Vec<u8>, u64>, prefix: &[u8]) -> Option<u64> {
 }
 
 /// Waits until the descriptor is readable or the time is over.
-fn wait(descriptor: BorrowedFd<'_>, patience: Option<Duration>) -> Result<(), ReadError> {
+fn wait(descriptor: BorrowedFd<'_>, timeout: Option<Duration>) -> Result<(), ReadError> {
     // A time that does not fit is longer than anybody waits.
-    let patience = patience.and_then(|time| Timespec::try_from(time).ok());
-    match poll(&mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)], patience.as_ref()) {
+    let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
+    match poll(&mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)], timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(ReadError::Wait(error.into())),
     }
@@ -190,7 +190,7 @@ impl AsFd for Consumer {
 // === impl EventReader ===
 
 impl EventReader {
-    pub(crate) fn new(reader: Reader, ending: Ending) -> Self {
+    pub(crate) fn new(reader: Reader, ending: ConnectionEnd) -> Self {
         Self { reader, _ending: ending }
     }
 
@@ -211,11 +211,11 @@ impl EventReader {
                 read.take().map(|read| read(&view))
             });
             match taken {
-                Taken::Event(Some(result)) => return Ok(Some(result)),
+                NextRecord::Event(Some(result)) => return Ok(Some(result)),
                 // What cannot be read is passed over.
-                Taken::Event(None) | Taken::Lost(_) => {}
-                Taken::Nothing => return Ok(None),
-                Taken::Foreign => return Err(ReadError::Forked),
+                NextRecord::Event(None) | NextRecord::Lost(_) => {}
+                NextRecord::Nothing => return Ok(None),
+                NextRecord::Foreign => return Err(ReadError::Forked),
             }
         }
     }

@@ -34,7 +34,7 @@ pub enum Dtype {
 
 /// One element's value. Every float of the stream is exact as an `f64`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value {
+pub enum ElementValue {
     /// Of a signed type.
     Signed(i64),
     /// Of an unsigned type.
@@ -169,7 +169,7 @@ impl Dtype {
     /// The value of one element's bytes, little-endian; none if there are not as many as
     /// [`Dtype::element_bytes`].
     #[must_use]
-    pub fn value(self, bytes: &[u8]) -> Option<Value> {
+    pub fn value(self, bytes: &[u8]) -> Option<ElementValue> {
         if bytes.len() != self.element_bytes() {
             return None;
         }
@@ -177,22 +177,22 @@ impl Dtype {
         whole[..bytes.len()].copy_from_slice(bytes);
         let code = u64::from_le_bytes(whole);
         if let Some(shape) = self.float_shape() {
-            return Some(Value::Float(shape.value(code)));
+            return Some(ElementValue::Float(shape.value(code)));
         }
         // Shifting to the top and back repeats the sign.
         let unused_bits = 64 - 8 * u32::try_from(bytes.len()).ok()?;
         Some(match self {
             Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64 => {
-                Value::Signed((code << unused_bits).cast_signed() >> unused_bits)
+                ElementValue::Signed((code << unused_bits).cast_signed() >> unused_bits)
             }
-            _ => Value::Unsigned(code),
+            _ => ElementValue::Unsigned(code),
         })
     }
 }
 
 // === impl Value ===
 
-impl Value {
+impl ElementValue {
     /// The value as the nearest `f64`; exact for floats, and for integers up to 2^53.
     #[must_use]
     pub fn to_f64(self) -> f64 {
@@ -279,7 +279,9 @@ mod tests {
             let code: u8 = cells[0].parse().unwrap();
             let bits = u32::from_str_radix(cells[column], 16).unwrap();
             let expected = f64::from(f32::from_bits(bits));
-            let Some(Value::Float(found)) = dtype.value(&[code]) else { panic!("{dtype:?}") };
+            let Some(ElementValue::Float(found)) = dtype.value(&[code]) else {
+                panic!("{dtype:?}")
+            };
             let same = found.to_bits() == expected.to_bits();
             assert!(same || (found.is_nan() && expected.is_nan()), "{dtype:?} {code}: {found}");
             checked += 1;
@@ -316,14 +318,14 @@ mod tests {
                 _ => (1.0 + mantissa / 1_024.0) * 2.0_f64.powi(i32::from(exponent) - 15),
             };
             check(Dtype::Float16, &bytes, if code >> 15 == 1 { -magnitude } else { magnitude });
-            assert_eq!(Dtype::Uint16.value(&bytes), Some(Value::Unsigned(code.into())));
+            assert_eq!(Dtype::Uint16.value(&bytes), Some(ElementValue::Unsigned(code.into())));
             let signed = i64::from(code.cast_signed());
-            assert_eq!(Dtype::Int16.value(&bytes), Some(Value::Signed(signed)));
+            assert_eq!(Dtype::Int16.value(&bytes), Some(ElementValue::Signed(signed)));
         }
     }
 
     fn check(dtype: Dtype, bytes: &[u8], expected: f64) {
-        let Some(Value::Float(found)) = dtype.value(bytes) else { panic!("{dtype:?}") };
+        let Some(ElementValue::Float(found)) = dtype.value(bytes) else { panic!("{dtype:?}") };
         let same = found.to_bits() == expected.to_bits();
         assert!(same || (found.is_nan() && expected.is_nan()), "{dtype:?} {bytes:?}: {found}");
     }
@@ -335,13 +337,16 @@ mod tests {
             check(Dtype::Float32r, &(-value).to_le_bytes(), (-value).into());
         }
         for value in [i64::MIN, -1, 0, 1, i64::MAX] {
-            assert_eq!(Dtype::Int64.value(&value.to_le_bytes()), Some(Value::Signed(value)));
+            assert_eq!(Dtype::Int64.value(&value.to_le_bytes()), Some(ElementValue::Signed(value)));
             let unsigned = value.cast_unsigned();
-            assert_eq!(Dtype::Uint64.value(&value.to_le_bytes()), Some(Value::Unsigned(unsigned)));
+            assert_eq!(
+                Dtype::Uint64.value(&value.to_le_bytes()),
+                Some(ElementValue::Unsigned(unsigned))
+            );
         }
-        assert_eq!(Dtype::Int8.value(&[0x80]), Some(Value::Signed(-128)));
-        assert_eq!(Dtype::Int32.value(&[0xff; 4]), Some(Value::Signed(-1)));
-        assert_eq!(Dtype::Uint32.value(&[0xff; 4]), Some(Value::Unsigned(u32::MAX.into())));
+        assert_eq!(Dtype::Int8.value(&[0x80]), Some(ElementValue::Signed(-128)));
+        assert_eq!(Dtype::Int32.value(&[0xff; 4]), Some(ElementValue::Signed(-1)));
+        assert_eq!(Dtype::Uint32.value(&[0xff; 4]), Some(ElementValue::Unsigned(u32::MAX.into())));
         assert_eq!(Dtype::Int32.value(&[0xff; 3]), None);
     }
 

@@ -2,19 +2,19 @@
 //!
 //! What was decoded comes back as the same code, save for the payload of a NaN.
 
-use crate::dtype::{Dtype, Value};
+use crate::dtype::{Dtype, ElementValue};
 
 impl Dtype {
     /// Appends the code that stands for a value, little-endian: the nearest one where a float has
     /// none of its own. False, and nothing is appended, when the type has nothing like it.
     #[must_use]
-    pub fn encode(self, value: Value, out: &mut Vec<u8>) -> bool {
+    pub fn encode(self, value: ElementValue, out: &mut Vec<u8>) -> bool {
         let code = match value {
-            Value::Float(_) if self.float_shape().is_none() => None,
+            ElementValue::Float(_) if self.float_shape().is_none() => None,
             _ if self.float_shape().is_some() => self.float_code(value.to_f64()),
-            Value::Signed(value) => self.integer_code(i128::from(value)),
-            Value::Unsigned(value) => self.integer_code(i128::from(value)),
-            Value::Float(_) => None,
+            ElementValue::Signed(value) => self.integer_code(i128::from(value)),
+            ElementValue::Unsigned(value) => self.integer_code(i128::from(value)),
+            ElementValue::Float(_) => None,
         };
         let Some(code) = code else { return false };
         out.extend_from_slice(&code.to_le_bytes()[..self.element_bytes()]);
@@ -45,7 +45,7 @@ impl Dtype {
         let sign_bit = self.float_shape()?.sign_bit();
         // Without the sign, codes grow with their values, then come infinity and the NaNs.
         let at = |code: u64| self.value(&code.to_le_bytes()[..self.element_bytes()]);
-        let found = |code: u64| at(code).map_or(f64::NAN, Value::to_f64);
+        let found = |code: u64| at(code).map_or(f64::NAN, ElementValue::to_f64);
         let sign = if value.is_sign_negative() { sign_bit } else { 0 };
         if value.is_nan() {
             return (0..sign_bit).rev().find(|&code| found(code).is_nan()).map(|code| code | sign);
@@ -99,12 +99,12 @@ mod tests {
     #[test]
     fn what_a_type_cannot_hold_is_refused() {
         for (dtype, value) in [
-            (Dtype::Int8, Value::Signed(128)),
-            (Dtype::Uint8, Value::Signed(-1)),
-            (Dtype::Int64, Value::Unsigned(u64::MAX)),
-            (Dtype::Int32, Value::Float(1.5)),
-            (Dtype::Float4e2m1fnX4, Value::Float(f64::NAN)),
-            (Dtype::Float8e4m3fn, Value::Float(f64::INFINITY)),
+            (Dtype::Int8, ElementValue::Signed(128)),
+            (Dtype::Uint8, ElementValue::Signed(-1)),
+            (Dtype::Int64, ElementValue::Unsigned(u64::MAX)),
+            (Dtype::Int32, ElementValue::Float(1.5)),
+            (Dtype::Float4e2m1fnX4, ElementValue::Float(f64::NAN)),
+            (Dtype::Float8e4m3fn, ElementValue::Float(f64::INFINITY)),
         ] {
             let mut out = Vec::new();
             assert!(!dtype.encode(value, &mut out) && out.is_empty(), "{dtype:?} {value:?}");

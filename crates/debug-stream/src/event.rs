@@ -2,7 +2,7 @@
 //!
 //! The meaning of the facts is private to the process. Nothing here knows the C structures.
 
-use crate::queue::{Draft, Facts, Record};
+use crate::queue::{Draft, Facts, QueuedEvent};
 
 /// The longest prefix that the published structure holds, without its final zero.
 pub const MAX_PREFIX_BYTES: usize = 511;
@@ -187,7 +187,7 @@ fn shorten(text: &str, most_bytes: usize) -> &str {
 impl<'queue> EventView<'queue> {
     /// Reads what [`Fields::draft`] wrote; none if that is not what it is.
     #[inline]
-    pub(crate) fn read(record: &Record<'queue>) -> Option<Self> {
+    pub(crate) fn read(record: &QueuedEvent<'queue>) -> Option<Self> {
         let body = record.body;
         let [code, core, pipe] = body.facts.numbers;
         let mut shape = [0; MAX_DIMENSIONS];
@@ -243,8 +243,8 @@ mod tests {
             let draft = fields.draft(EventKind::Tensor).unwrap();
             let Draft { facts, dimensions, name, data: queued } = draft;
             let body = Body { time_ns: 0, facts: &facts, dimensions, name, data: queued };
-            let record = Record { sequence: 9, time_ns: 8, body };
-            let damaged = Record { body: Body { dimensions: &[1; 9], ..body }, ..record };
+            let record = QueuedEvent { sequence: 9, time_ns: 8, body };
+            let damaged = QueuedEvent { body: Body { dimensions: &[1; 9], ..body }, ..record };
             assert_eq!(EventView::read(&damaged), None);
             let view = EventView::read(&record).unwrap();
             assert_eq!((view.kind, view.sequence, view.time_ns), (EventKind::Tensor, 9, 8));

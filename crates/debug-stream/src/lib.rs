@@ -27,7 +27,6 @@ mod asynchronous;
 pub mod capture;
 mod consumer;
 pub mod cores;
-mod doorbell;
 mod dtype;
 mod encode;
 mod event;
@@ -43,11 +42,12 @@ mod stream;
 mod sync;
 mod tensor;
 mod text;
+mod wake_up;
 
 #[cfg(feature = "tokio")]
 pub use asynchronous::AsyncConsumer;
-pub use consumer::{Consumer, EventReader, MAX_COUNTED_PREFIXES, Next, ReadError};
-pub use dtype::{Dtype, Value};
+pub use consumer::{Consumer, EventReader, MAX_COUNTED_PREFIXES, NextEvent, ReadError};
+pub use dtype::{Dtype, ElementValue};
 pub use event::{
     Event, EventKind, EventView, FIRST_USER_TYPE, MAX_DIMENSIONS, MAX_DTYPE_BYTES, MAX_PREFIX_BYTES,
 };
@@ -57,7 +57,7 @@ pub use options::{
     FILTER_VARIABLE, Misread, StreamOptions,
 };
 pub use publisher::{Published, Publisher, TensorEvent};
-pub use queue::{Cause, Losses};
+pub use queue::{LossCause, Losses};
 pub use stream::{ConnectError, Stream, StreamCounters};
 pub use tensor::{Malformed, Statistics, Tensor};
 pub use text::{TextStyle, format_tensor};

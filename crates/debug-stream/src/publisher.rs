@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::event::{EventKind, FIRST_USER_TYPE, Fields};
-use crate::queue::{Cause, Queue, Refused};
-use crate::shared::Shared;
+use crate::queue::{LossCause, Queue, QueueRefusal};
+use crate::shared::StreamShared;
 
 /// One end through which events go into a stream. Any number may be used at once.
 #[derive(Clone)]
 pub struct Publisher {
     queue: Arc<Queue>,
-    shared: Arc<Shared>,
+    shared: Arc<StreamShared>,
 }
 
 /// A tensor to publish.
@@ -35,7 +35,7 @@ pub enum Published {
     /// It is in the queue.
     Queued,
     /// It is lost, and counted.
-    Lost(Cause),
+    Lost(LossCause),
     /// The stream's filter does not want it.
     Filtered,
     /// Nobody reads this stream.
@@ -45,7 +45,7 @@ pub enum Published {
 }
 
 impl Publisher {
-    pub(crate) fn new(queue: Arc<Queue>, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(queue: Arc<Queue>, shared: Arc<StreamShared>) -> Self {
         Self { queue, shared }
     }
 
@@ -115,8 +115,8 @@ impl Publisher {
         let Some(draft) = fields.draft(kind) else { return Published::Unrepresentable };
         match self.queue.push(&draft) {
             Ok(()) => Published::Queued,
-            Err(Refused::Lost(cause)) => Published::Lost(cause),
-            Err(Refused::Disconnected) => Published::Disconnected,
+            Err(QueueRefusal::Lost(cause)) => Published::Lost(cause),
+            Err(QueueRefusal::Disconnected) => Published::Disconnected,
         }
     }
 }

@@ -13,10 +13,10 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use self::lock::Locked;
 use self::pool::Pool;
-use self::record::{HEADER_BYTES, Place, Size, coarse_time_ns};
+use self::record::{HEADER_BYTES, HeaderPosition, Size, coarse_time_ns};
 use self::segment::{SEGMENT_BYTES, Segment, class_of};
-use crate::doorbell::{Descriptor, Doorbell, Progress};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use crate::wake_up::{ConsumerProgress, Descriptor, WakeUp};
 
 mod lock;
 mod pool;
@@ -27,7 +27,7 @@ mod record;
 mod registration;
 mod segment;
 
-pub(crate) use self::reader::{Reader, Record, Taken};
+pub(crate) use self::reader::{NextRecord, QueuedEvent, Reader};
 #[cfg(test)]
 pub(crate) use self::record::Body;
 pub(crate) use self::record::{Draft, Facts};
@@ -41,8 +41,8 @@ pub(crate) struct Queue {
     generation: AtomicU32,
     bounds: Bounds,
     tail: Locked<Tail>,
-    bell: Doorbell,
-    progress: Progress,
+    bell: WakeUp,
+    progress: ConsumerProgress,
     /// The sum of the losses; for looks outside of the lock.
     lost: AtomicU64,
     pool: Pool,
@@ -63,7 +63,7 @@ pub(crate) struct Bounds {
 
 /// Why an event was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum LossCause {
     /// As many events were waiting as the stream may hold.
     Events,
     /// Its bytes would have exceeded the stream's budget.
@@ -85,8 +85,8 @@ pub struct Losses {
 
 /// Why an event is not in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
-    Lost(Cause),
+pub(crate) enum QueueRefusal {
+    Lost(LossCause),
     Disconnected,
 }
 
@@ -130,7 +130,7 @@ pub(crate) struct Totals {
 
 /// What is reserved for one event.
 struct Reserved {
-    place: Place,
+    place: HeaderPosition,
     position: u64,
 }
 
@@ -151,8 +151,8 @@ impl Queue {
             generation: AtomicU32::new(0),
             bounds,
             tail: Locked::new(Tail::new()),
-            bell: Doorbell::new(),
-            progress: Progress::new(),
+            bell: WakeUp::new(),
+            progress: ConsumerProgress::new(),
             lost: AtomicU64::new(0),
             pool: Pool::new(),
             occupied: AtomicBool::new(false),
@@ -201,7 +201,7 @@ impl Queue {
         self.is_shared.store(shared.is_some(), Ordering::Relaxed);
         let segment = Segment::map(0).ok_or(Unconnected::NoMemory)?;
         // SAFETY: the start of a new segment, which nobody else knows yet.
-        unsafe { Place::at(segment.base(), 0).empty() };
+        unsafe { HeaderPosition::at(segment.base(), 0).empty() };
         self.generation.store(process::generation_now(), Ordering::Relaxed);
         *self.descriptor.lock() = Some(Arc::clone(&descriptor));
         let mut tail = self.tail.lock();
@@ -217,12 +217,12 @@ impl Queue {
 
     /// Puts an event at the end. It is copied once.
     #[inline(always)]
-    pub(crate) fn push(&self, draft: &Draft<'_>) -> Result<(), Refused> {
+    pub(crate) fn push(&self, draft: &Draft<'_>) -> Result<(), QueueRefusal> {
         // The locks and the descriptor of a parent are nothing for its child to touch.
         if process::generation() != self.generation.load(Ordering::Relaxed) {
-            return Err(Refused::Disconnected);
+            return Err(QueueRefusal::Disconnected);
         }
-        let size = Size::of(draft).ok_or(Refused::Lost(Cause::Bytes))?;
+        let size = Size::of(draft).ok_or(QueueRefusal::Lost(LossCause::Bytes))?;
         let (reserved, outside) = if size.is_outside() {
             let (reserved, segment) = self.reserve_outside(size)?;
             (reserved, Some(segment.into_base()))
@@ -238,7 +238,7 @@ impl Queue {
 
     /// A place for an event whose data has a segment of its own, and that segment.
     #[cold]
-    fn reserve_outside(&self, size: Size) -> Result<(Reserved, Segment), Refused> {
+    fn reserve_outside(&self, size: Size) -> Result<(Reserved, Segment), QueueRefusal> {
         let segment = self.segment_for(size).ok_or_else(|| self.lose_for_want_of_memory())?;
         match self.reserve(size) {
             Ok(reserved) => Ok((reserved, segment)),
@@ -265,7 +265,7 @@ impl Queue {
     }
 
     #[inline(always)]
-    fn reserve(&self, size: Size) -> Result<Reserved, Refused> {
+    fn reserve(&self, size: Size) -> Result<Reserved, QueueRefusal> {
         let (distance, bytes) = (size.distance(), size.charged());
         let mut tail = self.tail.lock();
         if tail.is_known_to_have_room(bytes) && tail.fits(distance) {
@@ -278,12 +278,12 @@ impl Queue {
     /// What is behind the glance of [`Self::reserve`]: looks how far the consumer is, goes on in
     /// another segment, tells of what was lost.
     #[cold]
-    fn reserve_with_care(&self, distance: usize, bytes: u64) -> Result<Reserved, Refused> {
+    fn reserve_with_care(&self, distance: usize, bytes: u64) -> Result<Reserved, QueueRefusal> {
         let mut spare = None;
         loop {
             let mut tail = self.tail.lock();
             if !tail.open {
-                return Err(Refused::Disconnected);
+                return Err(QueueRefusal::Disconnected);
             }
             let taken = self.progress.taken.load(Ordering::Acquire);
             let taken_bytes = self.progress.taken_bytes.load(Ordering::Relaxed);
@@ -312,13 +312,13 @@ impl Queue {
     }
 
     #[cold]
-    fn lose_for_want_of_memory(&self) -> Refused {
+    fn lose_for_want_of_memory(&self) -> QueueRefusal {
         let tail = self.tail.lock();
-        if tail.open { self.lose(tail, Cause::Memory) } else { Refused::Disconnected }
+        if tail.open { self.lose(tail, LossCause::Memory) } else { QueueRefusal::Disconnected }
     }
 
     #[cold]
-    fn lose(&self, mut tail: lock::Inside<'_, Tail>, cause: Cause) -> Refused {
+    fn lose(&self, mut tail: lock::Inside<'_, Tail>, cause: LossCause) -> QueueRefusal {
         tail.lost.add(cause);
         // The next event that is accepted has to tell of it.
         tail.end_room();
@@ -332,7 +332,7 @@ impl Queue {
         if nothing_waits {
             self.bell.loss(lost, &self.progress, self);
         }
-        Refused::Lost(cause)
+        QueueRefusal::Lost(cause)
     }
 
     /// Whether there are losses that a reader who wants to know of them does not know of.
@@ -449,14 +449,14 @@ impl Tail {
         bounds: Bounds,
         taken: u64,
         taken_bytes: u64,
-    ) -> Option<Cause> {
+    ) -> Option<LossCause> {
         let waiting = self.reserved - taken;
         let waiting_bytes = self.reserved_bytes.wrapping_sub(taken_bytes);
         if waiting >= bounds.events {
-            return Some(Cause::Events);
+            return Some(LossCause::Events);
         }
         if waiting_bytes.saturating_add(bytes) > bounds.bytes {
-            return Some(Cause::Bytes);
+            return Some(LossCause::Bytes);
         }
         self.high_water = self.high_water.max(waiting + 1);
         None
@@ -468,10 +468,10 @@ impl Tail {
         self.base.is_some() && self.offset + distance + HEADER_BYTES <= SEGMENT_BYTES
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> HeaderPosition {
         let base = self.base.expect("an open queue has a segment");
         // SAFETY: `fits` left room for one more header behind everything reserved.
-        unsafe { Place::at(base, self.offset) }
+        unsafe { HeaderPosition::at(base, self.offset) }
     }
 
     /// Puts what no event tells of before the next one. There is room for a header.
@@ -527,11 +527,11 @@ impl Losses {
         self.events.saturating_add(self.bytes).saturating_add(self.memory)
     }
 
-    fn add(&mut self, cause: Cause) {
+    fn add(&mut self, cause: LossCause) {
         match cause {
-            Cause::Events => self.events += 1,
-            Cause::Bytes => self.bytes += 1,
-            Cause::Memory => self.memory += 1,
+            LossCause::Events => self.events += 1,
+            LossCause::Bytes => self.bytes += 1,
+            LossCause::Memory => self.memory += 1,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::filter::Filter;
 use crate::standby::Standby;
 
 /// What publishers look at besides the queue.
-pub(crate) struct Shared {
+pub(crate) struct StreamShared {
     pub(crate) core: u32,
     pub(crate) filters: AtomicBool,
     pub(crate) filter: RwLock<Option<Filter>>,
@@ -18,15 +18,15 @@ pub(crate) struct Shared {
 }
 
 /// The end of a connection, which the standby is told of. To be dropped after the reader.
-pub(crate) struct Ending {
-    shared: Arc<Shared>,
+pub(crate) struct ConnectionEnd {
+    shared: Arc<StreamShared>,
     process: u32,
     is_standby: bool,
 }
 
 // === impl Shared ===
 
-impl Shared {
+impl StreamShared {
     /// Whether there is a filter at all, which spares publishers the lock.
     #[inline(always)]
     pub(crate) fn filters(&self) -> bool {
@@ -47,13 +47,13 @@ impl Shared {
 
 // === impl Ending ===
 
-impl Ending {
-    pub(crate) fn new(shared: Arc<Shared>, is_standby: bool) -> Self {
+impl ConnectionEnd {
+    pub(crate) fn new(shared: Arc<StreamShared>, is_standby: bool) -> Self {
         Self { shared, process: std::process::id(), is_standby }
     }
 }
 
-impl Drop for Ending {
+impl Drop for ConnectionEnd {
     fn drop(&mut self) {
         // The lock and the bell are the parent's in a child.
         if self.process != std::process::id() {

@@ -20,7 +20,7 @@ pub use safetensors::write_safetensors;
 /// Whether what was written is what the event says, or the best that could be made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Shown {
+pub enum Fidelity {
     /// As the event says.
     Whole,
     /// The event is of a type that nobody has defined.
@@ -29,7 +29,7 @@ pub enum Shown {
     Malformed,
 }
 
-impl Shown {
+impl Fidelity {
     /// What becomes of an event that is not what the sink is for.
     fn of(event: &crate::Event) -> Self {
         match event.kind {

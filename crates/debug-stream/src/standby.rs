@@ -3,7 +3,7 @@
 //!
 //! A stream has one place for a consumer. The standby takes it like any other, but a client that
 //! finds it there asks it to leave by ringing its bell, and waits for that no longer than
-//! [`PATIENCE`]. The bell rings again when the client has gone. Nothing here touches the queue.
+//! [`TIMEOUT`]. The bell rings again when the client has gone. Nothing here touches the queue.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use crate::sync::wait_a_little;
 
 /// How long a client waits for the standby to leave: many times what it takes unless the standby
 /// hangs in a file system.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 const NO_PROCESS: u32 = 0;
 
 /// A stream's standby, as clients see it.
@@ -27,7 +27,7 @@ pub(crate) struct Standby {
 }
 
 /// What a client learns about a place that is taken.
-pub(crate) enum Taken {
+pub(crate) enum Occupancy {
     /// By the standby, which was asked to leave: try again.
     ByStandby,
     /// By another client, or by a standby that does not leave.
@@ -35,7 +35,7 @@ pub(crate) enum Taken {
 }
 
 /// A client that waits for the standby to leave.
-pub(crate) struct Waiting<'stream> {
+pub(crate) struct WaitingClient<'stream> {
     standby: &'stream Standby,
     deadline: Instant,
     attempts: u32,
@@ -77,11 +77,11 @@ impl Standby {
     }
 
     /// Begins to wait for the standby to leave, if it is one that holds the place.
-    pub(crate) fn wait(&self) -> Waiting<'_> {
+    pub(crate) fn wait(&self) -> WaitingClient<'_> {
         // SYNC: standby
         self.wanted.fetch_add(1, Ordering::SeqCst);
-        let deadline = Instant::now() + PATIENCE;
-        Waiting { standby: self, deadline, attempts: 0, held: false }
+        let deadline = Instant::now() + TIMEOUT;
+        WaitingClient { standby: self, deadline, attempts: 0, held: false }
     }
 
     pub(crate) fn ring(&self) {
@@ -94,26 +94,26 @@ impl Standby {
 
 // === impl Waiting ===
 
-impl Waiting<'_> {
+impl WaitingClient<'_> {
     /// To be called before each attempt to connect: who holds the place is looked at first.
     pub(crate) fn look(&mut self) {
         self.held = self.standby.held_by.load(Ordering::SeqCst) == std::process::id();
     }
 
     /// What an attempt that found the place taken means.
-    pub(crate) fn found_taken(&mut self) -> Taken {
+    pub(crate) fn found_taken(&mut self) -> Occupancy {
         if !self.held || Instant::now() >= self.deadline {
-            return Taken::ByAnother;
+            return Occupancy::ByAnother;
         }
         if self.attempts == 0 {
             self.standby.ring();
         }
         wait_a_little(&mut self.attempts);
-        Taken::ByStandby
+        Occupancy::ByStandby
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingClient<'_> {
     fn drop(&mut self) {
         self.standby.wanted.fetch_sub(1, Ordering::SeqCst);
         // One that left and could not connect because of this client may do so now.

@@ -11,15 +11,15 @@ use crate::filter::Filter;
 use crate::options::StreamOptions;
 use crate::publisher::Publisher;
 use crate::queue::{Bounds, Losses, Queue, Reader, Unconnected};
-use crate::shared::{Ending, Shared};
-use crate::standby::{Standby, Taken};
+use crate::shared::{ConnectionEnd, StreamShared};
+use crate::standby::{Occupancy, Standby};
 use crate::sync::wait_a_little;
 
 /// The events of one logical core. Clones are the same stream.
 #[derive(Clone)]
 pub struct Stream {
     queue: Arc<Queue>,
-    shared: Arc<Shared>,
+    shared: Arc<StreamShared>,
 }
 
 /// What a stream did so far. `produced` is the sum of delivered, unread, waiting and lost events.
@@ -72,7 +72,7 @@ impl Stream {
     #[must_use]
     pub fn new(core: u32, options: StreamOptions) -> Self {
         let bounds = Bounds { events: options.max_events, bytes: options.max_bytes };
-        let shared = Shared {
+        let shared = StreamShared {
             core,
             filters: AtomicBool::new(options.filter.is_some()),
             filter: RwLock::new(options.filter),
@@ -156,25 +156,25 @@ impl Stream {
             waiting.look();
             match self.queue.connect(wants_losses, None) {
                 Err(Unconnected::Occupied) => match waiting.found_taken() {
-                    Taken::ByStandby => {}
-                    Taken::ByAnother => return Err(ConnectError::Occupied),
+                    Occupancy::ByStandby => {}
+                    Occupancy::ByAnother => return Err(ConnectError::Occupied),
                 },
                 outcome => return outcome.map_err(ConnectError::from),
             }
         }
     }
 
-    fn ending(&self, is_standby: bool) -> Ending {
-        Ending::new(Arc::clone(&self.shared), is_standby)
+    fn ending(&self, is_standby: bool) -> ConnectionEnd {
+        ConnectionEnd::new(Arc::clone(&self.shared), is_standby)
     }
 
     /// Waits until all that was published before this call has been taken by whoever is connected,
     /// or the connection ended; whether that came to pass in time.
     #[must_use]
-    pub fn wait_until_taken(&self, patience: Duration) -> bool {
+    pub fn wait_until_taken(&self, timeout: Duration) -> bool {
         let accepted = |counters: &StreamCounters| counters.produced - counters.lost.sum();
         let target = accepted(&self.counters());
-        let deadline = Instant::now().checked_add(patience);
+        let deadline = Instant::now().checked_add(timeout);
         let mut attempts = 0;
         loop {
             let counters = self.counters();

@@ -1,6 +1,6 @@
 //! The only place in this crate that names the atomics of the descriptor's protocol.
 //!
-//! `doorbell` uses nothing else, so that the package `telltale-debug-stream-models` can compile it
+//! `wake_up` uses nothing else, so that the package `telltale-debug-stream-models` can compile it
 //! against loom's. Both ends of an ordering carry the same `SYNC:` label.
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};

@@ -1,6 +1,6 @@
 //! A tensor whose name, shape and bytes have been found to fit together, and what it holds.
 
-use crate::dtype::{Dtype, Value};
+use crate::dtype::{Dtype, ElementValue};
 use crate::event::Event;
 
 /// A tensor to be read element by element.
@@ -108,14 +108,14 @@ impl<'event> Tensor<'event> {
 
     /// The element at a position in row-major order.
     #[must_use]
-    pub fn element(&self, position: usize) -> Option<Value> {
+    pub fn element(&self, position: usize) -> Option<ElementValue> {
         let size = self.dtype.element_bytes();
         let start = position.checked_mul(size)?;
         self.dtype.value(self.data.get(start..start.checked_add(size)?)?)
     }
 
     /// All elements in row-major order.
-    pub fn values(&self) -> impl Iterator<Item = Value> + '_ {
+    pub fn values(&self) -> impl Iterator<Item = ElementValue> + '_ {
         let size = self.dtype.element_bytes();
         self.data.chunks_exact(size).filter_map(|bytes| self.dtype.value(bytes))
     }
@@ -125,7 +125,7 @@ impl<'event> Tensor<'event> {
     pub fn statistics(&self) -> Statistics {
         let (mut nan, mut infinite, mut zero, mut finite) = (0, 0, 0, 0_u64);
         let (mut min, mut max, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
-        for value in self.values().map(Value::to_f64) {
+        for value in self.values().map(ElementValue::to_f64) {
             nan += u64::from(value.is_nan());
             infinite += u64::from(value.is_infinite());
             zero += u64::from(value == 0.0);
@@ -150,7 +150,7 @@ impl<'event> Tensor<'event> {
         #[allow(clippy::cast_precision_loss, reason = "nobody has 2^53 elements")]
         let count = finite as f64;
         let mean = sum / count;
-        let finite = self.values().map(Value::to_f64).filter(|value| value.is_finite());
+        let finite = self.values().map(ElementValue::to_f64).filter(|value| value.is_finite());
         let squares: f64 = finite.map(|value| (value - mean).powi(2)).sum();
         Statistics {
             min: Some(min),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::dtype::{FloatShape, Value};
+use crate::dtype::{ElementValue, FloatShape};
 use crate::tensor::Tensor;
 
 /// From this size on, or below the other, numbers get exponents; as in NumPy.
@@ -28,7 +28,7 @@ pub struct TextStyle {
 }
 
 /// One element on its way to text: what stands before and behind the point.
-struct Cell {
+struct FormattedElement {
     before: String,
     /// With the point; empty for integers and what is not finite.
     behind: String,
@@ -59,7 +59,7 @@ pub fn format_tensor(tensor: &Tensor<'_>, style: TextStyle) -> String {
     let is_cut = tensor.elements() > style.threshold;
     let mut positions = Vec::new();
     shown(tensor.shape(), 0, is_cut.then_some(style.edge_items), &mut positions);
-    let values: Vec<Value> =
+    let values: Vec<ElementValue> =
         positions.iter().filter_map(|&position| tensor.element(position)).collect();
     let mut cells = cells(&values, tensor.dtype().told_among(), style.precision);
     // They are taken from the end.
@@ -147,11 +147,12 @@ impl Layout<'_> {
 }
 
 /// The texts of elements, all of one width.
-fn cells(values: &[Value], float: Option<FloatShape>, precision: usize) -> Vec<String> {
+fn cells(values: &[ElementValue], float: Option<FloatShape>, precision: usize) -> Vec<String> {
     let with_exponent = float.is_some() && needs_exponents(values);
-    let mut cells: Vec<Cell> =
+    let mut cells: Vec<FormattedElement> =
         values.iter().map(|&value| cell(value, float, precision, with_exponent)).collect();
-    let widest = |length: &dyn Fn(&Cell) -> usize| cells.iter().map(length).max().unwrap_or(0);
+    let widest =
+        |length: &dyn Fn(&FormattedElement) -> usize| cells.iter().map(length).max().unwrap_or(0);
     let behind = widest(&|cell| cell.behind.len());
     let exponent = widest(&|cell| cell.exponent.len());
     // What has no point takes the room of digits too.
@@ -178,7 +179,7 @@ fn cells(values: &[Value], float: Option<FloatShape>, precision: usize) -> Vec<S
         .collect()
 }
 
-fn needs_exponents(values: &[Value]) -> bool {
+fn needs_exponents(values: &[ElementValue]) -> bool {
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for value in values.iter().map(|value| value.to_f64().abs()) {
         if value.is_finite() && value != 0.0 {
@@ -188,16 +189,25 @@ fn needs_exponents(values: &[Value]) -> bool {
     most > 0.0 && (most >= HUGE || least < SMALL || most / least > WIDE)
 }
 
-fn cell(value: Value, float: Option<FloatShape>, precision: usize, with_exponent: bool) -> Cell {
-    let whole = |before: String| Cell { before, behind: String::new(), exponent: String::new() };
+fn cell(
+    value: ElementValue,
+    float: Option<FloatShape>,
+    precision: usize,
+    with_exponent: bool,
+) -> FormattedElement {
+    let whole = |before: String| FormattedElement {
+        before,
+        behind: String::new(),
+        exponent: String::new(),
+    };
     match (value, float) {
-        (Value::Signed(value), _) => whole(value.to_string()),
-        (Value::Unsigned(value), _) => whole(value.to_string()),
-        (Value::Float(value), _) if value.is_nan() => whole("nan".to_owned()),
-        (Value::Float(value), _) if value.is_infinite() => {
+        (ElementValue::Signed(value), _) => whole(value.to_string()),
+        (ElementValue::Unsigned(value), _) => whole(value.to_string()),
+        (ElementValue::Float(value), _) if value.is_nan() => whole("nan".to_owned()),
+        (ElementValue::Float(value), _) if value.is_infinite() => {
             whole(if value > 0.0 { "inf" } else { "-inf" }.to_owned())
         }
-        (Value::Float(value), Some(shape)) => {
+        (ElementValue::Float(value), Some(shape)) => {
             let digits = shortest(value, shape);
             if with_exponent {
                 scientific(value, digits, precision)
@@ -205,7 +215,7 @@ fn cell(value: Value, float: Option<FloatShape>, precision: usize, with_exponent
                 plain(value, digits, precision)
             }
         }
-        (Value::Float(value), None) => whole(value.to_string()),
+        (ElementValue::Float(value), None) => whole(value.to_string()),
     }
 }
 
@@ -219,7 +229,7 @@ fn shortest(value: f64, shape: FloatShape) -> usize {
     (1..MOST_DIGITS).find(tells).unwrap_or(MOST_DIGITS)
 }
 
-fn scientific(value: f64, digits: usize, precision: usize) -> Cell {
+fn scientific(value: f64, digits: usize, precision: usize) -> FormattedElement {
     let text = format!("{value:.*e}", precision.min(digits - 1));
     let (number, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (before, behind) = number.split_once('.').unwrap_or((number, ""));
@@ -231,10 +241,10 @@ fn scientific(value: f64, digits: usize, precision: usize) -> Cell {
     let mut marked = String::new();
     // Writing to a text cannot fail.
     let _ = write!(marked, "e{sign}{size:0>2}");
-    Cell { before: before.to_owned(), behind: format!(".{behind}"), exponent: marked }
+    FormattedElement { before: before.to_owned(), behind: format!(".{behind}"), exponent: marked }
 }
 
-fn plain(value: f64, digits: usize, precision: usize) -> Cell {
+fn plain(value: f64, digits: usize, precision: usize) -> FormattedElement {
     // The digits that tell it, as a number; then its digits behind the point, as far as wanted.
     // A whole number is told exactly, though NumPy cuts those of float16.
     let told: f64 = if value.fract() == 0.0 {
@@ -248,7 +258,7 @@ fn plain(value: f64, digits: usize, precision: usize) -> Cell {
     }
     let (before, behind) = text.split_once('.').unwrap_or((&text, ""));
     let behind = format!(".{}", behind.trim_end_matches('0'));
-    Cell { before: before.to_owned(), behind, exponent: String::new() }
+    FormattedElement { before: before.to_owned(), behind, exponent: String::new() }
 }
 
 #[cfg(test)]

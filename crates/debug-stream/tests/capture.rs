@@ -9,14 +9,14 @@ use std::time::Duration;
 use proptest::prelude::{any, prop, proptest};
 use proptest::test_runner::Config;
 use telltale_debug_stream::capture::{
-    Capture, CapturedEvent, Directory, Item, NoTensor, Payload, ReadError, Sequential,
+    Capture, CaptureReadError, CapturedEvent, Directory, Item, NoTensor, Payload, Sequential,
     write_event_file_start, write_event_record, write_item_line,
 };
 use telltale_debug_stream::sink::write_json_line;
-use telltale_debug_stream::{Dtype, Event, EventKind, Losses, Next};
+use telltale_debug_stream::{Dtype, Event, EventKind, Losses, NextEvent};
 use telltale_harness::{Scratch, wait_until};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn event(sequence: u64, prefix: &str, dtype: Dtype) -> Event {
     let data: Vec<u8> = (0..6).flat_map(|code| vec![code * 17; dtype.element_bytes()]).collect();
@@ -55,7 +55,7 @@ fn item(event: &Event) -> Item {
 }
 
 /// Everything that can be read from these bytes.
-fn read(bytes: &[u8]) -> Result<Vec<Item>, ReadError> {
+fn read(bytes: &[u8]) -> Result<Vec<Item>, CaptureReadError> {
     let mut reader = Sequential::new(bytes);
     let mut items = Vec::new();
     while let Some(item) = reader.next_item()? {
@@ -120,7 +120,7 @@ fn lines_of_every_type_come_back_with_the_same_values() {
     for dtype in Dtype::ALL {
         let event = event(4, "a \"b\"\n", dtype);
         let mut line = Vec::new();
-        let _ = write_json_line(&mut line, &Next::Event(event.clone()), 100).unwrap();
+        let _ = write_json_line(&mut line, &NextEvent::Event(event.clone()), 100).unwrap();
         let items = read(&line).unwrap();
         let [Item::Event(found)] = &items[..] else { panic!("{items:?}") };
         assert_eq!(found.prefix, event.prefix);
@@ -181,7 +181,7 @@ fn an_event_file_holds_every_byte_and_survives_damage() {
     }
     let mut later = file;
     later[8] = 2;
-    assert!(matches!(read(&later), Err(ReadError::Version(2))));
+    assert!(matches!(read(&later), Err(CaptureReadError::Version(2))));
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn lines_that_are_none_are_told_by_number_and_passed_over() {
         (places, sequences(&items)),
         (vec!["line 1", "line 3", "line 4", "line 6"], vec![Some(4)])
     );
-    assert!(matches!(read(b"\x93NUMPY\x01\0v\0"), Err(ReadError::NoCapture)));
+    assert!(matches!(read(b"\x93NUMPY\x01\0v\0"), Err(CaptureReadError::NoCapture)));
     assert_eq!(read(b"").unwrap(), []);
 }
 
@@ -360,18 +360,18 @@ fn a_directory_that_is_followed_gives_each_event_once_when_it_is_whole() {
     dump(&unfinished, "int8", "(1)", &[2], "sequence = 1\n");
     assert_eq!(take(&mut directory), 1);
     fs::rename(&unfinished, root.join("b/core_3/0")).unwrap();
-    wait_until("the event that was renamed", PATIENCE, || take(&mut directory) == 2);
+    wait_until("the event that was renamed", TIMEOUT, || take(&mut directory) == 2);
     // Piece by piece, as Neuron's consumer writes.
     let place = root.join("b/core_3/1");
     dump(&place, "int8", "(4)", &[1, 2, 3, 4], "sequence = 2\n");
     fs::write(place.join("tensor_data.bin"), b"12").unwrap();
     assert_eq!((take(&mut directory), directory.unfinished()), (2, 1));
     fs::write(place.join("tensor_data.bin"), b"1234").unwrap();
-    wait_until("the event that was completed", PATIENCE, || take(&mut directory) == 3);
+    wait_until("the event that was completed", TIMEOUT, || take(&mut directory) == 3);
     fs::write(place.join("tensor_data.bin"), b"4321").unwrap();
     assert_eq!((take(&mut directory), directory.unfinished()), (3, 0));
     fs::remove_dir_all(root).unwrap();
-    wait_until("the directory to be gone", PATIENCE, || {
+    wait_until("the directory to be gone", TIMEOUT, || {
         take(&mut directory);
         directory.is_gone()
     });

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 use telltale_debug_stream::sink::{
-    DefaultConsumer, Saved, Shown, Totals, directory_name, write_json_line, write_npy,
+    DefaultConsumer, Fidelity, Saved, Totals, directory_name, write_json_line, write_npy,
     write_safetensors, write_text,
 };
-use telltale_debug_stream::{Event, EventKind, Losses, Next, Tensor, TextStyle};
+use telltale_debug_stream::{Event, EventKind, Losses, NextEvent, Tensor, TextStyle};
 use telltale_harness::Scratch;
 
 fn event(kind: EventKind, dtype: &str, shape: &[u64], data: &[u8]) -> Event {
@@ -31,8 +31,8 @@ fn numbers() -> Event {
     event(EventKind::Tensor, "float32", &[2], &data)
 }
 
-fn lost() -> Next {
-    Next::Lost(Losses { events: 4, bytes: 1, memory: 0 })
+fn lost() -> NextEvent {
+    NextEvent::Lost(Losses { events: 4, bytes: 1, memory: 0 })
 }
 
 #[test]
@@ -43,31 +43,31 @@ fn text_shows_everything_that_can_come() {
     let unknown = event(EventKind::Unknown(9), "", &[], &[0xab; 40]);
     for (next, shown, expected) in [
         (
-            Next::Event(numbers()),
-            Shown::Whole,
+            NextEvent::Event(numbers()),
+            Fidelity::Whole,
             "[core 3] loss#2: float32 (2), min -2.5, max 1, mean -0.75, std 1.75, 0 nan, 0 inf, \
              0 zero\n[ 1.  -2.5]\n",
         ),
         (
             lost(),
-            Shown::Whole,
+            Fidelity::Whole,
             "lost 5 events here (4 by number, 1 by bytes, 0 for want of memory)\n",
         ),
-        (Next::Event(text), Shown::Whole, "[core 3] loss#2: a \\u{1b}[31mline\n"),
+        (NextEvent::Event(text), Fidelity::Whole, "[core 3] loss#2: a \\u{1b}[31mline\n"),
         (
-            Next::Event(malformed),
-            Shown::Malformed,
+            NextEvent::Event(malformed),
+            Fidelity::Malformed,
             "[core 3] loss#2: float32 (3) malformed: the shape needs 12 bytes and there are 2; \
              2 bytes 0102\n",
         ),
         (
-            Next::Event(unknown_dtype),
-            Shown::Malformed,
+            NextEvent::Event(unknown_dtype),
+            Fidelity::Malformed,
             "[core 3] loss#2: int4 (1) malformed: unknown data type \"int4\"; 1 bytes 01\n",
         ),
         (
-            Next::Event(unknown),
-            Shown::UnknownType,
+            NextEvent::Event(unknown),
+            Fidelity::UnknownType,
             &format!("[core 3] loss#2: unknown type 9, 40 bytes {}...\n", "ab".repeat(32)),
         ),
     ] {
@@ -84,24 +84,24 @@ fn json_is_one_line_for_each() {
     let special = event(EventKind::Tensor, "float32", &[3], &data);
     for (next, most, expected) in [
         (
-            Next::Event(numbers()),
+            NextEvent::Event(numbers()),
             100,
             r#"{"version":1,"kind":"tensor","type":1,"sequence":5,"time_ns":77,"core":3,"pipe":0,"prefix":"loss","iteration":2,"bytes":8,"dtype":"float32","shape":[2],"statistics":{"min":-2.5,"max":1.0,"mean":-0.75,"std":1.75,"nan":0,"inf":0,"zero":0},"values":[1.0,-2.5]}"#,
         ),
         (
-            Next::Event(special),
+            NextEvent::Event(special),
             2,
             r#"{"version":1,"kind":"tensor","type":1,"sequence":5,"time_ns":77,"core":3,"pipe":0,"prefix":"loss","iteration":2,"bytes":12,"dtype":"float32","shape":[3],"statistics":{"min":0.0,"max":0.0,"mean":0.0,"std":0.0,"nan":1,"inf":1,"zero":1},"values":["nan",0.0],"values_left_out":1}"#,
         ),
         (
-            Next::Event(event(EventKind::Text, "", &[], b"\"hi\"\n")),
+            NextEvent::Event(event(EventKind::Text, "", &[], b"\"hi\"\n")),
             0,
             r#"{"version":1,"kind":"text","type":2,"sequence":5,"time_ns":77,"core":3,"pipe":0,"prefix":"loss","iteration":2,"bytes":5,"text":"\"hi\"\n"}"#,
         ),
         (lost(), 0, r#"{"version":1,"kind":"lost","events":4,"bytes":1,"memory":0}"#),
     ] {
         let mut out = Vec::new();
-        assert_eq!(write_json_line(&mut out, &next, most).unwrap(), Shown::Whole);
+        assert_eq!(write_json_line(&mut out, &next, most).unwrap(), Fidelity::Whole);
         assert_eq!(String::from_utf8(out).unwrap(), format!("{expected}\n"));
     }
 }
@@ -187,7 +187,12 @@ fn the_default_consumer_writes_files_and_lines_and_counts_what_it_cannot_read() 
     let mut to_error = event(EventKind::Unknown(0), "", &[], b"?");
     (to_error.pipe, to_error.prefix, to_error.iteration) = (1, "../up".to_owned(), None);
     let malformed = event(EventKind::Tensor, "float32", &[9], b"");
-    for next in [Next::Event(numbers()), lost(), Next::Event(to_error), Next::Event(malformed)] {
+    for next in [
+        NextEvent::Event(numbers()),
+        lost(),
+        NextEvent::Event(to_error),
+        NextEvent::Event(malformed),
+    ] {
         consumer.take(next, &mut out, &mut err).unwrap();
     }
     let read = |path: &str| std::fs::read_to_string(scratch.join(path)).unwrap();
@@ -223,7 +228,7 @@ fn what_is_there_is_left_alone_and_numbers_go_on() {
     let mut consumers = [(); 2].map(|()| consumer(scratch.path(), Saved::Bytes));
     for which in [0, 1, 1, 0] {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let taken = consumers[which].take(Next::Event(numbers()), &mut out, &mut err);
+        let taken = consumers[which].take(NextEvent::Event(numbers()), &mut out, &mut err);
         taken.unwrap();
     }
     let expected = ["10", "11", "6", "7", "8", "9", "99999999999999999", "note"];
@@ -242,13 +247,13 @@ fn what_cannot_be_saved_is_printed_and_counted_and_later_events_are_saved() {
     std::fs::write(&directory, "a file in the way").unwrap();
     let mut consumer = consumer(&directory, Saved::BytesAndText);
     let mut out = Vec::new();
-    let refused = consumer.take(Next::Event(numbers()), &mut out, &mut Vec::new());
+    let refused = consumer.take(NextEvent::Event(numbers()), &mut out, &mut Vec::new());
     let text = refused.unwrap_err().to_string();
     assert!(text.starts_with("cannot save a debug event in "), "{text}");
     assert!(text.ends_with("/out/loss/core_3"), "{text}");
     assert!(String::from_utf8(out).unwrap().starts_with("[core 3] loss#"));
     std::fs::remove_file(&directory).unwrap();
-    consumer.take(Next::Event(numbers()), &mut Vec::new(), &mut Vec::new()).unwrap();
+    consumer.take(NextEvent::Event(numbers()), &mut Vec::new(), &mut Vec::new()).unwrap();
     assert_eq!(names(&directory.join("loss/core_3")), ["1".to_owned()].into());
     let expected = Totals { events: 2, unsaved: 1, ..Totals::default() };
     assert_eq!(consumer.totals(), expected);

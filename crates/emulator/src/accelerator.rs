@@ -35,18 +35,18 @@ pub use self::memory::{Buffer, BufferError};
 pub use self::program::CompiledProgram;
 pub use self::timeout::{KERNEL_TIMEOUT_VARIABLE, PROGRAM_TIMEOUT_VARIABLE};
 
-use self::commands::{Command, SpareWords, Worker};
+use self::commands::{Command, CommandThread, SpareWords};
 use self::memory::{LiveBuffers, OpenChip};
 use self::prints::Prints;
 use self::program::LoadedProgram;
 use self::queue::{Given, Queue};
 use self::reach::Memories;
 use self::residence::Residents;
-use self::timeout::{Watch, timeouts};
+use self::timeout::{KernelWatch, timeouts};
 use crate::client::DeviceClient;
 use crate::kernels::{
-    BuiltKernel, ExecutionError, Executor, GLOBAL_SEMAPHORE_BYTES, KernelBuilder, KernelCounters,
-    Progress, SourceFiles, Timeouts,
+    BuiltKernel, DeviceProgress, ExecutionError, Executor, GLOBAL_SEMAPHORE_BYTES, KernelBuilder,
+    KernelCounters, SourceFiles, Timeouts,
 };
 use crate::machine::ChipDescription;
 
@@ -95,7 +95,7 @@ pub struct Accelerator {
     residents: Arc<Residents>,
     builder: KernelBuilder,
     queue: Arc<Queue<Command>>,
-    progress: Arc<Progress>,
+    progress: Arc<DeviceProgress>,
     spare: Arc<SpareWords>,
     prints: Prints,
     timeouts: Timeouts,
@@ -130,7 +130,7 @@ impl Accelerator {
         let chip = Arc::new(OpenChip { client, chip, device, live: LiveBuffers::default() });
         let grid = grid_of(&facts);
         let memories = Memories::reserve(&facts).map_err(OpenAcceleratorError::Memory)?;
-        let (queue, progress) = (Arc::new(Queue::new()), Arc::new(Progress::default()));
+        let (queue, progress) = (Arc::new(Queue::new()), Arc::new(DeviceProgress::default()));
         let (ending, ended) = sync_channel::<()>(0);
         let prints = Prints::of(grid)?;
         let printers = prints.printers();
@@ -152,7 +152,7 @@ impl Accelerator {
                     }
                 };
                 drop(starting);
-                Worker::new(chip, queue, progress, spare, memories, executor).work();
+                CommandThread::new(chip, queue, progress, spare, memories, executor).work();
             })
         };
         let thread = thread.map_err(OpenAcceleratorError::Thread)?;
@@ -409,7 +409,7 @@ impl Accelerator {
         if let Some(damage) = self.progress.damage() {
             return Err(damage);
         }
-        let mut watch = Watch::new(&self.progress, self.timeouts);
+        let mut watch = KernelWatch::new(&self.progress, self.timeouts);
         let mut command = command;
         loop {
             command = match self.queue.give(command, watch.period) {
@@ -422,7 +422,7 @@ impl Accelerator {
     }
 
     fn wait_for<T>(&self, answer: &Receiver<T>) -> Result<T, ExecutionError> {
-        let mut watch = Watch::new(&self.progress, self.timeouts);
+        let mut watch = KernelWatch::new(&self.progress, self.timeouts);
         loop {
             match answer.recv_timeout(watch.period) {
                 Ok(answer) => return Ok(answer),
@@ -442,7 +442,7 @@ impl Drop for Accelerator {
     fn drop(&mut self) {
         self.queue.end();
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut watch = Watch::new(&self.progress, self.timeouts);
+        let mut watch = KernelWatch::new(&self.progress, self.timeouts);
         while matches!(ended.recv_timeout(watch.period), Err(RecvTimeoutError::Timeout)) {
             if watch.look().is_err() {
                 // A kernel that does not end keeps its thread; the process's end ends both.

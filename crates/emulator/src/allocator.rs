@@ -121,15 +121,15 @@ mod tests {
     }
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum AllocatorStep {
         Take(u64, bool),
         GiveBack(usize),
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<AllocatorStep>> {
         let step = prop_oneof![
-            3 => (1u64..60, any::<bool>()).prop_map(|(size, high)| Step::Take(size, high)),
-            2 => any::<usize>().prop_map(Step::GiveBack),
+            3 => (1u64..60, any::<bool>()).prop_map(|(size, high)| AllocatorStep::Take(size, high)),
+            2 => any::<usize>().prop_map(AllocatorStep::GiveBack),
         ];
         proptest::collection::vec(step, 1..200)
     }
@@ -143,7 +143,7 @@ mod tests {
             let mut live: Vec<(u64, u64)> = Vec::new();
             for step in steps {
                 match step {
-                    Step::Take(size, high) => {
+                    AllocatorStep::Take(size, high) => {
                         let fits = naive.largest_gap() >= usize::try_from(size).unwrap();
                         let taken = list.take(size, if high { End::High } else { End::Low });
                         prop_assert_eq!(taken.is_some(), fits);
@@ -152,8 +152,8 @@ mod tests {
                             live.push((start, size));
                         }
                     }
-                    Step::GiveBack(_) if live.is_empty() => {}
-                    Step::GiveBack(index) => {
+                    AllocatorStep::GiveBack(_) if live.is_empty() => {}
+                    AllocatorStep::GiveBack(index) => {
                         let (start, size) = live.swap_remove(index % live.len());
                         prop_assert!(naive.set(start, size, false));
                         list.give_back(start, size);

@@ -112,12 +112,12 @@ struct Spread {
 
 #[derive(Debug, Default)]
 struct Owner {
-    buffers: HashMap<(MemorySpace, u64), Buffer>,
+    buffers: HashMap<(MemorySpace, u64), ChipBuffer>,
     usage: Usage,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Buffer {
+struct ChipBuffer {
     kind: MemoryKind,
     requested_bytes: u64,
     bank_bytes: u64,
@@ -272,7 +272,7 @@ impl Chip {
         };
         let reserved = bank_bytes * space.spread.banks;
         let owner = self.owners.entry(owner).or_default();
-        let buffer = Buffer { kind, requested_bytes: bytes, bank_bytes };
+        let buffer = ChipBuffer { kind, requested_bytes: bytes, bank_bytes };
         let before = owner.buffers.insert((kind.space(), address), buffer);
         assert!(before.is_none(), "the free list gives no address twice");
         owner.usage.count(kind, bytes, reserved);
@@ -342,7 +342,7 @@ impl Chip {
     }
 
     /// Gives a buffer's place back and takes it out of the sums.
-    fn forget(&mut self, owner: u64, (space, address): (MemorySpace, u64), buffer: Buffer) {
+    fn forget(&mut self, owner: u64, (space, address): (MemorySpace, u64), buffer: ChipBuffer) {
         let space = self.space(space);
         space.free.give_back(address, buffer.bank_bytes);
         let reserved = buffer.bank_bytes * space.spread.banks;

@@ -13,11 +13,11 @@ use telltale_schema::memory::MemoryKind;
 
 use crate::chip::{AllocateError, Usage};
 use crate::machine::ChipDescription;
-use crate::protocol::{Activity, REPLY_BYTES, Reply, Request};
+use crate::protocol::{DeviceActivity, REPLY_BYTES, Reply, Request};
 use crate::socket::{packet_socket, with_address};
 
 /// How long a device may take to answer: a live one takes microseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a device could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +129,7 @@ impl DeviceClient {
     ///
     /// # Errors
     /// When the device is gone.
-    pub fn report_activity(&self, activity: Activity) -> Result<(), DeviceError> {
+    pub fn report_activity(&self, activity: DeviceActivity) -> Result<(), DeviceError> {
         self.tell(Request::Activity(activity), 0)
     }
 
@@ -190,7 +190,7 @@ impl DeviceClient {
 fn connected(path: &Path) -> io::Result<OwnedFd> {
     let socket = packet_socket(SocketFlags::empty())?;
     for timeout in [Timeout::Recv, Timeout::Send] {
-        set_socket_timeout(&socket, timeout, Some(PATIENCE))?;
+        set_socket_timeout(&socket, timeout, Some(TIMEOUT))?;
     }
     with_address(path, |address| connect(&socket, address))?;
     Ok(socket)

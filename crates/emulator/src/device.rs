@@ -5,7 +5,7 @@
 
 use crate::chip::{Chip, Usage};
 use crate::machine::{ChipDescription, ChipLoad};
-use crate::protocol::{Activity, Reply, Request};
+use crate::protocol::{DeviceActivity, Reply, Request};
 
 /// Operations in a second that keep a chip fully busy, where no client says how busy it is.
 const OPERATIONS_OF_A_BUSY_SECOND: f64 = 1_000.0;
@@ -22,12 +22,12 @@ struct Holder {
 
 /// One driver chip with those that are reached through it.
 #[derive(Debug)]
-pub(crate) struct Device {
+pub(crate) struct DriverDevice {
     chips: Vec<Chip>,
     /// In the order of opening.
     holders: Vec<Holder>,
     /// Since the last look at it.
-    activity: Activity,
+    activity: DeviceActivity,
     operations: u64,
     allocated_bytes: u64,
 }
@@ -44,12 +44,12 @@ pub struct ChipUsage {
     pub processes: Vec<(u32, Usage)>,
 }
 
-impl Device {
+impl DriverDevice {
     pub(crate) fn new(descriptions: Vec<ChipDescription>) -> Self {
         Self {
             chips: descriptions.into_iter().map(Chip::new).collect(),
             holders: Vec::new(),
-            activity: Activity::default(),
+            activity: DeviceActivity::default(),
             operations: 0,
             allocated_bytes: 0,
         }

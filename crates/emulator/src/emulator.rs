@@ -11,7 +11,7 @@ use crate::device::ChipUsage;
 use crate::machine::{
     CreateError, Fault, InjectError, Machine, MachineKind, MachineOptions, TreeError,
 };
-use crate::server::{Server, ServerCounters, locked};
+use crate::server::{EmulatorServer, ServerCounters, locked};
 
 /// How a machine is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Default for EmulatorOptions {
 
 /// Why a machine could not be started.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum EmulatorStartError {
     /// Its tree could not be made.
     #[error(transparent)]
     Create(#[from] CreateError),
@@ -81,13 +81,13 @@ pub struct Emulator {
     root: PathBuf,
     kind: MachineKind,
     /// Present until the shutdown.
-    parts: Option<Parts>,
+    parts: Option<EmulatorParts>,
 }
 
 #[derive(Debug)]
-struct Parts {
+struct EmulatorParts {
     machine: Arc<Mutex<Machine>>,
-    server: Arc<Server>,
+    server: Arc<EmulatorServer>,
     /// Dropping it ends the clock.
     clock: Sender<()>,
     threads: Vec<JoinHandle<()>>,
@@ -103,21 +103,21 @@ impl Emulator {
         root: &Path,
         kind: MachineKind,
         options: EmulatorOptions,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, EmulatorStartError> {
         let mut machine = Machine::create(root, kind, &options.machine)?;
         for fault in options.faults {
             let injected = machine.inject(fault.clone());
-            injected.map_err(|source| StartError::Fault { fault, source })?;
+            injected.map_err(|source| EmulatorStartError::Fault { fault, source })?;
         }
         let root = machine.root().to_path_buf();
         let machine = Arc::new(Mutex::new(machine));
-        let server = Server::new(Arc::clone(&machine))
-            .map_err(|source| StartError::Listen { root: root.clone(), source })?;
+        let server = EmulatorServer::new(Arc::clone(&machine))
+            .map_err(|source| EmulatorStartError::Listen { root: root.clone(), source })?;
         let server = Arc::new(server);
         let (clock, ended) = channel();
-        let parts = Parts { machine, server, clock, threads: Vec::new() };
+        let parts = EmulatorParts { machine, server, clock, threads: Vec::new() };
         let mut emulator = Self { root, kind, parts: Some(parts) };
-        emulator.start_threads(ended, options.tick).map_err(StartError::Thread)?;
+        emulator.start_threads(ended, options.tick).map_err(EmulatorStartError::Thread)?;
         Ok(emulator)
     }
 
@@ -184,7 +184,7 @@ impl Emulator {
         self.stop()
     }
 
-    fn parts(&self) -> &Parts {
+    fn parts(&self) -> &EmulatorParts {
         self.parts.as_ref().expect("only the shutdown takes the parts, and nothing follows it")
     }
 
@@ -200,7 +200,7 @@ impl Emulator {
     }
 
     fn stop(&mut self) -> Result<Vec<PathBuf>, TreeError> {
-        let Some(Parts { machine, server, clock, threads }) = self.parts.take() else {
+        let Some(EmulatorParts { machine, server, clock, threads }) = self.parts.take() else {
             return Ok(Vec::new());
         };
         drop(clock);
@@ -223,7 +223,12 @@ impl Drop for Emulator {
 }
 
 /// Moves the machine's values until the other end of the channel is gone.
-fn run_clock(machine: &Mutex<Machine>, server: &Server, ended: &Receiver<()>, tick: Duration) {
+fn run_clock(
+    machine: &Mutex<Machine>,
+    server: &EmulatorServer,
+    ended: &Receiver<()>,
+    tick: Duration,
+) {
     let start = Instant::now();
     let mut before = start;
     while matches!(ended.recv_timeout(tick), Err(RecvTimeoutError::Timeout)) {

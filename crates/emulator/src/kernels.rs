@@ -29,14 +29,14 @@ mod trap;
 pub use build::{BuildKernelError, KernelCounters};
 pub use compiler::CompilerError;
 pub use disk_cache::KernelCacheError;
-pub use execution_error::{ExecutionError, Wait, WaitsFor};
-pub use fault::{Access, KernelFault, MemoryPlace, MemoryUse};
+pub use execution_error::{ExecutionError, KernelWait, WaitsFor};
+pub use fault::{AccessKind, KernelFault, MemoryPlace, MemoryUse};
 pub use loaded::LoadKernelError;
 pub use source::KernelSourceError;
 
 pub(crate) use build::{BuiltKernel, KernelBuilder};
 pub(crate) use context::{
-    BufferAccess, CIRCULAR_BUFFERS, GLOBAL_SEMAPHORE_BYTES, Place, SEMAPHORES,
+    AccessibleMemory, BufferAccess, CIRCULAR_BUFFERS, GLOBAL_SEMAPHORE_BYTES, SEMAPHORES,
 };
 pub(crate) use loaded::LoadedKernel;
 pub(crate) use memory::Memory;
@@ -45,7 +45,7 @@ pub(crate) use plan::{
     PlannedSemaphore, Words,
 };
 pub(crate) use printing::Printer;
-pub(crate) use progress::{Look, Mark, ProgramRun, Progress};
+pub(crate) use progress::{DeviceProgress, Mark, ProgramRun, ThreadSample};
 pub(crate) use run::Executor;
 pub(crate) use source_files::SourceFiles;
 pub(crate) use timeouts::Timeouts;

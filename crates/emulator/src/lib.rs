@@ -30,15 +30,15 @@ pub use accelerator::{
 pub use chip::{AllocateError, Chip, FreeError, KindUsage, Usage};
 pub use client::{DeviceClient, DeviceError, DeviceUsage, OpenDeviceError};
 pub use device::ChipUsage;
-pub use emulator::{Emulator, EmulatorOptions, FaultError, StartError};
+pub use emulator::{Emulator, EmulatorOptions, EmulatorStartError, FaultError};
 pub use kernels::{
-    Access, BuildKernelError, CompilerError, ExecutionError, KernelCacheError, KernelCounters,
-    KernelFault, KernelSourceError, LoadKernelError, MemoryPlace, MemoryUse, Wait, WaitsFor,
+    AccessKind, BuildKernelError, CompilerError, ExecutionError, KernelCacheError, KernelCounters,
+    KernelFault, KernelSourceError, KernelWait, LoadKernelError, MemoryPlace, MemoryUse, WaitsFor,
 };
 pub use machine::{
     AttributeError, ChipDescription, ChipLoad, CreateError, DriverVersion, Fault, Garbage,
     InjectError, InjectedErrno, MAX_LEFTOVERS, Machine, MachineKind, MachineOptions,
     ParseDriverVersionError, ParseFaultError, ParseMachineKindError, PidsFault, TreeError,
 };
-pub use protocol::Activity;
+pub use protocol::DeviceActivity;
 pub use server::ServerCounters;

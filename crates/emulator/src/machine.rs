@@ -25,7 +25,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use boards::DriverChip;
-use driver::{ATTRIBUTES, Attribute, BEFORE_PIDS, PIDS, Place, View};
+use driver::{ATTRIBUTES, Attribute, BEFORE_PIDS, DriverView, FileDirectory, PIDS};
 use model::ChipModel;
 use root::Root;
 use tree::{ChipTree, Content};
@@ -408,7 +408,7 @@ impl Machine {
         let Chip { found, model, tree: Some(tree), holders } = &mut self.chips[place] else {
             return Ok(());
         };
-        let view = View {
+        let view = DriverView {
             ordinal: found.ordinal,
             architecture,
             board_id: found.board_id,
@@ -427,7 +427,7 @@ impl Machine {
                 writeln!(lines, "{pid}").expect("a string takes any text");
                 lines
             });
-            tree.show(Place::Proc, "pids", pids_content(lines, &faults))?;
+            tree.show(FileDirectory::Proc, "pids", pids_content(lines, &faults))?;
         }
         Ok(())
     }
@@ -451,7 +451,7 @@ impl Drop for Machine {
 }
 
 /// What a file shows under these faults; none when one of them removes it.
-fn content(attribute: &Attribute, view: &View<'_>, faults: &[&Fault]) -> Option<Content> {
+fn content(attribute: &Attribute, view: &DriverView<'_>, faults: &[&Fault]) -> Option<Content> {
     let resetting = |fault: &&Fault| matches!(fault, Fault::Reset { .. });
     if attribute.from_firmware && faults.iter().any(resetting) {
         return Some(Content::Errno(InjectedErrno::NoData));

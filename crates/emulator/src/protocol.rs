@@ -39,7 +39,7 @@ const NONE_U32: u32 = u32::MAX;
 
 /// What a device was used for: the emulated sensors follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Activity {
+pub struct DeviceActivity {
     /// The time in which the chip's cores worked.
     pub busy_ns: u64,
     /// Bytes that went to the device.
@@ -55,7 +55,7 @@ pub(crate) enum Request {
     Allocate { chip: u16, kind: MemoryKind, bytes: u64 },
     Free { chip: u16, kind: MemoryKind, address: u64 },
     Usage { chip: u16, pid: Option<u32> },
-    Activity(Activity),
+    Activity(DeviceActivity),
 }
 
 /// What the device answers.
@@ -74,9 +74,9 @@ pub(crate) enum Reply {
 pub(crate) struct Malformed;
 
 /// Fills a packet from the front.
-struct Writer<'a>(&'a mut [u8]);
+struct PacketWriter<'a>(&'a mut [u8]);
 
-impl Writer<'_> {
+impl PacketWriter<'_> {
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         let packet = std::mem::take(&mut self.0);
         let (head, rest) = packet.split_at_mut(N);
@@ -98,9 +98,9 @@ impl Writer<'_> {
 }
 
 /// Reads a packet from the front.
-struct Reader<'a>(&'a [u8]);
+struct PacketReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl PacketReader<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (head, rest) = self.0.split_first_chunk::<N>().ok_or(Malformed)?;
         self.0 = rest;
@@ -130,12 +130,13 @@ impl Request {
             Self::Free { chip, kind, address } => (3, chip, kind.code(), 0, [address, 0, 0]),
             Self::Usage { chip, pid } => (4, chip, 0, pid.unwrap_or(NONE_U32), [0; 3]),
             Self::Activity(activity) => {
-                let Activity { busy_ns, host_to_device_bytes, device_to_host_bytes } = activity;
+                let DeviceActivity { busy_ns, host_to_device_bytes, device_to_host_bytes } =
+                    activity;
                 (5, 0, 0, 0, [busy_ns, host_to_device_bytes, device_to_host_bytes])
             }
         };
         let mut packet = [0; REQUEST_BYTES];
-        let mut writer = Writer(&mut packet);
+        let mut writer = PacketWriter(&mut packet);
         writer.u16(VERSION);
         writer.u16(operation);
         writer.u32(sequence);
@@ -151,7 +152,7 @@ impl Request {
         if packet.len() != REQUEST_BYTES {
             return Err(Malformed);
         }
-        let mut reader = Reader(packet);
+        let mut reader = PacketReader(packet);
         if reader.u16()? != VERSION {
             return Err(Malformed);
         }
@@ -166,7 +167,7 @@ impl Request {
             2 => Self::Allocate { chip, kind, bytes: first },
             3 => Self::Free { chip, kind, address: first },
             4 => Self::Usage { chip, pid: (pid != NONE_U32).then_some(pid) },
-            5 => Self::Activity(Activity {
+            5 => Self::Activity(DeviceActivity {
                 busy_ns: first,
                 host_to_device_bytes: reader.u64()?,
                 device_to_host_bytes: reader.u64()?,
@@ -182,7 +183,7 @@ impl Request {
 impl Reply {
     pub(crate) fn encode(&self, sequence: u32) -> [u8; REPLY_BYTES] {
         let mut packet = [0; REPLY_BYTES];
-        let mut writer = Writer(&mut packet);
+        let mut writer = PacketWriter(&mut packet);
         writer.u16(VERSION);
         let outcome = match self {
             Self::Chips(_) => 1,
@@ -232,7 +233,7 @@ impl Reply {
         if packet.len() != REPLY_BYTES {
             return Err(Malformed);
         }
-        let mut reader = Reader(packet);
+        let mut reader = PacketReader(packet);
         if reader.u16()? != VERSION {
             return Err(Malformed);
         }
@@ -290,7 +291,7 @@ fn space_code(space: MemorySpace) -> u64 {
 }
 
 /// 64 bytes. The board's type and the place on a Galaxy follow from the board id and the bus.
-fn write_chip(writer: &mut Writer<'_>, chip: &ChipDescription) {
+fn write_chip(writer: &mut PacketWriter<'_>, chip: &ChipDescription) {
     let ChipDescription { identity, facts } = chip;
     writer.u64(identity.board_id.map_or(NONE_U64, |id| id.0));
     writer.u64(identity.asic_id.map_or(NONE_U64, |id| id.0));
@@ -310,7 +311,7 @@ fn write_chip(writer: &mut Writer<'_>, chip: &ChipDescription) {
     writer.u32(facts.grid.1);
 }
 
-fn read_chip(reader: &mut Reader<'_>) -> Result<ChipDescription, Malformed> {
+fn read_chip(reader: &mut PacketReader<'_>) -> Result<ChipDescription, Malformed> {
     let some = |number: u64| (number != NONE_U64).then_some(number);
     let board_id = some(reader.u64()?).map(BoardId);
     let asic_id = some(reader.u64()?).map(AsicId);
@@ -351,7 +352,7 @@ mod tests {
     use proptest::prelude::{any, prop_assert_eq, proptest};
     use telltale_schema::memory::{MemoryKind, MemorySpace};
 
-    use super::{Activity, REPLY_BYTES, REQUEST_BYTES, Reply, Request};
+    use super::{DeviceActivity, REPLY_BYTES, REQUEST_BYTES, Reply, Request};
     use crate::chip::{AllocateError, KindUsage, Usage};
     use crate::machine::{DriverVersion, MachineKind, chips_of};
 
@@ -363,7 +364,7 @@ mod tests {
             Request::Free { chip: 0, kind: MemoryKind::Dram, address: 0x1_0000 },
             Request::Usage { chip: 0, pid: None },
             Request::Usage { chip: 1, pid: Some(77) },
-            Request::Activity(Activity {
+            Request::Activity(DeviceActivity {
                 busy_ns: 1,
                 host_to_device_bytes: 2,
                 device_to_host_bytes: 3,

@@ -19,7 +19,7 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, bind, listen, recv, send};
 
-use crate::device::{ChipUsage, Device};
+use crate::device::{ChipUsage, DriverDevice};
 use crate::machine::{ChipLoad, Machine};
 use crate::protocol::{REQUEST_BYTES, Request};
 use crate::socket::{packet_socket, with_address};
@@ -58,18 +58,18 @@ pub struct ServerCounters {
 
 /// The sockets of all devices, shared by the serving thread and whoever injects faults.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct EmulatorServer {
     epoll: OwnedFd,
     stop: OwnedFd,
-    state: Mutex<State>,
+    state: Mutex<ServerState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ServerState {
     machine: Arc<Mutex<Machine>>,
-    devices: Vec<Device>,
+    devices: Vec<DriverDevice>,
     listeners: BTreeMap<u64, Listener>,
-    clients: BTreeMap<u64, Client>,
+    clients: BTreeMap<u64, ConnectedClient>,
     /// Tokens are never used again, so a late event of something closed finds nothing.
     next_token: u64,
     /// No descriptors are left: listeners are not watched.
@@ -86,7 +86,7 @@ struct Listener {
 }
 
 #[derive(Debug)]
-struct Client {
+struct ConnectedClient {
     socket: OwnedFd,
     place: usize,
 }
@@ -106,19 +106,19 @@ fn peer_pid(socket: &OwnedFd) -> u32 {
 
 // === impl Server ===
 
-impl Server {
+impl EmulatorServer {
     /// Sockets for all chips of a machine that are there.
     pub(crate) fn new(machine: Arc<Mutex<Machine>>) -> io::Result<Self> {
         let devices = {
             let machine = locked(&machine);
             (0..machine.chip_count())
-                .map(|place| Device::new(machine.descriptions(place)))
+                .map(|place| DriverDevice::new(machine.descriptions(place)))
                 .collect()
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &stop, EventData::new_u64(STOP), EventFlags::IN)?;
-        let state = Mutex::new(State {
+        let state = Mutex::new(ServerState {
             machine,
             devices,
             listeners: BTreeMap::new(),
@@ -201,7 +201,7 @@ impl Server {
 
     /// What is allocated on every chip.
     pub(crate) fn usage(&self) -> Vec<ChipUsage> {
-        locked(&self.state).devices.iter().flat_map(Device::usage).collect()
+        locked(&self.state).devices.iter().flat_map(DriverDevice::usage).collect()
     }
 
     pub(crate) fn counters(&self) -> ServerCounters {
@@ -215,7 +215,7 @@ impl Server {
 
 // === impl State ===
 
-impl State {
+impl ServerState {
     fn token(&mut self) -> u64 {
         self.next_token += 1;
         self.next_token
@@ -230,7 +230,7 @@ impl State {
         let token = self.token();
         epoll::add(epoll, &socket, EventData::new_u64(token), EventFlags::IN)?;
         let descriptions = locked(&self.machine).descriptions(place);
-        self.devices[place] = Device::new(descriptions);
+        self.devices[place] = DriverDevice::new(descriptions);
         self.listeners.insert(token, Listener { socket, path, place });
         Ok(())
     }
@@ -275,13 +275,13 @@ impl State {
             return;
         }
         self.counters.accepted += 1;
-        self.clients.insert(token, Client { socket, place });
+        self.clients.insert(token, ConnectedClient { socket, place });
         self.devices[place].open(token, pid);
         self.show_holders(place);
     }
 
     fn close_client(&mut self, token: u64) {
-        if let Some(Client { place, .. }) = self.clients.remove(&token) {
+        if let Some(ConnectedClient { place, .. }) = self.clients.remove(&token) {
             self.devices[place].close(token);
             self.show_holders(place);
         }

@@ -13,13 +13,13 @@ use rustix::net::{
     send, socket_with,
 };
 use telltale_emulator::{
-    Activity, AllocateError, DeviceClient, DeviceError, Emulator, EmulatorOptions, Fault,
+    AllocateError, DeviceActivity, DeviceClient, DeviceError, Emulator, EmulatorOptions, Fault,
     MachineKind,
 };
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 use telltale_schema::memory::MemoryKind;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn start(scratch: &Scratch, kind: MachineKind) -> Emulator {
     let options = EmulatorOptions { tick: Duration::from_millis(20), ..Default::default() };
@@ -58,9 +58,9 @@ fn opening_and_closing_a_device_shows_in_its_pids_at_once() {
     let link = emulator.root().join(format!("proc/{me}"));
     assert_eq!(fs::read_link(&link).unwrap(), PathBuf::from(format!("/proc/{me}")));
     drop(first);
-    wait_until("one line to go", PATIENCE, || pids(&emulator, 0) == [me]);
+    wait_until("one line to go", TIMEOUT, || pids(&emulator, 0) == [me]);
     drop(second);
-    wait_until("the list to be empty", PATIENCE, || pids(&emulator, 0).is_empty());
+    wait_until("the list to be empty", TIMEOUT, || pids(&emulator, 0).is_empty());
     assert!(fs::symlink_metadata(&link).is_err());
 }
 
@@ -148,11 +148,11 @@ fn a_killed_process_leaves_nothing_behind() {
     let emulator = start(&scratch, MachineKind::N300);
     for seed in 1..6 {
         let mut child = churn(&emulator, 0, seed, "-");
-        wait_until("the child to allocate", PATIENCE, || !nothing_is_allocated(&emulator));
+        wait_until("the child to allocate", TIMEOUT, || !nothing_is_allocated(&emulator));
         assert_eq!(pids(&emulator, 0), [child.id()]);
         child.kill();
-        wait_until("its memory to be free", PATIENCE, || nothing_is_allocated(&emulator));
-        wait_until("its line to go", PATIENCE, || pids(&emulator, 0).is_empty());
+        wait_until("its memory to be free", TIMEOUT, || nothing_is_allocated(&emulator));
+        wait_until("its line to go", TIMEOUT, || pids(&emulator, 0).is_empty());
     }
 }
 
@@ -167,15 +167,15 @@ fn ten_processes_churn_and_the_sums_come_out_even() {
         let output = child.child().stdout.take().unwrap();
         let lines: Vec<_> = BufReader::new(output).lines().map(Result::unwrap).collect();
         assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(child.wait_within("the child to end", PATIENCE).success());
+        assert!(child.wait_within("the child to end", TIMEOUT).success());
     }
-    wait_until("only the keeper to be left", PATIENCE, || pids(&emulator, 0).len() == 1);
+    wait_until("only the keeper to be left", TIMEOUT, || pids(&emulator, 0).len() == 1);
     let usage = emulator.usage();
     assert_eq!(usage[0].total.of(MemoryKind::Dram).requested_bytes, 12_345);
     assert_eq!(usage[0].total.kinds().count(), 1);
     assert!(usage[1].total.is_empty());
     drop(keeper);
-    wait_until("all to be free", PATIENCE, || nothing_is_allocated(&emulator));
+    wait_until("all to be free", TIMEOUT, || nothing_is_allocated(&emulator));
     assert_eq!(emulator.counters().closed_for_garbage, 0);
     assert_eq!(emulator.counters().tree_errors, 0);
 }
@@ -219,17 +219,17 @@ fn hostile_clients_lose_their_connection_and_disturb_nobody() {
     for packet in packets {
         let socket = raw_connection(emulator.root(), 0);
         send(&socket, packet, SendFlags::NOSIGNAL).unwrap();
-        wait_until("the connection to be closed", PATIENCE, || is_closed(&socket));
+        wait_until("the connection to be closed", TIMEOUT, || is_closed(&socket));
     }
     assert_eq!(emulator.counters().closed_for_garbage, 5);
     let deaf = raw_connection(emulator.root(), 0);
-    wait_until("who does not read to be closed", PATIENCE, || {
+    wait_until("who does not read to be closed", TIMEOUT, || {
         send(&deaf, &describe, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).is_err()
             && emulator.counters().closed_for_not_reading == 1
     });
     let usage = bystander.usage(0).unwrap().usage;
     assert_eq!(usage.of(MemoryKind::Dram).requested_bytes, 77);
-    wait_until("their lines to go", PATIENCE, || pids(&emulator, 0).len() == 1);
+    wait_until("their lines to go", TIMEOUT, || pids(&emulator, 0).len() == 1);
 }
 
 #[test]
@@ -267,8 +267,8 @@ fn use_moves_the_sensors() {
     let (idle_power, idle_traffic) = (power(), traffic());
     assert_eq!(read("tt_aiclk"), 500);
     let device = DeviceClient::open(emulator.root(), 0).unwrap();
-    wait_until("the clock to rise", PATIENCE, || {
-        let activity = Activity {
+    wait_until("the clock to rise", TIMEOUT, || {
+        let activity = DeviceActivity {
             busy_ns: 1_000_000_000,
             host_to_device_bytes: 1 << 20,
             device_to_host_bytes: 0,
@@ -276,7 +276,7 @@ fn use_moves_the_sensors() {
         device.report_activity(activity).unwrap();
         read("tt_aiclk") == 1_000 && power() > 2 * idle_power && traffic() != idle_traffic
     });
-    wait_until("the clock to fall", PATIENCE, || read("tt_aiclk") == 500);
+    wait_until("the clock to fall", TIMEOUT, || read("tt_aiclk") == 500);
 }
 
 #[test]

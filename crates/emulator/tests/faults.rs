@@ -122,7 +122,7 @@ fn a_hanging_file_can_be_opened_and_has_nothing_to_read() {
         reader = Some(file);
     });
     let read = reader.unwrap().read(&mut [0; 8]).unwrap();
-    assert_eq!(read, 0, "whoever waited is let go when the fault is cleared");
+    assert_eq!(read, 0, "a waiting reader continues when the fault is cleared");
 }
 
 #[test]

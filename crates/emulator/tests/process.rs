@@ -13,13 +13,13 @@ use rustix::net::{
     send, socket_with,
 };
 use telltale_emulator::{
-    CreateError, DeviceClient, Emulator, EmulatorOptions, MachineKind, StartError,
+    CreateError, DeviceClient, Emulator, EmulatorOptions, EmulatorStartError, MachineKind,
 };
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 
 type Output = BufReader<ChildStdout>;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The program of `examples/machine.rs`, started by a shell after `prepare`; returns once the
 /// machine is ready.
@@ -48,7 +48,7 @@ fn a_killed_machine_is_replaced_and_a_running_one_is_not() {
     let start = || Emulator::start(&root, MachineKind::P150, EmulatorOptions::default());
     let (mut child, _output) = machine(&root, "true");
     let refused = start().unwrap_err();
-    assert!(matches!(refused, StartError::Create(CreateError::InUse(_))), "{refused}");
+    assert!(matches!(refused, EmulatorStartError::Create(CreateError::InUse(_))), "{refused}");
     child.kill();
     assert!(root.join("sys/class/tenstorrent/tenstorrent!0/tt_eth_fw_ver").exists());
     assert!(DeviceClient::open(&root, 0).is_err());
@@ -67,7 +67,7 @@ fn a_machine_that_is_told_to_end_removes_its_root() {
     let root = scratch.join("m");
     let (mut child, _output) = machine(&root, "true");
     drop(child.child().stdin.take());
-    assert!(child.wait_within("the machine to end", PATIENCE).success());
+    assert!(child.wait_within("the machine to end", TIMEOUT).success());
     assert!(!root.exists());
 }
 
@@ -98,20 +98,20 @@ fn a_machine_out_of_descriptors_goes_on_once_it_has_some_again() {
         })
         .collect();
     let descriptors = format!("/proc/{}/fd", child.id());
-    wait_until("all descriptors to be in use", PATIENCE, || {
+    wait_until("all descriptors to be in use", TIMEOUT, || {
         // Descriptors above the limit may have been inherited; they do not count.
         (0..24).all(|number| fs::symlink_metadata(format!("{descriptors}/{number}")).is_ok())
     });
     // The same thread accepts and answers: an answer now means that it has stopped accepting.
-    wait_until("the first to be served", PATIENCE, || answered(&connections[0]));
+    wait_until("the first to be served", TIMEOUT, || answered(&connections[0]));
     recv(&connections[0], &mut [0u8; 512], RecvFlags::empty()).unwrap();
     send(&connections[0], &describe, SendFlags::NOSIGNAL).unwrap();
     while !connections.is_empty() {
-        wait_until("the next ones to be served", PATIENCE, || connections.iter().any(answered));
+        wait_until("the next ones to be served", TIMEOUT, || connections.iter().any(answered));
         connections.retain(|socket| !answered(socket));
     }
     let pids = root.join("proc/driver/tenstorrent/0/pids");
-    wait_until("all lines to go", PATIENCE, || fs::read_to_string(&pids).unwrap().is_empty());
+    wait_until("all lines to go", TIMEOUT, || fs::read_to_string(&pids).unwrap().is_empty());
     drop(child.child().stdin.take());
     let pauses = next_line(&mut output);
     assert!(pauses.ends_with(" pauses\n") && pauses != "0 pauses\n", "{pauses}");

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use telltale_emulator::{
-    CreateError, Emulator, EmulatorOptions, Machine, MachineKind, MachineOptions, StartError,
+    CreateError, Emulator, EmulatorOptions, EmulatorStartError, Machine, MachineKind,
+    MachineOptions,
 };
 use telltale_harness::Scratch;
 
-fn start(root: &Path) -> Result<Emulator, StartError> {
+fn start(root: &Path) -> Result<Emulator, EmulatorStartError> {
     Emulator::start(root, MachineKind::N150, EmulatorOptions::default())
 }
 
@@ -18,7 +19,7 @@ fn a_directory_with_other_files_is_refused_and_left_alone() {
     let scratch = Scratch::new();
     fs::write(scratch.join("precious"), "x").unwrap();
     let error = start(scratch.path()).unwrap_err();
-    assert!(matches!(error, StartError::Create(CreateError::NotEmpty(_))), "{error}");
+    assert!(matches!(error, EmulatorStartError::Create(CreateError::NotEmpty(_))), "{error}");
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1);
 }
 
@@ -28,7 +29,7 @@ fn two_machines_do_not_share_a_root() {
     let root = scratch.join("m");
     let first = start(&root).unwrap();
     let error = start(&root).unwrap_err();
-    assert!(matches!(error, StartError::Create(CreateError::InUse(_))), "{error}");
+    assert!(matches!(error, EmulatorStartError::Create(CreateError::InUse(_))), "{error}");
     first.shutdown().unwrap();
     assert!(!root.exists());
     start(&root).unwrap().shutdown().unwrap();
@@ -100,7 +101,7 @@ fn files_of_others_survive_and_the_root_can_be_used_again() {
     fs::write(root.join("precious"), "x").unwrap();
     assert_eq!(emulator.shutdown().unwrap(), [root.join("precious")]);
     let error = start(&root).unwrap_err();
-    assert!(matches!(error, StartError::Create(CreateError::NotEmpty(_))), "{error}");
+    assert!(matches!(error, EmulatorStartError::Create(CreateError::NotEmpty(_))), "{error}");
     assert_eq!(fs::read_dir(&root).unwrap().count(), 1);
 }
 

@@ -13,7 +13,7 @@
 
 mod directory;
 
-pub use directory::{CheckpointDirectory, FILE_NAME, LoadError, OpenError, StoreError};
+pub use directory::{CheckpointDirectory, DirectoryError, FILE_NAME, LoadError, StoreError};
 
 use rapidhash::v3::rapidhash_v3;
 

@@ -21,19 +21,19 @@ use std::time::{Duration, Instant};
 pub use link::LinkError;
 pub use rendezvous::{JoinError, Joined};
 pub use ring::{Ring, RingError};
-pub use words::Refusal;
+pub use words::RankRefusal;
 
 /// The most ranks of one training.
 pub const MAX_WORLD_SIZE: u32 = 4096;
 /// How long ranks wait for each other at the start: some nodes start late.
-pub const JOIN_PATIENCE: Duration = Duration::from_secs(300);
+pub const JOIN_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long a transfer may stand still before its rank gives up. Who looks after the training acts
 /// long before.
-pub const STILL_PATIENCE: Duration = Duration::from_secs(600);
+pub const STILL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A rank's place in its training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Member {
+pub struct ParallelRank {
     rank: u32,
     world_size: u32,
     epoch: u64,
@@ -107,7 +107,7 @@ pub type Observer = Box<dyn FnMut(&TransferRecord) + Send>;
 
 // === impl Member ===
 
-impl Member {
+impl ParallelRank {
     /// Rank `rank` of `world_size`. `epoch` is a number that tells one life of the training from the
     /// next; ranks of different ones do not join.
     ///
@@ -162,15 +162,15 @@ impl Member {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_WORLD_SIZE, Member, MemberError};
+    use super::{MAX_WORLD_SIZE, MemberError, ParallelRank};
 
     #[test]
     fn places_that_are_none_are_refused() {
-        let member = Member::new(3, 4, 1).unwrap();
+        let member = ParallelRank::new(3, 4, 1).unwrap();
         assert_eq!((member.previous(), member.next()), (2, 0));
-        assert_eq!(Member::new(0, 0, 1), Err(MemberError::WorldSize { world_size: 0 }));
+        assert_eq!(ParallelRank::new(0, 0, 1), Err(MemberError::WorldSize { world_size: 0 }));
         let world_size = MAX_WORLD_SIZE + 1;
-        assert_eq!(Member::new(0, world_size, 1), Err(MemberError::WorldSize { world_size }));
-        assert_eq!(Member::new(4, 4, 1), Err(MemberError::Rank { rank: 4, world_size: 4 }));
+        assert_eq!(ParallelRank::new(0, world_size, 1), Err(MemberError::WorldSize { world_size }));
+        assert_eq!(ParallelRank::new(4, 4, 1), Err(MemberError::Rank { rank: 4, world_size: 4 }));
     }
 }

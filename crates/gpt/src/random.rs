@@ -9,7 +9,7 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The streams of one seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub enum RandomStream {
     /// The initial values of a weight, by its number in [`crate::Weights::iter`].
     Weight(u32),
     /// Where the windows of text begin.
@@ -18,24 +18,24 @@ pub enum Stream {
 
 /// A number of 64 random bits.
 #[must_use]
-pub fn bits(seed: u64, stream: Stream, place: u64) -> u64 {
+pub fn bits(seed: u64, stream: RandomStream, place: u64) -> u64 {
     let stream = match stream {
-        Stream::Windows => 0,
-        Stream::Weight(number) => u64::from(number) + 1,
+        RandomStream::Windows => 0,
+        RandomStream::Weight(number) => u64::from(number) + 1,
     };
     mix(mix(mix(seed).wrapping_add(stream)).wrapping_add(place))
 }
 
 /// A number from -1 up to, but not including, 1: a multiple of 2⁻²³, so exact in an `f32`.
 #[must_use]
-pub fn signed_unit(seed: u64, stream: Stream, place: u64) -> f32 {
+pub fn signed_unit(seed: u64, stream: RandomStream, place: u64) -> f32 {
     let upper = bits(seed, stream, place) >> 40;
     (upper as f32 - 8_388_608.0) / 8_388_608.0
 }
 
 /// A number below `limit`, which must not be 0 and should be far below 2⁶⁴.
 #[must_use]
-pub fn below(seed: u64, stream: Stream, place: u64, limit: u64) -> u64 {
+pub fn below(seed: u64, stream: RandomStream, place: u64, limit: u64) -> u64 {
     bits(seed, stream, place) % limit
 }
 
@@ -48,7 +48,7 @@ fn mix(number: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Stream, bits, mix, signed_unit};
+    use super::{RandomStream, bits, mix, signed_unit};
 
     #[test]
     fn the_finaliser_is_that_of_splitmix64() {
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn seeds_streams_and_places_all_matter() {
-        let streams = [Stream::Windows, Stream::Weight(0), Stream::Weight(1)];
+        let streams = [RandomStream::Windows, RandomStream::Weight(0), RandomStream::Weight(1)];
         let mut seen: Vec<u64> = (0..3)
             .flat_map(|seed| streams.map(|stream| (0..3).map(move |at| bits(seed, stream, at))))
             .flatten()
@@ -74,7 +74,7 @@ mod tests {
     fn units_fill_their_range_evenly() {
         let count = 10_000;
         let units: Vec<f64> =
-            (0..count).map(|at| f64::from(signed_unit(7, Stream::Weight(2), at))).collect();
+            (0..count).map(|at| f64::from(signed_unit(7, RandomStream::Weight(2), at))).collect();
         assert!(units.iter().all(|unit| (-1.0..1.0).contains(unit)));
         let mean = units.iter().sum::<f64>() / 1e4;
         let variance = units.iter().map(|unit| unit * unit).sum::<f64>() / 1e4;

@@ -3,7 +3,7 @@
 use rapidhash::v3::rapidhash_v3;
 
 use crate::alphabet;
-use crate::random::{self, Stream};
+use crate::random::{self, RandomStream};
 
 /// The pages, one after the other.
 const PAGES: [&str; 11] = [
@@ -65,7 +65,7 @@ impl Text {
     #[must_use]
     pub fn window(&self, seed: u64, number: u64, tokens: usize) -> Option<&[u32]> {
         let places = (self.tokens.len() + 1).checked_sub(tokens).filter(|places| *places > 0)?;
-        let start = random::below(seed, Stream::Windows, number, places as u64);
+        let start = random::below(seed, RandomStream::Windows, number, places as u64);
         let start = usize::try_from(start).expect("a place in a text in memory");
         self.tokens.get(start..start + tokens)
     }

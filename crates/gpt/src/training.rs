@@ -9,7 +9,7 @@ use crate::activation::Activations;
 use crate::checkpoint::{Checkpoint, Identity, Moments};
 use crate::config::{Config, ConfigError};
 use crate::model::{self, Gradients};
-use crate::parallel::{Member, Ring, RingError};
+use crate::parallel::{ParallelRank, Ring, RingError};
 use crate::text::Text;
 use crate::weights::{Weight, Weights};
 
@@ -151,7 +151,7 @@ impl Training {
         &mut self,
         look: impl FnOnce(&Session, &Activations<'_>) -> Result<(), OperationError>,
     ) -> Result<f32, OperationError> {
-        let (loss, gradients) = self.gradients(Member::alone(), look)?;
+        let (loss, gradients) = self.gradients(ParallelRank::alone(), look)?;
         self.learn(&gradients)?;
         let loss = self.session.read(&loss)?;
         Ok(loss.first().copied().unwrap_or(f32::NAN))
@@ -192,7 +192,7 @@ impl Training {
     /// The mean loss of a rank's part of the next batch, and its share of the gradient of the whole.
     fn gradients(
         &self,
-        member: Member,
+        member: ParallelRank,
         look: impl FnOnce(&Session, &Activations<'_>) -> Result<(), OperationError>,
     ) -> Result<(Tensor, Gradients), OperationError> {
         let batch = self.next_batch(member)?;
@@ -271,7 +271,7 @@ impl Training {
         Ok(rapidhash_v3(&bytes))
     }
 
-    fn next_batch(&self, member: Member) -> Result<Batch, OperationError> {
+    fn next_batch(&self, member: ParallelRank) -> Result<Batch, OperationError> {
         let Identity { config, seed, .. } = self.identity;
         let window = config.context as usize + 1;
         let batches = self.steps * u64::from(member.world_size()) + u64::from(member.rank());

@@ -3,7 +3,7 @@
 
 use crate::alphabet::TOKENS;
 use crate::config::Config;
-use crate::random::{self, Stream};
+use crate::random::{self, RandomStream};
 
 /// Everything a model learns. `T` is what there is once for each weight.
 #[derive(Debug, Clone)]
@@ -200,7 +200,9 @@ impl Weight {
         match self.initial {
             Initial::All(value) => vec![value; count],
             Initial::Evenly(bound) => (0..count as u64)
-                .map(|place| bound * random::signed_unit(seed, Stream::Weight(self.number), place))
+                .map(|place| {
+                    bound * random::signed_unit(seed, RandomStream::Weight(self.number), place)
+                })
                 .collect(),
         }
     }

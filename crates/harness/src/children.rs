@@ -129,7 +129,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::path::PathBuf;
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
 
     /// Ends by SIGINT also where a shell that runs the tests in the background has it ignored.
     fn sleeper() -> ChildGuard {
@@ -151,15 +151,15 @@ mod tests {
         let mut interrupted = sleeper();
         // Before it is that, SIGINT may still be ignored.
         let name = format!("/proc/{}/comm", interrupted.id());
-        wait_until("it to be sleep", PATIENCE, || {
+        wait_until("it to be sleep", TIMEOUT, || {
             std::fs::read_to_string(&name).is_ok_and(|name| name == "sleep\n")
         });
         interrupted.interrupt();
-        assert_eq!(interrupted.wait_within("SIGINT to end sleep", PATIENCE).signal(), Some(2));
+        assert_eq!(interrupted.wait_within("SIGINT to end sleep", TIMEOUT).signal(), Some(2));
         let mut terminated = sleeper();
         assert!(terminated.is_running());
         terminated.terminate();
-        assert_eq!(terminated.wait_within("SIGTERM to end sleep", PATIENCE).signal(), Some(15));
+        assert_eq!(terminated.wait_within("SIGTERM to end sleep", TIMEOUT).signal(), Some(15));
         assert!(!terminated.is_running());
         terminated.interrupt();
         assert_eq!(terminated.kill().signal(), Some(15), "killing a dead child changes nothing");

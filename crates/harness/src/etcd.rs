@@ -23,7 +23,7 @@ const ANSWERING: Duration = Duration::from_secs(2);
 pub struct EtcdCluster {
     scratch: Scratch,
     scheme: &'static str,
-    members: Vec<Member>,
+    members: Vec<EtcdMember>,
 }
 
 /// Files with which members prove who they are, and ask the same of their clients; all PEM.
@@ -38,7 +38,7 @@ pub struct EtcdTlsFiles<'a> {
 }
 
 #[derive(Debug)]
-struct Member {
+struct EtcdMember {
     process: ChildGuard,
     client_port: u16,
     /// Where it says how it is, without TLS.
@@ -157,7 +157,7 @@ impl EtcdCluster {
                 arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
             arguments.extend(files.map(|_| "--client-cert-auth".to_owned()));
             let process = ChildGuard::spawn(&mut command(&scratch, &arguments));
-            Member { process, client_port, status_port, arguments }
+            EtcdMember { process, client_port, status_port, arguments }
         });
         let members = members.collect();
         Self { scratch, scheme, members }

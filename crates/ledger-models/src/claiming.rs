@@ -10,7 +10,7 @@ use crate::sync::{AtomicU64, Ordering};
 const THREADS: u16 = 2;
 const CELLS: usize = 3;
 
-struct Ledger {
+struct ClaimingModel {
     used: AtomicU64,
     cells: [Cell; CELLS],
     registry: Mutex<(Claims, PairClaims)>,
@@ -21,8 +21,8 @@ fn tag(shard: u16) -> Tag {
 }
 
 /// Two threads claim a cell each with `claim`, while a third looks at the tags.
-fn run(claim: fn(&Ledger, u16)) {
-    let ledger = Arc::new(Ledger {
+fn run(claim: fn(&ClaimingModel, u16)) {
+    let ledger = Arc::new(ClaimingModel {
         used: AtomicU64::new(0),
         cells: Default::default(),
         // Room for two thread cells and the shared one that is owed to them.

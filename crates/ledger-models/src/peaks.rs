@@ -4,14 +4,16 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 use crate::cell::{Cell, OWN_PEAK, PEAK, POSTED_LIVE};
-use crate::posting::{Due, Mode, THRESHOLD_BYTES, after_allocation, after_free, post, take_over};
+use crate::posting::{
+    Due, PostingMode, THRESHOLD_BYTES, after_allocation, after_free, post, take_over,
+};
 use crate::sync::{AtomicI64, Ordering};
 
 /// Far more than what a thread may keep to itself.
 const BIG: u64 = 16 * THRESHOLD_BYTES;
 
-struct Ledger {
-    mode: Mode,
+struct PeakModel {
+    mode: PostingMode,
     registry: Mutex<()>,
     shared: Cell,
     shards: [Shard; 2],
@@ -23,12 +25,12 @@ struct Shard {
     posted: AtomicI64,
 }
 
-type AfterAllocation = fn(&Mode, &Cell, &AtomicI64, i64) -> Due;
+type AfterAllocation = fn(&PostingMode, &Cell, &AtomicI64, i64) -> Due;
 
-impl Ledger {
+impl PeakModel {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            mode: Mode::new(),
+            mode: PostingMode::new(),
             registry: Mutex::new(()),
             shared: Cell::default(),
             shards: Default::default(),
@@ -77,9 +79,9 @@ impl Ledger {
 /// The first thread allocates while the second arrives and allocates as well. Which of them is
 /// loom's first thread makes a difference to the orders it tries, so both are.
 fn second_thread_arrives(spawn_the_first: bool, after: AfterAllocation) {
-    let ledger = Ledger::new();
-    let first = move |ledger: &Ledger| ledger.allocate(0, after);
-    let second = move |ledger: &Ledger| {
+    let ledger = PeakModel::new();
+    let first = move |ledger: &PeakModel| ledger.allocate(0, after);
+    let second = move |ledger: &PeakModel| {
         ledger.become_several();
         ledger.allocate(1, after);
     };
@@ -123,7 +125,7 @@ fn without_the_barrier_an_allocation_could_be_lost() {
 #[test]
 fn what_both_post_adds_up_and_the_peak_is_one_that_was_reached() {
     crate::model(3, || {
-        let ledger = Ledger::new();
+        let ledger = PeakModel::new();
         ledger.become_several();
         let other = Arc::clone(&ledger);
         let other = thread::spawn(move || {

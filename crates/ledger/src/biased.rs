@@ -10,7 +10,7 @@ use crate::sync::{Arc, Mutex, PoisonError, prepare_heavy_barrier};
 
 /// A fixed number of shards of data, each used by one thread at a time.
 ///
-/// A thread asks for an [`Access`] once. While only one access has ever been wanted at a time, its
+/// A thread asks for an [`ThreadAccess`] once. While only one access has ever been wanted at a time, its
 /// thread, the owner, goes in with plain loads and stores. The second thread that asks ends that
 /// for ever, which takes it a system call and some microseconds; from then on each shard has a
 /// lock that spins, then yields, then sleeps, and never parks a thread.
@@ -29,7 +29,7 @@ struct Shard<T> {
 }
 
 /// One thread's way to the data. It stays with the thread that asked for it.
-pub struct Access<T, const SHARDS: usize> {
+pub struct ThreadAccess<T, const SHARDS: usize> {
     shared: Arc<BiasedShards<T, SHARDS>>,
     role: Role,
     stays_with_its_thread: PhantomData<*const ()>,
@@ -54,13 +54,13 @@ impl<T, const SHARDS: usize> BiasedShards<T, SHARDS> {
     }
 
     /// Access for the calling thread. Waits while the owner is inside; must not be called from
-    /// within [`Access::with`] or [`Self::for_each`], where it would wait for itself. None if the
+    /// within [`ThreadAccess::with`] or [`Self::for_each`], where it would wait for itself. None if the
     /// kernel has come to refuse what would end the owner's privilege.
-    pub fn ask(self: &Arc<Self>) -> Option<Access<T, SHARDS>> {
+    pub fn ask(self: &Arc<Self>) -> Option<ThreadAccess<T, SHARDS>> {
         let _one_at_a_time = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let role = self.bias.ask()?;
         let shared = Arc::clone(self);
-        Some(Access { shared, role, stays_with_its_thread: PhantomData })
+        Some(ThreadAccess { shared, role, stays_with_its_thread: PhantomData })
     }
 
     /// Runs `each` on every shard, one after the other, as a thread besides the owner: its
@@ -91,7 +91,7 @@ impl<T, const SHARDS: usize> BiasedShards<T, SHARDS> {
 
 // === impl Access ===
 
-impl<T, const SHARDS: usize> Access<T, SHARDS> {
+impl<T, const SHARDS: usize> ThreadAccess<T, SHARDS> {
     /// Runs `run` on a shard. None if this thread is inside already and would meet itself, as it
     /// can in a signal handler. Once several threads have access, being inside twice would be a
     /// wait without end instead, so `run` must not come back here.
@@ -104,7 +104,7 @@ impl<T, const SHARDS: usize> Access<T, SHARDS> {
     }
 }
 
-impl<T, const SHARDS: usize> Drop for Access<T, SHARDS> {
+impl<T, const SHARDS: usize> Drop for ThreadAccess<T, SHARDS> {
     fn drop(&mut self) {
         if self.role == Role::Owner {
             self.shared.bias.give_up();

@@ -20,7 +20,9 @@ use rustix::io::Errno;
 
 pub use choice::{DirectoryEnvironment, INSTALLED_DIRECTORY};
 pub use listing::{Listing, MOST_ENTRIES_LISTED};
-pub use names::{Entry, EntryKind, endpoint_name, ledger_name, parse_name, temporary_name};
+pub use names::{
+    DirectoryEntry, EntryKind, endpoint_name, ledger_name, parse_name, temporary_name,
+};
 
 /// The user that stands for "none that this namespace knows"; never trusted.
 pub const OVERFLOW_UID: u32 = 65_534;

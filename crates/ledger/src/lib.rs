@@ -26,7 +26,7 @@ mod sweep;
 mod sync;
 mod writer;
 
-pub use biased::{Access, BiasedShards};
+pub use biased::{BiasedShards, ThreadAccess};
 pub use device::{DeviceEntry, DeviceSlot, RegionMirror};
 pub use file::CreateError;
 pub use layout::POSTING_THRESHOLD_BYTES;

@@ -20,9 +20,9 @@ const CHANGING: u32 = 1;
 const SEVERAL: u32 = 2;
 
 /// Whether one shard or several have been used so far. It only goes forward.
-pub(crate) struct Mode(AtomicU32);
+pub(crate) struct PostingMode(AtomicU32);
 
-impl Mode {
+impl PostingMode {
     pub(crate) fn new() -> Self {
         Self(AtomicU32::new(SINGLE))
     }
@@ -66,7 +66,12 @@ pub(crate) enum Due {
 
 /// Ends an allocation: keeps the peak, or says that a posting is due.
 #[inline(always)]
-pub(crate) fn after_allocation(mode: &Mode, cell: &Cell, posted: &AtomicI64, net: i64) -> Due {
+pub(crate) fn after_allocation(
+    mode: &PostingMode,
+    cell: &Cell,
+    posted: &AtomicI64,
+    net: i64,
+) -> Due {
     light_barrier();
     if mode.is_single() {
         cell.raise_own_peak(net);
@@ -77,7 +82,7 @@ pub(crate) fn after_allocation(mode: &Mode, cell: &Cell, posted: &AtomicI64, net
 
 /// Ends a free: says whether a posting is due.
 #[inline(always)]
-pub(crate) fn after_free(mode: &Mode, posted: &AtomicI64, net: i64) -> Due {
+pub(crate) fn after_free(mode: &PostingMode, posted: &AtomicI64, net: i64) -> Due {
     light_barrier();
     if mode.is_single() { Due::Nothing } else { unposted(posted, net) }
 }
@@ -97,8 +102,8 @@ pub(crate) fn post(shared: &Cell, cell: &Cell, posted: &AtomicI64) {
     add_to_posted(shared, change);
 }
 
-/// Takes the first shard's net over into the shared cell, between [`Mode::begin_several`] and
-/// [`Mode::finish_several`].
+/// Takes the first shard's net over into the shared cell, between [`PostingMode::begin_several`] and
+/// [`PostingMode::finish_several`].
 pub(crate) fn take_over(shared: &Cell, first: &Cell, posted: &AtomicI64) {
     raise_peak(shared, first.word(OWN_PEAK).load(Ordering::Relaxed));
     let net = first.net_bytes();

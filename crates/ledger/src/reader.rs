@@ -23,7 +23,7 @@ use crate::hold;
 use crate::layout::{LARGEST_FILE_BYTES, LONGEST_HEADER_BYTES, PAGE_BYTES, SHORTEST_HEADER_BYTES};
 
 pub(crate) use accounts::Accounts;
-pub(crate) use header::Header;
+pub(crate) use header::LedgerHeader;
 pub(crate) use settling::settle;
 
 /// `OVERLAYFS_SUPER_MAGIC` of `linux/magic.h`.
@@ -147,7 +147,7 @@ pub struct LedgerReading {
 #[derive(Debug)]
 pub struct LedgerReader {
     descriptor: OwnedFd,
-    header: Header,
+    header: LedgerHeader,
     /// The copy, during a reading.
     buffer: Vec<u8>,
     /// The copy before, while one reading takes several.
@@ -190,7 +190,7 @@ impl LedgerReader {
         }
         let mut start = vec![0; LONGEST_HEADER_BYTES];
         let length = copy(descriptor.as_fd(), &mut start, 0).map_err(OpenError::Read)?;
-        let header = Header::check(&start[..length], size)?;
+        let header = LedgerHeader::check(&start[..length], size)?;
         let reading = header.empty_reading(stat.st_uid);
         Ok(Self {
             descriptor,

@@ -11,7 +11,7 @@ use crate::layout::PAGE_BYTES;
 use crate::mapping::Mapping;
 use crate::reader::{LedgerReader, LedgerReading, ReadError};
 
-use buffer::{CopyBuffer, Source};
+use buffer::{CopyBuffer, CopySource};
 
 /// The longest used part of a ledger that goes through the map; a longer one is read alone. A map
 /// of a file with holes gives them memory when it is read, so this also bounds what a lying
@@ -27,7 +27,7 @@ pub struct LedgerSweep {
     buffer: Option<CopyBuffer>,
     /// The kernel cannot copy for us here, so that we do not ask again.
     refused: bool,
-    sources: Vec<Source>,
+    sources: Vec<CopySource>,
     keys: Vec<usize>,
 }
 
@@ -122,7 +122,7 @@ impl LedgerSweep {
         let mut needed = 0;
         for (key, swept) in self.swept.iter().enumerate() {
             if let Some((address, length)) = swept.as_ref().and_then(Swept::source) {
-                self.sources.push(Source::new(address, length, needed));
+                self.sources.push(CopySource::new(address, length, needed));
                 self.keys.push(key);
                 needed += length;
             }

@@ -22,8 +22,8 @@ use crate::hold;
 use crate::layout::{CELL_BYTES, CELLS_OFFSET, FILE_BYTES, KINDS_CAPACITY, header as at};
 use crate::mapping::Mapping;
 use crate::owner::LedgerOwner;
-use crate::posting::Mode;
-use crate::reader::{Accounts, Header, LedgerReading, MOST_COPIES, settle};
+use crate::posting::PostingMode;
+use crate::reader::{Accounts, LedgerHeader, LedgerReading, MOST_COPIES, settle};
 use crate::sync::{
     Arc, AtomicU32, Mutex, MutexGuard, Ordering, PoisonError, prepare_heavy_barrier,
 };
@@ -44,7 +44,7 @@ pub struct Ledger {
 
 /// What handles and recorders share.
 struct Inner {
-    mode: Mode,
+    mode: PostingMode,
     /// Set once this process is a child that must leave its parent's ledger alone.
     abandoned: AtomicU32,
     mapping: Mapping,
@@ -68,7 +68,7 @@ impl Ledger {
         })?;
         prepare_heavy_barrier();
         let inner = Inner {
-            mode: Mode::new(),
+            mode: PostingMode::new(),
             abandoned: AtomicU32::new(0),
             mapping,
             file,
@@ -176,7 +176,7 @@ impl Inner {
         let mut copy = Vec::new();
         self.copy_into(&mut copy, CELLS_OFFSET + cells * CELL_BYTES);
         let size = u64::try_from(FILE_BYTES).expect("the file's size fits in 64 bits");
-        let header = Header::check(&copy, size).expect("a ledger of our own is in order");
+        let header = LedgerHeader::check(&copy, size).expect("a ledger of our own is in order");
         let mut reading = header.empty_reading(self.owner.uid);
         reading.devices = devices;
         let mut accounts = Accounts::default();

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::pool::Place;
+use crate::pool::PoolIndex;
 
 /// Communicators that are known at a time. One beyond is not followed, and counted.
 pub(crate) const MAX_COMMUNICATORS: u16 = 1024;
@@ -33,11 +33,11 @@ pub(crate) struct Communicators {
     /// How many transfers and collectives have begun in the one at each number.
     begun: Box<[[AtomicU64; 2]]>,
     count: AtomicUsize,
-    known: Mutex<Known>,
+    known: Mutex<KnownCommunicator>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownCommunicator {
     /// What was last at each number; kept after its end for what is still to be told of it.
     at: Vec<Option<(u32, Communicator)>>,
     /// Free numbers, the one that was freed longest ago first.
@@ -52,7 +52,7 @@ impl Communicators {
             living: (0..MAX_COMMUNICATORS).map(|_| AtomicU32::new(0)).collect(),
             begun: (0..MAX_COMMUNICATORS).map(|_| Default::default()).collect(),
             count: AtomicUsize::new(0),
-            known: Mutex::new(Known {
+            known: Mutex::new(KnownCommunicator {
                 at: vec![None; usize::from(MAX_COMMUNICATORS)],
                 free: (0..MAX_COMMUNICATORS).collect(),
                 generation: first_generation,
@@ -61,7 +61,7 @@ impl Communicators {
     }
 
     /// Takes in a communicator; `None` when there are too many.
-    pub(crate) fn add(&self, communicator: Communicator) -> Option<Place> {
+    pub(crate) fn add(&self, communicator: Communicator) -> Option<PoolIndex> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = known.free.pop_front()?;
         // 0 stands for nothing living.
@@ -71,11 +71,11 @@ impl Communicators {
         self.begun[usize::from(slot)].iter().for_each(|begun| begun.store(0, Ordering::Relaxed));
         self.living[usize::from(slot)].store(generation, Ordering::Release);
         self.count.fetch_add(1, Ordering::Relaxed);
-        Some(Place { slot, generation })
+        Some(PoolIndex { slot, generation })
     }
 
     /// The program is done with it. What was told of it before is still told.
-    pub(crate) fn remove(&self, place: Place) {
+    pub(crate) fn remove(&self, place: PoolIndex) {
         let (gone, relaxed) = (0, Ordering::Relaxed);
         let Some(living) = self.living.get(usize::from(place.slot)) else { return };
         if living.compare_exchange(place.generation, gone, Ordering::AcqRel, relaxed).is_ok() {
@@ -85,14 +85,14 @@ impl Communicators {
     }
 
     /// The number of the next collective or transfer in it, from 1 on; `None` if it is not there.
-    pub(crate) fn number(&self, place: Place, is_collective: bool) -> Option<u64> {
+    pub(crate) fn number(&self, place: PoolIndex, is_collective: bool) -> Option<u64> {
         let begun = self.begun.get(usize::from(place.slot))?;
         self.lives(place)
             .then(|| begun[usize::from(is_collective)].fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// Whether it is there.
-    fn lives(&self, place: Place) -> bool {
+    fn lives(&self, place: PoolIndex) -> bool {
         let living = self.living.get(usize::from(place.slot));
         living.is_some_and(|living| living.load(Ordering::Acquire) == place.generation)
     }
@@ -103,7 +103,7 @@ impl Communicators {
     }
 
     /// What is known of it, also after its end until another has its number.
-    pub(crate) fn find(&self, place: Place) -> Option<Communicator> {
+    pub(crate) fn find(&self, place: PoolIndex) -> Option<Communicator> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (generation, communicator) = known.at.get(usize::from(place.slot))?.as_ref()?;
         (*generation == place.generation).then(|| communicator.clone())
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!((all.find(first), all.number(first, false)), (None, None));
         let same_slot = others.last().unwrap();
         assert_eq!(all.number(*same_slot, true), Some(1));
-        assert_eq!(all.number(Place { slot: u16::MAX, generation: 7 }, true), None);
+        assert_eq!(all.number(PoolIndex { slot: u16::MAX, generation: 7 }, true), None);
         assert_eq!(all.add(communicator(3)), None);
     }
 }

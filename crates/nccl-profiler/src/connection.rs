@@ -10,18 +10,18 @@ use std::time::Duration;
 use crate::address::Address;
 
 /// How long a connection, a write and a read may take each; the original's limit for a post.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest head of an answer, and the longest body that is read away to keep the connection.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 /// A stream of either kind.
-trait Stream: Read + Write + Send {}
-impl<S: Read + Write + Send> Stream for S {}
+trait SocketStream: Read + Write + Send {}
+impl<S: Read + Write + Send> SocketStream for S {}
 
 /// Posts, and keeps the connection between posts.
 pub(crate) struct Connection {
     address: Address,
-    open: Option<Box<dyn Stream>>,
+    open: Option<Box<dyn SocketStream>>,
 }
 
 impl Connection {
@@ -46,7 +46,7 @@ impl Connection {
         Ok(self.keep(fresh, answer))
     }
 
-    fn keep(&mut self, stream: Box<dyn Stream>, answer: Answer) -> u16 {
+    fn keep(&mut self, stream: Box<dyn SocketStream>, answer: HttpAnswer) -> u16 {
         self.open = answer.keeps.then_some(stream);
         answer.status
     }
@@ -57,18 +57,18 @@ fn was_closed(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
-fn connect(address: &Address) -> io::Result<Box<dyn Stream>> {
+fn connect(address: &Address) -> io::Result<Box<dyn SocketStream>> {
     Ok(match address {
         Address::Unix(path) => {
             let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
+            stream.set_write_timeout(Some(TIMEOUT))?;
             Box::new(stream)
         }
         Address::Loopback(address) => {
-            let stream = TcpStream::connect_timeout(address, PATIENCE)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            let stream = TcpStream::connect_timeout(address, TIMEOUT)?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
+            stream.set_write_timeout(Some(TIMEOUT))?;
             stream.set_nodelay(true)?;
             Box::new(stream)
         }
@@ -77,13 +77,13 @@ fn connect(address: &Address) -> io::Result<Box<dyn Stream>> {
 
 /// What an answer says that matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Answer {
+struct HttpAnswer {
     status: u16,
     /// Whether the connection can be used again.
     keeps: bool,
 }
 
-fn exchange(stream: &mut dyn Stream, json: &str) -> io::Result<Answer> {
+fn exchange(stream: &mut dyn SocketStream, json: &str) -> io::Result<HttpAnswer> {
     let head = format!(
         "POST /log_ccl HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n",
@@ -93,7 +93,7 @@ fn exchange(stream: &mut dyn Stream, json: &str) -> io::Result<Answer> {
     read_answer(stream)
 }
 
-fn read_answer(stream: &mut dyn Read) -> io::Result<Answer> {
+fn read_answer(stream: &mut dyn Read) -> io::Result<HttpAnswer> {
     let malformed = || io::Error::new(io::ErrorKind::InvalidData, "the answer is no HTTP/1.1");
     let mut got = Vec::new();
     let head_bytes = loop {
@@ -116,13 +116,13 @@ fn read_answer(stream: &mut dyn Read) -> io::Result<Answer> {
     let body_bytes = field("content-length").map(str::parse::<usize>);
     // A body in pieces is not read away; the next post has a new connection then.
     let Some(Ok(body_bytes)) = body_bytes else {
-        return Ok(Answer { status, keeps: status == 204 });
+        return Ok(HttpAnswer { status, keeps: status == 204 });
     };
     let all = head_bytes.saturating_add(body_bytes);
     while got.len() < all {
         read_more(stream, &mut got)?;
     }
-    Ok(Answer { status, keeps: !closes && got.len() == all })
+    Ok(HttpAnswer { status, keeps: !closes && got.len() == all })
 }
 
 fn read_more(stream: &mut dyn Read, got: &mut Vec<u8>) -> io::Result<()> {
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn answers_are_read_within_limits() {
         let long = "x".repeat(MAX_ANSWER_BYTES + 1);
-        let kept = |status| Some(Answer { status, keeps: true });
-        let last = |status| Some(Answer { status, keeps: false });
+        let kept = |status| Some(HttpAnswer { status, keeps: true });
+        let last = |status| Some(HttpAnswer { status, keeps: false });
         for (text, expected) in [
             ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", kept(200)),
             ("HTTP/1.1 400 Bad\r\nContent-Length: 0\r\nConnection: Close\r\n\r\n", last(400)),

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number.
 #[derive(Debug, Default)]
-pub(crate) struct Figure(AtomicU64);
+pub(crate) struct FormattedNumber(AtomicU64);
 
-impl Figure {
+impl FormattedNumber {
     pub(crate) fn get(&self) -> u64 {
         // SYNC: counted.
         self.0.load(Ordering::Acquire)

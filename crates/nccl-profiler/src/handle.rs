@@ -4,7 +4,7 @@
 //! thread carries out. Since none is an address, the worst that a wrong one can do is to find nothing.
 //! Generations begin at a number that each process draws, so another's handles find nothing either.
 
-use crate::pool::Place;
+use crate::pool::PoolIndex;
 
 /// Steps of an operation that are told apart at a time: NCCL has at most 8 under way (`NCCL_STEPS`).
 pub(crate) const STEPS: usize = 8;
@@ -13,15 +13,15 @@ pub(crate) const STEPS: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Handle {
     /// A communicator: NCCL's `context`.
-    Communicator(Place),
+    Communicator(PoolIndex),
     /// A collective, or a send or receive that a program asked for.
-    Task(Place),
+    Task(PoolIndex),
     /// An operation of the proxy thread.
-    Operation(Place),
+    Operation(PoolIndex),
     /// A step of an operation, and which of the [`STEPS`].
-    Step(Place, u8),
+    Step(PoolIndex, u8),
     /// A channel of a task's kernel.
-    Kernel(Place),
+    Kernel(PoolIndex),
 }
 
 impl Handle {
@@ -34,7 +34,7 @@ impl Handle {
             Self::Step(place, step) => (4, step & 7, place),
             Self::Kernel(place) => (5, 0, place),
         };
-        let Place { slot, generation } = place;
+        let PoolIndex { slot, generation } = place;
         kind | (u64::from(step) << 3) | (u64::from(slot) << 6) | (u64::from(generation) << 32)
     }
 
@@ -43,7 +43,7 @@ impl Handle {
         let slot = u16::try_from((number >> 6) & 0xffff).ok()?;
         let generation = u32::try_from(number >> 32).ok()?;
         let step = u8::try_from((number >> 3) & 7).ok()?;
-        let place = Place { slot, generation };
+        let place = PoolIndex { slot, generation };
         let handle = match number & 7 {
             1 => Self::Communicator(place),
             2 => Self::Task(place),
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_handle_survives_being_a_number_and_no_other_number_is_one() {
-        let place = Place { slot: 0xfedc, generation: 0x89ab_cdef };
+        let place = PoolIndex { slot: 0xfedc, generation: 0x89ab_cdef };
         for handle in [
             Handle::Communicator(place),
             Handle::Task(place),

@@ -5,7 +5,7 @@
 //! `RecvGPUWait`) and for a receiver that is not ready (`SendPeerWait`) is not in it, so a slow neighbour
 //! does not make a link look slow.
 
-use crate::figure::Figure;
+use crate::figure::FormattedNumber;
 use crate::handle::STEPS;
 
 /// NCCL's numbers for the states of a step (`ncclProfilerEventState_t`).
@@ -30,23 +30,23 @@ pub(crate) struct OperationFacts {
 
 /// An operation, as threads share it.
 #[derive(Debug, Default)]
-pub(crate) struct Operation {
-    communicator: Figure,
-    number: Figure,
-    task: Figure,
-    peer: Figure,
-    is_send: Figure,
-    most_bytes: Figure,
-    begun_ns: Figure,
-    ended_ns: Figure,
-    network_ns: Figure,
-    bytes: Figure,
-    steps_ended: Figure,
+pub(crate) struct ProxyOperation {
+    communicator: FormattedNumber,
+    number: FormattedNumber,
+    task: FormattedNumber,
+    peer: FormattedNumber,
+    is_send: FormattedNumber,
+    most_bytes: FormattedNumber,
+    begun_ns: FormattedNumber,
+    ended_ns: FormattedNumber,
+    network_ns: FormattedNumber,
+    bytes: FormattedNumber,
+    steps_ended: FormattedNumber,
     /// Since when each step is on the network; 0 while it is not.
-    on_network_since_ns: [Figure; STEPS],
+    on_network_since_ns: [FormattedNumber; STEPS],
 }
 
-impl Operation {
+impl ProxyOperation {
     pub(crate) fn fill(&self, facts: &OperationFacts) {
         self.communicator.set(facts.communicator);
         self.number.set(facts.number);
@@ -128,8 +128,8 @@ impl Operation {
 mod tests {
     use super::*;
 
-    fn operation(is_send: bool) -> Operation {
-        let operation = Operation::default();
+    fn operation(is_send: bool) -> ProxyOperation {
+        let operation = ProxyOperation::default();
         let facts = OperationFacts {
             communicator: 3,
             number: 6,

@@ -6,7 +6,7 @@ use crate::connection::Connection;
 use crate::counts::Counts;
 use crate::handle::Handle;
 use crate::profiler::Profiler;
-use crate::record::{Record, What, Worker};
+use crate::record::{RankIdentity, Record, RecordPhase};
 
 /// Records that wait at most, while the agent is not to be reached.
 pub(crate) const MAX_WAITING: usize = 16_384;
@@ -34,7 +34,7 @@ impl Outbox {
     /// Adds a record. One that is `owed`, because its beginning has been told, is not left out for
     /// being like others.
     pub(crate) fn add(&mut self, record: Record, owed: bool, counts: &Counts) {
-        if let (What::Transfer { is_send, peer, bytes }, false) = (record.what, owed) {
+        if let (RecordPhase::Transfer { is_send, peer, bytes }, false) = (record.what, owed) {
             let likeness = (record.communicator, is_send, peer, bytes.checked_ilog2().unwrap_or(0));
             let alike = self.alike.entry(likeness).or_default();
             *alike += 1;
@@ -67,7 +67,7 @@ impl Outbox {
         &mut self,
         connection: &mut Connection,
         profiler: &Profiler,
-        worker: Worker,
+        worker: RankIdentity,
     ) -> Result<(), Unreachable> {
         let mut known = HashMap::new();
         while !self.waiting.is_empty() {
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn transfer(peer: i32) -> Record {
-        let what = What::Transfer { is_send: true, peer, bytes: 1 << 20 };
+        let what = RecordPhase::Transfer { is_send: true, peer, bytes: 1 << 20 };
         Record { communicator: 1, number: 1, what, begun_ns: 0, lasted_ns: Some(1) }
     }
 

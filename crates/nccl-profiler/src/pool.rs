@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::figure::Figure;
+use crate::figure::FormattedNumber;
 
 /// Places that are tried before an event is dropped.
 const TRIES: usize = 8;
@@ -22,12 +22,12 @@ const STOPPED: u64 = 3;
 
 /// Where an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PoolIndex {
     pub(crate) slot: u16,
     pub(crate) generation: u32,
 }
 
-impl Place {
+impl PoolIndex {
     /// As one word, which is never 0.
     fn word(self) -> u64 {
         (u64::from(self.generation) << 32) | (u64::from(self.slot) << 1) | 1
@@ -47,7 +47,7 @@ impl Place {
 /// On cache lines of its own, so that threads with different events do not disturb each other.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Slot<T> {
+struct PoolSlot<T> {
     /// The generation, and below it the phase.
     state: AtomicU64,
     event: T,
@@ -56,18 +56,18 @@ struct Slot<T> {
 /// The places.
 #[derive(Debug)]
 pub(crate) struct Pool<T> {
-    slots: Box<[Slot<T>]>,
+    slots: Box<[PoolSlot<T>]>,
     next: AtomicUsize,
     /// The places of events in the order in which they were begun, for the reporter. As many as there
     /// are slots suffice: a place is in it once at most, since only the reporter frees it.
     begun: Box<[AtomicU64]>,
     begun_in_all: AtomicUsize,
-    dropped: Figure,
+    dropped: FormattedNumber,
 }
 
 /// What the reporter finds in a place.
 #[derive(Debug)]
-pub(crate) struct Seen<'a, T> {
+pub(crate) struct SlotState<'a, T> {
     pub(crate) event: &'a T,
     pub(crate) stopped: bool,
 }
@@ -76,7 +76,7 @@ impl<T: Default> Pool<T> {
     /// A pool of `slots` places, a power of two, whose generations begin at `first_generation`.
     pub(crate) fn new(slots: u16, first_generation: u32) -> Self {
         assert!(slots.is_power_of_two(), "places are found by a mask");
-        let slot = |_| Slot {
+        let slot = |_| PoolSlot {
             state: AtomicU64::new((u64::from(first_generation) << 32) | FREE),
             event: T::default(),
         };
@@ -85,12 +85,12 @@ impl<T: Default> Pool<T> {
             next: AtomicUsize::new(0),
             begun: (0..slots).map(|_| AtomicU64::new(0)).collect(),
             begun_in_all: AtomicUsize::new(0),
-            dropped: Figure::default(),
+            dropped: FormattedNumber::default(),
         }
     }
 
     /// Begins an event that `fill` describes.
-    pub(crate) fn begin(&self, fill: impl FnOnce(&T)) -> Option<Place> {
+    pub(crate) fn begin(&self, fill: impl FnOnce(&T)) -> Option<PoolIndex> {
         for _ in 0..TRIES {
             let index = self.next.fetch_add(1, Ordering::Relaxed) & (self.slots.len() - 1);
             let slot = &self.slots[index];
@@ -101,7 +101,7 @@ impl<T: Default> Pool<T> {
             }
             let generation = u32::try_from(state >> 32).expect("half a word").wrapping_add(1);
             let place =
-                Place { slot: u16::try_from(index).expect("the slots' number"), generation };
+                PoolIndex { slot: u16::try_from(index).expect("the slots' number"), generation };
             let (now, relaxed) = (place.state(FILLING), Ordering::Relaxed);
             if slot.state.compare_exchange(state, now, Ordering::Acquire, relaxed).is_err() {
                 continue;
@@ -119,22 +119,22 @@ impl<T: Default> Pool<T> {
     }
 
     /// The event, unless it has been freed.
-    pub(crate) fn find(&self, place: Place) -> Option<&T> {
+    pub(crate) fn find(&self, place: PoolIndex) -> Option<&T> {
         self.see(place).map(|seen| seen.event)
     }
 
     /// The event and whether it was stopped, unless it has been freed.
-    pub(crate) fn see(&self, place: Place) -> Option<Seen<'_, T>> {
+    pub(crate) fn see(&self, place: PoolIndex) -> Option<SlotState<'_, T>> {
         let slot = self.slots.get(usize::from(place.slot))?;
         // SYNC: filled, stopped.
         let state = slot.state.load(Ordering::Acquire);
         let stopped = state == place.state(STOPPED);
-        (stopped || state == place.state(OPEN)).then_some(Seen { event: &slot.event, stopped })
+        (stopped || state == place.state(OPEN)).then_some(SlotState { event: &slot.event, stopped })
     }
 
     /// Says that the event has ended; what this thread wrote of it before is seen with that. Says
     /// whether it was open.
-    pub(crate) fn stop(&self, place: Place) -> bool {
+    pub(crate) fn stop(&self, place: PoolIndex) -> bool {
         let Some(slot) = self.slots.get(usize::from(place.slot)) else { return false };
         let (from, to) = (place.state(OPEN), place.state(STOPPED));
         // SYNC: stopped.
@@ -142,7 +142,7 @@ impl<T: Default> Pool<T> {
     }
 
     /// Frees the place. Only the reporter does.
-    pub(crate) fn free(&self, place: Place) {
+    pub(crate) fn free(&self, place: PoolIndex) {
         if let Some(slot) = self.slots.get(usize::from(place.slot)) {
             // SYNC: freed.
             slot.state.store(place.state(FREE), Ordering::Release);
@@ -150,10 +150,10 @@ impl<T: Default> Pool<T> {
     }
 
     /// The next event that was begun; `turn` is how many the reporter has taken. Only it does.
-    pub(crate) fn next_begun(&self, turn: &mut usize) -> Option<Place> {
+    pub(crate) fn next_begun(&self, turn: &mut usize) -> Option<PoolIndex> {
         // SYNC: begun.
         let word = self.begun[*turn & (self.begun.len() - 1)].swap(0, Ordering::Acquire);
-        let place = Place::from_word(word)?;
+        let place = PoolIndex::from_word(word)?;
         *turn = turn.wrapping_add(1);
         Some(place)
     }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn an_event_goes_through_its_phases_and_old_places_find_nothing() {
-        let pool = Pool::<Figure>::new(2, u32::MAX);
+        let pool = Pool::<FormattedNumber>::new(2, u32::MAX);
         let place = pool.begin(|event| event.set(7)).unwrap();
         assert_eq!(place.generation, 0);
         assert!(!pool.see(place).unwrap().stopped);
@@ -189,13 +189,13 @@ mod tests {
         pool.free(place);
         assert!(pool.find(place).is_none());
         assert!(!pool.stop(place));
-        assert!(pool.find(Place { slot: 9, ..place }).is_none());
+        assert!(pool.find(PoolIndex { slot: 9, ..place }).is_none());
         assert_eq!(pool.dropped(), 0);
     }
 
     #[test]
     fn a_full_pool_drops_and_counts() {
-        let pool = Pool::<Figure>::new(4, 0);
+        let pool = Pool::<FormattedNumber>::new(4, 0);
         let begun: Vec<_> = (0..6).filter_map(|_| pool.begin(|_| ())).collect();
         assert_eq!((begun.len(), pool.dropped()), (4, 2));
         pool.free(begun[1]);
@@ -206,8 +206,8 @@ mod tests {
     #[test]
     fn threads_and_a_reporter_lose_and_double_nothing() {
         const EACH: u64 = 20_000;
-        let pool = Pool::<Figure>::new(64, 0);
-        let begun = Figure::default();
+        let pool = Pool::<FormattedNumber>::new(64, 0);
+        let begun = FormattedNumber::default();
         let (mut sum, mut taken, mut turn) = (0, 0, 0);
         std::thread::scope(|scope| {
             let threads = [1_u64, 1_000_000].map(|value| {

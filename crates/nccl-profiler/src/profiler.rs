@@ -5,8 +5,8 @@
 use crate::communicators::Communicators;
 use crate::counts::Counts;
 use crate::handle::{Handle, STEPS};
-use crate::operation::{Operation, OperationFacts};
-use crate::pool::{Place, Pool};
+use crate::operation::{OperationFacts, ProxyOperation};
+use crate::pool::{Pool, PoolIndex};
 use crate::short_text::ShortText;
 use crate::task::{Task, TaskFacts};
 
@@ -22,7 +22,7 @@ const KERNEL_STOP: i32 = 22;
 #[derive(Debug)]
 pub(crate) struct Profiler {
     pub(crate) tasks: Pool<Task>,
-    pub(crate) operations: Pool<Operation>,
+    pub(crate) operations: Pool<ProxyOperation>,
     pub(crate) communicators: Communicators,
     pub(crate) counts: Counts,
     process: i32,
@@ -168,7 +168,7 @@ impl Profiler {
         }
     }
 
-    fn end_operation(&self, place: Place, now_ns: u64) {
+    fn end_operation(&self, place: PoolIndex, now_ns: u64) {
         let Some(seen) = self.operations.see(place).filter(|seen| !seen.stopped) else { return };
         let task = seen.event.task();
         seen.event.ended(now_ns);

@@ -15,7 +15,7 @@ pub(crate) struct Record {
     pub(crate) communicator: u64,
     /// Its number in there: of a collective, how many there were with it; of a transfer, one that grows.
     pub(crate) number: u64,
-    pub(crate) what: What,
+    pub(crate) what: RecordPhase,
     pub(crate) begun_ns: u64,
     /// `None` while it has not ended.
     pub(crate) lasted_ns: Option<u64>,
@@ -23,7 +23,7 @@ pub(crate) struct Record {
 
 /// What began or ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum RecordPhase {
     Transfer {
         is_send: bool,
         peer: i32,
@@ -41,7 +41,7 @@ pub(crate) enum What {
 
 /// What the process knows of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Worker {
+pub(crate) struct RankIdentity {
     /// `RANK`.
     pub(crate) rank: Option<u32>,
     /// `WORLD_SIZE`.
@@ -52,7 +52,7 @@ pub(crate) struct Worker {
 
 impl Record {
     /// Appends it to `json`, which is an array that has been begun.
-    pub(crate) fn append(&self, json: &mut String, whose: &Communicator, worker: Worker) {
+    pub(crate) fn append(&self, json: &mut String, whose: &Communicator, worker: RankIdentity) {
         json.push(if json.ends_with('[') { '{' } else { ',' });
         if json.ends_with(',') {
             json.push('{');
@@ -62,13 +62,18 @@ impl Record {
         json.push('}');
     }
 
-    fn fields(&self, json: &mut String, whose: &Communicator, worker: Worker) -> std::fmt::Result {
+    fn fields(
+        &self,
+        json: &mut String,
+        whose: &Communicator,
+        worker: RankIdentity,
+    ) -> std::fmt::Result {
         match self.what {
-            What::Transfer { is_send, peer, bytes } => {
+            RecordPhase::Transfer { is_send, peer, bytes } => {
                 let operation = if is_send { "send" } else { "recv" };
                 write!(json, r#""opType":"{operation}","remoteRank":{peer},"bytes":{bytes}"#)?;
             }
-            What::Collective { function, algorithm, datatype, count, bytes, root } => {
+            RecordPhase::Collective { function, algorithm, datatype, count, bytes, root } => {
                 let [function, algorithm, datatype] =
                     [function, algorithm, datatype].map(ShortText::lower_case);
                 write!(json, r#""opType":"{function}","algorithm":"{algorithm}""#)?;
@@ -117,14 +122,14 @@ mod tests {
         let transfer = Record {
             communicator: 1,
             number: 8,
-            what: What::Transfer { is_send: false, peer: 3, bytes: 4096 },
+            what: RecordPhase::Transfer { is_send: false, peer: 3, bytes: 4096 },
             begun_ns: 1_234_567,
             lasted_ns: Some(2_001),
         };
         let collective = Record {
             communicator: 1,
             number: 9,
-            what: What::Collective {
+            what: RecordPhase::Collective {
                 function: text("AllReduce"),
                 algorithm: text("RING"),
                 datatype: text("ncclFloat32"),
@@ -138,8 +143,8 @@ mod tests {
         let whole = Communicator { group: None, rank: 2, size: 8 };
         let part = Communicator { group: Some("tp".to_owned()), rank: 1, size: 2 };
         let mut json = "[".to_owned();
-        transfer.append(&mut json, &whole, Worker::default());
-        let worker = Worker { rank: Some(5), world_size: Some(8), epoch: Some(4) };
+        transfer.append(&mut json, &whole, RankIdentity::default());
+        let worker = RankIdentity { rank: Some(5), world_size: Some(8), epoch: Some(4) };
         collective.append(&mut json, &part, worker);
         json.push(']');
         let expected = serde_json::json!([

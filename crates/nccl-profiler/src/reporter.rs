@@ -12,10 +12,10 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 use crate::clock::now_ns;
 use crate::connection::Connection;
 use crate::outbox::{Outbox, Unreachable};
-use crate::pool::Place;
+use crate::pool::PoolIndex;
 use crate::profiler::Profiler;
-use crate::record::{Record, What, Worker, element_bytes};
-use crate::task::{Progress, Task};
+use crate::record::{RankIdentity, Record, RecordPhase, element_bytes};
+use crate::task::{Task, TaskProgress};
 
 /// The time between two looks.
 const LOOK: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ const ENDLESS_NS: u64 = 3_600_000_000_000;
 /// An event that is under way.
 #[derive(Debug)]
 struct Living {
-    place: Place,
+    place: PoolIndex,
     /// Whether its beginning was told.
     announced: bool,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Reporter<'a> {
 pub(crate) fn start(
     profiler: &'static Profiler,
     mut connection: Connection,
-    worker: Worker,
+    worker: RankIdentity,
 ) -> std::io::Result<Thread> {
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
     let run = move || {
@@ -123,7 +123,7 @@ fn look_at_operation(
     let record = Record {
         communicator: facts.communicator,
         number: facts.number,
-        what: What::Transfer { is_send: facts.is_send, peer: facts.peer, bytes },
+        what: RecordPhase::Transfer { is_send: facts.is_send, peer: facts.peer, bytes },
         begun_ns: facts.begun_ns,
         lasted_ns: seen.stopped.then_some(lasted_ns),
     };
@@ -154,13 +154,13 @@ fn look_at_task(
     let task = seen.event;
     let age_ns = now_ns.saturating_sub(task.facts().queued_ns);
     let goes = match task.progress(now_ns, QUIET_NS) {
-        Progress::Ended(begun_ns, lasted_ns) if seen.stopped => {
+        TaskProgress::Ended(begun_ns, lasted_ns) if seen.stopped => {
             if let Some(record) = record_of(task, begun_ns, Some(lasted_ns)) {
                 outbox.add(record, living.announced, &profiler.counts);
             }
             true
         }
-        Progress::Begun(begun_ns) | Progress::Ended(begun_ns, _) => {
+        TaskProgress::Begun(begun_ns) | TaskProgress::Ended(begun_ns, _) => {
             let lasts = now_ns.saturating_sub(begun_ns) > LASTING_NS;
             if lasts && !living.announced {
                 living.announced = true;
@@ -170,7 +170,7 @@ fn look_at_task(
             }
             age_ns > ENDLESS_NS
         }
-        Progress::Queued => {
+        TaskProgress::Queued => {
             let unheard = age_ns > UNHEARD_NS || (*spare > 0 && seen.stopped);
             if unheard {
                 *spare = spare.saturating_sub(1);
@@ -190,7 +190,7 @@ fn record_of(task: &Task, begun_ns: u64, lasted_ns: Option<u64>) -> Option<Recor
     let facts = task.facts();
     let bytes = facts.count.saturating_mul(element_bytes(facts.datatype));
     let what = if facts.is_collective {
-        What::Collective {
+        RecordPhase::Collective {
             function: facts.function,
             algorithm: facts.algorithm,
             datatype: facts.datatype,
@@ -202,7 +202,7 @@ fn record_of(task: &Task, begun_ns: u64, lasted_ns: Option<u64>) -> Option<Recor
         return None;
     } else {
         let is_send = facts.function.lower_case() == "send";
-        What::Transfer { is_send, peer: facts.other, bytes }
+        RecordPhase::Transfer { is_send, peer: facts.other, bytes }
     };
     let (communicator, number) = (facts.communicator, facts.number);
     Some(Record { communicator, number, what, begun_ns, lasted_ns })

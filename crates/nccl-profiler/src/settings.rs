@@ -1,7 +1,7 @@
 //! What the environment says: where the agent is, which events are wanted, who this worker is.
 
 use crate::address::{Address, AddressRefused};
-use crate::record::Worker;
+use crate::record::RankIdentity;
 
 /// NCCL's bits of the events that are used (`ncclProfileColl` and so on).
 pub(crate) const COLLECTIVES: i32 = 1 << 1;
@@ -23,7 +23,7 @@ pub(crate) struct Settings {
     pub(crate) mask: i32,
     /// A word of [`EVENTS_VARIABLE`] that names no events.
     pub(crate) misread: Option<String>,
-    pub(crate) worker: Worker,
+    pub(crate) worker: RankIdentity,
 }
 
 impl Settings {
@@ -36,7 +36,7 @@ impl Settings {
             address: Address::parse(variable(ADDRESS_VARIABLE).unwrap_or_default().trim()),
             mask,
             misread,
-            worker: Worker {
+            worker: RankIdentity {
                 rank: narrow("RANK"),
                 world_size: narrow("WORLD_SIZE"),
                 epoch: number("TELLTALE_EPOCH"),
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn the_environment_is_read_and_what_it_does_not_say_has_a_default() {
         let settings = read(&[("RANK", "3"), ("WORLD_SIZE", "x"), ("TELLTALE_EPOCH", "12")]);
-        let worker = Worker { rank: Some(3), world_size: None, epoch: Some(12) };
+        let worker = RankIdentity { rank: Some(3), world_size: None, epoch: Some(12) };
         assert_eq!((settings.worker, settings.mask, settings.misread), (worker, 0x5e, None));
         assert_eq!(settings.address, Address::parse("127.0.0.1:8081"));
         for (words, mask, misread) in [

@@ -5,7 +5,7 @@
 //! kernel events, the task has ended when as many channels have as it uses. Without, it is taken to
 //! have ended when all operations that were begun have, and no other has come for a while.
 
-use crate::figure::Figure;
+use crate::figure::FormattedNumber;
 use crate::short_text::ShortText;
 
 /// What is known of a task when it is put into the queue.
@@ -32,29 +32,29 @@ pub(crate) struct TaskFacts {
 /// A task, as threads share it.
 #[derive(Debug, Default)]
 pub(crate) struct Task {
-    communicator: Figure,
-    number: Figure,
-    texts: [Figure; 6],
-    count: Figure,
-    other: Figure,
-    is_collective: Figure,
-    channels: Figure,
-    queued_ns: Figure,
+    communicator: FormattedNumber,
+    number: FormattedNumber,
+    texts: [FormattedNumber; 6],
+    count: FormattedNumber,
+    other: FormattedNumber,
+    is_collective: FormattedNumber,
+    channels: FormattedNumber,
+    queued_ns: FormattedNumber,
     /// On the host's clock: the first child's beginning, the last one's end.
-    first_ns: Figure,
-    last_ns: Figure,
+    first_ns: FormattedNumber,
+    last_ns: FormattedNumber,
     /// On the device's clock, in nanoseconds.
-    kernel_first_ns: Figure,
-    kernel_last_ns: Figure,
-    kernels_begun: Figure,
-    kernels_ended: Figure,
-    operations_begun: Figure,
-    operations_ended: Figure,
+    kernel_first_ns: FormattedNumber,
+    kernel_last_ns: FormattedNumber,
+    kernels_begun: FormattedNumber,
+    kernels_ended: FormattedNumber,
+    operations_begun: FormattedNumber,
+    operations_ended: FormattedNumber,
 }
 
 /// How far a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum TaskProgress {
     /// In the queue.
     Queued,
     /// Begun, at this time on the host's clock.
@@ -141,23 +141,23 @@ impl Task {
 
     /// How far it is. `quiet_ns` is for how long no child may have come where nothing else says that it
     /// was the last.
-    pub(crate) fn progress(&self, now_ns: u64, quiet_ns: u64) -> Progress {
+    pub(crate) fn progress(&self, now_ns: u64, quiet_ns: u64) -> TaskProgress {
         // The counters first: what was written before they were raised is seen with them.
         let operations = (self.operations_begun.get(), self.operations_ended.get());
         let kernels = (self.kernels_begun.get(), self.kernels_ended.get());
         let begun_ns = self.first_ns.get();
         if operations.0 + kernels.0 == 0 || begun_ns == u64::MAX {
-            return Progress::Queued;
+            return TaskProgress::Queued;
         }
         let quiet = now_ns.saturating_sub(self.last_ns.get()) >= quiet_ns;
         let kernels_complete = kernels.1 >= self.channels.get().max(1);
         let complete = if kernels.0 > 0 { kernels_complete } else { quiet };
         if operations.0 != operations.1 || kernels.0 != kernels.1 || !complete {
-            return Progress::Begun(begun_ns);
+            return TaskProgress::Begun(begun_ns);
         }
         let on_device = self.kernel_last_ns.get().checked_sub(self.kernel_first_ns.get());
         let on_host = self.last_ns.get().saturating_sub(begun_ns);
-        Progress::Ended(begun_ns, on_device.filter(|lasted| *lasted > 0).unwrap_or(on_host))
+        TaskProgress::Ended(begun_ns, on_device.filter(|lasted| *lasted > 0).unwrap_or(on_host))
     }
 }
 
@@ -194,16 +194,16 @@ mod tests {
     #[test]
     fn with_kernel_events_it_ends_with_the_last_channel_and_lasts_as_the_device_says() {
         let task = task(2);
-        assert_eq!(task.progress(100, 50), Progress::Queued);
+        assert_eq!(task.progress(100, 50), TaskProgress::Queued);
         task.kernel_began(100, 7_000);
         task.kernel_stamped(7_400);
         task.kernel_ended(110);
-        assert_eq!(task.progress(1_000, 50), Progress::Begun(100));
+        assert_eq!(task.progress(1_000, 50), TaskProgress::Begun(100));
         task.kernel_began(120, 7_100);
         task.kernel_stamped(7_900);
-        assert_eq!(task.progress(1_000, 50), Progress::Begun(100));
+        assert_eq!(task.progress(1_000, 50), TaskProgress::Begun(100));
         task.kernel_ended(130);
-        assert_eq!(task.progress(131, 50), Progress::Ended(100, 900));
+        assert_eq!(task.progress(131, 50), TaskProgress::Ended(100, 900));
     }
 
     #[test]
@@ -211,10 +211,10 @@ mod tests {
         let task = task(2);
         task.operation_began(100);
         task.operation_ended(130);
-        assert_eq!(task.progress(131, 50), Progress::Begun(100));
-        assert_eq!(task.progress(180, 50), Progress::Ended(100, 30));
+        assert_eq!(task.progress(131, 50), TaskProgress::Begun(100));
+        assert_eq!(task.progress(180, 50), TaskProgress::Ended(100, 30));
         task.operation_began(181);
-        assert_eq!(task.progress(500, 50), Progress::Begun(100));
+        assert_eq!(task.progress(500, 50), TaskProgress::Begun(100));
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
         task.kernel_began(100, 1);
         task.operation_began(100);
         task.kernel_ended(120);
-        assert_eq!(task.progress(900, 50), Progress::Begun(100));
+        assert_eq!(task.progress(900, 50), TaskProgress::Begun(100));
         assert!(task.used_network());
     }
 }

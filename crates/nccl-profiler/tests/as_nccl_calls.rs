@@ -28,9 +28,9 @@ const INSTALLED: &str = "libnccl-profiler-telltale.so";
 
 /// What an agent has been told.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<Value>>>);
+struct Listener(Arc<Mutex<Vec<Value>>>);
 
-impl Told {
+impl Listener {
     /// Listens at `socket`.
     fn listen(socket: &Path) -> Self {
         let told = Self::default();
@@ -139,7 +139,7 @@ fn the_structures_are_laid_out_as_published() {
 fn a_ring_between_nodes_is_told_with_waits_for_others_left_out() {
     for version in ["v5", "v6"] {
         let scratch = Scratch::new();
-        let told = Told::listen(&scratch.join("agent"));
+        let told = Listener::listen(&scratch.join("agent"));
         let harness = Harness::start(&scratch, version, "network", &[]);
         // Beside these, the beginnings of what lasted longer than two looks.
         wait_until("a collective that has ended", Duration::from_secs(20), || {
@@ -185,7 +185,7 @@ fn a_ring_between_nodes_is_told_with_waits_for_others_left_out() {
 #[test]
 fn within_a_node_transfers_are_told_by_their_kernels() {
     let scratch = Scratch::new();
-    let told = Told::listen(&scratch.join("agent"));
+    let told = Listener::listen(&scratch.join("agent"));
     let harness = Harness::start(&scratch, "v6", "within", &[]);
     let (records, durations) = timeless(told.wait(2));
     let expected = [("send", 1), ("recv", 2)].map(|(operation, number)| {
@@ -212,7 +212,7 @@ fn what_the_script_installs_is_found_by_the_name_that_nccl_uses() {
     assert!(!refused.status.success() && told.contains("build first"), "{told}");
     let installed = install(library().parent().unwrap());
     assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
-    let told = Told::listen(&scratch.join("agent"));
+    let told = Listener::listen(&scratch.join("agent"));
     let directory = scratch.join("stage/lib");
     let variables = [("LD_LIBRARY_PATH", directory.to_str().unwrap())];
     let harness = Harness::start(&scratch, "v6", "within", &variables);
@@ -223,7 +223,7 @@ fn what_the_script_installs_is_found_by_the_name_that_nccl_uses() {
 #[test]
 fn a_process_group_has_the_name_of_its_communicator() {
     let scratch = Scratch::new();
-    let told = Told::listen(&scratch.join("agent"));
+    let told = Listener::listen(&scratch.join("agent"));
     let harness = Harness::start(&scratch, "v6", "groups", &[]);
     let groups: Vec<Value> = told.wait(2).iter().map(|record| record["group"].clone()).collect();
     assert_eq!(groups, ["nccl-0000000000000abc", "tp__0_"]);
@@ -233,7 +233,7 @@ fn a_process_group_has_the_name_of_its_communicator() {
 #[test]
 fn what_hangs_is_told_while_it_does_and_what_is_only_queued_is_not() {
     let scratch = Scratch::new();
-    let told = Told::listen(&scratch.join("agent"));
+    let told = Listener::listen(&scratch.join("agent"));
     let harness = Harness::start(&scratch, "v6", "hang", &[]);
     let (records, ends) = timeless(told.wait(2));
     let kinds: Vec<_> =
@@ -247,7 +247,7 @@ fn what_hangs_is_told_while_it_does_and_what_is_only_queued_is_not() {
 #[test]
 fn misuse_and_strangers_are_survived_and_counted() {
     let scratch = Scratch::new();
-    let _told = Told::listen(&scratch.join("agent"));
+    let _told = Listener::listen(&scratch.join("agent"));
     let output = Harness::start(&scratch, "v6", "misuse", &[]).end();
     // One operation of another process; six collectives of communicators that are not there.
     assert!(output.contains(" 7 of other processes"), "{output}");
@@ -264,7 +264,7 @@ fn a_flood_without_an_agent_is_dropped_and_counted_and_stops_nobody() {
 #[test]
 fn threads_lose_no_collective() {
     let scratch = Scratch::new();
-    let told = Told::listen(&scratch.join("agent"));
+    let told = Listener::listen(&scratch.join("agent"));
     let harness = Harness::start(&scratch, "v6", "threads", &[]);
     let collectives = || {
         let all = told.all();
@@ -295,7 +295,7 @@ fn an_address_elsewhere_is_refused_and_nothing_is_asked_for() {
 #[test]
 fn a_call_costs_little() {
     let scratch = Scratch::new();
-    let _told = Told::listen(&scratch.join("agent"));
+    let _told = Listener::listen(&scratch.join("agent"));
     let output = Harness::start(&scratch, "v6", "measure", &[]).end();
     let mut costs = std::collections::BTreeMap::<&str, Vec<f64>>::new();
     for line in output.lines() {

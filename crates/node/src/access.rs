@@ -75,12 +75,12 @@ pub struct AccessPolicy {
     group: Option<u32>,
     token: RwLock<Option<Token>>,
     knows_loopback: bool,
-    shown: Mutex<Shown>,
+    shown: Mutex<SnapshotViews>,
 }
 
 /// One snapshot as different users may see it.
 #[derive(Debug, Default)]
-struct Shown {
+struct SnapshotViews {
     of: Option<Arc<Snapshot>>,
     to: Vec<(Sight, Arc<Snapshot>)>,
 }
@@ -185,7 +185,7 @@ impl AccessPolicy {
         }
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if !shown.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, snapshot)) {
-            *shown = Shown { of: Some(Arc::clone(snapshot)), to: Vec::new() };
+            *shown = SnapshotViews { of: Some(Arc::clone(snapshot)), to: Vec::new() };
         }
         if let Some((_, found)) = shown.to.iter().find(|(whose, _)| *whose == sight) {
             return Arc::clone(found);

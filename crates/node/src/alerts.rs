@@ -21,12 +21,12 @@ mod webhook;
 pub use alert::{Alert, AlertState, Severity, Subject, Transition};
 pub use engine::{Engine, MAX_ALERTS};
 pub use growth::{MAX_TRACKED, MINIMA};
-pub use notices::{Event, MAX_NOTICES, Notice, Notices};
+pub use notices::{MAX_NOTICES, Notice, NoticeEvent, Notices};
 pub use options::{AlertOptions, WebhookOptions};
 pub use rule::{Condition, Rule};
 pub use rule_file::{RuleError, RuleText};
 pub use states::{AlertStates, NotificationFigures, VisibleAlerts};
-pub use webhook::{Found, Message, SHAPE_VERSION, serve};
+pub use webhook::{Message, Payload, SHAPE_VERSION, serve};
 
 pub(crate) use watching::Watching;
 pub(crate) use webhook::check_files;

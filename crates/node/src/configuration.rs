@@ -24,10 +24,10 @@ use telltale_collector::PodOptions;
 use telltale_collector::hardware::HardwareOptions;
 use telltale_server::log::{Format, Level};
 
-pub use consistency::Refusal;
-pub use keys::{Key, Kind, keys_of};
+pub use consistency::ConfigurationRefusal;
+pub use keys::{ConfigurationKey, ValueKind, keys_of};
 pub use layers::{Argument, ConfigurationError, Effective, Layers, Origin, variable_of};
-pub use text::Problem;
+pub use text::FileProblem;
 
 /// The times from one collection to the next that can be had, in seconds.
 pub const INTERVAL_SECONDS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
@@ -118,7 +118,7 @@ impl Default for Configuration {
 
 impl Configuration {
     /// Every key that can be set.
-    pub fn keys() -> Vec<Key> {
+    pub fn keys() -> Vec<ConfigurationKey> {
         keys_of::<Self>()
     }
 

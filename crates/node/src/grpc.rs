@@ -42,7 +42,7 @@ use crate::history::SharedReader;
 use crate::service::{Control, Tally, View};
 use calls::Telemetry;
 use encodings::Encodings;
-use gate::{Gate, Limits, Permit};
+use gate::{Gate, GateLimits, Permit};
 use health::Truth;
 use history::History;
 use keeper::GrpcKeeper;
@@ -64,7 +64,7 @@ const MOST_CONNECTIONS_EACH: usize = 16;
 /// Connections that are kept for those who see everything.
 const CONNECTION_RESERVE: usize = 16;
 /// Calls at a time, those included whose answer the client has not taken yet.
-const CALLS: Limits = Limits { all: 512, each: 32, reserve: 64 };
+const CALLS: GateLimits = GateLimits { all: 512, each: 32, reserve: 64 };
 /// What a connection may take.
 const LIMITS: door::Limits = door::Limits {
     protocol: Protocol::Http2(Http2 {
@@ -89,7 +89,7 @@ pub struct GrpcService {
 
 /// Why serving ended.
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
+pub enum GrpcServeError {
     /// A listening socket cannot be used.
     #[error("a gRPC socket cannot be listened on")]
     Listen(#[source] io::Error),
@@ -152,9 +152,9 @@ impl GrpcService {
         control: Control,
         policy: Arc<AccessPolicy>,
         stop: impl Future<Output = ()>,
-    ) -> Result<(), ServeError> {
+    ) -> Result<(), GrpcServeError> {
         let Self { listeners, tls, following, most_connections, history } = self;
-        let limits = Limits {
+        let limits = GateLimits {
             all: most_connections,
             each: MOST_CONNECTIONS_EACH,
             reserve: CONNECTION_RESERVE,
@@ -173,7 +173,7 @@ impl GrpcService {
         let ports: Vec<SocketAddr> = addresses.filter_map(Address::port).collect();
         let mut serving = JoinSet::new();
         for listener in listeners {
-            let socket = Socket::new(listener).map_err(ServeError::Listen)?;
+            let socket = Socket::new(listener).map_err(GrpcServeError::Listen)?;
             serving.spawn(door.clone().serve(socket, stopped.clone()));
         }
         let files = |options: &GrpcOptions| -> Result<_, OptionsError> {

@@ -36,10 +36,10 @@ pub use directory::{
     DirectoryError, check_directory, database_in, default_directory, directory_for,
 };
 pub use past::Past;
-pub use reader::{ReadHistoryError, Reader};
+pub use reader::{HistoryReader, ReadHistoryError};
 pub use serving::serve;
 pub use shared::{SharedReadError, SharedReader};
-pub use writer::{HistoryError, Writer};
+pub use writer::{HistoryError, HistoryWriter};
 
 /// How the history is kept: the table `[history]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,6 +8,7 @@
 //! who asks. Nothing here reads a request's body or changes anything.
 
 mod answers;
+mod body_parts;
 mod cache;
 mod counts;
 mod files;
@@ -17,7 +18,6 @@ mod history;
 mod options;
 mod seats;
 mod stream;
-mod told;
 
 use std::convert::Infallible;
 use std::io;
@@ -36,7 +36,7 @@ use crate::certificates;
 use crate::history::SharedReader;
 use crate::service::View;
 use cache::Cache;
-use counts::Counts;
+use counts::HttpCounts;
 use seats::{Connections, HttpKeeper};
 use telltale_server::door::{Door, Limits, Protocol, Socket, Tls};
 use telltale_server::hosts::Hosts;
@@ -49,7 +49,7 @@ const KEPT_STREAMS: usize = 8;
 
 /// Why serving ended.
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
+pub enum HttpServeError {
     /// The options do not allow these sockets.
     #[error(transparent)]
     Options(#[from] OptionsError),
@@ -65,7 +65,7 @@ struct App {
     policy: Arc<AccessPolicy>,
     hosts: Hosts,
     cache: Cache,
-    counts: Arc<Counts>,
+    counts: Arc<HttpCounts>,
     streams: Arc<Semaphore>,
     kept_streams: Arc<Semaphore>,
     /// Where series over time come from, if a history is kept.
@@ -95,13 +95,13 @@ impl HttpService {
         listeners: Vec<Listener>,
         options: HttpOptions,
         has_token: bool,
-    ) -> Result<Self, ServeError> {
+    ) -> Result<Self, HttpServeError> {
         let mut sockets = Vec::new();
         for listener in listeners {
             if let Some(Address::Tcp(address)) = listener.address() {
                 options.check(address, has_token)?;
             }
-            sockets.push(Socket::new(listener).map_err(ServeError::Listen)?);
+            sockets.push(Socket::new(listener).map_err(HttpServeError::Listen)?);
         }
         let tls = options.tls_files().and_then(Tls::new).map_err(OptionsError::Tls)?;
         Ok(Self { sockets, options, tls: Arc::new(tls), following: None, history: None })
@@ -133,7 +133,7 @@ impl HttpService {
     ) -> Result<(), Infallible> {
         let Self { sockets, options, tls, following, history } = self;
         let (stopping, stopped) = watch::channel(false);
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(HttpCounts::default());
         let app = Arc::new(App {
             hosts: Hosts::new(&options.hosts),
             cache: Cache::new(options.series),

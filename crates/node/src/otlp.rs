@@ -21,7 +21,7 @@ use crate::samples::Sampler;
 use crate::service::Control;
 use message::Messages;
 use send::{SendError, Sender};
-use waiting::Waiting;
+use waiting::ExportWaits;
 
 pub use options::{OptionsError, OtlpOptions, Protocol};
 
@@ -69,7 +69,7 @@ async fn export(options: OtlpOptions, control: Control, mut sender: Sender) -> I
         let published = view.latest();
         let snapshot = Arc::clone(&published.snapshot);
         let requests = messages.make(&sampler.sample(&published, &snapshot, None), &published);
-        let mut waiting = Waiting::new(interval);
+        let mut waiting = ExportWaits::new(interval);
         for request in requests {
             let points = message::points(&request);
             loop {

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// The parts that run.
 #[derive(Debug)]
-pub struct Parts {
+pub struct ServiceParts {
     directory: Option<PathBuf>,
     handed: Handed,
     files: Vec<SocketFile>,
@@ -66,7 +66,7 @@ pub struct PartEnded {
 
 // === impl Parts ===
 
-impl Parts {
+impl ServiceParts {
     /// No parts yet. Sockets with a relative path are in `directory`, those that systemd handed
     /// over in `handed`.
     pub fn new(
@@ -202,7 +202,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_TIME_TO_END, Parts};
+    use super::{MOST_TIME_TO_END, ServiceParts};
     use std::convert::Infallible;
     use std::io;
     use std::path::PathBuf;
@@ -211,8 +211,8 @@ mod tests {
     use telltale_harness::Scratch;
     use telltale_server::listen::Handed;
 
-    fn parts(directory: Option<PathBuf>) -> Parts {
-        Parts::new(Arc::default(), directory, Handed::default())
+    fn parts(directory: Option<PathBuf>) -> ServiceParts {
+        ServiceParts::new(Arc::default(), directory, Handed::default())
     }
 
     fn wait<T>(future: impl Future<Output = T>) -> T {

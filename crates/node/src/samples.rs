@@ -98,12 +98,12 @@ pub struct Family<'a> {
 #[derive(Debug, Clone)]
 pub struct Sample<'a> {
     sets: [SetId; 3],
-    value: Value<'a>,
+    value: SampleValue<'a>,
 }
 
 /// A sample's value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value<'a> {
+pub enum SampleValue<'a> {
     /// A counter's, gauge's or info's.
     Number(Number),
     /// A histogram's.
@@ -194,7 +194,7 @@ impl<'a> Samples<'a> {
     /// Adds a sample of a metric of ours.
     fn put(&mut self, definition: &MetricDefinition, sets: [SetId; 3], value: Number) {
         let family = place(definition);
-        self.families[family].samples.push(Sample { sets, value: Value::Number(value) });
+        self.families[family].samples.push(Sample { sets, value: SampleValue::Number(value) });
     }
 }
 
@@ -245,7 +245,7 @@ impl<'a> Family<'a> {
 
 impl<'a> Sample<'a> {
     /// Its value.
-    pub fn value(&self) -> &Value<'a> {
+    pub fn value(&self) -> &SampleValue<'a> {
         &self.value
     }
 }

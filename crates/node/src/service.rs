@@ -3,7 +3,6 @@
 //! Everybody else (servers, history, alerts) is given a [`View`]. A view hands out what was
 //! published last and never touches a driver or a workload.
 
-mod bell;
 mod changes;
 mod collecting;
 mod control;
@@ -14,6 +13,7 @@ mod shared;
 mod tally;
 mod truncated;
 mod view;
+mod wake_up;
 
 use std::io;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use std::time::Duration;
 use telltale_schema::clock::Clock;
 
 use collecting::Collecting;
-use shared::Shared;
+use shared::ServiceShared;
 use telltale_collector::clock::SystemClock;
 use telltale_collector::legacy::LegacyClients;
 use telltale_collector::tree::OpenTreeError;
@@ -77,7 +77,7 @@ pub struct Service {
 }
 
 /// How long the end of a collection is waited for. One that hangs is left behind: the process ends.
-const STOP_PATIENCE: Duration = Duration::from_millis(400);
+const STOP_TIMEOUT: Duration = Duration::from_millis(400);
 
 // === impl Service ===
 
@@ -102,7 +102,7 @@ impl Service {
         let ServiceOptions { mut collect, interval, legacy } = options;
         collect.legacy = legacy.clone().map(|socket| socket as Arc<dyn LegacyClients>);
         let collector = Collector::with_clock(collect, Arc::clone(&clock))?;
-        let shared = Arc::new(Shared::new(interval).map_err(StartError::System)?);
+        let shared = Arc::new(ServiceShared::new(interval).map_err(StartError::System)?);
         let (tell, told) = sync_channel(1);
         let (end, ended) = sync_channel::<()>(1);
         let thread = std::thread::Builder::new()
@@ -135,7 +135,7 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         self.control.ask_to_stop();
-        let ended = self.ended.recv_timeout(STOP_PATIENCE) == Err(RecvTimeoutError::Disconnected);
+        let ended = self.ended.recv_timeout(STOP_TIMEOUT) == Err(RecvTimeoutError::Disconnected);
         if let Some(thread) = self.thread.take().filter(|_| ended) {
             // A panic has been told by its hook; there is nothing to add.
             let _ = thread.join();

@@ -42,7 +42,7 @@ pub struct TensorPayload {
 #[allow(missing_docs)] // The header says what each field is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
-pub struct Counts {
+pub struct DebugCounts {
     pub produced: u64,
     pub delivered: u64,
     pub waiting: u64,
@@ -59,7 +59,7 @@ pub struct Counts {
 pub struct CoreCounts {
     pub logical_nc_idx: u32,
     pub connected: u32,
-    pub counts: Counts,
+    pub counts: DebugCounts,
     pub filtered: u64,
     pub unsaved: u64,
     pub waiting_bytes: u64,

@@ -28,34 +28,35 @@ const REMEMBERED: usize = 16;
 
 /// Changes whenever the table does.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
-static TABLE: Mutex<Table> = Mutex::new(Table { closed: false, connections: BTreeMap::new() });
+static TABLE: Mutex<ConnectionTable> =
+    Mutex::new(ConnectionTable { closed: false, connections: BTreeMap::new() });
 
 thread_local! {
     static MEMORY: [Cell<Option<Remembered>>; REMEMBERED] =
         const { [const { Cell::new(None) }; REMEMBERED] };
 }
 
-struct Table {
+struct ConnectionTable {
     /// Whether `nrt_close` was called after the last `nrt_init`.
     closed: bool,
-    connections: BTreeMap<RawFd, Arc<Connection>>,
+    connections: BTreeMap<RawFd, Arc<CoreConnection>>,
 }
 
 /// What a thread found in the table.
 struct Remembered {
     generation: u64,
     number: RawFd,
-    connection: Arc<Connection>,
+    connection: Arc<CoreConnection>,
 }
 
 /// One client of one core.
-struct Connection {
+struct CoreConnection {
     core: &'static Core,
     number: RawFd,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
-struct State {
+struct ConnectionState {
     /// None once the connection has ended.
     reader: Option<EventReader>,
     /// After `nrt_close`, a descriptor by which the client's number is known until it is closed.
@@ -85,8 +86,13 @@ pub(crate) fn connect(index: c_int) -> Result<RawFd, Status> {
     let number = rustix::io::fcntl_dupfd_cloexec(reader.as_fd(), 3)
         .map_err(|_| Status::RESOURCE)?
         .into_raw_fd();
-    let state = State { reader: Some(reader), kept: None, trusted_reads: 0, checked_tick: (0, 0) };
-    let connection = Arc::new(Connection { core, number, state: Mutex::new(state) });
+    let state = ConnectionState {
+        reader: Some(reader),
+        kept: None,
+        trusted_reads: 0,
+        checked_tick: (0, 0),
+    };
+    let connection = Arc::new(CoreConnection { core, number, state: Mutex::new(state) });
     // Whoever had the number before has closed it behind our back.
     let before = table.connections.insert(number, connection);
     GENERATION.fetch_add(1, Ordering::Release);
@@ -152,13 +158,13 @@ pub(crate) fn open_table() {
 }
 
 #[cold]
-fn find(number: RawFd) -> Result<Arc<Connection>, Status> {
+fn find(number: RawFd) -> Result<Arc<CoreConnection>, Status> {
     lock(&TABLE).connections.get(&number).map(Arc::clone).ok_or(Status::INVALID)
 }
 
 /// Ends a connection and takes it out of the table; whether it was there.
 #[cold]
-fn forget(connection: &Arc<Connection>) -> bool {
+fn forget(connection: &Arc<CoreConnection>) -> bool {
     let mut table = lock(&TABLE);
     let known = table.connections.get(&connection.number);
     let is_known = known.is_some_and(|known| Arc::ptr_eq(known, connection));
@@ -183,12 +189,12 @@ fn tick() -> (i64, i64) {
 
 // === impl Table ===
 
-impl Table {
+impl ConnectionTable {
     /// Ends the connection of a core whose client has closed its descriptor by itself; whether
     /// there was one.
     #[cold]
     fn forget_lost(&mut self, core: &'static Core) -> bool {
-        let of_core = |connection: &&Arc<Connection>| {
+        let of_core = |connection: &&Arc<CoreConnection>| {
             std::ptr::eq(connection.core, core) && lock(&connection.state).reader.is_some()
         };
         let Some(connection) = self.connections.values().find(of_core).map(Arc::clone) else {
@@ -206,7 +212,7 @@ impl Table {
 
 // === impl Connection ===
 
-impl Connection {
+impl CoreConnection {
     #[inline]
     fn read(&self) -> Result<Made, Status> {
         let mut state = lock(&self.state);
@@ -238,7 +244,7 @@ impl Connection {
 
 // === impl State ===
 
-impl State {
+impl ConnectionState {
     /// Checks the number if it has not been for so many reads or since the last tick; whether it
     /// was.
     #[inline]

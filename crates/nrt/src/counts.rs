@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use telltale_debug_stream::StreamCounters;
 
-use crate::abi::{CoreCounts, Counts};
+use crate::abi::{CoreCounts, DebugCounts};
 use crate::cores;
 use crate::forks::refuse_child;
 use crate::status::{Status, guarded};
@@ -18,7 +18,7 @@ use crate::status::{Status, guarded};
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn telltale_debug_counts(
     logical_nc_idx: c_int,
-    counts: *mut Counts,
+    counts: *mut DebugCounts,
 ) -> Status {
     if counts.is_null() {
         return Status::INVALID;
@@ -77,8 +77,8 @@ pub unsafe extern "C" fn telltale_debug_read_cores(
     })
 }
 
-fn of(found: &StreamCounters, unallocated: u64) -> Counts {
-    Counts {
+fn of(found: &StreamCounters, unallocated: u64) -> DebugCounts {
+    DebugCounts {
         produced: found.produced,
         // A count that is a moment older may be smaller.
         delivered: found.delivered.saturating_sub(unallocated),

@@ -18,7 +18,7 @@ mod lifetime;
 mod producer;
 mod status;
 
-pub use abi::{CoreCounts, Counts, EventHeader, TensorPayload};
+pub use abi::{CoreCounts, DebugCounts, EventHeader, TensorPayload};
 pub use client::{
     nrt_debug_client_connect, nrt_debug_client_connect_close, nrt_debug_client_read_one_event,
 };

@@ -5,7 +5,7 @@ use std::slice;
 use std::time::Duration;
 
 use telltale_debug_stream::{
-    Cause, MAX_DIMENSIONS, MAX_DTYPE_BYTES, MAX_PREFIX_BYTES, Published, TensorEvent,
+    LossCause, MAX_DIMENSIONS, MAX_DTYPE_BYTES, MAX_PREFIX_BYTES, Published, TensorEvent,
 };
 use telltale_runtime::debug_output;
 
@@ -78,8 +78,8 @@ unsafe fn publish(
         match core.publisher.tensor(&event) {
             // What nobody wants is no failure of the publisher.
             Published::Queued | Published::Filtered => Ok(()),
-            Published::Lost(Cause::Events | Cause::Bytes) => Err(Status::QUEUE_FULL),
-            Published::Lost(Cause::Memory) => Err(Status::RESOURCE),
+            Published::Lost(LossCause::Events | LossCause::Bytes) => Err(Status::QUEUE_FULL),
+            Published::Lost(LossCause::Memory) => Err(Status::RESOURCE),
             Published::Disconnected => Err(Status::CLOSED),
             Published::Unrepresentable => Err(Status::INVALID),
         }

@@ -7,7 +7,7 @@ use telltale_program_cache::{
 use crate::blocks::Blocks;
 use crate::collapse::Collapsed;
 use crate::error::Checked;
-use crate::program::{Parts, kernel_text};
+use crate::program::{ProgramParts, kernel_text};
 use crate::session::{OperationError, Session};
 use crate::tensor::Tensor;
 
@@ -84,7 +84,7 @@ impl Operation for AdamWOperation {
         let sources = [0, 1, 2, 3].map(|index| collapsed.input(index, specs[usize::from(index)]));
         let mut words = blocks.words();
         words.extend((0..6).map(|index| Argument::Dynamic(DynamicIndex(index))));
-        Ok(Parts::new(blocks.share(1, u64::from(blocks.block_elements()) * 2))
+        Ok(ProgramParts::new(blocks.share(1, u64::from(blocks.block_elements()) * 2))
             .read_blocks(&blocks, &sources)
             .compute(ADAMW, words)
             .write_blocks(&blocks, &sources[..3], None)

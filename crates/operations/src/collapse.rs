@@ -5,7 +5,7 @@ use telltale_program_cache::{Layout, OperandSpec};
 
 use crate::extents::Extents;
 use crate::memory_order::stored_elements;
-use crate::program::Source;
+use crate::program::OperandSource;
 
 /// A result and its inputs in the dimensions that matter.
 #[derive(Debug)]
@@ -43,17 +43,17 @@ impl Collapsed {
     }
 
     /// How input `index`, the operand at that position, is read.
-    pub(crate) fn input(&self, index: u16, spec: &OperandSpec) -> Source {
+    pub(crate) fn input(&self, index: u16, spec: &OperandSpec) -> OperandSource {
         self.source(index, spec, self.inputs[usize::from(index)])
     }
 
     /// How the result is written.
-    pub(crate) fn result(&self, position: u16, spec: &OperandSpec) -> Source {
+    pub(crate) fn result(&self, position: u16, spec: &OperandSpec) -> OperandSource {
         self.source(position, spec, self.extents)
     }
 
-    fn source(&self, position: u16, spec: &OperandSpec, extents: Extents) -> Source {
-        let mut source = Source::with_extents(position, spec, extents);
+    fn source(&self, position: u16, spec: &OperandSpec, extents: Extents) -> OperandSource {
+        let mut source = OperandSource::with_extents(position, spec, extents);
         source.tiled &= !self.flat;
         source
     }

@@ -6,9 +6,9 @@ use telltale_program_cache::{
 };
 
 use crate::blocks::Blocks;
-use crate::error::{Checked, Refusal};
+use crate::error::{Checked, OperandRefusal};
 use crate::extents::{Extents, MAX_RANK};
-use crate::program::{Parts, Source, kernel_text};
+use crate::program::{OperandSource, ProgramParts, kernel_text};
 use crate::rows::tiled;
 use crate::session::{OperationError, Session};
 use crate::tensor::Tensor;
@@ -65,18 +65,18 @@ impl Operation for ConcatOperation {
         words.extend([axis, u32::from(position)].map(Argument::Word));
         for index in 0..position {
             let input = operands.require(index)?;
-            words.extend(Source::new(index, input).tensor_words());
+            words.extend(OperandSource::new(index, input).tensor_words());
             let [outer, inner, ..] = Extents::of(&input.shape).0;
             words.extend([outer, inner].map(Argument::Word));
         }
-        Ok(Parts::new(blocks.share(1, u64::from(blocks.block_elements())))
+        Ok(ProgramParts::new(blocks.share(1, u64::from(blocks.block_elements())))
             .reader(READ, words)
-            .write_blocks(&blocks, &[Source::new(position, result)], None)
+            .write_blocks(&blocks, &[OperandSource::new(position, result)], None)
             .program())
     }
 }
 
-fn result_of(inputs: &[&Tensor], dimension: usize) -> Result<OperandSpec, Refusal> {
+fn result_of(inputs: &[&Tensor], dimension: usize) -> Result<OperandSpec, OperandRefusal> {
     let first = inputs[0];
     let rank = first.shape().len();
     let checked = Checked::numbers(NAME, NAMES[0], first.spec())?;
@@ -111,7 +111,7 @@ impl Session {
     pub fn concat(&self, inputs: &[&Tensor], dimension: u32) -> Result<Tensor, OperationError> {
         if !(1..=MAX_CONCAT).contains(&inputs.len()) {
             let reason = format!("{} were given, not 1 to {MAX_CONCAT}", inputs.len());
-            return Err(Refusal { operation: NAME, operand: "inputs", reason }.into());
+            return Err(OperandRefusal { operation: NAME, operand: "inputs", reason }.into());
         }
         let result = self.result(NAME, result_of(inputs, dimension as usize)?)?;
         let mut operands: Vec<Option<&Tensor>> = inputs.iter().copied().map(Some).collect();

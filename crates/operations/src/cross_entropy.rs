@@ -6,8 +6,8 @@ use telltale_program_cache::{
 };
 
 use crate::blocks::{Blocks, MAX_ROW_ELEMENTS};
-use crate::error::{Checked, Refusal};
-use crate::program::{Parts, SCRATCH, Source, kernel_text};
+use crate::error::{Checked, OperandRefusal};
+use crate::program::{OperandSource, ProgramParts, SCRATCH, kernel_text};
 use crate::reduce::Reduction;
 use crate::rows::{one_column, tiled, with_rows_joined};
 use crate::session::{OperationError, Session};
@@ -43,26 +43,26 @@ impl Operation for CrossEntropyOperation {
         let blocks = Blocks::of_rows(extents, tiled(logits));
         let single = one_column(extents);
         let sources = [
-            Source::with_extents(0, logits, extents),
-            Source::with_extents(1, targets, single).kept(),
+            OperandSource::with_extents(0, logits, extents),
+            OperandSource::with_extents(1, targets, single).kept(),
         ];
         let mut words = blocks.words();
         words.push(Argument::Word(u32::from(attributes.backward)));
         words.push(Argument::Dynamic(DynamicIndex(0)));
         let shares = blocks.share(1, u64::from(blocks.block_elements()) * 2);
-        let mut parts = Parts::new(shares).read_blocks(&blocks, &sources);
+        let mut parts = ProgramParts::new(shares).read_blocks(&blocks, &sources);
         let target = if attributes.backward {
-            Source::with_extents(2, result, extents)
+            OperandSource::with_extents(2, result, extents)
         } else {
             parts = parts.buffer(SCRATCH, blocks.block_columns, 1);
-            Source::with_extents(2, result, single)
+            OperandSource::with_extents(2, result, single)
         };
         Ok(parts.compute(CROSS_ENTROPY, words).write_blocks(&blocks, &[target], None).program())
     }
 }
 
 /// Checks both operands and gives the number of rows.
-fn check(logits: &OperandSpec, targets: &OperandSpec) -> Result<u32, Refusal> {
+fn check(logits: &OperandSpec, targets: &OperandSpec) -> Result<u32, OperandRefusal> {
     let checked = Checked::numbers(NAME, "logits", logits)?;
     let Some((_, rows)) = logits.shape.split_last() else {
         return Err(checked.refusal("it is a scalar and has no rows".to_owned()));

@@ -7,9 +7,9 @@ use telltale_program_cache::{
 
 use crate::blocks::Blocks;
 use crate::collapse::Collapsed;
-use crate::error::{Checked, Refusal};
+use crate::error::{Checked, OperandRefusal};
 use crate::hand_written::HandWrittenBinary;
-use crate::program::{Parts, Source, kernel_text};
+use crate::program::{OperandSource, ProgramParts, kernel_text};
 use crate::session::{OperationError, Session, Style};
 use crate::tensor::Tensor;
 
@@ -131,10 +131,10 @@ pub(crate) fn program(
         1 => Argument::Dynamic(DynamicIndex(0)),
         _ => Argument::Word(0),
     });
-    let sources: Vec<Source> =
+    let sources: Vec<OperandSource> =
         (0..).zip(inputs).map(|(i, spec)| collapsed.input(i, spec)).collect();
     let position = u16::try_from(inputs.len()).expect("one or two");
-    Parts::new(shares)
+    ProgramParts::new(shares)
         .read_blocks(&blocks, &sources)
         .compute(ELEMENTWISE, words)
         .write_blocks(&blocks, &[collapsed.result(position, result)], None)
@@ -161,7 +161,10 @@ pub(crate) fn broadcast(a: &Shape, b: &Shape) -> Option<Shape> {
 }
 
 /// The specification of a binary operation's result: the broadcast shape, `a`'s format and layout.
-pub(crate) fn binary_result(a: &OperandSpec, b: &OperandSpec) -> Result<OperandSpec, Refusal> {
+pub(crate) fn binary_result(
+    a: &OperandSpec,
+    b: &OperandSpec,
+) -> Result<OperandSpec, OperandRefusal> {
     Checked::numbers("binary", "a", a)?;
     let checked = Checked::numbers("binary", "b", b)?;
     let shape = broadcast(&a.shape, &b.shape).ok_or_else(|| {

@@ -6,9 +6,9 @@ use telltale_program_cache::{
 };
 
 use crate::blocks::{Blocks, MAX_ROW_ELEMENTS};
-use crate::error::{Checked, Refusal};
+use crate::error::{Checked, OperandRefusal};
 use crate::extents::{Extents, MAX_RANK};
-use crate::program::{Parts, Source, kernel_text};
+use crate::program::{OperandSource, ProgramParts, kernel_text};
 use crate::rows::tiled;
 use crate::session::{OperationError, Session};
 use crate::tensor::Tensor;
@@ -43,11 +43,11 @@ impl Operation for EmbeddingOperation {
         let extents = Extents::of(&result.shape);
         let blocks = Blocks::of_elements(extents, tiled(result));
         let mut words = blocks.words();
-        words.extend(Source::new(0, tokens).tensor_words());
-        words.extend(Source::new(1, table).tensor_words());
-        Ok(Parts::new(blocks.share(1, u64::from(blocks.block_elements())))
+        words.extend(OperandSource::new(0, tokens).tensor_words());
+        words.extend(OperandSource::new(1, table).tensor_words());
+        Ok(ProgramParts::new(blocks.share(1, u64::from(blocks.block_elements())))
             .reader(READ, words)
-            .write_blocks(&blocks, &[Source::new(2, result)], None)
+            .write_blocks(&blocks, &[OperandSource::new(2, result)], None)
             .program())
     }
 }
@@ -72,21 +72,21 @@ impl Operation for EmbeddingBackwardOperation {
         let blocks = Blocks::of_rows(all, tiled(slope));
         let group = matrices * blocks.row_blocks();
         let sources = [
-            Source::with_extents(0, slope, Extents([1, matrices, rows, columns])),
-            Source::with_extents(1, tokens, Extents([1, matrices, rows, 1])).kept(),
+            OperandSource::with_extents(0, slope, Extents([1, matrices, rows, columns])),
+            OperandSource::with_extents(1, tokens, Extents([1, matrices, rows, 1])).kept(),
         ];
         let mut words = blocks.words();
         words.extend([group, target.block_rows].map(Argument::Word));
-        Ok(Parts::new(blocks.share(group, u64::from(blocks.block_elements())))
+        Ok(ProgramParts::new(blocks.share(group, u64::from(blocks.block_elements())))
             .read_blocks(&blocks, &sources)
             .compute(BACKWARD, words)
             .grouped(group)
-            .write_blocks(&target, &[Source::new(2, result)], None)
+            .write_blocks(&target, &[OperandSource::new(2, result)], None)
             .program())
     }
 }
 
-fn check_tokens(name: &'static str, tokens: &OperandSpec) -> Result<(), Refusal> {
+fn check_tokens(name: &'static str, tokens: &OperandSpec) -> Result<(), OperandRefusal> {
     let checked = Checked::indices(name, "tokens", tokens)?;
     let rank = tokens.shape.len();
     checked.require(rank < MAX_RANK, || format!("it has {rank} dimensions, not below {MAX_RANK}"))

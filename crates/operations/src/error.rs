@@ -12,7 +12,7 @@ pub const MAX_ELEMENTS: u64 = 1 << 30;
 /// An operand that an operation does not take.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{operation} refuses operand `{operand}`: {reason}")]
-pub struct Refusal {
+pub struct OperandRefusal {
     /// The operation.
     pub operation: &'static str,
     /// The operand's name in the operation's documentation.
@@ -21,8 +21,8 @@ pub struct Refusal {
     pub reason: String,
 }
 
-impl From<Refusal> for FactoryError {
-    fn from(refusal: Refusal) -> Self {
+impl From<OperandRefusal> for FactoryError {
+    fn from(refusal: OperandRefusal) -> Self {
         Self::Unsupported(refusal.to_string().into())
     }
 }
@@ -41,7 +41,7 @@ impl<'a> Checked<'a> {
         operation: &'static str,
         operand: &'static str,
         spec: &'a OperandSpec,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, OperandRefusal> {
         let checked = Self { operation, operand, spec };
         let shape = spec.shape.dimensions();
         checked.require(shape.len() <= MAX_RANK, || {
@@ -65,7 +65,7 @@ impl<'a> Checked<'a> {
         operation: &'static str,
         operand: &'static str,
         spec: &'a OperandSpec,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, OperandRefusal> {
         let checked = Self::new(operation, operand, spec)?;
         let format = spec.data_format;
         let number = matches!(format, DataFormat::Float32 | DataFormat::BFloat16);
@@ -78,7 +78,7 @@ impl<'a> Checked<'a> {
         operation: &'static str,
         operand: &'static str,
         spec: &'a OperandSpec,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, OperandRefusal> {
         let checked = Self::new(operation, operand, spec)?;
         let OperandSpec { data_format, layout, .. } = spec;
         let whole = *data_format == DataFormat::UInt32 && *layout == Layout::RowMajor;
@@ -93,29 +93,29 @@ impl<'a> Checked<'a> {
         &self,
         holds: bool,
         reason: impl FnOnce() -> String,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), OperandRefusal> {
         if holds { Ok(()) } else { Err(self.refusal(reason())) }
     }
 
-    pub(crate) fn refusal(&self, reason: String) -> Refusal {
-        Refusal { operation: self.operation, operand: self.operand, reason }
+    pub(crate) fn refusal(&self, reason: String) -> OperandRefusal {
+        OperandRefusal { operation: self.operation, operand: self.operand, reason }
     }
 
     /// Refuses another shape than this.
-    pub(crate) fn require_shape(&self, shape: &[u32]) -> Result<(), Refusal> {
+    pub(crate) fn require_shape(&self, shape: &[u32]) -> Result<(), OperandRefusal> {
         let own = self.spec.shape.dimensions();
         self.require(own == shape, || format!("its shape is {own:?}, not {shape:?}"))
     }
 
     /// Refuses another shape or layout than this operand's.
-    pub(crate) fn require_like(&self, other: &OperandSpec) -> Result<(), Refusal> {
+    pub(crate) fn require_like(&self, other: &OperandSpec) -> Result<(), OperandRefusal> {
         self.require_shape(&other.shape)?;
         let (own, other) = (self.spec.layout, other.layout);
         self.require(own == other, || format!("its layout is {own:?}, not {other:?}"))
     }
 
     /// Refuses rows that are longer than a block.
-    pub(crate) fn require_row(&self, most: u32) -> Result<(), Refusal> {
+    pub(crate) fn require_row(&self, most: u32) -> Result<(), OperandRefusal> {
         let columns = self.extents().columns();
         self.require(columns <= most, || {
             format!("its rows have {columns} elements; at most {most} are possible")

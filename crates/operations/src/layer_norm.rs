@@ -6,9 +6,9 @@ use telltale_program_cache::{
 };
 
 use crate::blocks::{Blocks, MAX_ROW_ELEMENTS, Order};
-use crate::error::{Checked, Refusal};
+use crate::error::{Checked, OperandRefusal};
 use crate::extents::Extents;
-use crate::program::{Parts, Source, kernel_text};
+use crate::program::{OperandSource, ProgramParts, kernel_text};
 use crate::rows::{one_column, tiled, with_rows_joined};
 use crate::session::{OperationError, Session};
 use crate::tensor::Tensor;
@@ -72,8 +72,8 @@ impl Operation for LayerNormOperation {
         let rows = Rows::of(x);
         let sources = [
             rows.whole(0, x),
-            Source::new(1, operands.require(1)?).kept(),
-            Source::new(2, operands.require(2)?).kept(),
+            OperandSource::new(1, operands.require(1)?).kept(),
+            OperandSource::new(2, operands.require(2)?).kept(),
         ];
         let results = [
             rows.whole(3, y),
@@ -97,7 +97,7 @@ impl Operation for LayerNormBackwardOperation {
         let sources = [
             rows.whole(0, x),
             rows.whole(1, operands.require(1)?),
-            Source::new(2, operands.require(2)?).kept(),
+            OperandSource::new(2, operands.require(2)?).kept(),
             rows.single(3, operands.require(3)?),
             rows.single(4, operands.require(4)?),
         ];
@@ -128,8 +128,11 @@ impl Operation for LayerNormParametersOperation {
         let mut words = blocks.words();
         words.push(Argument::Word(group));
         let target = Blocks { matrices: 1, rows: 1, block_rows: 1, inner: 1, ..blocks };
-        let results = [Source::new(4, operands.require(4)?), Source::new(5, operands.require(5)?)];
-        Ok(Parts::new(blocks.share(group, u64::from(blocks.block_elements())))
+        let results = [
+            OperandSource::new(4, operands.require(4)?),
+            OperandSource::new(5, operands.require(5)?),
+        ];
+        Ok(ProgramParts::new(blocks.share(group, u64::from(blocks.block_elements())))
             .read_blocks(&blocks, &sources)
             .compute(PARAMETERS, words)
             .grouped(group)
@@ -151,26 +154,26 @@ impl Rows {
     }
 
     /// An operand of the input's shape.
-    fn whole(&self, position: u16, spec: &OperandSpec) -> Source {
-        Source::with_extents(position, spec, self.extents)
+    fn whole(&self, position: u16, spec: &OperandSpec) -> OperandSource {
+        OperandSource::with_extents(position, spec, self.extents)
     }
 
     /// An operand with one number for each row.
-    fn single(&self, position: u16, spec: &OperandSpec) -> Source {
-        Source::with_extents(position, spec, one_column(self.extents)).kept()
+    fn single(&self, position: u16, spec: &OperandSpec) -> OperandSource {
+        OperandSource::with_extents(position, spec, one_column(self.extents)).kept()
     }
 
     fn program(
         &self,
         backwards: bool,
-        sources: &[Source],
-        results: &[Source],
+        sources: &[OperandSource],
+        results: &[OperandSource],
     ) -> ProgramDescriptor<Argument> {
         let blocks = &self.blocks;
         let mut words = blocks.words();
         words.push(Argument::Word(u32::from(backwards)));
         words.push(if backwards { Argument::Word(0) } else { Argument::Dynamic(DynamicIndex(0)) });
-        Parts::new(blocks.share(1, u64::from(blocks.block_elements())))
+        ProgramParts::new(blocks.share(1, u64::from(blocks.block_elements())))
             .read_blocks(blocks, sources)
             .compute(LAYER_NORM, words)
             .write_blocks(blocks, results, None)
@@ -179,7 +182,7 @@ impl Rows {
 }
 
 /// Checks the input and a parameter of it.
-fn check(name: &'static str, x: &OperandSpec) -> Result<u32, Refusal> {
+fn check(name: &'static str, x: &OperandSpec) -> Result<u32, OperandRefusal> {
     let checked = Checked::numbers(name, "x", x)?;
     checked.require(!x.shape.is_empty(), || "it is a scalar and has no rows".to_owned())?;
     checked.require_row(MAX_ROW_ELEMENTS)?;
@@ -191,7 +194,7 @@ fn check_parameter(
     operand: &'static str,
     spec: &OperandSpec,
     columns: u32,
-) -> Result<(), Refusal> {
+) -> Result<(), OperandRefusal> {
     Checked::numbers(name, operand, spec)?.require_shape(&[columns])
 }
 

@@ -45,7 +45,7 @@ pub use elementwise::{
     Binary, BinaryAttributes, BinaryOperation, Unary, UnaryAttributes, UnaryOperation,
 };
 pub use embedding::{EmbeddingAttributes, EmbeddingBackwardOperation, EmbeddingOperation};
-pub use error::{MAX_ELEMENTS, Refusal};
+pub use error::{MAX_ELEMENTS, OperandRefusal};
 pub use extents::MAX_RANK;
 pub use hand_written::{HandWrittenBinary, HandWrittenMatmul, HandWrittenSoftmax};
 pub use layer_norm::{

@@ -11,11 +11,11 @@ use telltale_program_cache::{
 
 use crate::blocks::{Blocks, MAX_CORES, Order};
 use crate::elementwise::broadcast;
-use crate::error::{Checked, Refusal};
+use crate::error::{Checked, OperandRefusal};
 use crate::extents::Extents;
 use crate::hand_written::HandWrittenMatmul;
 use crate::memory_order::TILE;
-use crate::program::{Parts, Source, kernel_text};
+use crate::program::{OperandSource, ProgramParts, kernel_text};
 use crate::session::{OperationError, Session, Style};
 use crate::tensor::Tensor;
 
@@ -112,7 +112,7 @@ pub(crate) fn program(
         MatmulFactory::MultiCore | MatmulFactory::MultiCoreReuse => blocks.share_over(1, MAX_CORES),
     };
     let words = sizes.words(attributes, &blocks, chunk, keep, [a, b], bias);
-    let mut parts = Parts::new(shares)
+    let mut parts = ProgramParts::new(shares)
         .reader(READ, words.clone())
         .buffer(0, TILE * chunk, 2)
         .buffer(1, chunk * blocks.block_columns, 2)
@@ -121,7 +121,7 @@ pub(crate) fn program(
         parts = parts.buffer(2, blocks.block_columns, 2);
     }
     let extents = Extents([sizes.batches[0], sizes.batches[1], sizes.rows, sizes.columns]);
-    let result = Source::with_extents(3, result, extents);
+    let result = OperandSource::with_extents(3, result, extents);
     Ok(parts.write_blocks(&blocks, &[result], Some(blocks.block_columns)).program())
 }
 
@@ -132,7 +132,7 @@ impl Sizes {
         attributes: &MatmulAttributes,
         a: &OperandSpec,
         b: &OperandSpec,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, OperandRefusal> {
         let a = matrix_operand("a", a)?;
         let b = matrix_operand("b", b)?;
         let [a_outer, a_inner, mut rows, mut inner] = a.extents().0;
@@ -185,7 +185,7 @@ impl Sizes {
         &self,
         attributes: &MatmulAttributes,
         a: &OperandSpec,
-    ) -> Result<(Blocks, u32, bool), Refusal> {
+    ) -> Result<(Blocks, u32, bool), OperandRefusal> {
         let widest = (PANEL_ELEMENTS / self.inner).min(MAX_PANEL_COLUMNS) / LANES * LANES;
         let fits = widest >= MIN_PANEL_COLUMNS;
         let keep = match attributes.factory {
@@ -236,7 +236,7 @@ impl Sizes {
             b_matrix.reverse();
         }
         let source = |operand, spec, [outer, inner]: [u32; 2], [rows, columns]: [u32; 2]| {
-            Source::with_extents(operand, spec, Extents([outer, inner, rows, columns]))
+            OperandSource::with_extents(operand, spec, Extents([outer, inner, rows, columns]))
         };
         let a = source(0, a, self.a_batches, a_matrix);
         let b = source(1, b, self.b_batches, b_matrix);
@@ -259,7 +259,7 @@ impl Sizes {
         words.extend(a.tensor_words());
         words.extend(b.tensor_words());
         if let Some(bias) = bias {
-            words.extend(Source::new(2, bias).tensor_words());
+            words.extend(OperandSource::new(2, bias).tensor_words());
         }
         words
     }
@@ -268,7 +268,7 @@ impl Sizes {
 fn matrix_operand<'a>(
     operand: &'static str,
     spec: &'a OperandSpec,
-) -> Result<Checked<'a>, Refusal> {
+) -> Result<Checked<'a>, OperandRefusal> {
     let checked = Checked::numbers(NAME, operand, spec)?;
     let rank = spec.shape.len();
     checked.require(rank >= 2, || format!("it has {rank} dimensions; matrices have at least 2"))?;
@@ -281,7 +281,7 @@ pub(crate) fn result_of(
     a: &OperandSpec,
     b: &OperandSpec,
     bias: Option<&OperandSpec>,
-) -> Result<OperandSpec, Refusal> {
+) -> Result<OperandSpec, OperandRefusal> {
     let sizes = Sizes::of(attributes, a, b)?;
     if let Some(bias) = bias {
         Checked::numbers(NAME, "bias", bias)?.require_shape(&[sizes.columns])?;

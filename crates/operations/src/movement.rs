@@ -6,10 +6,10 @@ use telltale_program_cache::{
 };
 
 use crate::blocks::Blocks;
-use crate::error::{Checked, Refusal};
+use crate::error::{Checked, OperandRefusal};
 use crate::extents::{Extents, MAX_RANK};
 use crate::memory_order::TILE;
-use crate::program::{Parts, Source, kernel_text};
+use crate::program::{OperandSource, ProgramParts, kernel_text};
 use crate::rows::tiled;
 use crate::session::{OperationError, Session};
 use crate::tensor::Tensor;
@@ -53,12 +53,12 @@ impl Operation for MoveOperation {
         };
         let mut words = blocks.words();
         words.push(Argument::Word(kind));
-        words.extend(Source::new(0, x).tensor_words());
+        words.extend(OperandSource::new(0, x).tensor_words());
         let numbers = [Extents::of(&x.shape).0, from, starts];
         words.extend(numbers.into_iter().flatten().map(Argument::Word));
-        Ok(Parts::new(blocks.share(1, u64::from(blocks.block_elements())))
+        Ok(ProgramParts::new(blocks.share(1, u64::from(blocks.block_elements())))
             .reader(READ, words)
-            .write_blocks(&blocks, &[Source::new(1, result)], None)
+            .write_blocks(&blocks, &[OperandSource::new(1, result)], None)
             .program())
     }
 }
@@ -75,7 +75,7 @@ fn same_places(spec: &OperandSpec, shape: &Shape) -> bool {
 }
 
 /// For each of the four dimensions of `x` the result's dimension that walks it.
-fn permutation(checked: &Checked<'_>, order: &[usize]) -> Result<[u32; 4], Refusal> {
+fn permutation(checked: &Checked<'_>, order: &[usize]) -> Result<[u32; 4], OperandRefusal> {
     let rank = checked.spec.shape.len();
     let mut sorted = order.to_vec();
     sorted.sort_unstable();

@@ -9,7 +9,7 @@ use telltale_program_cache::{
 use crate::error::Checked;
 use crate::extents::Extents;
 use crate::memory_order::element_bytes;
-use crate::program::{Source, kernel_text};
+use crate::program::{OperandSource, kernel_text};
 use crate::session::{OperationError, Session};
 use crate::tensor::Tensor;
 
@@ -56,7 +56,7 @@ impl Operation for PrintOperation {
         kernel.defines.push(("PRINT_DTYPE".into(), dtype.into()));
         let words = [rows, block_rows].map(Argument::Word);
         kernel.common_runtime_arguments =
-            Source::new(0, x).tensor_words().into_iter().chain(words).collect();
+            OperandSource::new(0, x).tensor_words().into_iter().chain(words).collect();
         let format = CircularBufferFormat {
             buffer_index: 0,
             data_format: x.data_format,

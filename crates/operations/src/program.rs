@@ -31,7 +31,7 @@ const WRITE_BLOCKS: (&str, &str) = ("write_blocks", kernel_text!("tensor.h", "wr
 /// How an operand is read: as matrices of a layout and format, each matrix found from the numbers
 /// of the first two dimensions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Source {
+pub(crate) struct OperandSource {
     pub(crate) operand: OperandIndex,
     pub(crate) format: DataFormat,
     pub(crate) tiled: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Source {
 
 /// A program under construction: one reader, perhaps a computing kernel, one writer.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct ProgramParts {
     shares: Shares,
     group: u32,
     program: ProgramDescriptor<Argument>,
@@ -53,7 +53,7 @@ pub(crate) struct Parts {
 
 // === impl Source ===
 
-impl Source {
+impl OperandSource {
     /// An operand of its own four sizes, where a size of 1 is repeated along its dimension.
     pub(crate) fn new(operand: u16, spec: &OperandSpec) -> Self {
         Self::with_extents(operand, spec, Extents::of(&spec.shape))
@@ -103,7 +103,7 @@ impl Source {
 
 // === impl Parts ===
 
-impl Parts {
+impl ProgramParts {
     pub(crate) fn new(shares: Shares) -> Self {
         Self { shares, group: 1, program: ProgramDescriptor::default() }
     }
@@ -124,7 +124,7 @@ impl Parts {
     }
 
     /// The reader of blocks, one circular buffer of two blocks for each source.
-    pub(crate) fn read_blocks(mut self, blocks: &Blocks, sources: &[Source]) -> Self {
+    pub(crate) fn read_blocks(mut self, blocks: &Blocks, sources: &[OperandSource]) -> Self {
         let mut words = blocks.words();
         words.push(count_word(sources.len()));
         for (index, source) in (0..).zip(sources) {
@@ -151,7 +151,7 @@ impl Parts {
     pub(crate) fn write_blocks(
         mut self,
         blocks: &Blocks,
-        results: &[Source],
+        results: &[OperandSource],
         stride: Option<u32>,
     ) -> Self {
         let mut words = blocks.words();

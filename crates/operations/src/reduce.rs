@@ -6,9 +6,9 @@ use telltale_program_cache::{
 };
 
 use crate::blocks::{Blocks, MAX_ROW_ELEMENTS, Order};
-use crate::error::{Checked, Refusal};
+use crate::error::{Checked, OperandRefusal};
 use crate::extents::{Extents, MAX_RANK};
-use crate::program::{Parts, Source, kernel_text};
+use crate::program::{OperandSource, ProgramParts, kernel_text};
 use crate::session::{OperationError, Session};
 use crate::tensor::Tensor;
 
@@ -87,18 +87,18 @@ fn program(
         depth: 1,
         ..blocks
     };
-    let mut source = Source::new(0, x);
+    let mut source = OperandSource::new(0, x);
     if direction == Direction::Matrices {
         // The depth stands in for the dimension that goes: the kernel counts
         // (outer * depth + step) * inner + the rest.
         let inner_matrices = if dimension == 0 { sizes[1] } else { 1 };
         (source.outer_stride, source.inner_stride) = (inner_matrices, 1);
     }
-    Parts::new(blocks.share(group, u64::from(blocks.block_elements())))
+    ProgramParts::new(blocks.share(group, u64::from(blocks.block_elements())))
         .read_blocks(&blocks, &[source])
         .compute(REDUCE, words)
         .grouped(group)
-        .write_blocks(&target, &[Source::new(1, result)], None)
+        .write_blocks(&target, &[OperandSource::new(1, result)], None)
         .program()
 }
 
@@ -130,7 +130,7 @@ fn target_order(direction: Direction) -> Order {
     if direction == Direction::Rows { Order::MatrixColumnRow } else { Order::MatrixRowColumn }
 }
 
-fn result_of(attributes: ReduceAttributes, x: &OperandSpec) -> Result<OperandSpec, Refusal> {
+fn result_of(attributes: ReduceAttributes, x: &OperandSpec) -> Result<OperandSpec, OperandRefusal> {
     let checked = Checked::numbers(NAME, "x", x)?;
     let (dimension, rank) = (attributes.dimension as usize, x.shape.len());
     checked.require(dimension < rank, || {

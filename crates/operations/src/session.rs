@@ -12,7 +12,7 @@ use telltale_program_cache::{
 use telltale_schema::memory::MemoryKind;
 use thiserror::Error;
 
-use crate::error::{Checked, Refusal};
+use crate::error::{Checked, OperandRefusal};
 use crate::memory_order::{
     element_bytes, pack, page_bytes, put_number, stored_elements, take_number, unpack,
 };
@@ -41,7 +41,7 @@ pub enum Style {
 pub enum OperationError {
     /// The operation does not take an operand.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] OperandRefusal),
     /// There is no memory for a result.
     #[error("{operation} finds no memory for its result of shape {shape:?}")]
     Memory {
@@ -268,7 +268,7 @@ fn stopped_at(step: &'static str) -> impl Fn(ExecutionError) -> OperationError {
     move |error| OperationError::Execution { step, source: error.into() }
 }
 
-fn check_count(checked: &Checked<'_>, given: usize) -> Result<(), Refusal> {
+fn check_count(checked: &Checked<'_>, given: usize) -> Result<(), OperandRefusal> {
     let expected = checked.extents().element_count();
     checked
         .require(given as u64 == expected, || format!("{given} were given for {expected} elements"))

@@ -6,10 +6,10 @@ use telltale_program_cache::{
 };
 
 use crate::blocks::{Blocks, MAX_ROW_ELEMENTS};
-use crate::error::{Checked, Refusal};
+use crate::error::{Checked, OperandRefusal};
 use crate::extents::Extents;
 use crate::hand_written::HandWrittenSoftmax;
-use crate::program::{Parts, Source, kernel_text};
+use crate::program::{OperandSource, ProgramParts, kernel_text};
 use crate::rows::{tiled, with_rows_joined};
 use crate::session::{OperationError, Session, Style};
 use crate::tensor::Tensor;
@@ -80,11 +80,11 @@ pub(crate) fn program(
         Argument::Word(u32::from(attributes.causal)),
         Argument::Dynamic(DynamicIndex(0)),
     ]);
-    let source = |(position, spec)| Source::with_extents(position, spec, extents);
-    let sources: Vec<Source> = (0..).zip(inputs.iter().copied()).map(source).collect();
+    let source = |(position, spec)| OperandSource::with_extents(position, spec, extents);
+    let sources: Vec<OperandSource> = (0..).zip(inputs.iter().copied()).map(source).collect();
     let position = u16::try_from(inputs.len()).expect("one or two");
     let work = u64::from(blocks.block_elements()) * WORK_PER_ELEMENT;
-    Ok(Parts::new(blocks.share(1, work))
+    Ok(ProgramParts::new(blocks.share(1, work))
         .read_blocks(&blocks, &sources)
         .compute(SOFTMAX, words)
         .write_blocks(&blocks, &[source((position, result))], None)
@@ -95,7 +95,7 @@ pub(crate) fn check(
     operation: &'static str,
     operand: &'static str,
     spec: &OperandSpec,
-) -> Result<(), Refusal> {
+) -> Result<(), OperandRefusal> {
     Checked::numbers(operation, operand, spec)?.require_row(MAX_ROW_ELEMENTS)
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use crate::counters::ThreadNumber;
 use crate::entry::{Made, Reentered, Using, WantedKey};
 use crate::missing::Refusal;
-use crate::table::Table;
+use crate::table::ProgramTable;
 
 /// What an entry weighs here: its own overhead and one byte of key.
 pub(crate) const ENTRY_BYTES: u64 = 513;
@@ -17,7 +17,7 @@ pub(crate) const ENTRY_BYTES: u64 = 513;
 /// The device's memory: what was compiled and what was given back. It orders nothing between
 /// threads, so it is not loom's.
 #[derive(Default)]
-pub(crate) struct Device {
+pub(crate) struct ModelDevice {
     compiled: AtomicUsize,
     refused: AtomicUsize,
     freed: Mutex<HashSet<usize>>,
@@ -25,7 +25,7 @@ pub(crate) struct Device {
 
 /// A program.
 pub(crate) struct Program {
-    device: Arc<Device>,
+    device: Arc<ModelDevice>,
     /// Which compilation it came from, from 0.
     pub(crate) serial: usize,
     /// A user panicked halfway.
@@ -45,8 +45,8 @@ pub(crate) enum NoProgram {
 
 /// A table, and what became of its programs.
 pub(crate) struct Scene {
-    pub(crate) table: Table<Program, (), NoProgram>,
-    device: Arc<Device>,
+    pub(crate) table: ProgramTable<Program, (), NoProgram>,
+    device: Arc<ModelDevice>,
 }
 
 impl Refusal for NoProgram {
@@ -76,7 +76,7 @@ impl Scene {
     /// An empty table with room for this many programs.
     pub(crate) fn with_room_for(programs: u64) -> Arc<Self> {
         let device = Arc::default();
-        Arc::new(Self { table: Table::new(programs * ENTRY_BYTES), device })
+        Arc::new(Self { table: ProgramTable::new(programs * ENTRY_BYTES), device })
     }
 
     /// Compiles.
@@ -141,7 +141,7 @@ impl Scene {
     }
 }
 
-impl Device {
+impl ModelDevice {
     fn free(&self, serial: usize) {
         self.freed.lock().unwrap().insert(serial);
     }

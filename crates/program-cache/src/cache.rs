@@ -29,10 +29,10 @@ use crate::backend::Backend;
 use crate::descriptor::ProgramDescriptor;
 use crate::descriptor::kernel::Text;
 use crate::plan::PatchPlan;
-use counters::{Counters, Event, ThreadNumber, Watch, nanoseconds};
+use counters::{CacheEvent, Counters, PhaseTimer, ThreadNumber, nanoseconds};
 use entry::{Entry, InUse, Made, Using, WantedKey};
 use error::Failure;
-use table::Table;
+use table::ProgramTable;
 
 /// The weight that a cache may have if nothing else is said: 256 MiB.
 pub const DEFAULT_LIMIT_BYTES: u64 = 256 << 20;
@@ -61,15 +61,15 @@ pub struct ProgramCache<B: Backend> {
     backend: B,
     mode: CacheMode,
     enabled: AtomicBool,
-    table: Table<B::Program, Side, Failure<B::Error>>,
+    table: ProgramTable<B::Program, SideData, Failure<B::Error>>,
     counters: Counters,
 }
 
 /// A program in the hands of one dispatch.
-type Found<'a, B> = InUse<'a, <B as Backend>::Program, Side>;
+type Found<'a, B> = InUse<'a, <B as Backend>::Program, SideData>;
 
 /// What is kept beside a program.
-struct Side {
+struct SideData {
     /// What people call it: the operation's name, or the first kernel's.
     name: Text,
     /// The slots that a hit writes; none for a program that was described in full.
@@ -87,7 +87,7 @@ impl<B: Backend> ProgramCache<B> {
             backend,
             mode: options.mode,
             enabled: AtomicBool::new(true),
-            table: Table::new(options.limit_bytes),
+            table: ProgramTable::new(options.limit_bytes),
             counters: Counters::default(),
         }
     }
@@ -160,11 +160,11 @@ impl<B: Backend> ProgramCache<B> {
         &self,
         wanted: &WantedKey<'_>,
         thread: ThreadNumber,
-        watch: &mut Watch,
-        make: impl FnOnce() -> Result<Made<B::Program, Side>, Failure<B::Error>>,
+        watch: &mut PhaseTimer,
+        make: impl FnOnce() -> Result<Made<B::Program, SideData>, Failure<B::Error>>,
         use_it: impl FnOnce(
-            Using<'_, B::Program, Side>,
-            &mut Watch,
+            Using<'_, B::Program, SideData>,
+            &mut PhaseTimer,
         ) -> Result<R, DispatchError<B::Error>>,
     ) -> Result<R, DispatchError<B::Error>> {
         let pin = self.table.index.pin();
@@ -173,32 +173,36 @@ impl<B: Backend> ProgramCache<B> {
             && self.is_current(entry, &mut in_use)
         {
             watch.mark(Phase::LookUp);
-            self.counters.count(thread, Event::Hit);
+            self.counters.count(thread, CacheEvent::Hit);
             if wanted.collided.get() {
-                self.counters.count(thread, Event::Collision);
+                self.counters.count(thread, CacheEvent::Collision);
             }
             let side = &entry.side;
             return use_it(Using { side, program: in_use.program(), is_fresh: false }, watch);
         }
         drop(pin);
         watch.mark(Phase::LookUp);
-        self.counters.count(thread, Event::Miss);
+        self.counters.count(thread, CacheEvent::Miss);
         let make = || self.make_counted(thread, make);
         let result = self.table.obtain(wanted, thread, make, |using| use_it(using, watch));
         if wanted.collided.get() {
-            self.counters.count(thread, Event::Collision);
+            self.counters.count(thread, CacheEvent::Collision);
         }
         result
     }
 
     /// Whether a program that was found may be used. One whose files have changed leaves the cache.
     #[inline]
-    fn is_current(&self, entry: &Arc<Entry<B::Program, Side>>, found: &mut Found<'_, B>) -> bool {
+    fn is_current(
+        &self,
+        entry: &Arc<Entry<B::Program, SideData>>,
+        found: &mut Found<'_, B>,
+    ) -> bool {
         self.backend.is_current(found.program()) || self.leave_out(entry)
     }
 
     #[cold]
-    fn leave_out(&self, entry: &Arc<Entry<B::Program, Side>>) -> bool {
+    fn leave_out(&self, entry: &Arc<Entry<B::Program, SideData>>) -> bool {
         entry.retire();
         self.table.discard(entry);
         false
@@ -208,8 +212,8 @@ impl<B: Backend> ProgramCache<B> {
     fn use_alone<R>(
         &self,
         thread: ThreadNumber,
-        make: impl FnOnce() -> Result<Made<B::Program, Side>, Failure<B::Error>>,
-        use_it: impl FnOnce(Using<'_, B::Program, Side>) -> Result<R, DispatchError<B::Error>>,
+        make: impl FnOnce() -> Result<Made<B::Program, SideData>, Failure<B::Error>>,
+        use_it: impl FnOnce(Using<'_, B::Program, SideData>) -> Result<R, DispatchError<B::Error>>,
     ) -> Result<R, DispatchError<B::Error>> {
         let mut made = self.make_counted(thread, make)?;
         use_it(Using { side: &made.side, program: &mut made.program, is_fresh: true })
@@ -219,18 +223,18 @@ impl<B: Backend> ProgramCache<B> {
     fn make_counted(
         &self,
         thread: ThreadNumber,
-        make: impl FnOnce() -> Result<Made<B::Program, Side>, Failure<B::Error>>,
-    ) -> Result<Made<B::Program, Side>, Failure<B::Error>> {
+        make: impl FnOnce() -> Result<Made<B::Program, SideData>, Failure<B::Error>>,
+    ) -> Result<Made<B::Program, SideData>, Failure<B::Error>> {
         let started = Instant::now();
         let made = make();
         self.counters.add_time(thread, Phase::Compile, nanoseconds(started.elapsed()));
-        let event = if made.is_ok() { Event::Compile } else { Event::FailedCompile };
+        let event = if made.is_ok() { CacheEvent::Compile } else { CacheEvent::FailedCompile };
         self.counters.count(thread, event);
         made
     }
 
     /// A program and what is kept beside it, weighed.
-    fn made(&self, program: B::Program, side: Side) -> Made<B::Program, Side> {
+    fn made(&self, program: B::Program, side: SideData) -> Made<B::Program, SideData> {
         let plan_bytes = side.plan.as_ref().map_or(0, PatchPlan::size_bytes);
         let plan_bytes = u64::try_from(plan_bytes).unwrap_or(u64::MAX);
         let weight_bytes = self.backend.weight_bytes(&program).saturating_add(plan_bytes);
@@ -267,13 +271,13 @@ mod tests {
 
     use super::counters::ThreadNumber;
     use super::entry::{Entry, Made, WantedKey};
-    use super::table::{Joined, Table};
+    use super::table::{Joined, ProgramTable};
 
     fn wanted(hash: u64, bytes: &[u8]) -> WantedKey<'_> {
         WantedKey { hash, operation: None, bytes, collided: Cell::new(false) }
     }
 
-    fn add(table: &Table<u32, (), ()>, key: &WantedKey<'_>, program: u32) {
+    fn add(table: &ProgramTable<u32, (), ()>, key: &WantedKey<'_>, program: u32) {
         let Ok(Joined::Lead(leading)) = table.join(key, ThreadNumber::current()) else {
             panic!("nobody else compiles it");
         };
@@ -282,7 +286,7 @@ mod tests {
         assert_eq!(table.land(leading, &Arc::new(entry)), []);
     }
 
-    fn found(table: &Table<u32, (), ()>, key: &WantedKey<'_>) -> Option<u32> {
+    fn found(table: &ProgramTable<u32, (), ()>, key: &WantedKey<'_>) -> Option<u32> {
         let entry = table.index.get(key)?;
         let mut in_use = entry.enter(ThreadNumber::current()).expect("nobody uses it")?;
         Some(*in_use.program())
@@ -290,7 +294,7 @@ mod tests {
 
     #[test]
     fn keys_with_the_same_hash_are_told_apart_and_counted() {
-        let table = Table::new(10_000);
+        let table = ProgramTable::new(10_000);
         let keys: [&[u8]; 4] = [b"one", b"two", b"three", b""];
         for (program, bytes) in (0..).zip(keys) {
             let key = wanted(7, bytes);
@@ -306,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_compilation_whose_thread_panicked_is_begun_again() {
-        let table: Table<u32, (), ()> = Table::new(10_000);
+        let table: ProgramTable<u32, (), ()> = ProgramTable::new(10_000);
         let key = wanted(7, b"one");
         let leading = table.join(&key, ThreadNumber::current());
         assert!(matches!(leading, Ok(Joined::Lead(_))));

@@ -10,7 +10,7 @@ mod difference;
 mod place;
 
 pub use difference::Difference;
-pub use place::Place;
+pub use place::ArgumentLocation;
 
 use crate::argument::Argument;
 use crate::descriptor::ProgramDescriptor;
@@ -24,7 +24,7 @@ use crate::update::UpdateError;
 #[error("{place} cannot be written")]
 pub struct SymbolError {
     /// Where the symbol stands.
-    pub place: Place,
+    pub place: ArgumentLocation,
     /// What it names.
     #[source]
     pub source: UpdateError,
@@ -42,7 +42,7 @@ pub fn resolve(
         .enumerate()
         .find_map(|(slot, argument)| argument.word_at(dispatch).err().map(|error| (slot, error)));
     if let Some((slot, source)) = failing {
-        return Err(SymbolError { place: Place::of(symbolic, slot), source });
+        return Err(SymbolError { place: ArgumentLocation::of(symbolic, slot), source });
     }
     Ok(symbolic.map(|argument| argument.word_at(dispatch).unwrap_or_default()))
 }
@@ -73,7 +73,7 @@ pub(crate) fn compare_words(
             Ok(expected) => expected.to_string(),
             Err(error) => error.to_string(),
         };
-        let field = Place::of(rebuilt, slot).to_string();
+        let field = ArgumentLocation::of(rebuilt, slot).to_string();
         Some(Difference { field, found: written.to_string(), rebuilt: expected })
     })
 }
@@ -86,5 +86,5 @@ pub(crate) fn first_other_word(
 ) -> Option<Difference> {
     let mut pairs = written.words().iter().zip(wanted.words()).enumerate();
     let (slot, (written, wanted)) = pairs.find(|(_, (written, wanted))| written != wanted)?;
-    Some(Difference::new(Place::of(described, slot).to_string(), written, wanted))
+    Some(Difference::new(ArgumentLocation::of(described, slot).to_string(), written, wanted))
 }

@@ -30,7 +30,7 @@ pub use cache::{
     CacheCounts, CacheMode, CacheOptions, CheckError, DispatchError, ModeError, PHASES, Phase,
     ProgramCache,
 };
-pub use check::{Difference, Place, SymbolError};
+pub use check::{ArgumentLocation, Difference, SymbolError};
 pub use cores::{CoreCoord, CoreRange, CoreRanges};
 pub use descriptor::ProgramDescriptor;
 pub use descriptor::circular_buffer::{CircularBufferDescriptor, CircularBufferFormat, Placement};

@@ -8,11 +8,11 @@ use crate::slots::{ArgumentsError, ProgramArguments};
 
 /// The words of a dispatch, on their way into a program.
 #[derive(Clone, Copy)]
-pub struct Updates<'a>(Source<'a>);
+pub struct Updates<'a>(WordSource<'a>);
 
 /// Where the words come from.
 #[derive(Clone, Copy)]
-enum Source<'a> {
+enum WordSource<'a> {
     /// All of them, from a description made for this dispatch.
     Described(&'a ProgramDescriptor),
     /// All of them, in the program's order.
@@ -54,25 +54,25 @@ impl<'a> Updates<'a> {
     /// All words of a description.
     #[must_use]
     pub fn described(descriptor: &'a ProgramDescriptor) -> Self {
-        Self(Source::Described(descriptor))
+        Self(WordSource::Described(descriptor))
     }
 
     /// All words, in the order of the program's layout.
     #[must_use]
     pub fn words(words: &'a [u32]) -> Self {
-        Self(Source::Words(words))
+        Self(WordSource::Words(words))
     }
 
     /// Those words that a plan has.
     #[must_use]
     pub fn planned(plan: &'a PatchPlan, dispatch: &'a Dispatch<'a>) -> Self {
-        Self(Source::Planned(plan, dispatch))
+        Self(WordSource::Planned(plan, dispatch))
     }
 
     /// Whatever `write` writes.
     #[must_use]
     pub fn custom(write: &'a CustomWriter<'a>) -> Self {
-        Self(Source::Custom(write))
+        Self(WordSource::Custom(write))
     }
 
     /// Writes the words; what is outside the program is refused, never written.
@@ -82,10 +82,10 @@ impl<'a> Updates<'a> {
     #[inline]
     pub fn write_to(&self, arguments: &mut ProgramArguments) -> Result<(), UpdateError> {
         match self.0 {
-            Source::Described(descriptor) => Ok(arguments.copy_from_descriptor(descriptor)?),
-            Source::Words(words) => Ok(arguments.copy_from(words)?),
-            Source::Planned(plan, dispatch) => plan.write_to(dispatch, arguments),
-            Source::Custom(write) => write(arguments),
+            WordSource::Described(descriptor) => Ok(arguments.copy_from_descriptor(descriptor)?),
+            WordSource::Words(words) => Ok(arguments.copy_from(words)?),
+            WordSource::Planned(plan, dispatch) => plan.write_to(dispatch, arguments),
+            WordSource::Custom(write) => write(arguments),
         }
     }
 }

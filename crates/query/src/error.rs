@@ -8,12 +8,12 @@ use crate::{MAX_DEPTH, MAX_PATTERNS, MAX_QUERY_BYTES};
 pub struct QueryError {
     /// Characters of the query before the place that makes no sense.
     pub column: usize,
-    problem: Problem,
+    problem: QueryProblem,
 }
 
 /// What is wrong at that place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Problem {
+pub(crate) enum QueryProblem {
     #[error("the query is longer than {MAX_QUERY_BYTES} bytes")]
     TooLong,
     #[error("parentheses and `not` stand more than {MAX_DEPTH} deep within each other")]
@@ -42,7 +42,7 @@ fn meant(field: &Option<&'static str>) -> String {
 }
 
 impl QueryError {
-    pub(crate) fn new(column: usize, problem: Problem) -> Self {
+    pub(crate) fn new(column: usize, problem: QueryProblem) -> Self {
         Self { column, problem }
     }
 

@@ -1,6 +1,6 @@
 //! A query's text cut into words, signs and quoted texts. Knows nothing of fields.
 
-use crate::error::{Problem, QueryError};
+use crate::error::{QueryError, QueryProblem};
 
 /// One piece of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,7 +161,7 @@ fn quoted(
             _ => inner.push(letter),
         }
     }
-    Err(QueryError::new(column, Problem::Open(quote)))
+    Err(QueryError::new(column, QueryProblem::Open(quote)))
 }
 
 #[cfg(test)]

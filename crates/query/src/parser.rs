@@ -2,7 +2,7 @@
 //!
 //! Each place that makes no sense ends in an error with its column; depth is bounded.
 
-use crate::error::{Problem, QueryError};
+use crate::error::{QueryError, QueryProblem};
 use crate::expression::{Expression, Test};
 use crate::field::{Field, FieldKind};
 use crate::lexer::{Comparison, Token, TokenKind, tokens};
@@ -12,7 +12,7 @@ use crate::{MAX_DEPTH, MAX_PATTERNS, MAX_QUERY_BYTES};
 
 pub(crate) fn parse(text: &str) -> Result<Expression, QueryError> {
     if text.len() > MAX_QUERY_BYTES {
-        return Err(QueryError::new(0, Problem::TooLong));
+        return Err(QueryError::new(0, QueryProblem::TooLong));
     }
     let tokens = tokens(text)?;
     let mut parser = Parser { tokens, place: 0, depth: 0, patterns: 0 };
@@ -65,7 +65,7 @@ impl Parser {
     fn unexpected(&self, expected: &str) -> QueryError {
         let token = self.peek();
         let expected = expected.to_owned();
-        QueryError::new(token.column, Problem::Unexpected { found: token.words(), expected })
+        QueryError::new(token.column, QueryProblem::Unexpected { found: token.words(), expected })
     }
 
     fn expect(&mut self, kind: &TokenKind, expected: &str) -> Result<(), QueryError> {
@@ -94,7 +94,7 @@ impl Parser {
 
     fn one(&mut self) -> Result<Expression, QueryError> {
         if self.depth == MAX_DEPTH {
-            return Err(QueryError::new(self.peek().column, Problem::TooDeep));
+            return Err(QueryError::new(self.peek().column, QueryProblem::TooDeep));
         }
         self.depth += 1;
         let expression = self.deeper();
@@ -117,7 +117,7 @@ impl Parser {
                 self.next();
                 let field = Field::named(&name).ok_or_else(|| {
                     let close = Field::close_to(&name).map(|field| field.name);
-                    QueryError::new(token.column, Problem::NoField { name, close })
+                    QueryError::new(token.column, QueryProblem::NoField { name, close })
                 })?;
                 Ok(Expression::Test(field, self.test(field)?))
             }
@@ -168,7 +168,7 @@ impl Parser {
         };
         if !fits {
             let (is, operator) = (field.kind.words(), comparison.sign());
-            let problem = Problem::Operator { field: field.name, is, operator };
+            let problem = QueryProblem::Operator { field: field.name, is, operator };
             return Err(QueryError::new(column, problem));
         }
         match (field.kind, comparison) {
@@ -220,7 +220,7 @@ impl Parser {
             && !words.iter().any(|word| word.eq_ignore_ascii_case(&text))
         {
             let expected = format!("one of {}", words.join(", "));
-            let problem = Problem::Value { field: field.name, expected, value: text };
+            let problem = QueryProblem::Value { field: field.name, expected, value: text };
             return Err(QueryError::new(token.column, problem));
         }
         Ok(text)
@@ -229,10 +229,10 @@ impl Parser {
     fn pattern(&mut self, text: &str, column: usize) -> Result<Pattern, QueryError> {
         self.patterns += 1;
         if self.patterns > MAX_PATTERNS {
-            return Err(QueryError::new(column, Problem::TooManyPatterns));
+            return Err(QueryError::new(column, QueryProblem::TooManyPatterns));
         }
         Pattern::new(text)
-            .map_err(|error| QueryError::new(column, Problem::Pattern(error.to_string())))
+            .map_err(|error| QueryError::new(column, QueryProblem::Pattern(error.to_string())))
     }
 
     /// A number with its unit, which may stand apart, in the base unit.
@@ -246,7 +246,10 @@ impl Parser {
         let digits = digits.replace('_', "");
         let unfit = || {
             let (expected, value) = (field.kind.words(), word.clone());
-            QueryError::new(token.column, Problem::Value { field: field.name, expected, value })
+            QueryError::new(
+                token.column,
+                QueryProblem::Value { field: field.name, expected, value },
+            )
         };
         let number: f64 = digits.parse().map_err(|_| unfit())?;
         let mut factor = if unit.is_empty() { Some(1.0) } else { dimension.factor(unit) };

@@ -8,27 +8,27 @@ use telltale_wire::{DeviceReport, Quota, RingBuffer, Throttling, Traffic};
 /// What the runtime told of a device's use.
 #[derive(Default)]
 pub(crate) struct Activity {
-    pub(crate) operations: Told,
-    pub(crate) host_to_device_bytes: Told,
-    pub(crate) device_to_host_bytes: Told,
-    pub(crate) ring_total_bytes: Told,
-    pub(crate) ring_used_bytes: Told,
-    pub(crate) ring_programs: Told,
-    quota_bytes: [Told; MemorySpace::ALL.len()],
-    pub(crate) throttling_events: Told,
+    pub(crate) operations: OptionalCount,
+    pub(crate) host_to_device_bytes: OptionalCount,
+    pub(crate) device_to_host_bytes: OptionalCount,
+    pub(crate) ring_total_bytes: OptionalCount,
+    pub(crate) ring_used_bytes: OptionalCount,
+    pub(crate) ring_programs: OptionalCount,
+    quota_bytes: [OptionalCount; MemorySpace::ALL.len()],
+    pub(crate) throttling_events: OptionalCount,
     pub(crate) throttled: AtomicBool,
 }
 
 /// A number that is absent until it is first told. The largest number stands for absence.
-pub(crate) struct Told(AtomicU64);
+pub(crate) struct OptionalCount(AtomicU64);
 
-impl Default for Told {
+impl Default for OptionalCount {
     fn default() -> Self {
         Self(AtomicU64::new(u64::MAX))
     }
 }
 
-impl Told {
+impl OptionalCount {
     pub(crate) fn set(&self, value: u64) {
         self.0.store(value.min(u64::MAX - 1), Ordering::Relaxed);
     }
@@ -49,7 +49,7 @@ impl Told {
 // === impl Activity ===
 
 impl Activity {
-    pub(crate) fn quota(&self, space: MemorySpace) -> &Told {
+    pub(crate) fn quota(&self, space: MemorySpace) -> &OptionalCount {
         match space {
             MemorySpace::Dram => &self.quota_bytes[0],
             MemorySpace::L1 => &self.quota_bytes[1],
@@ -86,11 +86,11 @@ impl Activity {
 
 #[cfg(test)]
 mod tests {
-    use super::Told;
+    use super::OptionalCount;
 
     #[test]
     fn a_number_is_absent_until_told() {
-        let told = Told::default();
+        let told = OptionalCount::default();
         assert_eq!(told.get(), None);
         told.add(0);
         assert_eq!(told.get(), Some(0));

@@ -10,7 +10,7 @@ use telltale_wire::{KernelCache, Programs};
 
 use crate::activity::Activity;
 use crate::description::DeviceDescription;
-use crate::endpoint::{Endpoint, OpenDevice, Told};
+use crate::endpoint::{Endpoint, OpenDevice, RuntimeReport};
 use crate::process_hooks::{self, ForkLock};
 use crate::program_caches::ProgramCaches;
 use crate::registered::Registered;
@@ -26,14 +26,14 @@ pub(crate) struct Cold {
     runtimes: BTreeMap<u64, RuntimeState>,
     /// What belongs to the process that forked this one. Never used and never dropped, because
     /// dropping would remove the parent's files.
-    left_to_parent: Vec<Running>,
+    left_to_parent: Vec<RunningServices>,
 }
 
 /// What one runtime has that changes seldom.
 #[derive(Default)]
 pub(crate) struct RuntimeState {
     /// What runs between the first open and the last close of a device.
-    pub(crate) running: Option<Running>,
+    pub(crate) running: Option<RunningServices>,
     /// Every device that was ever opened, at the place that its handles know.
     pub(crate) devices: Vec<KnownDevice>,
     /// The application's metrics.
@@ -57,7 +57,7 @@ pub(crate) struct KnownDevice {
 }
 
 /// What runs while a device is open.
-pub(crate) struct Running {
+pub(crate) struct RunningServices {
     /// The recording side.
     pub(crate) session: Arc<Session>,
     /// The asking side, if it could be published.
@@ -78,7 +78,7 @@ pub(crate) fn install_hooks() -> bool {
 }
 
 /// What the runtime `id` has said so far, of the devices that this session records.
-pub(crate) fn told(id: u64, session: &Session) -> Told {
+pub(crate) fn told(id: u64, session: &Session) -> RuntimeReport {
     let mut cold = lock();
     let state = cold.runtime(id);
     let devices = (0u8..)
@@ -90,7 +90,7 @@ pub(crate) fn told(id: u64, session: &Session) -> Told {
             activity: Arc::clone(&device.activity),
         })
         .collect();
-    Told {
+    RuntimeReport {
         devices,
         series: state.registered.all(),
         programs: state.programs.clone(),

@@ -24,28 +24,28 @@ pub use environment::{DIRECTORY_VARIABLE, SAVE_BINARY_VARIABLE};
 pub(crate) use flush::before_death;
 
 use crate::process_hooks;
-use environment::Settings;
+use environment::OutputSettings;
 use standard::tell;
-use writer::Writer;
+use writer::OutputWriter;
 
 /// Stack of the thread: events and their texts are on the heap.
 const STACK_BYTES: usize = 256 << 10;
 
 /// Whether there is a default consumer, and what it was made from.
-static STATE: Mutex<State> = Mutex::new(State::Unread);
+static STATE: Mutex<OutputState> = Mutex::new(OutputState::Unread);
 
-enum State {
+enum OutputState {
     /// The environment has not been looked at.
     Unread,
     /// It asks for none.
     Unwanted,
     /// It asks for one, which may run.
-    Wanted(Settings),
+    Wanted(OutputSettings),
 }
 
 /// Why there is no default consumer.
 #[derive(Debug, thiserror::Error)]
-enum StartError {
+enum ConsumerStartError {
     #[error("cannot make its event descriptor; raise the limit on open files (ulimit -n)")]
     Event(#[source] std::io::Error),
     #[error("cannot start its thread; raise the limit on processes (ulimit -u)")]
@@ -60,10 +60,10 @@ pub fn start() -> bool {
         return false;
     }
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let State::Unread = &*state {
-        *state = State::of(|name| std::env::var_os(name));
+    if let OutputState::Unread = &*state {
+        *state = OutputState::of(|name| std::env::var_os(name));
     }
-    let State::Wanted(settings) = &*state else { return false };
+    let OutputState::Wanted(settings) = &*state else { return false };
     if flush::is_running() {
         return flush::ring();
     }
@@ -72,7 +72,7 @@ pub fn start() -> bool {
         Err(error) => {
             let error = with_causes(&error);
             tell(&format!("debug events are not written to files: {error}"));
-            *state = State::Unwanted;
+            *state = OutputState::Unwanted;
             false
         }
     }
@@ -83,8 +83,8 @@ pub fn start() -> bool {
 /// was not.
 pub fn write_below(directory: &Path) -> bool {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    let State::Unread = &*state else { return false };
-    *state = State::of(|name| match name {
+    let OutputState::Unread = &*state else { return false };
+    *state = OutputState::of(|name| match name {
         DIRECTORY_VARIABLE => Some(directory.into()),
         _ => std::env::var_os(name),
     });
@@ -95,8 +95,8 @@ pub fn write_below(directory: &Path) -> bool {
 /// written by the default consumer; whether that came to pass in time. Where nobody reads, nothing
 /// is waited for.
 #[must_use]
-pub fn drain(patience: Duration) -> bool {
-    let deadline = std::time::Instant::now().checked_add(patience);
+pub fn drain(timeout: Duration) -> bool {
+    let deadline = std::time::Instant::now().checked_add(timeout);
     let left = || {
         let left = deadline.map(|at| at.saturating_duration_since(std::time::Instant::now()));
         left.unwrap_or(Duration::MAX)
@@ -116,25 +116,25 @@ pub fn stop() {
     }
 }
 
-impl State {
+impl OutputState {
     /// What variables ask for. Says what is wrong with them.
     fn of(variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        let (settings, problems) = Settings::read(variable);
+        let (settings, problems) = OutputSettings::read(variable);
         problems.iter().for_each(|problem| tell(problem));
         settings.map_or(Self::Unwanted, Self::Wanted)
     }
 }
 
-fn begin(settings: Settings) -> Result<(), StartError> {
+fn begin(settings: OutputSettings) -> Result<(), ConsumerStartError> {
     let bell = match flush::bell() {
         Some(bell) => bell,
         None => {
             let made = eventfd(0, EventfdFlags::CLOEXEC);
-            let made: OwnedFd = made.map_err(|error| StartError::Event(error.into()))?;
+            let made: OwnedFd = made.map_err(|error| ConsumerStartError::Event(error.into()))?;
             flush::set_bell(Arc::new(made))
         }
     };
-    let mut writer = Writer::new(settings, bell);
+    let mut writer = OutputWriter::new(settings, bell);
     // Events that the caller publishes next are kept already.
     writer.connect();
     process_hooks::flush_before_death(before_death);
@@ -150,6 +150,6 @@ fn begin(settings: Settings) -> Result<(), StartError> {
     });
     started.map(|_| ()).map_err(|error| {
         flush::ended();
-        StartError::Spawn(error)
+        ConsumerStartError::Spawn(error)
     })
 }

@@ -17,13 +17,13 @@ use std::thread::JoinHandle;
 use rustix::event::{EventfdFlags, eventfd};
 use telltale_ledger::directory::{EntryStatus, RuntimeDirectory};
 
-use crate::problem::{Step, Trouble};
+use crate::problem::{DeferredProblem, ProblemStep};
 use crate::process_hooks;
 use crate::session::Session;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 use answer::Answering;
-pub(crate) use answer::{Ask, OpenDevice, Told};
-use serve::{Admission, Server};
+pub(crate) use answer::{Ask, OpenDevice, RuntimeReport};
+use serve::{Admission, EndpointServer};
 use socket::{Published, publish};
 
 /// Stack of the thread: it builds one answer at a time, all of it on the heap.
@@ -63,16 +63,16 @@ impl Endpoint {
     /// Publishes the endpoint in `directory` and starts its thread.
     pub(crate) fn start(
         directory: RuntimeDirectory,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
         session: &Arc<Session>,
         ask: Ask,
-        troubles: &mut Vec<Trouble>,
+        troubles: &mut Vec<DeferredProblem>,
     ) -> Option<Self> {
         let published = match publish(&directory, &session.owner.identity) {
             Ok(published) => published,
             Err(error) => {
                 let remedy = "mend the directory; the workload runs on";
-                troubles.push(Trouble::new(Step::Endpoint, error, remedy));
+                troubles.push(DeferredProblem::new(ProblemStep::Endpoint, error, remedy));
                 return None;
             }
         };
@@ -80,7 +80,7 @@ impl Endpoint {
         if let Some((plain, uid)) = held {
             let error = NameHeld { uid, plain, name: name.clone() };
             let remedy = "remove that entry if it serves no process";
-            troubles.push(Trouble::new(Step::EndpointName, error, remedy));
+            troubles.push(DeferredProblem::new(ProblemStep::EndpointName, error, remedy));
         }
         let status = directory.entry_status(&name).ok();
         let owner = directory.owner();
@@ -93,7 +93,7 @@ impl Endpoint {
             Err(error) => {
                 remove(&directory, &name, status);
                 let remedy = "the workload runs on without one";
-                troubles.push(Trouble::new(Step::Endpoint, error, remedy));
+                troubles.push(DeferredProblem::new(ProblemStep::Endpoint, error, remedy));
                 None
             }
         }
@@ -105,7 +105,7 @@ impl Endpoint {
     }
 
     /// Ends the thread and waits for it; it never blocks for long.
-    pub(crate) fn stop(self, troubles: &mut Vec<Trouble>) {
+    pub(crate) fn stop(self, troubles: &mut Vec<DeferredProblem>) {
         // The counter of a fresh event descriptor cannot overflow by one.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
         // Whoever closes the last device from a hook on the thread itself must not wait for it.
@@ -114,7 +114,11 @@ impl Endpoint {
         }
         if self.thread.join().is_err() {
             let remedy = "report it; the workload is not concerned";
-            troubles.push(Trouble::new(Step::Answering, ThreadError::Panicked, remedy));
+            troubles.push(DeferredProblem::new(
+                ProblemStep::Answering,
+                ThreadError::Panicked,
+                remedy,
+            ));
         }
     }
 }
@@ -138,7 +142,7 @@ fn start_thread(
     let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(event)?;
     let woken = wake.try_clone().map_err(ThreadError::Event)?;
     let admission = Admission { own_uid: answering.session.owner.uid, directory_owner };
-    let mut server = Server::new(listener, woken, admission, answering);
+    let mut server = EndpointServer::new(listener, woken, admission, answering);
     let builder = std::thread::Builder::new().name("telltale".to_owned()).stack_size(STACK_BYTES);
     let thread = process_hooks::with_signals_blocked(|| builder.spawn(move || server.run()))
         .map_err(ThreadError::Spawn)?;

@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use telltale_ledger::{Access, BiasedShards};
+use telltale_ledger::{BiasedShards, ThreadAccess};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 
 mod line;
 mod table;
 
-use table::Table;
+use table::IndexTable;
 
 /// Shards, as a power of two. Enough that two threads seldom meet.
 const SHARD_BITS: u32 = 4;
@@ -29,7 +29,7 @@ pub(crate) const MAX_DEVICE: u8 = 63;
 
 /// Where a buffer is: devices and memory spaces have addresses of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BufferLocation {
     /// The device's number in the tracker, at most [`MAX_DEVICE`].
     pub(crate) device: u8,
     /// The space.
@@ -73,11 +73,11 @@ pub(crate) enum Removed {
 
 /// All live buffers of a session.
 pub(crate) struct AddressIndex {
-    shards: Arc<BiasedShards<Table, SHARDS>>,
+    shards: Arc<BiasedShards<IndexTable, SHARDS>>,
 }
 
 /// One thread's way to them.
-pub(crate) struct AddressAccess(Access<Table, SHARDS>);
+pub(crate) struct AddressAccess(ThreadAccess<IndexTable, SHARDS>);
 
 /// A live buffer in 16 bytes, any buffer: its address, and everything else in one word.
 #[derive(Clone, Copy)]
@@ -109,7 +109,7 @@ impl Slot {
     }
 }
 
-impl Place {
+impl BufferLocation {
     /// Device and space in one byte.
     fn tag(self) -> u8 {
         debug_assert!(self.device <= MAX_DEVICE, "the tracker bounds its devices");
@@ -142,7 +142,7 @@ fn hash(address: u64, tag: u8) -> u64 {
 
 impl AddressIndex {
     pub(crate) fn new() -> Self {
-        Self { shards: Arc::new(BiasedShards::new(Table::new)) }
+        Self { shards: Arc::new(BiasedShards::new(IndexTable::new)) }
     }
 
     /// Access for the calling thread, which must not be using one just now. None if the second
@@ -162,7 +162,7 @@ impl AddressAccess {
     /// Notes that `buffer` is at `place` from now on, if that is quickly done. False, and nothing
     /// noted, if it takes [`Self::insert`].
     #[inline(always)]
-    pub(crate) fn insert_quickly(&self, place: Place, buffer: Buffer) -> bool {
+    pub(crate) fn insert_quickly(&self, place: BufferLocation, buffer: Buffer) -> bool {
         let (hash, tag) = place.hash_and_tag();
         self.0
             .with(shard(hash), |table| table.insert_in_line(hash, place.address, tag, buffer))
@@ -172,7 +172,7 @@ impl AddressAccess {
     /// Forgets the buffer at `place` and gives its bytes, if it is of `kind` and that is quickly
     /// done. None, and nothing forgotten, if it takes [`Self::remove`].
     #[inline(always)]
-    pub(crate) fn remove_quickly(&self, place: Place, kind: MemoryKind) -> Option<u64> {
+    pub(crate) fn remove_quickly(&self, place: BufferLocation, kind: MemoryKind) -> Option<u64> {
         let (hash, tag) = place.hash_and_tag();
         self.0
             .with(shard(hash), |table| table.remove_in_line(hash, place.address, tag, kind))
@@ -180,7 +180,7 @@ impl AddressAccess {
     }
 
     /// Notes that `buffer` is at `place` from now on.
-    pub(crate) fn insert(&self, place: Place, buffer: Buffer) -> Inserted {
+    pub(crate) fn insert(&self, place: BufferLocation, buffer: Buffer) -> Inserted {
         let (hash, tag) = place.hash_and_tag();
         self.0
             .with(shard(hash), |table| table.insert(hash, place.address, tag, buffer))
@@ -188,7 +188,7 @@ impl AddressAccess {
     }
 
     /// Forgets the buffer at `place` and says what it was.
-    pub(crate) fn remove(&self, place: Place) -> Removed {
+    pub(crate) fn remove(&self, place: BufferLocation) -> Removed {
         let (hash, tag) = place.hash_and_tag();
         self.0
             .with(shard(hash), |table| table.remove(hash, place.address, tag))
@@ -205,16 +205,16 @@ fn shard(hash: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{
-        AddressAccess, AddressIndex, BiasedShards, Buffer, Inserted, MAX_BUFFER_BYTES, Place,
-        Removed, SHARDS, Table,
+        AddressAccess, AddressIndex, BiasedShards, Buffer, BufferLocation, IndexTable, Inserted,
+        MAX_BUFFER_BYTES, Removed, SHARDS,
     };
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::collections::HashMap;
     use telltale_schema::memory::{MemoryKind, MemorySpace};
 
-    fn place(address: u64) -> Place {
-        Place { device: 0, space: MemorySpace::Dram, address }
+    fn place(address: u64) -> BufferLocation {
+        BufferLocation { device: 0, space: MemorySpace::Dram, address }
     }
 
     fn buffer(bytes: u64) -> Buffer {
@@ -223,7 +223,7 @@ mod tests {
 
     fn of_tables(
         index: &AddressAccess,
-        figure: impl Fn(&Table) -> usize,
+        figure: impl Fn(&IndexTable) -> usize,
     ) -> impl Iterator<Item = usize> {
         (0..SHARDS).map(move |shard| index.0.with(shard, |table| figure(table)).unwrap())
     }
@@ -233,8 +233,8 @@ mod tests {
         let index = AddressIndex::new().access().unwrap();
         let places = [
             place(64),
-            Place { device: 1, ..place(64) },
-            Place { space: MemorySpace::L1, ..place(64) },
+            BufferLocation { device: 1, ..place(64) },
+            BufferLocation { space: MemorySpace::L1, ..place(64) },
             place(96),
         ];
         for (bytes, place) in (1..).zip(places) {
@@ -264,7 +264,7 @@ mod tests {
     fn extreme_sizes_and_addresses_are_kept_or_refused() {
         let index = AddressIndex::new().access().unwrap();
         let largest = Buffer { kind: MemoryKind::SystemMemory, bytes: MAX_BUFFER_BYTES };
-        let there = Place { device: 63, space: MemorySpace::Host, address: u64::MAX };
+        let there = BufferLocation { device: 63, space: MemorySpace::Host, address: u64::MAX };
         assert_eq!(index.insert(there, largest), Inserted::Fresh);
         assert_eq!(index.remove(there), Removed::Live(largest));
         assert_eq!(index.insert(place(0), buffer(MAX_BUFFER_BYTES + 1)), Inserted::Refused);
@@ -276,12 +276,12 @@ mod tests {
         let index = all.access().unwrap();
         // The second address fits no line's slot.
         for (device, address) in [(0, 32), (1, 32), (0, 33), (1, 33)] {
-            index.insert(Place { device, ..place(address) }, buffer(1));
+            index.insert(BufferLocation { device, ..place(address) }, buffer(1));
         }
         all.forget_device(0);
         for address in [32, 33] {
             assert_eq!(index.remove(place(address)), Removed::Unknown);
-            let other = Place { device: 1, ..place(address) };
+            let other = BufferLocation { device: 1, ..place(address) };
             assert_eq!(index.remove(other), Removed::Live(buffer(1)));
         }
     }
@@ -313,7 +313,7 @@ mod tests {
                     continue;
                 }
                 let tables: usize = of_tables(&index, |table| table.allocated_bytes()).sum();
-                let shards = size_of::<BiasedShards<Table, SHARDS>>();
+                let shards = size_of::<BiasedShards<IndexTable, SHARDS>>();
                 let each = u64::try_from(tables + shards).unwrap() / live;
                 assert!(each <= 48, "{live} live buffers of {bytes} bytes: {each} bytes each");
             }
@@ -321,14 +321,14 @@ mod tests {
     }
 
     /// As the tracker does it.
-    fn insert(index: &AddressAccess, place: Place, buffer: Buffer) -> Inserted {
+    fn insert(index: &AddressAccess, place: BufferLocation, buffer: Buffer) -> Inserted {
         if index.insert_quickly(place, buffer) {
             return Inserted::Fresh;
         }
         index.insert(place, buffer)
     }
 
-    fn remove(index: &AddressAccess, place: Place, kind: MemoryKind) -> Removed {
+    fn remove(index: &AddressAccess, place: BufferLocation, kind: MemoryKind) -> Removed {
         match index.remove_quickly(place, kind) {
             Some(bytes) => Removed::Live(Buffer { kind, bytes }),
             None => index.remove(place),
@@ -366,7 +366,7 @@ mod tests {
             let mut model = HashMap::new();
             for (address, bytes, code, device, action) in steps {
                 let kind = MemoryKind::from_code(code).unwrap();
-                let place = Place { device: device / 3, space: kind.space(), address };
+                let place = BufferLocation { device: device / 3, space: kind.space(), address };
                 let key = (place.device, place.space, address);
                 let buffer = Buffer { kind, bytes };
                 if action < 3 {
@@ -386,11 +386,11 @@ mod tests {
                         None => prop_assert!(!matches!(found, Removed::Live(_))),
                     }
                 }
-                let live: usize = of_tables(&index, Table::len).sum();
+                let live: usize = of_tables(&index, IndexTable::len).sum();
                 prop_assert_eq!(live, model.len());
             }
             for ((device, space, address), buffer) in model {
-                let found = remove(&index, Place { device, space, address }, buffer.kind);
+                let found = remove(&index, BufferLocation { device, space, address }, buffer.kind);
                 prop_assert_eq!(found, Removed::Live(buffer));
             }
         }

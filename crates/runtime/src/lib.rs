@@ -44,7 +44,7 @@ pub use debug_streams::{MAX_SHOWN_CORES, OtherStreams, show_other_debug_streams}
 pub use description::{DeviceDescription, MAX_DEVICES};
 pub use device::Device;
 pub use options::{Misread, Options, Regions};
-pub use problem::{OnProblem, Problem, Step};
+pub use problem::{OnProblem, Problem, ProblemStep};
 pub use program_caches::MAX_PROGRAM_CACHES;
 pub use registered::{Counter, Gauge, Histogram, MAX_SERIES};
 pub use registry::Registry;

@@ -12,7 +12,7 @@ use telltale_schema::memory::MemoryKind;
 
 use crate::description::DeviceDescription;
 use crate::options::{Options, Regions};
-use crate::problem::{Step, Trouble};
+use crate::problem::{DeferredProblem, ProblemStep};
 use crate::waiting;
 
 /// The inode of the first PID namespace (the kernel's `PROC_PID_INIT_INO`).
@@ -26,20 +26,20 @@ const LOCK_WAIT: Duration = Duration::from_millis(20);
 /// One device's region, if it is kept. Whether it is, is decided once in a session, because the
 /// device's entry in the ledger says so to readers and cannot change.
 pub(crate) struct Mirror {
-    state: SpinMutex<State>,
+    state: SpinMutex<MirrorState>,
 }
 
-enum State {
+enum MirrorState {
     /// No handle was opened in this session.
     Undecided,
-    Kept(Box<Kept>),
+    Kept(Box<MirroredRegion>),
     /// It could not be kept.
     Refused,
     /// The last handle was closed; with the next one the same region is kept again.
     Left,
 }
 
-struct Kept {
+struct MirroredRegion {
     writer: RegionWriter,
     chip_id: u32,
     per_pid: bool,
@@ -59,7 +59,7 @@ enum NoName {
 
 impl Mirror {
     pub(crate) const fn none() -> Self {
-        Self { state: SpinMutex::new(State::Undecided) }
+        Self { state: SpinMutex::new(MirrorState::Undecided) }
     }
 
     /// Attaches unless that was done or has failed in this session, and says what a reader has to
@@ -70,49 +70,49 @@ impl Mirror {
         description: &DeviceDescription,
         owner: &LedgerOwner,
         options: &Options,
-        troubles: &mut Vec<Trouble>,
+        troubles: &mut Vec<DeferredProblem>,
     ) -> RegionMirror {
         match &*self.lock() {
-            State::Kept(kept) => return kept.mirror(),
-            State::Refused => return RegionMirror::None,
-            State::Undecided | State::Left => {}
+            MirrorState::Kept(kept) => return kept.mirror(),
+            MirrorState::Refused => return RegionMirror::None,
+            MirrorState::Undecided | MirrorState::Left => {}
         }
         let kept = keep(regions, description, owner, options, troubles);
-        let mirror = kept.as_ref().map_or(RegionMirror::None, Kept::mirror);
-        *self.lock() = kept.map_or(State::Refused, |kept| State::Kept(Box::new(kept)));
+        let mirror = kept.as_ref().map_or(RegionMirror::None, MirroredRegion::mirror);
+        *self.lock() = kept.map_or(MirrorState::Refused, |kept| MirrorState::Kept(Box::new(kept)));
         mirror
     }
 
     pub(crate) fn allocated(&self, kind: MemoryKind, bytes: u64) {
-        if let (State::Kept(kept), Some(kind)) = (&*self.lock(), region_kind(kind)) {
+        if let (MirrorState::Kept(kept), Some(kind)) = (&*self.lock(), region_kind(kind)) {
             kept.writer.record_allocation(kind, bytes, kept.chip_id);
         }
     }
 
     pub(crate) fn freed(&self, kind: MemoryKind, bytes: u64) {
-        if let (State::Kept(kept), Some(kind)) = (&*self.lock(), region_kind(kind)) {
+        if let (MirrorState::Kept(kept), Some(kind)) = (&*self.lock(), region_kind(kind)) {
             kept.writer.record_deallocation(kind, bytes, kept.chip_id);
         }
     }
 
     /// Leaves the region. Waits for its lock a bounded time.
-    pub(crate) fn detach(&self) -> Result<(), Trouble> {
+    pub(crate) fn detach(&self) -> Result<(), DeferredProblem> {
         let left = {
             let mut state = self.lock();
             match &*state {
-                State::Kept(_) => std::mem::replace(&mut *state, State::Left),
-                State::Undecided | State::Refused | State::Left => return Ok(()),
+                MirrorState::Kept(_) => std::mem::replace(&mut *state, MirrorState::Left),
+                MirrorState::Undecided | MirrorState::Refused | MirrorState::Left => return Ok(()),
             }
         };
-        let State::Kept(kept) = left else { return Ok(()) };
+        let MirrorState::Kept(kept) = left else { return Ok(()) };
         kept.writer.detach().map_err(|error| {
             let remedy = "the row stays until another process finds this one dead";
-            Trouble::new(Step::Region, error, remedy)
+            DeferredProblem::new(ProblemStep::Region, error, remedy)
         })
     }
 
     /// The state, held for the microsecond of a record. The thread is never parked.
-    fn lock(&self) -> SpinMutexGuard<'_, State> {
+    fn lock(&self) -> SpinMutexGuard<'_, MirrorState> {
         waiting::lock(&self.state)
     }
 }
@@ -123,12 +123,12 @@ fn keep(
     description: &DeviceDescription,
     owner: &LedgerOwner,
     options: &Options,
-    troubles: &mut Vec<Trouble>,
-) -> Option<Kept> {
+    troubles: &mut Vec<DeferredProblem>,
+) -> Option<MirroredRegion> {
     let remedy = "the ledger records it nevertheless; correct the region or unset \
                   TT_METAL_SHM_STATS_ENABLED";
     let name_id = name_id(regions.layout, description)
-        .map_err(|error| troubles.push(Trouble::new(Step::Region, error, remedy)))
+        .map_err(|error| troubles.push(DeferredProblem::new(ProblemStep::Region, error, remedy)))
         .ok()?;
     if options.log_regions {
         log(description, name_id);
@@ -139,12 +139,12 @@ fn keep(
     };
     let region = region_options(regions, description, name_id, owner);
     let writer = RegionWriter::attach(&directory, &region)
-        .map_err(|error| troubles.push(Trouble::new(Step::Region, error, remedy)))
+        .map_err(|error| troubles.push(DeferredProblem::new(ProblemStep::Region, error, remedy)))
         .ok()?;
-    Some(Kept { writer, chip_id: description.logical_id, per_pid: regions.per_pid })
+    Some(MirroredRegion { writer, chip_id: description.logical_id, per_pid: regions.per_pid })
 }
 
-impl Kept {
+impl MirroredRegion {
     fn mirror(&self) -> RegionMirror {
         match self.per_pid {
             true => RegionMirror::TotalsAndRow,

@@ -9,14 +9,14 @@ use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
 use telltale_schema::memory::MemoryKind;
 
 use crate::activity::Activity;
-use crate::cold::{self, Cold, KnownDevice, Running};
+use crate::cold::{self, Cold, KnownDevice, RunningServices};
 use crate::description::{DeviceDescription, MAX_DEVICES};
 use crate::endpoint::Endpoint;
-use crate::index::{self, Place};
+use crate::index::{self, BufferLocation};
 use crate::options::Misread;
-use crate::problem::{Step, Trouble};
+use crate::problem::{DeferredProblem, ProblemStep};
 use crate::session::{self, Session};
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// Whether an event may start a forked child's own session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) enum Start {
 
 /// What a handle of a recorded device holds.
 pub(crate) struct Opened {
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeShared>,
     /// The session in which the device was opened; a child's own session stands in for it.
     pub(crate) session_id: u64,
     /// That session, for an event that has no seat to itself.
@@ -59,9 +59,9 @@ const _: () = {
 impl Opened {
     /// Opens a device. The first one starts this process's ledger and endpoint.
     pub(crate) fn open(
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
         description: DeviceDescription,
-        troubles: &mut Vec<Trouble>,
+        troubles: &mut Vec<DeferredProblem>,
     ) -> Option<Self> {
         let mut cold = cold::lock();
         let session = running_session(shared, &mut cold, troubles)?;
@@ -71,7 +71,7 @@ impl Opened {
             Some(place) => place,
             None if devices.len() == MAX_DEVICES => {
                 let remedy = "open the same devices again instead of describing them differently";
-                troubles.push(Trouble::new(Step::Device, TooManyDevices, remedy));
+                troubles.push(DeferredProblem::new(ProblemStep::Device, TooManyDevices, remedy));
                 stop_if_unused(shared, cold, troubles);
                 return None;
             }
@@ -148,16 +148,16 @@ impl Opened {
     }
 
     #[inline]
-    pub(crate) fn place(&self, kind: MemoryKind, address: u64) -> Place {
-        Place { device: self.index, space: kind.space(), address }
+    pub(crate) fn place(&self, kind: MemoryKind, address: u64) -> BufferLocation {
+        BufferLocation { device: self.index, space: kind.space(), address }
     }
 }
 
 /// The session of this process, started if there is none.
 fn running_session(
-    shared: &Arc<Shared>,
+    shared: &Arc<RuntimeShared>,
     cold: &mut Cold,
-    troubles: &mut Vec<Trouble>,
+    troubles: &mut Vec<DeferredProblem>,
 ) -> Option<Arc<Session>> {
     if let Some(running) = &cold.runtime(shared.id).running {
         return Some(Arc::clone(&running.session));
@@ -167,7 +167,7 @@ fn running_session(
         Ok(owner) => owner,
         Err(error) => {
             let remedy = "nothing is recorded; the workload runs on";
-            troubles.push(Trouble::new(Step::Identity, error, remedy));
+            troubles.push(DeferredProblem::new(ProblemStep::Identity, error, remedy));
             return None;
         }
     };
@@ -177,19 +177,19 @@ fn running_session(
     let directory = RuntimeDirectory::for_writing(explicit, &environment)
         .map_err(|error| {
             let remedy = "nothing is recorded; the workload runs on";
-            troubles.push(Trouble::new(Step::Directory, error, remedy));
+            troubles.push(DeferredProblem::new(ProblemStep::Directory, error, remedy));
         })
         .ok();
     let id = cold.fresh_id();
     if !shared.options.misread.is_empty() {
         let remedy = "correct it and start the program again";
         let misread = NotUnderstood(shared.options.misread.clone());
-        troubles.push(Trouble::new(Step::Environment, misread, remedy));
+        troubles.push(DeferredProblem::new(ProblemStep::Environment, misread, remedy));
     }
     let session = Session::start(id, &shared.options, directory.as_ref(), owner, troubles);
     let endpoint = directory
         .and_then(|directory| Endpoint::start(directory, shared, &session, cold::told, troubles));
-    let running = Running { session: Arc::clone(&session), endpoint };
+    let running = RunningServices { session: Arc::clone(&session), endpoint };
     cold.runtime(shared.id).running = Some(running);
     Some(session)
 }
@@ -197,15 +197,15 @@ fn running_session(
 /// Stops the session when no handle is open any more. Gives the lock back before it waits
 /// for the endpoint's thread, which may want it for its last answer.
 fn stop_if_unused(
-    shared: &Shared,
+    shared: &RuntimeShared,
     mut cold: SpinMutexGuard<'_, Cold>,
-    troubles: &mut Vec<Trouble>,
+    troubles: &mut Vec<DeferredProblem>,
 ) {
     let state = cold.runtime(shared.id);
     if state.devices.iter().any(|device| device.handles > 0) {
         return;
     }
-    let Some(Running { session, endpoint }) = state.running.take() else { return };
+    let Some(RunningServices { session, endpoint }) = state.running.take() else { return };
     session.close();
     let endpoint = endpoint.map(|mut endpoint| {
         endpoint.remove_file();

@@ -10,7 +10,7 @@ use telltale_schema::text::with_causes;
 
 /// What was being done when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum ProblemStep {
     /// Finding out which process this is.
     Identity,
     /// Opening the runtime directory.
@@ -39,7 +39,7 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// When.
-    pub step: Step,
+    pub step: ProblemStep,
     /// Why: the error and its causes.
     pub cause: String,
     /// What a person can do about it.
@@ -47,8 +47,8 @@ pub struct Problem {
 }
 
 /// Something that went wrong while the cold lock was held, to be told once it is released.
-pub(crate) struct Trouble {
-    pub(crate) step: Step,
+pub(crate) struct DeferredProblem {
+    pub(crate) step: ProblemStep,
     pub(crate) error: Box<dyn Error>,
     pub(crate) remedy: &'static str,
 }
@@ -56,13 +56,17 @@ pub(crate) struct Trouble {
 /// Where problems go instead of standard error.
 pub type OnProblem = Arc<dyn Fn(&Problem) + Send + Sync>;
 
-impl Trouble {
-    pub(crate) fn new(step: Step, error: impl Error + 'static, remedy: &'static str) -> Self {
+impl DeferredProblem {
+    pub(crate) fn new(
+        step: ProblemStep,
+        error: impl Error + 'static,
+        remedy: &'static str,
+    ) -> Self {
         Self { step, error: Box::new(error), remedy }
     }
 }
 
-impl Step {
+impl ProblemStep {
     /// All steps, in the order of their declaration.
     pub const ALL: [Self; 11] = [
         Self::Identity,
@@ -120,7 +124,7 @@ impl fmt::Display for Problem {
 
 /// Counts problems and passes on the first of each step.
 pub(crate) struct Problems {
-    counts: [AtomicU64; Step::ALL.len()],
+    counts: [AtomicU64; ProblemStep::ALL.len()],
     hook: Option<OnProblem>,
 }
 
@@ -129,7 +133,12 @@ impl Problems {
         Self { counts: Default::default(), hook }
     }
 
-    pub(crate) fn tell(&self, step: Step, cause: &dyn std::error::Error, remedy: &'static str) {
+    pub(crate) fn tell(
+        &self,
+        step: ProblemStep,
+        cause: &dyn std::error::Error,
+        remedy: &'static str,
+    ) {
         if self.counts[step as usize].fetch_add(1, Ordering::Relaxed) > 0 {
             return;
         }
@@ -141,8 +150,8 @@ impl Problems {
     }
 
     /// How often something went wrong in each step that had any trouble.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (Step, u64)> {
-        Step::ALL
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (ProblemStep, u64)> {
+        ProblemStep::ALL
             .into_iter()
             .zip(&self.counts)
             .map(|(step, count)| (step, count.load(Ordering::Relaxed)))
@@ -158,7 +167,7 @@ fn eprintln_or_nothing(problem: &Problem) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Problems, Step};
+    use super::{ProblemStep, Problems};
     use std::sync::{Arc, Mutex};
 
     #[test]
@@ -170,9 +179,9 @@ mod tests {
         })));
         let full = std::io::Error::other("no space left");
         for _ in 0..3 {
-            problems.tell(Step::Ledger, &full, "free some memory");
+            problems.tell(ProblemStep::Ledger, &full, "free some memory");
         }
-        problems.tell(Step::Region, &full, "free some memory");
+        problems.tell(ProblemStep::Region, &full, "free some memory");
         assert_eq!(
             *told.lock().unwrap(),
             [
@@ -181,12 +190,12 @@ mod tests {
             ]
         );
         let counts: Vec<_> = problems.counts().collect();
-        assert_eq!(counts, [(Step::Ledger, 3), (Step::Region, 1)]);
+        assert_eq!(counts, [(ProblemStep::Ledger, 3), (ProblemStep::Region, 1)]);
     }
 
     #[test]
     fn steps_are_counted_in_their_own_place() {
-        for (place, step) in Step::ALL.into_iter().enumerate() {
+        for (place, step) in ProblemStep::ALL.into_iter().enumerate() {
             assert_eq!(step as usize, place);
         }
     }

@@ -26,7 +26,7 @@ const NO_DESCRIPTOR: i32 = -1;
 
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 /// The lock that forks hold, with whether the system took the hooks.
-static INSTALLED: OnceLock<(&'static dyn Held, bool)> = OnceLock::new();
+static INSTALLED: OnceLock<(&'static dyn HookedLock, bool)> = OnceLock::new();
 static LISTENERS: [AtomicI32; MAX_LISTENERS] =
     [const { AtomicI32::new(NO_DESCRIPTOR) }; MAX_LISTENERS];
 
@@ -43,10 +43,10 @@ pub(crate) struct ForkLock<T> {
 }
 
 /// What the hooks do with such a lock.
-trait Held: Sync {
+trait HookedLock: Sync {
     fn hold(&self);
     /// # Safety
-    /// Only the thread that called [`Held::hold`], or its copy in the child, may call it, once.
+    /// Only the thread that called [`HookedLock::hold`], or its copy in the child, may call it, once.
     unsafe fn release(&self);
     fn at_exit(&self);
 }
@@ -63,7 +63,7 @@ impl<T> ForkLock<T> {
     }
 }
 
-impl<T: Send> Held for ForkLock<T> {
+impl<T: Send> HookedLock for ForkLock<T> {
     fn hold(&self) {
         SpinMutexGuard::leak(self.lock());
     }
@@ -102,7 +102,7 @@ pub(crate) fn install<T: Send>(lock: &'static ForkLock<T>) -> bool {
 }
 
 /// The lock that forks hold.
-fn held() -> Option<&'static dyn Held> {
+fn held() -> Option<&'static dyn HookedLock> {
     INSTALLED.get().map(|(lock, _)| *lock)
 }
 
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn an_allocation_in_a_signal_handler_is_recorded_or_counted_as_unrecorded() {
-        const PATIENCE: Duration = Duration::from_secs(20);
+        const TIMEOUT: Duration = Duration::from_secs(20);
         let scratch = Scratch::new();
         let mut options = Options::from_variables("test 1", |_| None);
         options.directory = Some(scratch.path().to_path_buf());
@@ -248,7 +248,7 @@ mod tests {
                     std::thread::yield_now();
                 }
             });
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + TIMEOUT;
             while session.fault_counts().unrecorded_events == 0 && Instant::now() < until {
                 for _ in 0..1_000 {
                     device.allocate(MemoryKind::Dram, 0, 3);

@@ -7,18 +7,18 @@
 use std::sync::Arc;
 
 use crate::cold;
-use crate::problem::Step;
+use crate::problem::ProblemStep;
 use crate::registered::{Counter, Gauge, Histogram, Series};
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// Registers metrics of a runtime. Cheap to clone.
 #[derive(Clone)]
 pub struct Registry {
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeShared>,
 }
 
 impl Registry {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<RuntimeShared>) -> Self {
         Self { shared }
     }
 
@@ -54,7 +54,7 @@ impl Registry {
         found.unwrap_or_else(|error| {
             let remedy =
                 "the metric works for its owner and is shown to nobody; mend its registration";
-            self.shared.problems.tell(Step::Metric, &error, remedy);
+            self.shared.problems.tell(ProblemStep::Metric, &error, remedy);
             series
         })
     }

@@ -12,10 +12,10 @@ use crate::description::DeviceDescription;
 use crate::device::Device;
 use crate::opening::Opened;
 use crate::options::Options;
-use crate::problem::{Problems, Step, Trouble};
+use crate::problem::{DeferredProblem, ProblemStep, Problems};
 use crate::program_caches;
 use crate::registry::Registry;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 use crate::waiting;
 
 /// The runtime that [`Runtime::global`] gives. Locked with the cold lock held alone, so that no
@@ -25,7 +25,7 @@ static GLOBAL: SpinMutex<Option<Runtime>> = SpinMutex::new(None);
 /// Telltale in this process. Cheap to clone; all clones are the same runtime.
 #[derive(Clone)]
 pub struct Runtime {
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeShared>,
 }
 
 /// The system refused a hook.
@@ -56,7 +56,7 @@ impl Runtime {
             // A refusal is told when a device is opened.
             cold::install_hooks();
         }
-        Self { shared: Arc::new(Shared { id, options, problems }) }
+        Self { shared: Arc::new(RuntimeShared { id, options, problems }) }
     }
 
     /// Opens a device for recording. The first one starts this process's ledger and endpoint, the
@@ -68,7 +68,7 @@ impl Runtime {
         let mut troubles = Vec::new();
         if !cold::install_hooks() {
             let remedy = "remove them with `telltale smi -c`";
-            troubles.push(Trouble::new(Step::ProcessHooks, HooksRefused, remedy));
+            troubles.push(DeferredProblem::new(ProblemStep::ProcessHooks, HooksRefused, remedy));
         }
         let opened = Opened::open(&self.shared, description, &mut troubles);
         self.shared.tell(troubles);
@@ -107,7 +107,7 @@ impl Runtime {
         let added = cold::lock().runtime(self.shared.id).program_caches.add(weak);
         if let Err(error) = added {
             let remedy = "the cache works and is shown to nobody; share one among its users";
-            self.shared.problems.tell(Step::Metric, &error, remedy);
+            self.shared.problems.tell(ProblemStep::Metric, &error, remedy);
         }
     }
 
@@ -119,12 +119,12 @@ impl Runtime {
     }
 
     /// How often something could not be done, for each step with any trouble.
-    pub fn problems(&self) -> Vec<(Step, u64)> {
+    pub fn problems(&self) -> Vec<(ProblemStep, u64)> {
         self.shared.problems.counts().collect()
     }
 }
 
-impl Drop for Shared {
+impl Drop for RuntimeShared {
     fn drop(&mut self) {
         cold::lock().forget_runtime(self.id);
     }

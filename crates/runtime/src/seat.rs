@@ -10,7 +10,7 @@ use telltale_ledger::{DeviceSlot, Recorder};
 use telltale_schema::memory::MemoryKind;
 
 use crate::description::MAX_DEVICES;
-use crate::index::{AddressAccess, Buffer, Inserted, Place, Removed};
+use crate::index::{AddressAccess, Buffer, BufferLocation, Inserted, Removed};
 use crate::opening::{Opened, Start};
 use crate::process_hooks;
 use crate::session::Session;
@@ -20,7 +20,7 @@ use crate::session::Session;
 const MAX_SEATS: usize = 4;
 
 /// A thread's place in a session.
-pub(crate) struct Seat {
+pub(crate) struct ThreadSlot {
     /// The session that the device was opened in, perhaps by a parent process.
     opened_in: u64,
     /// The process.
@@ -39,14 +39,14 @@ pub(crate) struct Seat {
 thread_local! {
     /// The seat used last, borrowed for as long as an event uses it or searches for another. It has
     /// no destructor, which would cost each event a look at whether it has run: [`LEAVING`] empties it.
-    static SEAT: ManuallyDrop<RefCell<Option<Box<Seat>>>> =
+    static SEAT: ManuallyDrop<RefCell<Option<Box<ThreadSlot>>>> =
         const { ManuallyDrop::new(RefCell::new(None)) };
     /// Whether a seat must not outlast its event, because nobody would drop it any more.
     static IS_LEAVING: Cell<bool> = const { Cell::new(false) };
     /// Gives the seats back when the thread ends.
     static LEAVING: Leaving = const { Leaving };
     /// Seats in other sessions.
-    static OTHERS: Cell<Vec<Seat>> = const { Cell::new(Vec::new()) };
+    static OTHERS: Cell<Vec<ThreadSlot>> = const { Cell::new(Vec::new()) };
 }
 
 struct Leaving;
@@ -54,7 +54,7 @@ struct Leaving;
 /// Runs `record` with this thread's seat, and finds it one first if need be. An event that
 /// interrupts another one of its thread, as one in a signal handler can, only counts as unrecorded.
 #[inline(always)]
-pub(crate) fn with(opened: &Opened, start: Start, record: impl FnOnce(&Seat)) {
+pub(crate) fn with(opened: &Opened, start: Start, record: impl FnOnce(&ThreadSlot)) {
     let epoch = process_hooks::epoch();
     SEAT.with(|place| {
         let Ok(mut place) = place.try_borrow_mut() else { return unrecorded(opened) };
@@ -88,8 +88,8 @@ fn another<'a>(
     opened: &Opened,
     epoch: u64,
     start: Start,
-    place: &'a mut Option<Box<Seat>>,
-) -> Option<&'a Seat> {
+    place: &'a mut Option<Box<ThreadSlot>>,
+) -> Option<&'a ThreadSlot> {
     // From here on the thread's end empties the place, unless that has begun.
     let is_leaving = LEAVING.try_with(|_| ()).is_err();
     IS_LEAVING.set(is_leaving);
@@ -99,16 +99,21 @@ fn another<'a>(
 }
 
 /// A seat for `opened`: one kept from before, or a new one. `last` is kept for later.
-fn find(opened: &Opened, epoch: u64, start: Start, last: Option<Box<Seat>>) -> Option<Seat> {
+fn find(
+    opened: &Opened,
+    epoch: u64,
+    start: Start,
+    last: Option<Box<ThreadSlot>>,
+) -> Option<ThreadSlot> {
     let mut seats = OTHERS.try_with(Cell::take).unwrap_or_default();
     seats.extend(last.map(|seat| *seat));
     seats.retain(|seat| seat.epoch == epoch && !seat.session.is_closed());
     let kept = seats.iter().position(|seat| seat.is_for(opened.session_id, epoch));
     let found = match kept {
         Some(place) => Some(seats.remove(place)),
-        None => {
-            opened.session_here(start).map(|session| Seat::new(opened.session_id, epoch, session))
-        }
+        None => opened
+            .session_here(start)
+            .map(|session| ThreadSlot::new(opened.session_id, epoch, session)),
     };
     // The oldest ones go first.
     seats.drain(..seats.len().saturating_sub(MAX_SEATS - 1));
@@ -116,7 +121,7 @@ fn find(opened: &Opened, epoch: u64, start: Start, last: Option<Box<Seat>>) -> O
     found
 }
 
-impl Seat {
+impl ThreadSlot {
     fn new(opened_in: u64, epoch: u64, session: Arc<Session>) -> Self {
         let recorder = session.recorder();
         let slots = [const { Cell::new(None) }; MAX_DEVICES];
@@ -131,23 +136,23 @@ impl Seat {
     }
 
     #[inline(always)]
-    pub(crate) fn insert_quickly(&self, place: Place, buffer: Buffer) -> bool {
+    pub(crate) fn insert_quickly(&self, place: BufferLocation, buffer: Buffer) -> bool {
         self.addresses.as_ref().is_some_and(|addresses| addresses.insert_quickly(place, buffer))
     }
 
     #[inline(always)]
-    pub(crate) fn remove_quickly(&self, place: Place, kind: MemoryKind) -> Option<u64> {
+    pub(crate) fn remove_quickly(&self, place: BufferLocation, kind: MemoryKind) -> Option<u64> {
         self.addresses.as_ref()?.remove_quickly(place, kind)
     }
 
-    pub(crate) fn insert(&self, place: Place, buffer: Buffer) -> Inserted {
+    pub(crate) fn insert(&self, place: BufferLocation, buffer: Buffer) -> Inserted {
         match &self.addresses {
             Some(addresses) => addresses.insert(place, buffer),
             None => Inserted::Refused,
         }
     }
 
-    pub(crate) fn remove(&self, place: Place) -> Removed {
+    pub(crate) fn remove(&self, place: BufferLocation) -> Removed {
         match &self.addresses {
             Some(addresses) => addresses.remove(place),
             None => Removed::Refused,

@@ -16,7 +16,7 @@ use crate::description::{DeviceDescription, MAX_DEVICES};
 use crate::index::AddressIndex;
 use crate::mirror::Mirror;
 use crate::options::Options;
-use crate::problem::{Step, Trouble};
+use crate::problem::{DeferredProblem, ProblemStep};
 
 /// Everything that recording needs.
 pub(crate) struct Session {
@@ -50,13 +50,13 @@ impl Session {
         options: &Options,
         directory: Option<&RuntimeDirectory>,
         owner: LedgerOwner,
-        troubles: &mut Vec<Trouble>,
+        troubles: &mut Vec<DeferredProblem>,
     ) -> Arc<Self> {
         let ledger = directory.and_then(|directory| {
             Ledger::create(directory, owner.clone())
                 .map_err(|error| {
                     let remedy = "the workload runs on; start it again once that is mended";
-                    troubles.push(Trouble::new(Step::Ledger, error, remedy));
+                    troubles.push(DeferredProblem::new(ProblemStep::Ledger, error, remedy));
                 })
                 .ok()
         });
@@ -81,7 +81,7 @@ impl Session {
         index: u8,
         description: &DeviceDescription,
         options: &Options,
-        troubles: &mut Vec<Trouble>,
+        troubles: &mut Vec<DeferredProblem>,
     ) {
         let attached = match options.regions {
             Some(regions) => {
@@ -97,7 +97,7 @@ impl Session {
         let added = self.ledger.as_ref().map(|ledger| {
             ledger.add_device(&description.entry(attached)).map_err(|error| {
                 let remedy = "its memory is not recorded; the workload runs on";
-                troubles.push(Trouble::new(Step::Device, error, remedy));
+                troubles.push(DeferredProblem::new(ProblemStep::Device, error, remedy));
             })
         });
         let _ = place.set(added.and_then(Result::ok));

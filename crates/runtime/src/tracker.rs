@@ -2,12 +2,12 @@
 
 use telltale_schema::memory::MemoryKind;
 
-use crate::index::{Buffer, Inserted, Place, Removed};
+use crate::index::{Buffer, BufferLocation, Inserted, Removed};
 use crate::opening::{Opened, Start};
-use crate::seat::{self, Seat};
+use crate::seat::{self, ThreadSlot};
 
 #[inline(always)]
-pub(crate) fn allocate(opened: &Opened, kind: MemoryKind, place: Place, bytes: u64) {
+pub(crate) fn allocate(opened: &Opened, kind: MemoryKind, place: BufferLocation, bytes: u64) {
     let buffer = Buffer { kind, bytes };
     seat::with(opened, Start::IfNeeded, |seat| {
         if seat.insert_quickly(place, buffer) {
@@ -22,7 +22,7 @@ pub(crate) fn allocate(opened: &Opened, kind: MemoryKind, place: Place, bytes: u
 /// not tell the others apart.
 #[cold]
 #[inline(never)]
-fn allocate_with_care(seat: &Seat, place: Place, buffer: Buffer) {
+fn allocate_with_care(seat: &ThreadSlot, place: BufferLocation, buffer: Buffer) {
     match seat.insert(place, buffer) {
         Inserted::Fresh => {}
         Inserted::Replaced(old) => {
@@ -35,7 +35,7 @@ fn allocate_with_care(seat: &Seat, place: Place, buffer: Buffer) {
 }
 
 #[inline(always)]
-pub(crate) fn free(opened: &Opened, kind: MemoryKind, place: Place) {
+pub(crate) fn free(opened: &Opened, kind: MemoryKind, place: BufferLocation) {
     // Counting under the kind that the caller names, where it is the buffer's, lets the processor
     // find the counters while the buffer's entry is still on its way from memory.
     seat::with(opened, Start::Never, |seat| match seat.remove_quickly(place, kind) {
@@ -47,7 +47,7 @@ pub(crate) fn free(opened: &Opened, kind: MemoryKind, place: Place) {
 /// Everything that can become of a free.
 #[cold]
 #[inline(never)]
-fn free_with_care(seat: &Seat, place: Place) {
+fn free_with_care(seat: &ThreadSlot, place: BufferLocation) {
     match seat.remove(place) {
         Removed::Live(buffer) => seat.freed(place.device, buffer.kind, buffer.bytes),
         Removed::FreedBefore => seat.session.faults().double_free(),

@@ -5,7 +5,7 @@ mod choice;
 mod report;
 
 pub use choice::{ProcessChoice, identity_text};
-pub use report::{Ending, Report, UsageReport};
+pub use report::{Ending, ProcessReport, UsageReport};
 
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +91,7 @@ pub struct Series {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<PastProcess>,
     /// All spans together.
-    pub whole: Whole,
+    pub whole: DenseSeries,
     /// The least value of each span; null where there was none.
     pub least: Vec<Option<f64>>,
     /// The mean over the time for which a value is known.
@@ -105,7 +105,7 @@ pub struct Series {
 
 /// A series over the whole time of an answer; null where it had no value.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Whole {
+pub struct DenseSeries {
     /// The least value.
     pub least: Option<f64>,
     /// The mean over the time for which a value is known.

@@ -43,11 +43,11 @@ pub struct Sensor {
     /// Whether rows of devices in CSV have it without being asked.
     pub is_csv: bool,
     limit: Option<&'static str>,
-    access: Access,
+    access: FieldPath,
 }
 
 /// Where it is in the telemetry of a device.
-enum Access {
+enum FieldPath {
     Float(fn(&Telemetry) -> Option<&Reading<f64>>, fn(&mut Telemetry) -> &mut Reading<f64>),
     Whole(fn(&Telemetry) -> Option<&Reading<u64>>, fn(&mut Telemetry) -> &mut Reading<u64>),
 }
@@ -76,8 +76,8 @@ impl Sensor {
     /// Its reading of a device; nothing where the device has no such part.
     pub fn reading<'a>(&self, telemetry: &'a Telemetry) -> Option<SensorReading<'a>> {
         match self.access {
-            Access::Float(of, _) => of(telemetry).map(SensorReading::Float),
-            Access::Whole(of, _) => of(telemetry).map(SensorReading::Whole),
+            FieldPath::Float(of, _) => of(telemetry).map(SensorReading::Float),
+            FieldPath::Whole(of, _) => of(telemetry).map(SensorReading::Whole),
         }
     }
 
@@ -146,14 +146,14 @@ impl Sensor {
 
     /// Whether it is a whole number.
     pub const fn is_whole(&self) -> bool {
-        matches!(self.access, Access::Whole(..))
+        matches!(self.access, FieldPath::Whole(..))
     }
 
     /// Puts a reading into the telemetry of a device. A part that was not there is made, with all else in it not kept.
     pub fn put(&self, telemetry: &mut Telemetry, reading: Reading<SensorValue>) {
         match self.access {
-            Access::Float(_, place) => *place(telemetry) = reading.map(SensorValue::as_f64),
-            Access::Whole(_, place) => *place(telemetry) = reading.map(SensorValue::as_u64),
+            FieldPath::Float(_, place) => *place(telemetry) = reading.map(SensorValue::as_f64),
+            FieldPath::Whole(_, place) => *place(telemetry) = reading.map(SensorValue::as_u64),
         }
     }
 }

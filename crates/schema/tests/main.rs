@@ -2,4 +2,4 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
 
-mod told_numbers;
+mod reported_numbers;

@@ -136,10 +136,10 @@ pub fn start(level: Level, format: Format) {
         return set_level(level);
     }
     let look = match format {
-        Format::Json => Look::Json,
+        Format::Json => LineFormat::Json,
         // systemd tells so that it has connected standard error to its journal.
-        Format::Text if std::env::var_os("JOURNAL_STREAM").is_some() => Look::Journal,
-        Format::Text => Look::Text,
+        Format::Text if std::env::var_os("JOURNAL_STREAM").is_some() => LineFormat::Journal,
+        Format::Text => LineFormat::Text,
     };
     let subscriber = Registry::default().with(Lines(look).with_filter(filter));
     // Only tests set another one, which then has the events.
@@ -155,14 +155,14 @@ pub fn set_level(level: Level) {
 
 /// How lines look.
 #[derive(Debug, Clone, Copy)]
-enum Look {
+enum LineFormat {
     Text,
     Journal,
     Json,
 }
 
 /// Writes events.
-struct Lines(Look);
+struct Lines(LineFormat);
 
 impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -217,10 +217,10 @@ impl Visit for Said {
 
 impl Said {
     /// The line of one event: one line, whatever is in it.
-    fn line(self, level: Level, look: Look, now: Timestamp) -> String {
+    fn line(self, level: Level, look: LineFormat, now: Timestamp) -> String {
         let mut line = String::with_capacity(self.message.len() + 48);
         match look {
-            Look::Json => {
+            LineFormat::Json => {
                 let mut object = self.fields;
                 object.insert("time".to_owned(), format!("{now:.3}").into());
                 object.insert("level".to_owned(), level.name().into());
@@ -229,8 +229,10 @@ impl Said {
                 line.push('\n');
                 return line;
             }
-            Look::Journal => line.push_str(level.prefix()),
-            Look::Text => write!(line, "{now:.3} {}: ", level.name()).expect("it takes any text"),
+            LineFormat::Journal => line.push_str(level.prefix()),
+            LineFormat::Text => {
+                write!(line, "{now:.3} {}: ", level.name()).expect("it takes any text")
+            }
         }
         push(&mut line, &self.message);
         line.push('\n');
@@ -273,16 +275,19 @@ mod tests {
         let text = line(
             said("a b", &[("node", "n1".into()), ("epoch", 3.into())]),
             Level::Warn,
-            Look::Text,
+            LineFormat::Text,
         );
         assert_eq!(text, "2026-11-18T11:06:40.250Z warn: a b\n");
-        assert_eq!(line(said("a b", &[]), Level::Warn, Look::Journal), "<4>a b\n");
+        assert_eq!(line(said("a b", &[]), Level::Warn, LineFormat::Journal), "<4>a b\n");
         let hostile = "a\n<0>b\x1b[2J";
-        assert_eq!(line(said(hostile, &[]), Level::Info, Look::Journal), "<6>a\\n<0>b\\u{1b}[2J\n");
+        assert_eq!(
+            line(said(hostile, &[]), Level::Info, LineFormat::Journal),
+            "<6>a\\n<0>b\\u{1b}[2J\n"
+        );
         let long = "é".repeat(5000);
-        let text = line(said(&long, &[]), Level::Info, Look::Journal);
+        let text = line(said(&long, &[]), Level::Info, LineFormat::Journal);
         assert!(text.len() < MAX_LINE_BYTES + 8 && text.ends_with("…\n"));
-        let json = line(said(hostile, &[("epoch", 3.into())]), Level::Error, Look::Json);
+        let json = line(said(hostile, &[("epoch", 3.into())]), Level::Error, LineFormat::Json);
         let object: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(object["level"], "error");
         assert_eq!((&object["message"], &object["epoch"]), (&hostile.into(), &3.into()));

@@ -42,7 +42,7 @@ const REFUSED: &str = "a sandbox lets this process open no netlink socket: users
 
 /// Both ends of a connection over the loopback.
 #[derive(Debug, Clone, Copy)]
-struct Connection {
+struct LoopbackConnection {
     /// Our address.
     local: SocketAddr,
     /// The caller's.
@@ -61,7 +61,7 @@ struct Socket {
 
 /// Where the kernel says whose a socket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum PeerSource {
     /// It answers questions.
     Questions,
     /// It was built without the answers, and has a table.
@@ -76,18 +76,18 @@ enum Source {
 /// # Errors
 /// When the connection is closed, or the kernel does not answer, or may not be asked.
 pub async fn user_of(socket: impl AsFd) -> io::Result<Option<u32>> {
-    let Some(connection) = Connection::of(&socket)? else { return Ok(None) };
-    let user = match Source::get()? {
-        Source::Questions => connection.asked(|| {}),
-        Source::Table => connection.looked_up(&socket).await,
-        Source::Refused => Err(io::Error::from(Errno::AFNOSUPPORT)),
+    let Some(connection) = LoopbackConnection::of(&socket)? else { return Ok(None) };
+    let user = match PeerSource::get()? {
+        PeerSource::Questions => connection.asked(|| {}),
+        PeerSource::Table => connection.looked_up(&socket).await,
+        PeerSource::Refused => Err(io::Error::from(Errno::AFNOSUPPORT)),
     };
     user.map(Some)
 }
 
 // === impl Connection ===
 
-impl Connection {
+impl LoopbackConnection {
     fn of(socket: impl AsFd) -> io::Result<Option<Self>> {
         let own = SocketAddr::try_from(getsockname(&socket)?);
         // None where the connection was reset.
@@ -148,10 +148,10 @@ impl Connection {
 
 // === impl Source ===
 
-impl Source {
+impl PeerSource {
     /// The one of this machine, which is found out once.
     fn get() -> io::Result<Self> {
-        static FOUND: OnceLock<Source> = OnceLock::new();
+        static FOUND: OnceLock<PeerSource> = OnceLock::new();
         if let Some(found) = FOUND.get() {
             return Ok(*found);
         }

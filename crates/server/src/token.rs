@@ -77,9 +77,9 @@ impl Token {
         let text = secret_file::read(path, MOST_TOKEN_BYTES * 2).map_err(|fault| {
             let path = path.to_owned();
             match fault {
-                secret_file::Fault::Read(source) => TokenError::Read { path, source },
-                secret_file::Fault::Open { mode } => TokenError::Open { path, mode },
-                secret_file::Fault::Owner { owner } => TokenError::Owner { path, owner },
+                secret_file::SecretFault::Read(source) => TokenError::Read { path, source },
+                secret_file::SecretFault::Open { mode } => TokenError::Open { path, mode },
+                secret_file::SecretFault::Owner { owner } => TokenError::Owner { path, owner },
             }
         })?;
         let word = text.trim_ascii();

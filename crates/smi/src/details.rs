@@ -22,7 +22,7 @@ use crate::{metrics, rows};
 /// The pages that `telltale smi --details` adds after the overview. Processes come first: they are
 /// what one looks for, and the sensors of a few devices fill a screen.
 pub fn details(snapshot: &Snapshot, style: &Style) -> String {
-    let mut page = Page { text: String::new(), style };
+    let mut page = DetailsPage { text: String::new(), style };
     for process in &snapshot.processes {
         process_section(snapshot, process, &mut page);
     }
@@ -34,7 +34,7 @@ pub fn details(snapshot: &Snapshot, style: &Style) -> String {
 }
 
 /// What sources noticed and is no failure of theirs.
-fn notes(snapshot: &Snapshot, page: &mut Page) {
+fn notes(snapshot: &Snapshot, page: &mut DetailsPage) {
     let with_notes = snapshot.sources.iter().filter(|source| !source.notes.is_empty());
     for (number, source) in with_notes.enumerate() {
         if number == 0 {
@@ -96,12 +96,12 @@ const METRIC_COLUMNS: usize = 60;
 const MOST_HOLDERS: usize = 32;
 
 /// A page of named values, made for one style.
-struct Page<'a> {
+struct DetailsPage<'a> {
     text: String,
     style: &'a Style,
 }
 
-impl Page<'_> {
+impl DetailsPage<'_> {
     fn heading(&mut self, text: &str) {
         let room = self.style.width.unwrap_or(usize::MAX);
         let heading = Tone::Heading.paint(&cut(text, room, self.style), self.style);
@@ -136,7 +136,7 @@ impl Page<'_> {
     }
 }
 
-fn device_section(device: &Device, page: &mut Page) {
+fn device_section(device: &Device, page: &mut DetailsPage) {
     page.heading(&format!("Device {}", printable(&device.id)));
     match &device.identity {
         DeviceIdentity::Chip(chip) => chip_lines(chip, page),
@@ -164,7 +164,7 @@ fn device_section(device: &Device, page: &mut Page) {
     parts_table(device, page);
 }
 
-fn chip_lines(chip: &ChipIdentity, page: &mut Page) {
+fn chip_lines(chip: &ChipIdentity, page: &mut DetailsPage) {
     page.line("board", chip.board_type.name());
     if let Some(board) = chip.board_id {
         page.line("board id", &board.to_string());
@@ -180,7 +180,7 @@ fn chip_lines(chip: &ChipIdentity, page: &mut Page) {
     }
 }
 
-fn other_lines(other: &OtherIdentity, page: &mut Page) {
+fn other_lines(other: &OtherIdentity, page: &mut DetailsPage) {
     let pci = other.pci.map(|pci| pci.to_string());
     let ordinal = other.driver_ordinal.map(|ordinal| ordinal.to_string());
     let lines = [
@@ -223,7 +223,7 @@ fn listed(holders: &[Holder]) -> String {
     names.join(", ")
 }
 
-fn telemetry_section(telemetry: &Telemetry, page: &mut Page) {
+fn telemetry_section(telemetry: &Telemetry, page: &mut DetailsPage) {
     let readings = SENSORS.iter().filter_map(|sensor| {
         let reading = sensor.read(telemetry)?;
         Some((sensor, reading.map(|value| sensor.text(value.as_f64(), sensor.decimals))))
@@ -258,7 +258,7 @@ fn telemetry_section(telemetry: &Telemetry, page: &mut Page) {
     }
 }
 
-fn parts_table(device: &Device, page: &mut Page) {
+fn parts_table(device: &Device, page: &mut DetailsPage) {
     if device.kinds.is_empty() {
         return;
     }
@@ -284,7 +284,7 @@ fn parts_table(device: &Device, page: &mut Page) {
 }
 
 /// What Kubernetes calls the container's pod, and what it gave it.
-fn pod(container: &Container, page: &mut Page) {
+fn pod(container: &Container, page: &mut DetailsPage) {
     match (&container.pod, &container.pod_uid) {
         (Some(pod), _) => {
             let mut names = format!("{}/{}", pod.namespace, pod.name);
@@ -304,7 +304,7 @@ fn pod(container: &Container, page: &mut Page) {
     }
 }
 
-fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
+fn process_section(snapshot: &Snapshot, process: &Process, page: &mut DetailsPage) {
     let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
     let state = match process.state {
         ProcessState::Alive => "",
@@ -365,7 +365,7 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
     }
 }
 
-fn kinds_table(snapshot: &Snapshot, process: &Process, page: &mut Page) {
+fn kinds_table(snapshot: &Snapshot, process: &Process, page: &mut DetailsPage) {
     let mut table = Table::new(vec![
         Column::left("  DEVICE", 0),
         Column::left("KIND", 0),

@@ -31,7 +31,7 @@ pub(crate) fn section(machines: &[Machine<'_>], idle: Idle, style: &Style) -> St
     let is_there = |sensor: &&Sensor| {
         sensor.is_column && all().any(|device| sensor.reading(&device.telemetry).is_some())
     };
-    let shown = Shown {
+    let shown = OptionalColumns {
         sensors: SENSORS.iter().filter(is_there).collect(),
         l1: all().any(|device| device.space(MemorySpace::L1).is_some()),
     };
@@ -71,7 +71,7 @@ fn is_idle(device: &Device) -> bool {
 
 /// Columns that not all machines have.
 #[derive(Debug, Clone)]
-struct Shown {
+struct OptionalColumns {
     sensors: Vec<&'static Sensor>,
     l1: bool,
 }
@@ -81,7 +81,7 @@ const ARCHITECTURE_GIVES_WAY: u8 = 100;
 /// The most characters of a model's name in its column.
 const MODEL_CHARACTERS: usize = 24;
 
-impl Shown {
+impl OptionalColumns {
     fn columns(&self) -> impl Iterator<Item = Column> {
         let named = [Column::left("ID", 0), Column::left("ARCH", ARCHITECTURE_GIVES_WAY)];
         // What only some drivers tell stays longest.

@@ -213,7 +213,7 @@ mod tests {
     use super::history;
     use crate::style::Style;
     use telltale_schema::clock::Timestamp;
-    use telltale_schema::history::{HistoryAnswer, Series, Whole};
+    use telltale_schema::history::{DenseSeries, HistoryAnswer, Series};
 
     fn answer() -> HistoryAnswer {
         let values = vec![Some(0.0), Some(512.0), None, Some(1024.0)];
@@ -223,7 +223,7 @@ mod tests {
             label: Some((String::from("space"), String::from("dram"))),
             device: Some(String::from("251732099")),
             process: None,
-            whole: Whole { least: Some(0.0), mean: Some(512.0), greatest: Some(1024.0) },
+            whole: DenseSeries { least: Some(0.0), mean: Some(512.0), greatest: Some(1024.0) },
             least: values.clone(),
             mean: values.clone(),
             greatest: values,

@@ -30,7 +30,7 @@ pub use history::history;
 pub use report::{choices, report};
 pub use style::{Style, Tone};
 pub use summary::summary;
-pub use table::{Cell, Column, Side, Table};
+pub use table::{Alignment, Cell, Column, Table};
 
 use devices::Idle;
 use machine::Machine;

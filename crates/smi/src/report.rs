@@ -1,7 +1,7 @@
 //! One process over its whole life.
 
 use telltale_schema::calendar;
-use telltale_schema::history::{PastProcess, Report};
+use telltale_schema::history::{PastProcess, ProcessReport};
 use telltale_schema::quantity;
 use telltale_schema::text::printable;
 
@@ -11,7 +11,7 @@ use crate::table::{Cell, Column, Table};
 use crate::text;
 
 /// The report of one process: who it was, how long it lived and how it ended, and what it had.
-pub fn report(report: &Report, style: &Style) -> String {
+pub fn report(report: &ProcessReport, style: &Style) -> String {
     let process = &report.process;
     let title = match process.pid {
         Some(pid) => format!("Process {pid} ({})", printable(&process.name)),
@@ -29,7 +29,7 @@ pub fn report(report: &Report, style: &Style) -> String {
     page
 }
 
-fn facts(report: &Report) -> Vec<(&'static str, String)> {
+fn facts(report: &ProcessReport) -> Vec<(&'static str, String)> {
     let process = &report.process;
     let user = match (&process.user, process.uid) {
         (Some(user), Some(uid)) => format!("{} ({uid})", printable(user)),
@@ -70,7 +70,7 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn end(report: &Report) -> String {
+fn end(report: &ProcessReport) -> String {
     match (report.ending, report.ended) {
         (None, _) => String::from("none yet"),
         (Some(ending), Some(ended)) => {
@@ -80,7 +80,7 @@ fn end(report: &Report) -> String {
     }
 }
 
-fn usage(report: &Report, style: &Style) -> String {
+fn usage(report: &ProcessReport, style: &Style) -> String {
     let mut table = Table::new(vec![
         Column::left("DEVICE", 0),
         Column::left("KIND", 0),
@@ -115,7 +115,10 @@ fn gibibyte_hours(byte_seconds: u64) -> f64 {
 }
 
 /// The processes of which one is to be chosen, one a line.
-pub fn choices<'a>(processes: impl IntoIterator<Item = &'a Report>, style: &Style) -> String {
+pub fn choices<'a>(
+    processes: impl IntoIterator<Item = &'a ProcessReport>,
+    style: &Style,
+) -> String {
     let mut table = Table::new(vec![
         Column::left("PROCESS", 0),
         Column::left("USER", 3),

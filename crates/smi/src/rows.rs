@@ -4,7 +4,7 @@ use telltale_schema::memory::{MemoryKind, MemoryUsage};
 use telltale_schema::snapshot::{Accounting, HeldDevice, HeldUsage};
 
 /// One kind of memory on one device; or all of them, where no kind is mentioned.
-pub(crate) struct Line {
+pub(crate) struct MemoryRow {
     /// The kind, where one is mentioned.
     pub(crate) kind: Option<MemoryKind>,
     usage: Option<HeldUsage>,
@@ -35,18 +35,18 @@ fn is_idle(held: &HeldDevice) -> bool {
 }
 
 /// What a process has on a device, kind by kind; one line where no kind is mentioned.
-pub(crate) fn lines(held: Option<&HeldDevice>) -> Vec<Line> {
+pub(crate) fn lines(held: Option<&HeldDevice>) -> Vec<MemoryRow> {
     let kinds = held.map_or(&[][..], |held| &held.kinds);
     if kinds.is_empty() {
-        return vec![Line {
+        return vec![MemoryRow {
             kind: None,
             usage: held.and_then(|held| held.accounting.of_nothing()),
         }];
     }
-    kinds.iter().map(|one| Line { kind: Some(one.kind), usage: Some(one.usage) }).collect()
+    kinds.iter().map(|one| MemoryRow { kind: Some(one.kind), usage: Some(one.usage) }).collect()
 }
 
-impl Line {
+impl MemoryRow {
     /// Bytes allocated and not freed, where somebody says so.
     pub(crate) fn live_bytes(&self) -> Option<u64> {
         self.usage.map(|usage| usage.live_bytes())

@@ -34,12 +34,14 @@ mod topology;
 mod topology_pane;
 mod view;
 
-pub use beside::{Agent, Alert, Alerts, Job, JobNode, Latency, Matrix, Tail, TailLine, Told};
+pub use beside::{
+    Agent, Alert, Alerts, Availability, JobNode, JobView, Latency, Matrix, Tail, TailLine,
+};
 pub use column::Column;
-pub use event::{Action, Event, Key, Target};
+pub use event::{Action, InputEvent, PressedKey, SignalTarget};
 pub use pane::Pane;
 pub use recorded::Recorded;
-pub use settings::{Figure, Settings, Terms};
+pub use settings::{GraphValue, Terms, ViewSettings};
 pub use signal::Signal;
 pub use theme::Theme;
 
@@ -64,7 +66,7 @@ pub const SMALLEST: (u16, u16) = (80, 24);
 /// The view.
 pub struct Screen {
     view: View,
-    mode: Mode,
+    mode: KeyMode,
     below: Below,
     /// Said at the bottom until the next key.
     message: Option<String>,
@@ -75,18 +77,18 @@ pub struct Screen {
 
 /// What keys do.
 #[derive(Debug, Clone)]
-enum Mode {
+enum KeyMode {
     Browsing,
     Filter(FilterLine),
     /// A page of text, scrolled down by so many lines.
-    Page(Page, usize),
+    Page(OverlayPage, usize),
     Menu(Menu),
     Signal(signal::Dialog),
 }
 
 /// A page over the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Page {
+enum OverlayPage {
     Help,
     Errors,
 }
@@ -94,10 +96,10 @@ enum Page {
 impl Screen {
     /// A view that has not seen a snapshot yet.
     #[must_use]
-    pub fn new(settings: Settings, terms: Terms, filter: Option<Query>) -> Self {
+    pub fn new(settings: ViewSettings, terms: Terms, filter: Option<Query>) -> Self {
         let mut screen = Self {
             view: View::new(settings, terms, filter),
-            mode: Mode::Browsing,
+            mode: KeyMode::Browsing,
             below: Below::default(),
             message: None,
             source: String::new(),
@@ -133,17 +135,17 @@ impl Screen {
     }
 
     /// Shows these alerts from now on, those that fire first.
-    pub fn set_alerts(&mut self, alerts: Told<Alerts>) {
+    pub fn set_alerts(&mut self, alerts: Availability<Alerts>) {
         self.below.alerts.set(alerts);
     }
 
     /// Shows a job and the agents on this machine from now on.
-    pub fn set_cluster(&mut self, job: Told<Job>, agents: Told<Vec<Agent>>) {
+    pub fn set_cluster(&mut self, job: Availability<JobView>, agents: Availability<Vec<Agent>>) {
         self.below.cluster = ClusterPane { job, agents };
     }
 
     /// Shows the end of a capture from now on.
-    pub fn set_tail(&mut self, tail: Told<Tail>) {
+    pub fn set_tail(&mut self, tail: Availability<Tail>) {
         self.below.events = EventPane { tail };
     }
 
@@ -170,7 +172,7 @@ impl Screen {
 
     /// The settings as they are now.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ViewSettings {
         &self.view.settings
     }
 }

@@ -6,7 +6,7 @@ use telltale_schema::quantity;
 
 /// Which side of its column a text leans to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum Alignment {
     /// Names.
     Left,
     /// Figures.
@@ -19,7 +19,7 @@ pub struct Column {
     /// Its heading.
     pub title: &'static str,
     /// Which side its texts lean to.
-    pub side: Side,
+    pub side: Alignment,
     /// When the width is short, columns go in descending order of this; 0 never goes.
     pub gives_way: u8,
 }
@@ -27,12 +27,12 @@ pub struct Column {
 impl Column {
     /// A column of names.
     pub const fn left(title: &'static str, gives_way: u8) -> Self {
-        Self { title, side: Side::Left, gives_way }
+        Self { title, side: Alignment::Left, gives_way }
     }
 
     /// A column of figures.
     pub const fn right(title: &'static str, gives_way: u8) -> Self {
-        Self { title, side: Side::Right, gives_way }
+        Self { title, side: Alignment::Right, gives_way }
     }
 }
 
@@ -161,9 +161,9 @@ impl Table {
             let shown_text = cut(&cell.text, room, style);
             let padding = widths[*index].min(room).saturating_sub(text::width(&shown_text));
             let (before, after) = match self.columns[*index].side {
-                Side::Right => (padding, 0),
-                Side::Left if is_last => (0, 0),
-                Side::Left => (0, padding),
+                Alignment::Right => (padding, 0),
+                Alignment::Left if is_last => (0, 0),
+                Alignment::Left => (0, padding),
             };
             to.push_str(&" ".repeat(before));
             to.push_str(&cell.tone.paint(&shown_text, style));

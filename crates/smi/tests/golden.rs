@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 
 use telltale_schema::clock::Timestamp;
-use telltale_schema::history::{PastProcess, Report};
+use telltale_schema::history::{PastProcess, ProcessReport};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Holder, RecordingFaults, Snapshot};
@@ -101,7 +101,7 @@ fn users_without_a_name_are_numbers_where_one_process_is_to_be_chosen() {
         uid: Some(60001),
         user: user.map(str::to_owned),
     };
-    let report = |process| Report {
+    let report = |process| ProcessReport {
         process,
         container: None,
         recording_since: None,

@@ -20,7 +20,7 @@ const CLOSEST_PART: usize = 10;
 
 /// What is known of how far the clock of one host is ahead of another's, in nanoseconds.
 #[derive(Debug, Clone)]
-struct Known {
+struct ClockBounds {
     least: i64,
     most: i64,
     /// How far the ends of collectives were apart, and of transfers: the receiver's less the sender's where the host
@@ -30,7 +30,7 @@ struct Known {
     sent: Vec<i64>,
 }
 
-impl Known {
+impl ClockBounds {
     const fn nothing() -> Self {
         Self {
             least: i64::MIN,
@@ -82,7 +82,7 @@ pub(crate) fn align(
     host: impl Fn(u32) -> u32,
     clock: impl Fn(u32) -> Option<i64>,
 ) {
-    let mut pairs: BTreeMap<(u32, u32), Known> = BTreeMap::new();
+    let mut pairs: BTreeMap<(u32, u32), ClockBounds> = BTreeMap::new();
     for unit in units.all().filter(|unit| unit.len() > 1) {
         let first = &operations[unit[0] as usize];
         for place in &unit[1..] {
@@ -96,7 +96,7 @@ pub(crate) fn align(
             if key.0 == key.1 {
                 continue;
             }
-            let known = pairs.entry(key).or_insert_with(Known::nothing);
+            let known = pairs.entry(key).or_insert_with(ClockBounds::nothing);
             known.bound(
                 another.start_ns.saturating_sub(one.end_ns),
                 another.end_ns.saturating_sub(one.start_ns),
@@ -122,7 +122,7 @@ pub(crate) fn align(
 
 /// How far each host's clock is ahead of that of `reference`, along the pairs that are known best.
 fn ahead(
-    pairs: BTreeMap<(u32, u32), Known>,
+    pairs: BTreeMap<(u32, u32), ClockBounds>,
     reference: u32,
     clock: impl Fn(u32) -> Option<i64>,
 ) -> BTreeMap<u32, i64> {
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_slow_link_one_way_is_told_from_clocks_that_differ_by_what_is_known_of_them() {
         // Sends are buffered and end at once, and what they send is there after 60 ms, each time.
-        let mut known = Known::nothing();
+        let mut known = ClockBounds::nothing();
         known.bound(-MS, 60 * MS);
         known.received = vec![59 * MS; 10];
         // Alone, that may as well be a clock that is ahead.

@@ -25,14 +25,14 @@ pub struct Roles {
 
 /// How an operation looks without the ranks in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Shape {
+enum OperationShape {
     Alone,
     Sends,
     Receives,
     Collective(u32),
 }
 
-impl Shape {
+impl OperationShape {
     const fn of(partners: Partners) -> Self {
         match partners {
             Partners::None => Self::Alone,
@@ -47,9 +47,9 @@ impl Shape {
 #[derive(Debug, Default)]
 struct Looks {
     /// Kinds of its operations, and which transfer comes first: that tells the ends of a pipeline apart.
-    alone: BTreeSet<(Kind, Shape, bool)>,
+    alone: BTreeSet<(Kind, OperationShape, bool)>,
     /// Whom it meets in what.
-    meets: BTreeSet<(Kind, Shape, u32)>,
+    meets: BTreeSet<(Kind, OperationShape, u32)>,
     first_compute_ns: Option<i64>,
 }
 
@@ -104,12 +104,16 @@ fn looks(step: &Step, kinds: &Kinds) -> BTreeMap<u32, Looks> {
     let mut looks: BTreeMap<u32, Looks> = BTreeMap::new();
     for of_rank in step.operations().chunk_by(|one, next| one.rank == next.rank) {
         let looks = looks.entry(of_rank[0].rank).or_default();
-        let is_transfer =
-            |one: &&Placed| matches!(Shape::of(one.partners), Shape::Sends | Shape::Receives);
+        let is_transfer = |one: &&Placed| {
+            matches!(
+                OperationShape::of(one.partners),
+                OperationShape::Sends | OperationShape::Receives
+            )
+        };
         let first = of_rank.iter().find(is_transfer).map(|one| one.start_ns);
         // What lies between operations differs by chance.
         for one in of_rank.iter().filter(|one| kinds.nature(one.kind) != Nature::Between) {
-            let shape = Shape::of(one.partners);
+            let shape = OperationShape::of(one.partners);
             let is_first = is_transfer(&one) && first == Some(one.start_ns);
             looks.alone.insert((one.kind, shape, is_first));
             if let Partners::To { rank, .. } | Partners::From { rank, .. } = one.partners {
@@ -134,7 +138,7 @@ fn refine(looks: &BTreeMap<u32, Looks>) -> BTreeMap<u32, u64> {
             .iter()
             .map(|(rank, looks)| {
                 let colour = |rank: u32| colours.get(&rank).copied().unwrap_or(0);
-                let meets: BTreeSet<(Kind, Shape, u64)> = looks
+                let meets: BTreeSet<(Kind, OperationShape, u64)> = looks
                     .meets
                     .iter()
                     .map(|(kind, shape, rank)| (*kind, *shape, colour(*rank)))

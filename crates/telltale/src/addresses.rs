@@ -29,12 +29,12 @@ pub(crate) enum HostItem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HostAddress {
     pub(crate) name: String,
-    pub(crate) way: Way,
+    pub(crate) way: HostRoute,
 }
 
 /// The way to a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum HostRoute {
     /// Its service.
     Service(Remote),
     /// A shell there.
@@ -135,8 +135,8 @@ impl FromStr for HostAddress {
         let name = text.trim();
         let refused = || HostError(text.chars().take(256).collect());
         let way = match name.strip_prefix("ssh://") {
-            Some(rest) => Way::Shell(destination(rest).ok_or_else(refused)?),
-            None => Way::Service(service(name).ok_or_else(refused)?),
+            Some(rest) => HostRoute::Shell(destination(rest).ok_or_else(refused)?),
+            None => HostRoute::Service(service(name).ok_or_else(refused)?),
         };
         Ok(Self { name: name.to_owned(), way })
     }
@@ -183,9 +183,9 @@ mod tests {
     use telltale_harness::Scratch;
     use telltale_server::listen::Remote;
 
-    use super::{AddressesError, Destination, HostAddress, HostItem, Way, read_all};
+    use super::{AddressesError, Destination, HostAddress, HostItem, HostRoute, read_all};
 
-    fn way(text: &str) -> Option<Way> {
+    fn way(text: &str) -> Option<HostRoute> {
         text.parse::<HostAddress>().ok().map(|address| address.way)
     }
 
@@ -199,15 +199,19 @@ mod tests {
             ("[::1]", "[::1]:9436"),
             ("[::1]:80", "[::1]:80"),
         ] {
-            assert_eq!(way(text), Some(Way::Service(Remote::Port(port.to_owned()))), "{text}");
+            assert_eq!(
+                way(text),
+                Some(HostRoute::Service(Remote::Port(port.to_owned()))),
+                "{text}"
+            );
         }
-        let socket = Way::Service(Remote::Unix("/run/x.sock".into()));
+        let socket = HostRoute::Service(Remote::Unix("/run/x.sock".into()));
         assert_eq!(way("unix:/run/x.sock"), Some(socket));
     }
 
     #[test]
     fn a_shell_is_no_option_of_ssh_and_no_second_command() {
-        let to = |to: &str, port| Some(Way::Shell(Destination { to: to.to_owned(), port }));
+        let to = |to: &str, port| Some(HostRoute::Shell(Destination { to: to.to_owned(), port }));
         assert_eq!(way("ssh://node7"), to("node7", None));
         assert_eq!(way("ssh://ada@node7:2222/"), to("ada@node7", Some(2222)));
         assert_eq!(way("ssh://ada@[fe80::1]:22"), to("ada@fe80::1", Some(22)));

@@ -10,20 +10,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracing::warn;
 
 use telltale_cluster::agent::Identity;
-use telltale_cluster::message::Outcome;
+use telltale_cluster::message::JobOutcome;
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::vitals::DeviceHealth;
-use telltale_control_plane::attend::{AgentPlan, Ending, Signals, attend};
+use telltale_control_plane::attend::{AgentEnding, AgentPlan, Signals, attend};
 use telltale_control_plane::intake::server::ServerOptions;
 use telltale_control_plane::reach::{CoordinatorAddress, Keyring};
 use telltale_control_plane::readers::Format;
-use telltale_control_plane::supervisor::{Settings, can_be_run, can_be_warm, can_have_shim};
+use telltale_control_plane::supervisor::{WorkerSettings, can_be_run, can_be_warm, can_have_shim};
 use telltale_server::listen::{Address, Listener, SocketFile};
 use telltale_server::log;
 use telltale_server::token::Token;
 use tokio::sync::watch;
 
-use crate::arguments::{AgentArguments, NodeService, Place};
+use crate::arguments::{AgentArguments, LocationArguments, NodeService};
 use crate::exit::{Failure, Status};
 use crate::parent;
 use crate::sockets::sockets;
@@ -65,17 +65,19 @@ pub(crate) fn run(arguments: AgentArguments) -> Result<Status, Failure> {
             Some(address) => address,
             None => tokio::select! {
                 address = own_address(&arguments.coordinator) => address?,
-                () = signals.next() => return Ok(Ending::Asked),
+                () = signals.next() => return Ok(AgentEnding::Asked),
             },
         };
         let (plan, _files) = plan(arguments, address)?;
         attend(plan, signals).await.map_err(|error| Failure::because(&error))
     })?;
     match ending {
-        Ending::Over(Outcome::GivenUp) => Ok(Status::Partial),
-        Ending::Over(Outcome::Finished) | Ending::Asked | Ending::AtOnce => Ok(Status::Fine),
-        Ending::CannotRun(reason) => {
-            Err(Failure::Told(format!("this node cannot run the job: {reason}")))
+        AgentEnding::Over(JobOutcome::GivenUp) => Ok(Status::Partial),
+        AgentEnding::Over(JobOutcome::Finished) | AgentEnding::Asked | AgentEnding::AtOnce => {
+            Ok(Status::Fine)
+        }
+        AgentEnding::CannotRun(reason) => {
+            Err(Failure::Message(format!("this node cannot run the job: {reason}")))
         }
     }
 }
@@ -116,7 +118,7 @@ fn plan(
         },
         job: arguments.job,
         policy,
-        supervision: Settings {
+        supervision: WorkerSettings {
             node,
             incarnation,
             // Also right when the file at that path is replaced by another version meanwhile.
@@ -150,7 +152,7 @@ fn readers(
         let path = std::path::absolute(path).map_err(|error| Failure::because(&error))?;
         std::fs::create_dir_all(&path).map_err(|error| {
             let path = path.display();
-            Failure::Told(format!(
+            Failure::Message(format!(
                 "the directory {path}, which is to be read, cannot be made: {error}; give another"
             ))
         })?;
@@ -171,7 +173,7 @@ fn devices(service: Option<NodeService>) -> watch::Receiver<Vec<DeviceHealth>> {
     match service {
         Some(NodeService::Off) => watch::channel(Vec::new()).1,
         Some(NodeService::Socket(path)) => devices::follow(vec![path]),
-        None => devices::follow(sockets(&Place { root: None, runtime_dir: None })),
+        None => devices::follow(sockets(&LocationArguments { root: None, runtime_dir: None })),
     }
 }
 
@@ -186,7 +188,7 @@ fn listen(
         .create(state);
     made.map_err(|error| {
         let state = state.display();
-        Failure::Told(format!(
+        Failure::Message(format!(
             "the directory {state} cannot be made: {error}; give another --state"
         ))
     })?;
@@ -204,7 +206,9 @@ fn listen(
 fn host_name() -> Result<NodeName, Failure> {
     let name = rustix::system::uname();
     NodeName::new(&name.nodename().to_string_lossy()).map_err(|error| {
-        Failure::Told(format!("the host's name is no node's name: {error}; give one with --node"))
+        Failure::Message(format!(
+            "the host's name is no node's name: {error}; give one with --node"
+        ))
     })
 }
 
@@ -226,7 +230,7 @@ async fn own_address(coordinators: &[CoordinatorAddress]) -> Result<HostAddress,
             }
         }
         if unresolved.is_empty() {
-            return Err(Failure::Told(String::from(
+            return Err(Failure::Message(String::from(
                 "this machine's own address cannot be found out; say with --address where other \
                  nodes reach it",
             )));
@@ -259,7 +263,7 @@ fn usual_state(node: &NodeName) -> Result<PathBuf, Failure> {
         .or_else(|| is_root.then(|| PathBuf::from("/var/lib")))
         .or_else(|| variable("HOME").map(|home| home.join(".local/state")));
     let parent = parent.ok_or_else(|| {
-        Failure::Told(String::from("neither $HOME nor $XDG_STATE_HOME is set; give a --state"))
+        Failure::Message(String::from("neither $HOME nor $XDG_STATE_HOME is set; give a --state"))
     })?;
     // PYTHONPATH, in which it comes to be, separates places by colons.
     Ok(parent.join(format!("{STATE_PREFIX}{}", node.as_str().replace(':', "%3A"))))

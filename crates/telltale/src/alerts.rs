@@ -19,14 +19,14 @@ use telltale_smi::{AlertRow, RuleRow};
 
 use crate::arguments::AlertsArguments;
 use crate::exit::{self, Failure, Status};
-use crate::output::Output;
+use crate::output::StandardOutput;
 
 /// The key of the configuration that has rules.
 const RULES_KEY: &str = "alerts.rule";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &AlertsArguments) -> Result<Status, Failure> {
-    let output = Output::detect();
+    let output = StandardOutput::detect();
     if arguments.rules {
         let effective = configuration(arguments)?;
         let rules = rules_of(&effective)?;
@@ -106,7 +106,7 @@ fn rules_of(effective: &Effective) -> Result<Vec<Rule>, Failure> {
     effective.configuration.alerts.rules().map_err(|error| Failure::because(&error))
 }
 
-fn as_table(found: &VisibleAlerts, output: &Output) -> String {
+fn as_table(found: &VisibleAlerts, output: &StandardOutput) -> String {
     let now = SystemClock.now();
     let rows: Vec<AlertRow<'_>> = found.alerts.iter().map(|alert| row(alert, now)).collect();
     let mut text = telltale_smi::alerts(&rows, &output.style());
@@ -128,7 +128,7 @@ fn row(alert: &Alert, now: Timestamp) -> AlertRow<'_> {
     }
 }
 
-fn rules_as_table(rules: &[Rule], effective: &Effective, output: &Output) -> String {
+fn rules_as_table(rules: &[Rule], effective: &Effective, output: &StandardOutput) -> String {
     let rows: Vec<RuleRow<'_>> = rules.iter().map(|rule| rule_row(rule, effective)).collect();
     telltale_smi::rules(&rows, &output.style())
 }

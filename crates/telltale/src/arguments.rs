@@ -39,7 +39,9 @@ pub(crate) use cluster::{ClusterArguments, ClusterCommand};
 pub(crate) use coordinator::CoordinatorArguments;
 pub(crate) use daemon::{AgentCommand, Daemon, parse_agent, parse_daemon};
 pub(crate) use doctor::DoctorArguments;
-pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
+pub(crate) use events::{
+    DisplayArguments, EventFormat, EventSelection, EventsArguments, Numbers, WantedKind,
+};
 pub(crate) use hardware::HardwareArguments;
 pub(crate) use health::HealthArguments;
 pub(crate) use history::{HistoryArguments, HistoryPlace, ReportArguments};
@@ -60,7 +62,7 @@ const MAX_WIDTH: usize = 100;
 #[derive(Debug, Parser)]
 #[command(name = "telltale", version, max_term_width = MAX_WIDTH, subcommand_required = true)]
 #[command(arg_required_else_help = true)]
-struct Line {
+struct CommandLine {
     #[command(subcommand)]
     command: Command,
 }
@@ -211,7 +213,7 @@ fn emulate_help() -> String {
 
 /// Where to look.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Place {
+pub(crate) struct LocationArguments {
     /// Look at the machine below DIR (as `telltale emulate` makes it) instead of this one
     #[arg(long, value_name = "DIR", env = "TELLTALE_ROOT")]
     pub(crate) root: Option<PathBuf>,
@@ -260,7 +262,7 @@ pub(crate) struct GptArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) device: usize,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: LocationArguments,
     /// Where initial weights and batches come from
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -346,7 +348,7 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "BYTES", default_value_t = 32 * 1024)]
     pub(crate) l1_up_to: u64,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: LocationArguments,
     /// End when the process with this pid, which started this one, ends
     #[arg(long, value_name = "PID", hide = true, env = "TELLTALE_END_WITH_PARENT")]
     pub(crate) end_with_parent: Option<i32>,
@@ -417,7 +419,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Parses the command line, or says what is wrong and which status to exit with.
 pub(crate) fn parse() -> Result<Command, ExitCode> {
-    Line::try_parse().map(|line| line.command).map_err(|error| print_error(&error))
+    CommandLine::try_parse().map(|line| line.command).map_err(|error| print_error(&error))
 }
 
 /// Prints what clap says, help or an error; gives the status to exit with.
@@ -433,7 +435,7 @@ fn print_error(error: &clap::Error) -> ExitCode {
 
 /// The whole definition, from which manual pages are made.
 pub(crate) fn definition() -> clap::Command {
-    Line::command()
+    CommandLine::command()
 }
 
 /// Prints the completion script for a shell.
@@ -455,16 +457,16 @@ pub(crate) fn print_completions(arguments: &CompletionArguments) -> Result<Statu
 mod tests {
     use clap::CommandFactory;
 
-    use super::{Line, MAX_WIDTH, Speed, seconds};
+    use super::{CommandLine, MAX_WIDTH, Speed, seconds};
 
     #[test]
     fn the_definition_is_consistent() {
-        Line::command().debug_assert();
+        CommandLine::command().debug_assert();
     }
 
     #[test]
     fn no_line_of_help_is_broken_where_it_was_not_meant() {
-        let mut commands = vec![Line::command()];
+        let mut commands = vec![CommandLine::command()];
         while let Some(command) = commands.pop() {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             for line in help.lines() {

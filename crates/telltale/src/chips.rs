@@ -11,7 +11,7 @@ use crate::exit::Failure;
 const MOST_DEVICES: usize = 1024;
 
 /// Where a chip is.
-pub(crate) struct Found {
+pub(crate) struct ChipLocation {
     /// Its device, open.
     pub(crate) device: DeviceClient,
     /// The device's number at the driver.
@@ -21,13 +21,13 @@ pub(crate) struct Found {
 }
 
 /// Finds chip `number` of the machine below `root`.
-pub(crate) fn find(root: &Path, number: usize) -> Result<Found, Failure> {
+pub(crate) fn find(root: &Path, number: usize) -> Result<ChipLocation, Failure> {
     let mut before = 0;
     for ordinal in ordinals(root)? {
         let device = DeviceClient::open(root, ordinal).map_err(|error| Failure::because(&error))?;
         let count = device.chips().len();
         if number < before + count {
-            return Ok(Found { device, ordinal, chip: number - before });
+            return Ok(ChipLocation { device, ordinal, chip: number - before });
         }
         before += count;
     }
@@ -41,7 +41,7 @@ pub(crate) fn no_such(number: usize, count: usize) -> Failure {
         1 => String::from("chip 0 only"),
         several => format!("chips 0 to {}", several - 1),
     };
-    Failure::Told(format!(
+    Failure::Message(format!(
         "there is no chip {number}: the machine has {there}; choose with --device"
     ))
 }
@@ -49,7 +49,7 @@ pub(crate) fn no_such(number: usize, count: usize) -> Failure {
 fn ordinals(root: &Path) -> Result<Vec<u32>, Failure> {
     let directory = root.join("dev/tenstorrent");
     let entries = fs::read_dir(&directory).map_err(|error| {
-        Failure::Told(format!(
+        Failure::Message(format!(
             "no emulated machine in {}: {error}; start one with `telltale emulate --machine n300 \
              --root {}`",
             root.display(),

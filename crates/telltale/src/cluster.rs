@@ -14,7 +14,7 @@ mod trace;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use telltale_control_plane::operator::{AskError, Operator};
+use telltale_control_plane::operator::{Operator, OperatorError};
 use telltale_control_plane::view::{
     ExplanationView, IncidentView, JobStepsView, NodeView, StatusView,
 };
@@ -25,18 +25,18 @@ use tokio::runtime::Runtime;
 use crate::arguments::{ClusterArguments, ClusterCommand};
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
-use crate::output::Output;
+use crate::output::StandardOutput;
 
 /// Who asks, and how what comes is shown.
-struct Asking {
+struct ClusterQuery {
     runtime: Runtime,
     operator: Operator,
-    output: Output,
+    output: StandardOutput,
     json: bool,
 }
 
 /// What is shown: as JSON, as text, and whether all is well.
-struct Shown {
+struct RenderedAnswer {
     json: String,
     text: String,
     status: Status,
@@ -44,10 +44,10 @@ struct Shown {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ClusterArguments) -> Result<Status, Failure> {
-    let asking = Asking::new(arguments)?;
+    let asking = ClusterQuery::new(arguments)?;
     match &arguments.command {
-        ClusterCommand::Status(again) => asking.show(again.watch, Asking::status),
-        ClusterCommand::Nodes(again) => asking.show(again.watch, Asking::nodes),
+        ClusterCommand::Status(again) => asking.show(again.watch, ClusterQuery::status),
+        ClusterCommand::Nodes(again) => asking.show(again.watch, ClusterQuery::nodes),
         ClusterCommand::Incidents(incidents) => {
             let limit = incidents.limit;
             asking.show(incidents.again.watch, move |asking| asking.incidents(limit))
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<Status, Failure> {
         ClusterCommand::Report(report) => match (&report.page, &report.trace) {
             (Some(file), _) => page::write(&asking, file),
             (None, Some(file)) => trace::write(&asking, file),
-            (None, None) => asking.show(report.again.watch, Asking::report),
+            (None, None) => asking.show(report.again.watch, ClusterQuery::report),
         },
         ClusterCommand::Restart(restart) => orders::restart(&asking, restart.wait),
         ClusterCommand::Drain(of) => orders::drain(&asking, &of.node),
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<Status, Failure> {
 
 // === impl Asking ===
 
-impl Asking {
+impl ClusterQuery {
     fn new(arguments: &ClusterArguments) -> Result<Self, Failure> {
         let because = |error: &dyn std::error::Error| Failure::because(error);
         let credentials = arguments.whom.access()?.load().map_err(|error| because(&error))?;
@@ -83,7 +83,7 @@ impl Asking {
         Ok(Self {
             runtime,
             operator: Operator::new(addresses, credentials, arguments.whom.timeout),
-            output: Output::detect(),
+            output: StandardOutput::detect(),
             json: arguments.json,
         })
     }
@@ -91,7 +91,7 @@ impl Asking {
     fn show(
         &self,
         watch: Option<Duration>,
-        look: impl Fn(&Self) -> Result<Shown, AskError>,
+        look: impl Fn(&Self) -> Result<RenderedAnswer, OperatorError>,
     ) -> Result<Status, Failure> {
         match watch {
             Some(period) => self.repeat(period, look),
@@ -99,14 +99,14 @@ impl Asking {
         }
     }
 
-    fn show_once(&self, looked: Result<Shown, AskError>) -> Result<Status, Failure> {
+    fn show_once(&self, looked: Result<RenderedAnswer, OperatorError>) -> Result<Status, Failure> {
         match looked {
             Ok(shown) => {
                 self.output.print(if self.json { &shown.json } else { &shown.text })?;
                 Ok(shown.status)
             }
             // Not to be there is an answer too.
-            Err(AskError::Call(error)) if orders::is_refusal(&error) => {
+            Err(OperatorError::Call(error)) if orders::is_refusal(&error) => {
                 orders::tell_refusal(self, &error)
             }
             Err(error) => Err(Failure::because(&error)),
@@ -118,7 +118,7 @@ impl Asking {
     fn repeat(
         &self,
         period: Duration,
-        look: impl Fn(&Self) -> Result<Shown, AskError>,
+        look: impl Fn(&Self) -> Result<RenderedAnswer, OperatorError>,
     ) -> Result<Status, Failure> {
         let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
         if !self.json {
@@ -151,7 +151,7 @@ impl Asking {
         outcome
     }
 
-    fn status(&self) -> Result<Shown, AskError> {
+    fn status(&self) -> Result<RenderedAnswer, OperatorError> {
         let answer =
             self.runtime.block_on(self.operator.ask(async |client| client.status().await))?;
         let open = match &answer.open_incident {
@@ -164,32 +164,32 @@ impl Asking {
         };
         let view = StatusView::from(&answer).with_incident(open.as_ref());
         let status = if view.is_well() { Status::Fine } else { Status::Firing };
-        Ok(Shown::new(&view, lists::status(&view, &self.output.style()), status))
+        Ok(RenderedAnswer::new(&view, lists::status(&view, &self.output.style()), status))
     }
 
-    fn nodes(&self) -> Result<Shown, AskError> {
+    fn nodes(&self) -> Result<RenderedAnswer, OperatorError> {
         let answer =
             self.runtime.block_on(self.operator.ask(async |client| client.nodes().await))?;
         let views: Vec<_> = answer.nodes.iter().map(NodeView::from).collect();
-        Ok(Shown::new(&views, lists::nodes(&views, &self.output.style()), Status::Fine))
+        Ok(RenderedAnswer::new(&views, lists::nodes(&views, &self.output.style()), Status::Fine))
     }
 
-    fn incidents(&self, limit: Option<u32>) -> Result<Shown, AskError> {
+    fn incidents(&self, limit: Option<u32>) -> Result<RenderedAnswer, OperatorError> {
         let ask = self.operator.ask(async |client| client.incidents(limit).await);
         let answer = self.runtime.block_on(ask)?;
         let views: Vec<_> = answer.incidents.iter().map(IncidentView::from).collect();
         let open = views.iter().any(|incident| ["collecting", "held"].contains(&incident.standing));
         let status = if open { Status::Firing } else { Status::Fine };
-        Ok(Shown::new(&views, lists::incidents(&views, &self.output.style()), status))
+        Ok(RenderedAnswer::new(&views, lists::incidents(&views, &self.output.style()), status))
     }
 
-    fn report(&self) -> Result<Shown, AskError> {
+    fn report(&self) -> Result<RenderedAnswer, OperatorError> {
         let view = JobStepsView::from(&self.ask(async |client| client.steps().await)?);
         let status = if view.latest.is_some() { Status::Fine } else { Status::Firing };
-        Ok(Shown::new(&view, report::text(&view, &self.output.style()), status))
+        Ok(RenderedAnswer::new(&view, report::text(&view, &self.output.style()), status))
     }
 
-    fn explain(&self, incident: Option<&str>) -> Result<Shown, AskError> {
+    fn explain(&self, incident: Option<&str>) -> Result<RenderedAnswer, OperatorError> {
         let ask = self.operator.ask(async |client| {
             let explained = client.incident(incident).await?;
             // An older coordinator knows of no steps.
@@ -197,7 +197,11 @@ impl Asking {
         });
         let (explained, steps) = self.runtime.block_on(ask)?;
         let view = ExplanationView::from(&explained).with_steps(steps.as_ref());
-        Ok(Shown::new(&view, explanation::text(&view, &self.style_of_maps()), Status::Fine))
+        Ok(RenderedAnswer::new(
+            &view,
+            explanation::text(&view, &self.style_of_maps()),
+            Status::Fine,
+        ))
     }
 
     /// A map that is written to a file is no wider than a page.
@@ -210,14 +214,14 @@ impl Asking {
     fn ask<Answer>(
         &self,
         call: impl AsyncFnMut(&mut telltale_wire::cluster::Client) -> Result<Answer, CallError>,
-    ) -> Result<Answer, AskError> {
+    ) -> Result<Answer, OperatorError> {
         self.runtime.block_on(self.operator.ask(call))
     }
 }
 
 // === impl Shown ===
 
-impl Shown {
+impl RenderedAnswer {
     fn new(view: &impl Serialize, text: String, status: Status) -> Self {
         let json = serde_json::to_string(view).expect("views are JSON") + "\n";
         Self { json, text, status }

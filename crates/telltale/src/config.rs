@@ -5,12 +5,12 @@ use std::path::Path;
 
 use serde_json::json;
 use telltale_node::configuration::{
-    Configuration, Effective, Kind, Layers, Origin, Refusal, variable_of,
+    Configuration, ConfigurationRefusal, Effective, Layers, Origin, ValueKind, variable_of,
 };
 
 use crate::arguments::{ConfigArguments, ConfigCommand};
 use crate::exit::{self, Failure, Status};
-use crate::output::Output;
+use crate::output::StandardOutput;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ConfigArguments) -> Result<Status, Failure> {
@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &ConfigArguments) -> Result<Status, Failure> {
             let effective = serve.layers().load().map_err(|error| Failure::because(&error))?;
             effective.remarks.iter().for_each(|remark| exit::tell(remark));
             let text = if *json { as_json(&effective) } else { as_text(&effective) };
-            Output::detect().print(&text)?;
+            StandardOutput::detect().print(&text)?;
             Ok(Status::Fine)
         }
     }
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &ConfigArguments) -> Result<Status, Failure> {
 /// Tells what is wrong with a file, or with everything that the service would read: each key by
 /// itself, then all of them together, then what they name.
 fn check(file: Option<&Path>, syntax_only: bool) -> Result<Status, Failure> {
-    let output = Output::detect();
+    let output = StandardOutput::detect();
     let layers = match file {
         Some(path) => Layers::of_file(path),
         None => Layers::of_this_process(None, Vec::new()),
@@ -43,7 +43,7 @@ fn check(file: Option<&Path>, syntax_only: bool) -> Result<Status, Failure> {
     }
     if !refusals.is_empty() {
         let lines: Vec<String> = refusals.iter().map(|one| refused(one, &effective)).collect();
-        return Err(Failure::Told(lines.join("\n")));
+        return Err(Failure::Message(lines.join("\n")));
     }
     if let Some(path) = file {
         output.print(&format!("{}: nothing is wrong\n", path.display()))?;
@@ -56,7 +56,7 @@ fn check(file: Option<&Path>, syntax_only: bool) -> Result<Status, Failure> {
 }
 
 /// What is wrong, after the place of the key that it is about, where that was given at all.
-fn refused(refusal: &Refusal, effective: &Effective) -> String {
+fn refused(refusal: &ConfigurationRefusal, effective: &Effective) -> String {
     let origin = |wanted: &&str| {
         let (.., origin) = effective.values.iter().find(|(key, ..)| key == *wanted)?;
         (*origin != Origin::Default).then(|| format!("{origin}: {wanted}"))
@@ -98,13 +98,13 @@ fn as_json(effective: &Effective) -> String {
 }
 
 /// The word for a kind of value.
-fn word(kind: Kind) -> &'static str {
+fn word(kind: ValueKind) -> &'static str {
     match kind {
-        Kind::Bool => "boolean",
-        Kind::Integer => "integer",
-        Kind::Float => "number",
-        Kind::Text => "text",
-        Kind::List => "list",
-        Kind::Map => "table",
+        ValueKind::Bool => "boolean",
+        ValueKind::Integer => "integer",
+        ValueKind::Float => "number",
+        ValueKind::Text => "text",
+        ValueKind::List => "list",
+        ValueKind::Map => "table",
     }
 }

@@ -11,11 +11,11 @@ use telltale_collector::{Collector, EndpointUse};
 use telltale_schema::snapshot::Snapshot;
 
 use crate::arguments::ColumnsFormat;
-use crate::arguments::{DemoArguments, Place, Workload};
+use crate::arguments::{DemoArguments, LocationArguments, Workload};
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
-use crate::output::Output;
-use crate::smi::{self, Form, View, Watch};
+use crate::output::StandardOutput;
+use crate::smi::{self, OutputFormat, SnapshotView, WatchOptions};
 use stage::Stage;
 
 /// Time between two snapshots.
@@ -28,12 +28,13 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     if arguments.cluster {
         return cluster::run(arguments);
     }
-    let output = Output::detect();
+    let output = StandardOutput::detect();
     let mut interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let mut stage = Stage::build(arguments.workload)?;
-    let form = if arguments.json { Form::Json } else { Form::Tables { details: false } };
-    let place = Place { root: Some(stage.root().to_path_buf()), runtime_dir: None };
-    let view = View { form, filter: None, columns: None, format: ColumnsFormat::default() };
+    let form =
+        if arguments.json { OutputFormat::Json } else { OutputFormat::Tables { details: false } };
+    let place = LocationArguments { root: Some(stage.root().to_path_buf()), runtime_dir: None };
+    let view = SnapshotView { form, filter: None, columns: None, format: ColumnsFormat::default() };
     let mut options = smi::options(&place, view);
     let trains = arguments.workload == Workload::Gpt;
     if trains {
@@ -51,7 +52,8 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     }
     let until = span.map(|span| Instant::now() + span);
     let below = if trains { losses::lines } else { |_: &Snapshot| None };
-    let watch = Watch { period: PERIOD, until, view, title: title(arguments.workload), below };
+    let watch =
+        WatchOptions { period: PERIOD, until, view, title: title(arguments.workload), below };
     let watched = watch.run(&mut collector, &output, &interrupt, |_| {
         stage.check_workloads(&interrupt).map(|()| None)
     });

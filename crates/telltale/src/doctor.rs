@@ -19,8 +19,8 @@ use telltale_smi::{Style, Tone};
 use crate::arguments::DoctorArguments;
 use crate::exit::{Failure, Status};
 use crate::known::Question;
-use crate::output::Output;
-use finding::{Finding, Verdict};
+use crate::output::StandardOutput;
+use finding::{Finding, FindingLevel};
 
 /// The version of the JSON, which grows when a field changes its meaning or goes away.
 const SCHEMA_VERSION: u32 = 1;
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
     question.teach(&mut collector);
     collector.watch_heartbeats();
     let snapshot = collector.collect();
-    let output = Output::detect();
+    let output = StandardOutput::detect();
     let mut findings = Vec::new();
     devices::look(&snapshot, root, &collector.absent_sources(), &mut findings);
     processes::look(&snapshot, &mut findings);
@@ -58,9 +58,9 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
         false => as_text(&findings, &output.style()),
     })?;
     Ok(match Finding::worst(&findings) {
-        Verdict::Works | Verdict::NotHere => Status::Fine,
-        Verdict::Partly => Status::Partial,
-        Verdict::Broken => Status::Nothing,
+        FindingLevel::Works | FindingLevel::NotHere => Status::Fine,
+        FindingLevel::Partly => Status::Partial,
+        FindingLevel::Broken => Status::Nothing,
     })
 }
 
@@ -78,10 +78,10 @@ fn as_text(findings: &[Finding], style: &Style) -> String {
     let mut text = String::new();
     for finding in findings {
         let tone = match finding.verdict {
-            Verdict::Works => Tone::Plain,
-            Verdict::NotHere => Tone::Faint,
-            Verdict::Partly => Tone::Warning,
-            Verdict::Broken => Tone::Alarm,
+            FindingLevel::Works => Tone::Plain,
+            FindingLevel::NotHere => Tone::Faint,
+            FindingLevel::Partly => Tone::Warning,
+            FindingLevel::Broken => Tone::Alarm,
         };
         let mark = tone.paint(&format!("{:<8}", finding.verdict.name()), style);
         text.push_str(&format!("{mark} {:<11} {}\n", finding.subject, finding.what));
@@ -96,10 +96,10 @@ fn as_text(findings: &[Finding], style: &Style) -> String {
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
     text.push_str(&format!(
         "\n{} work, {} partly, {} broken, {} not here\n",
-        count(Verdict::Works),
-        count(Verdict::Partly),
-        count(Verdict::Broken),
-        count(Verdict::NotHere),
+        count(FindingLevel::Works),
+        count(FindingLevel::Partly),
+        count(FindingLevel::Broken),
+        count(FindingLevel::NotHere),
     ));
     text
 }

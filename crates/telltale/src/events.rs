@@ -18,16 +18,16 @@ use telltale_debug_stream::capture::{Item, Unreadable};
 use crate::arguments::EventsArguments;
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
-use crate::output::Output;
+use crate::output::StandardOutput;
 pub(crate) use follow::{Follower, follow};
 pub(crate) use listing::{describe, facts_heading};
 
 use comparison::Comparison;
 use conversion::Conversion;
-use listing::Listing;
+use listing::EventPrinter;
 use selection::{Last, Selection};
 use source::Source;
-use summary::Summary;
+use summary::EventSummary;
 use tally::Tally;
 
 /// What becomes of the items of a capture.
@@ -41,15 +41,15 @@ struct Events<'arguments> {
 
 /// What is made of them.
 enum Reading<'arguments> {
-    Listing(Listing<'arguments>),
-    Summary(Summary),
+    Listing(EventPrinter<'arguments>),
+    Summary(EventSummary),
     Conversion(Box<Conversion>),
-    Comparison(Box<Comparison>, &'arguments Output),
+    Comparison(Box<Comparison>, &'arguments StandardOutput),
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &EventsArguments) -> Result<Status, Failure> {
-    let output = Output::detect();
+    let output = StandardOutput::detect();
     if arguments.follow {
         let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
         let mut events = Events::begin(arguments, &output)?;
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &EventsArguments) -> Result<Status, Failure> {
 impl<'arguments> Events<'arguments> {
     fn begin(
         arguments: &'arguments EventsArguments,
-        output: &'arguments Output,
+        output: &'arguments StandardOutput,
     ) -> Result<Self, Failure> {
         let (conversion, shown) = (&arguments.conversion, &arguments.shown);
         let reading = match (conversion.convert, &conversion.output) {
@@ -84,8 +84,8 @@ impl<'arguments> Events<'arguments> {
                 let comparison = Comparison::begin(other, wanted, tolerance, shown.json)?;
                 Reading::Comparison(Box::new(comparison), output)
             }
-            _ if shown.summary => Reading::Summary(Summary::new(shown.json)),
-            _ => Reading::Listing(Listing::new(shown, output)),
+            _ if shown.summary => Reading::Summary(EventSummary::new(shown.json)),
+            _ => Reading::Listing(EventPrinter::new(shown, output)),
         };
         Ok(Self {
             selection: Selection::new(&arguments.wanted),
@@ -103,7 +103,7 @@ impl<'arguments> Events<'arguments> {
     ) -> Result<(), Failure> {
         let check = || match interrupt {
             Some(interrupt) if interrupt.asked() => {
-                Err(Failure::Told(String::from("interrupted; nothing was written")))
+                Err(Failure::Message(String::from("interrupted; nothing was written")))
             }
             _ => Ok(()),
         };
@@ -168,7 +168,7 @@ impl<'arguments> Events<'arguments> {
         }
     }
 
-    fn finish(mut self, capture: &Path, output: &Output) -> Result<Status, Failure> {
+    fn finish(mut self, capture: &Path, output: &StandardOutput) -> Result<Status, Failure> {
         self.catch_up()?;
         if self.tally.events + self.tally.unreadable == 0 && !self.selection.wants_none() {
             self.tell_of_nothing(capture);

@@ -50,13 +50,13 @@ pub(crate) enum Failure {
     },
     /// Anything else.
     #[error("{0}")]
-    Told(String),
+    Message(String),
 }
 
 impl Failure {
     /// A failure with its causes in one line.
     pub(crate) fn because(error: &dyn std::error::Error) -> Self {
-        Self::Told(telltale_schema::text::with_causes(error))
+        Self::Message(telltale_schema::text::with_causes(error))
     }
 }
 
@@ -65,7 +65,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::ReaderGone,
-            _ => Self::Told(format!(
+            _ => Self::Message(format!(
                 "writing to standard output failed: {error}; make room, or write somewhere else"
             )),
         }
@@ -88,7 +88,7 @@ pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
             tell(&format!("telltale: {text}"));
             ExitCode::from(status)
         }
-        Err(Failure::Told(text)) => {
+        Err(Failure::Message(text)) => {
             tell(&format!("telltale: {text}"));
             ExitCode::from(2)
         }

@@ -24,15 +24,15 @@ use telltale_runtime::{Options, Runtime, debug_output};
 use crate::arguments::{GptArguments, GptSizes};
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
-use crate::output::Output;
+use crate::output::StandardOutput;
 use crate::parent;
 use keeping::Keeper;
-use machine::Machine;
+use machine::TrainingMachine;
 use prints::Prints;
 pub(crate) use prints::{LOSS_PREFIX, PRINTED_MAX, PRINTED_MEAN, PRINTED_MIN, PRINTED_PREFIX};
 pub(crate) use progress::{LOSS, SPEED, STEP};
-use progress::{Progress, Stepped};
-use ranks::{Place, Ranks};
+use progress::{Stepped, TrainingProgress};
+use ranks::{RankEnvironment, Ranks};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &GptArguments) -> Result<Status, Failure> {
@@ -46,9 +46,9 @@ pub(crate) fn run(arguments: &GptArguments) -> Result<Status, Failure> {
     let text = Text::documentation();
     let identity = Training::identity_of(config, arguments.seed, &text)
         .map_err(|error| Failure::because(&error))?;
-    let place = arguments.parallel.then(Place::from_environment).transpose()?;
+    let place = arguments.parallel.then(RankEnvironment::from_environment).transpose()?;
     // Whoever cannot keep checkpoints is told so before anything starts.
-    let mut keeper = Keeper::open(arguments, &identity, place.as_ref().map(Place::rank))?;
+    let mut keeper = Keeper::open(arguments, &identity, place.as_ref().map(RankEnvironment::rank))?;
     let mut checkpoint = keeper.take_checkpoint();
     let mut ranks = None;
     if let Some(place) = place {
@@ -57,8 +57,8 @@ pub(crate) fn run(arguments: &GptArguments) -> Result<Status, Failure> {
         };
         (ranks, checkpoint) = (Some(joined.0), joined.1);
     }
-    let machine = Machine::open(arguments.place.root.as_deref())?;
-    let job = Job { mode, text, checkpoint, ranks, keeper };
+    let machine = TrainingMachine::open(arguments.place.root.as_deref())?;
+    let job = TrainingJob { mode, text, checkpoint, ranks, keeper };
     let trained = train(arguments, job, &machine, &mut interrupt);
     let struck = machine.strike();
     let status = trained?;
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &GptArguments) -> Result<Status, Failure> {
 }
 
 /// What is trained from where on, and with whom.
-struct Job {
+struct TrainingJob {
     mode: CacheMode,
     text: Text,
     checkpoint: Option<Checkpoint>,
@@ -77,11 +77,11 @@ struct Job {
 
 fn train(
     arguments: &GptArguments,
-    job: Job,
-    machine: &Machine,
+    job: TrainingJob,
+    machine: &TrainingMachine,
     interrupt: &mut Interrupt,
 ) -> Result<Status, Failure> {
-    let Job { mode, text, checkpoint, mut ranks, mut keeper } = job;
+    let TrainingJob { mode, text, checkpoint, mut ranks, mut keeper } = job;
     let runtime = Runtime::start(Options {
         directory: arguments.place.runtime_dir.clone(),
         root: arguments.place.root.clone(),
@@ -100,7 +100,8 @@ fn train(
     let reads = !debug_output::start();
     let stream = Prints::stream(training.session());
     let prints = Prints::begin(&arguments.print, stream, reads, runtime.registry())?;
-    let mut progress = Progress::begin(Output::detect(), arguments.json, &runtime, prints);
+    let mut progress =
+        TrainingProgress::begin(StandardOutput::detect(), arguments.json, &runtime, prints);
     progress.tell_start(&training, ranks.as_ref(), &name)?;
     let wanted = arguments.steps.unwrap_or(u64::MAX);
     while training.steps() < wanted && !interrupt.asked() {
@@ -139,7 +140,7 @@ fn train(
 fn session(
     arguments: &GptArguments,
     mode: CacheMode,
-    machine: &Machine,
+    machine: &TrainingMachine,
     runtime: &Runtime,
 ) -> Result<(Session, String), Failure> {
     let (ordinal, chip) = machine.chip(arguments.device)?;

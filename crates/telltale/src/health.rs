@@ -6,11 +6,11 @@ use telltale_schema::text::with_causes;
 
 use crate::arguments::HealthArguments;
 use crate::exit::{self, Failure, Status};
-use crate::output::Output;
+use crate::output::StandardOutput;
 use crate::sockets::sockets;
 
 /// Where it was asked, if anywhere, and what came of that.
-struct Found {
+struct HealthCheck {
     endpoint: Option<HealthEndpoint>,
     health: Result<Health, String>,
 }
@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &HealthArguments) -> Result<Status, Failure> {
         .build()
         .map_err(|error| Failure::because(&error))?;
     let found = runtime.block_on(find(arguments));
-    let output = Output::detect();
+    let output = StandardOutput::detect();
     if arguments.json {
         output.print(&found.as_json())?;
     } else {
@@ -41,25 +41,26 @@ pub(crate) fn run(arguments: &HealthArguments) -> Result<Status, Failure> {
 
 /// Asks where the arguments say; else the first socket at which a service answers. Where none
 /// does, the first one that is there at all has the reason.
-async fn find(arguments: &HealthArguments) -> Found {
+async fn find(arguments: &HealthArguments) -> HealthCheck {
     let places = match &arguments.endpoint {
         Some(endpoint) => vec![endpoint.clone()],
         None => sockets(&arguments.place).into_iter().map(HealthEndpoint::Unix).collect(),
     };
     let tls = arguments.tls();
     let none = String::from("there is no runtime directory with a service's socket");
-    let mut found = Found { endpoint: None, health: Err(none) };
+    let mut found = HealthCheck { endpoint: None, health: Err(none) };
     let mut is_there = false;
     for endpoint in places {
         match ask_health(&endpoint, tls.as_ref(), arguments.timeout).await {
-            Ok(health) => return Found { endpoint: Some(endpoint), health: Ok(health) },
+            Ok(health) => return HealthCheck { endpoint: Some(endpoint), health: Ok(health) },
             Err(error) => {
                 let is_missing = matches!(
                     &error,
                     HealthError::Reach(ReachError::Socket(error)) if error.is_missing()
                 );
                 if found.endpoint.is_none() || (!is_there && !is_missing) {
-                    found = Found { endpoint: Some(endpoint), health: Err(with_causes(&error)) };
+                    found =
+                        HealthCheck { endpoint: Some(endpoint), health: Err(with_causes(&error)) };
                 }
                 is_there |= !is_missing;
             }
@@ -70,7 +71,7 @@ async fn find(arguments: &HealthArguments) -> Found {
 
 // === impl Found ===
 
-impl Found {
+impl HealthCheck {
     fn as_json(&self) -> String {
         let (status, reason) = match &self.health {
             Ok(Health::Serving) => ("serving", None),

@@ -8,16 +8,16 @@ use telltale_schema::history::{HistoryQuery, Subjects};
 
 use crate::arguments::HistoryArguments;
 use crate::exit::{Failure, Status};
-use crate::output::Output;
+use crate::output::StandardOutput;
 use crate::past::PastSource;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &HistoryArguments) -> Result<Status, Failure> {
-    let output = Output::detect();
+    let output = StandardOutput::detect();
     let now = SystemClock.now();
     let (from, to) = (arguments.since.at(now), arguments.until.at(now));
     if from >= to {
-        return Err(Failure::Told(String::from("--since is not before --until; swap them")));
+        return Err(Failure::Message(String::from("--since is not before --until; swap them")));
     }
     let query = HistoryQuery {
         from,

@@ -10,7 +10,7 @@ use telltale_schema::fleet::{Fleet, Host};
 use telltale_schema::text::with_causes;
 use telltale_server::token::Token;
 
-use crate::addresses::{HostAddress, Way, read_all};
+use crate::addresses::{HostAddress, HostRoute, read_all};
 use crate::arguments::HostsArguments;
 use crate::exit::Failure;
 
@@ -28,8 +28,8 @@ pub(crate) fn prepare(
     let token = token.map_err(|error| Failure::because(&error))?;
     if token.is_some() && tls.is_none() {
         let open = addresses.iter().find(|address| match &address.way {
-            Way::Service(remote) => !remote.is_here(),
-            Way::Shell(_) => false,
+            HostRoute::Service(remote) => !remote.is_here(),
+            HostRoute::Shell(_) => false,
         });
         if let Some(address) = open {
             return Err(Failure::Usage(format!(
@@ -40,8 +40,8 @@ pub(crate) fn prepare(
         }
     }
     let token = token.map(|token| token.expose().to_owned());
-    let (patience, filter) = (arguments.timeout, filter.cloned());
-    Ok((addresses, Terms { tls, token, filter, patience, period }))
+    let (timeout, filter) = (arguments.timeout, filter.cloned());
+    Ok((addresses, Terms { tls, token, filter, timeout, period }))
 }
 
 /// The machines with only the rows that a query wants.

@@ -10,7 +10,7 @@ use telltale_node::grpc::connect;
 use telltale_schema::snapshot::Device;
 use telltale_wire::telemetry::CallError;
 
-use crate::arguments::Place;
+use crate::arguments::LocationArguments;
 use crate::sockets::sockets;
 
 /// How long the service may take; a command then goes on without it.
@@ -21,7 +21,7 @@ pub(crate) struct Question(Option<JoinHandle<Option<Vec<Device>>>>);
 
 /// What the service has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum ServiceFindings {
     /// Nobody knows: no service answered.
     Nothing,
     /// No device has a fault.
@@ -34,7 +34,7 @@ pub(crate) enum Known {
 
 impl Question {
     /// Asks the service at the place, if there is one.
-    pub(crate) fn ask(place: &Place) -> Self {
+    pub(crate) fn ask(place: &LocationArguments) -> Self {
         let mut sockets = sockets(place);
         sockets.retain(|socket| socket.exists());
         if sockets.is_empty() {
@@ -45,12 +45,12 @@ impl Question {
     }
 
     /// Waits for the answer and hands it to the collector, whose next snapshot has what of it still holds.
-    pub(crate) fn teach(self, collector: &mut Collector) -> Known {
+    pub(crate) fn teach(self, collector: &mut Collector) -> ServiceFindings {
         let Some(devices) = self.0.and_then(|thread| thread.join().ok()?) else {
-            return Known::Nothing;
+            return ServiceFindings::Nothing;
         };
         collector.learn_faults(&devices);
-        if devices.is_empty() { Known::Healthy } else { Known::Faulty }
+        if devices.is_empty() { ServiceFindings::Healthy } else { ServiceFindings::Faulty }
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &ManArguments) -> Result<Status, Failure> {
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| {
         let path = path.display();
-        Failure::Told(format!("cannot write {path}: {error}; --output names a directory"))
+        Failure::Message(format!("cannot write {path}: {error}; --output names a directory"))
     })
 }
 

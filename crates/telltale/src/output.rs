@@ -9,7 +9,7 @@ use telltale_smi::Style;
 const TALL_ROWS: usize = 8;
 
 /// Standard output as it was found at the start.
-pub(crate) struct Output {
+pub(crate) struct StandardOutput {
     /// It is a terminal, whose size can be asked for.
     terminal: bool,
     /// It understands the sequences that repainting takes.
@@ -18,7 +18,7 @@ pub(crate) struct Output {
     unicode: bool,
 }
 
-impl Output {
+impl StandardOutput {
     /// Looks at standard output and the environment.
     pub(crate) fn detect() -> Self {
         let terminal = io::stdout().is_terminal();

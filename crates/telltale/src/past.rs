@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use telltale_node::access::Sight;
 use telltale_node::grpc::{connect, query_history, report_process};
-use telltale_node::history::{DatabaseError, Past, Reader, database_in, directory_for};
+use telltale_node::history::{DatabaseError, HistoryReader, Past, database_in, directory_for};
 use telltale_schema::clock::Timestamp;
-use telltale_schema::history::{HistoryAnswer, HistoryQuery, ProcessChoice, Report};
+use telltale_schema::history::{HistoryAnswer, HistoryQuery, ProcessChoice, ProcessReport};
 use telltale_schema::text::with_causes;
 use telltale_wire::telemetry::{CallError, Client};
 
-use crate::arguments::{HistoryPlace, Place};
+use crate::arguments::{HistoryPlace, LocationArguments};
 use crate::exit::Failure;
 use crate::sockets::sockets;
 
@@ -22,7 +22,7 @@ const SYSTEM: &str = "/var/lib/telltale";
 /// A history that can be asked.
 pub(crate) enum PastSource {
     /// The file.
-    File(Reader),
+    File(HistoryReader),
     /// The service that keeps it.
     Service { runtime: tokio::runtime::Runtime, client: Client },
 }
@@ -31,11 +31,11 @@ pub(crate) enum PastSource {
 
 impl PastSource {
     /// Finds the history of a machine.
-    pub(crate) fn find(history: &HistoryPlace, place: &Place) -> Result<Self, Failure> {
+    pub(crate) fn find(history: &HistoryPlace, place: &LocationArguments) -> Result<Self, Failure> {
         let mut closed = None;
         let mut missing = None;
         for path in candidates(history, place) {
-            match Reader::open(&path) {
+            match HistoryReader::open(&path) {
                 Ok(reader) => return Ok(Self::File(reader)),
                 Err(error @ DatabaseError::Missing { .. }) => {
                     missing.get_or_insert(error);
@@ -54,7 +54,7 @@ impl PastSource {
     }
 
     /// The service on this machine; else why it cannot be asked.
-    fn service(place: &Place) -> Result<Self, String> {
+    fn service(place: &LocationArguments) -> Result<Self, String> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -94,7 +94,7 @@ impl PastSource {
     }
 
     /// What is kept of processes.
-    pub(crate) fn report(self, process: &ProcessChoice) -> Result<Vec<Report>, Failure> {
+    pub(crate) fn report(self, process: &ProcessChoice) -> Result<Vec<ProcessReport>, Failure> {
         match self {
             Self::File(reader) => {
                 reader.report(process, Sight::Everything).map_err(|error| Failure::because(&error))
@@ -112,7 +112,7 @@ fn asked<T>(
 ) -> Result<T, Failure> {
     runtime.block_on(call).map_err(|error| match error {
         // The service's own words say everything.
-        CallError::Refused(status) => Failure::Told(status.message().to_owned()),
+        CallError::Refused(status) => Failure::Message(status.message().to_owned()),
         error @ CallError::Answer(_) => Failure::because(&error),
     })
 }
@@ -121,14 +121,14 @@ fn asked<T>(
 fn nothing(service: Option<String>, file: Option<DatabaseError>) -> Failure {
     let file = file.map(|error| with_causes(&error));
     let reasons: Vec<String> = file.into_iter().chain(service).collect();
-    Failure::Told(match reasons.is_empty() {
+    Failure::Message(match reasons.is_empty() {
         true => String::from("there is no home directory; name a history's with --state-dir"),
         false => reasons.join("; "),
     })
 }
 
 /// The files to try, in this order.
-pub(crate) fn candidates(history: &HistoryPlace, place: &Place) -> Vec<PathBuf> {
+pub(crate) fn candidates(history: &HistoryPlace, place: &LocationArguments) -> Vec<PathBuf> {
     let root = place.root.as_deref().unwrap_or(Path::new("/"));
     let first = directory_for(history.state_dir.as_deref(), root);
     let is_named = history.state_dir.is_some() || root != Path::new("/");

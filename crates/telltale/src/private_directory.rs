@@ -46,7 +46,7 @@ impl PrivateDirectory {
                 Err(error) => tried.push_str(&format!("; {}: {error}", path.display())),
             }
         }
-        Err(Failure::Told(format!(
+        Err(Failure::Message(format!(
             "no directory for the emulated machine can be made, set TMPDIR to one with room that \
              you may write{tried}"
         )))

@@ -10,13 +10,17 @@ use crate::arguments::RecordArguments;
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::recording::{RecordError, Recorder};
-use crate::smi::{self, Form, View};
+use crate::smi::{self, OutputFormat, SnapshotView};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &RecordArguments) -> Result<Status, Failure> {
     let max_bytes = arguments.max_mebibytes << 20;
-    let view =
-        View { form: Form::Json, filter: None, columns: None, format: ColumnsFormat::default() };
+    let view = SnapshotView {
+        form: OutputFormat::Json,
+        filter: None,
+        columns: None,
+        format: ColumnsFormat::default(),
+    };
     let options = arguments.hardware.limit(smi::options(&arguments.place, view));
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let mut recorder =

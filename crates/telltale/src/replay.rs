@@ -15,7 +15,7 @@ use telltale_trace::Trace;
 use crate::arguments::{ReplayArguments, Speed};
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
-use crate::output::Output;
+use crate::output::StandardOutput;
 use crate::parent;
 
 /// Runs the command.
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<Status, Failure> {
     if arguments.end_with_parent.is_some_and(|parent| !parent::tie_to(parent)) {
         return Ok(Status::Fine);
     }
-    let output = Output::detect();
+    let output = StandardOutput::detect();
     let (name, trace) = load(arguments)?;
     let mut chip = chip::ReplayedChip::open(arguments.place.root.as_deref(), arguments.device)?;
     let runtime = Runtime::start(Options {
@@ -61,7 +61,7 @@ fn load(arguments: &ReplayArguments) -> Result<(Cow<'_, str>, Trace), Failure> {
         Some(shipped) => Trace::read(shipped.bytes),
         None => {
             let file = File::open(&arguments.trace).map_err(|error| {
-                Failure::Told(format!(
+                Failure::Message(format!(
                     "opening the trace {name} failed: {error}; give a file, `train` or `generate`"
                 ))
             })?;
@@ -70,7 +70,7 @@ fn load(arguments: &ReplayArguments) -> Result<(Cow<'_, str>, Trace), Failure> {
     };
     match trace {
         Ok(trace) => Ok((name, trace)),
-        Err(error) => Err(Failure::Told(format!(
+        Err(error) => Err(Failure::Message(format!(
             "{name} is no usable trace: {}; docs/traces.md tells how to record one",
             Failure::because(&error)
         ))),

@@ -2,12 +2,12 @@
 
 use crate::arguments::ReportArguments;
 use crate::exit::{Failure, Status};
-use crate::output::Output;
+use crate::output::StandardOutput;
 use crate::past::PastSource;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ReportArguments) -> Result<Status, Failure> {
-    let output = Output::detect();
+    let output = StandardOutput::detect();
     let source = PastSource::find(&arguments.history, &arguments.place)?;
     let reports = source.report(&arguments.process)?;
     let style = output.style();

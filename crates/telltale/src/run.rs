@@ -68,12 +68,12 @@ fn directory(named: Option<&Path>) -> Result<Option<PathBuf>, String> {
 fn library(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let found = match named {
         Some(path) => path.canonicalize().map_err(|error| {
-            Failure::Told(format!("cannot use the library {}: {error}", path.display()))
+            Failure::Message(format!("cannot use the library {}: {error}", path.display()))
         })?,
         None => installed()?,
     };
     if found.as_os_str().as_bytes().iter().any(|byte| SEPARATORS.contains(byte)) {
-        return Err(Failure::Told(format!(
+        return Err(Failure::Message(format!(
             "the path {} has a space or a colon, at which the loader would split it; put the \
              library somewhere else and name it with --library",
             found.display()
@@ -91,7 +91,7 @@ fn installed() -> Result<PathBuf, Failure> {
     };
     candidates().find_map(|path| path.canonicalize().ok().filter(|path| path.is_file())).ok_or_else(
         || {
-            Failure::Told(format!(
+            Failure::Message(format!(
                 "{LIBRARY} is neither beside this program nor in ../lib/telltale or ../lib from it; \
                  build it (cargo build --release -p telltale-preload), or name it with --library"
             ))

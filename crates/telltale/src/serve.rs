@@ -17,7 +17,7 @@ use telltale_node::access::AccessPolicy;
 use telltale_node::configuration::{Configuration, ConfigurationError, Effective, Layers};
 use telltale_node::grpc::OptionsError;
 use telltale_node::legacy::Roster;
-use telltale_node::parts::Parts;
+use telltale_node::parts::ServiceParts;
 use telltale_node::service::{Control, Service};
 use telltale_schema::text::with_causes;
 use telltale_server::door::TlsError;
@@ -64,7 +64,7 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
     let service = Service::start(options).map_err(|error| Failure::because(&error))?;
     let (control, view) = (service.control(), service.view());
     let directory = runtime_directory(&configuration);
-    let mut parts = Parts::new(Arc::clone(&configuration), directory.clone(), handed);
+    let mut parts = ServiceParts::new(Arc::clone(&configuration), directory.clone(), handed);
     let policy = parts::start(&mut parts, &configuration, control, directory.as_deref())
         .map_err(|error| Failure::because(&error))?;
     legacy::start(&mut parts, &configuration, control, (roster, &policy, directory.is_some()))?;
@@ -73,8 +73,8 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
     let outcome = loop {
         tokio::select! {
             asked = signals.next() => match asked {
-                Asked::End => break Ok(Status::Fine),
-                Asked::Reload => {
+                SignalRequest::End => break Ok(Status::Fine),
+                SignalRequest::Reload => {
                     notifier.reloading();
                     if let Some(new) = reload(layers, &configuration, control, &policy) {
                         configuration = new;
@@ -86,7 +86,7 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
             ended = parts.ended() => break Err(Failure::because(&ended)),
             () = view.stopped() => {
                 let text = "the collecting thread has ended; the lines above say why";
-                break Err(Failure::Told(String::from(text)));
+                break Err(Failure::Message(String::from(text)));
             }
             () = notifier.due() => notifier.alive(&view),
         }
@@ -194,7 +194,7 @@ struct Signals {
 }
 
 /// What a signal asks for.
-enum Asked {
+enum SignalRequest {
     /// To end.
     End,
     /// To read the configuration again.
@@ -212,11 +212,11 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    async fn next(&mut self) -> Asked {
+    async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.terminate.recv() => Asked::End,
-            _ = self.interrupt.recv() => Asked::End,
-            _ = self.hang_up.recv() => Asked::Reload,
+            _ = self.terminate.recv() => SignalRequest::End,
+            _ = self.interrupt.recv() => SignalRequest::End,
+            _ = self.hang_up.recv() => SignalRequest::Reload,
         }
     }
 }

@@ -14,13 +14,13 @@ use telltale_node::kubelet::list_allocated;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
-use crate::arguments::{Place, SmiArguments};
+use crate::arguments::{LocationArguments, SmiArguments};
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
-use crate::known::{Known, Question};
-use crate::output::Output;
+use crate::known::{Question, ServiceFindings};
+use crate::output::StandardOutput;
 
-pub(crate) use view::View;
+pub(crate) use view::SnapshotView;
 
 /// What is said below the tables where nobody has watched the heartbeats: one sample cannot show that one
 /// stands still.
@@ -28,7 +28,7 @@ const NOT_SAMPLED: &str = "No service answered: run `telltale smi -d` or `tellta
 
 /// In which form a snapshot is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum OutputFormat {
     /// Tables for a person; with details or without.
     Tables { details: bool },
     /// One JSON object in one line.
@@ -39,20 +39,20 @@ pub(crate) enum Form {
 
 /// How snapshots are shown again and again.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Watch<'a> {
+pub(crate) struct WatchOptions<'a> {
     /// The time from one to the next.
     pub(crate) period: Duration,
     /// When it ends by itself, if it does.
     pub(crate) until: Option<Instant>,
     /// In which form.
-    pub(crate) view: View<'a>,
+    pub(crate) view: SnapshotView<'a>,
     /// What a terminal shows above the tables.
     pub(crate) title: &'a str,
     /// What is told below the tables, from what they show.
     pub(crate) below: fn(&Snapshot) -> Option<String>,
 }
 
-impl Form {
+impl OutputFormat {
     /// What it shows of a chip's sensors.
     fn sensors(self) -> Sensors {
         match self {
@@ -64,14 +64,15 @@ impl Form {
 
 /// Runs the command, except where [`crate::top`] shows it full-screen.
 pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
-    let output = Output::detect();
+    let output = StandardOutput::detect();
     let columns = arguments.columns();
     let form = match (arguments.json, arguments.csv || columns.is_some()) {
-        (true, _) => Form::Json,
-        (_, true) => Form::Csv { processes: arguments.details },
-        _ => Form::Tables { details: arguments.details },
+        (true, _) => OutputFormat::Json,
+        (_, true) => OutputFormat::Csv { processes: arguments.details },
+        _ => OutputFormat::Tables { details: arguments.details },
     };
-    let view = View { form, filter: arguments.filter.as_ref(), columns, format: arguments.format };
+    let view =
+        SnapshotView { form, filter: arguments.filter.as_ref(), columns, format: arguments.format };
     let replay = arguments.replay.as_deref();
     if let Some(path) = replay {
         return replayed::show(arguments, path, view, &output);
@@ -90,9 +91,10 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.watch else {
         let cleaned = arguments.clean.then(|| collector.clean());
-        let watches = form == Form::Tables { details: true };
+        let watches = form == OutputFormat::Tables { details: true };
         let (snapshot, known) = look(&mut collector, question, watches);
-        let is_sampled = watches || known != Known::Nothing || !collector.awaits_heartbeats();
+        let is_sampled =
+            watches || known != ServiceFindings::Nothing || !collector.awaits_heartbeats();
         let hint = (!is_sampled).then_some(NOT_SAMPLED);
         let status = show_once(&snapshot, cleaned.as_ref(), hint, view, &output)?;
         return Ok(status.after(cleaned.is_some_and(|report| report.failed > 0)));
@@ -100,7 +102,7 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     question.teach(&mut collector);
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let title = format!("Every {} s; Ctrl-C ends it", period.as_secs_f64());
-    let watch = Watch { period, until: None, view, title: &title, below: |_| None };
+    let watch = WatchOptions { period, until: None, view, title: &title, below: |_| None };
     let mut not_cleaned = false;
     let last = watch.run(&mut collector, &output, &interrupt, |collector| {
         let cleaned = arguments.clean.then(|| collector.clean());
@@ -111,7 +113,11 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
 }
 
 /// One snapshot, with the faults that the service knows of. `watches` waits for heartbeats too.
-fn look(collector: &mut Collector, question: Question, watches: bool) -> (Snapshot, Known) {
+fn look(
+    collector: &mut Collector,
+    question: Question,
+    watches: bool,
+) -> (Snapshot, ServiceFindings) {
     let snapshot = collector.collect();
     // Most machines have no fault, and need no second look.
     let known = question.teach(collector);
@@ -119,7 +125,7 @@ fn look(collector: &mut Collector, question: Question, watches: bool) -> (Snapsh
     if awaits {
         collector.watch_heartbeats();
     }
-    let is_older = known == Known::Faulty || awaits;
+    let is_older = known == ServiceFindings::Faulty || awaits;
     (if is_older { collector.collect() } else { snapshot }, known)
 }
 
@@ -129,11 +135,11 @@ fn show_once(
     snapshot: &Snapshot,
     cleaned: Option<&CleanReport>,
     hint: Option<&str>,
-    view: View<'_>,
-    output: &Output,
+    view: SnapshotView<'_>,
+    output: &StandardOutput,
 ) -> Result<Status, Failure> {
     let status = status(snapshot);
-    let tables = matches!(view.form, Form::Tables { .. });
+    let tables = matches!(view.form, OutputFormat::Tables { .. });
     let mut text = match status {
         Status::Nothing if tables => String::new(),
         _ => page(snapshot, cleaned, view, None, output),
@@ -146,7 +152,7 @@ fn show_once(
     }
     output.print(&(view.heading() + &text))?;
     match status {
-        Status::Nothing => Err(Failure::Told(why_nothing(snapshot))),
+        Status::Nothing => Err(Failure::Message(why_nothing(snapshot))),
         status => Ok(status),
     }
 }
@@ -164,7 +170,7 @@ fn why_nothing(snapshot: &Snapshot) -> String {
 }
 
 /// How the collector is set up for a place and what is shown of it.
-pub(crate) fn options(place: &Place, view: View<'_>) -> CollectOptions {
+pub(crate) fn options(place: &LocationArguments, view: SnapshotView<'_>) -> CollectOptions {
     let mut options = CollectOptions {
         sensors: view.form.sensors(),
         endpoints: view.endpoints(),
@@ -178,17 +184,17 @@ pub(crate) fn options(place: &Place, view: View<'_>) -> CollectOptions {
     options
 }
 
-impl Watch<'_> {
+impl WatchOptions<'_> {
     /// Shows snapshots until interrupted or over; gives the last one. `before_each` may clean; what
     /// it removed is told below the page, and a terminal keeps that until there is more.
     pub(crate) fn run(
         self,
         collector: &mut Collector,
-        output: &Output,
+        output: &StandardOutput,
         interrupt: &Interrupt,
         mut before_each: impl FnMut(&mut Collector) -> Result<Option<CleanReport>, Failure>,
     ) -> Result<Snapshot, Failure> {
-        let repaint = matches!(self.view.form, Form::Tables { .. });
+        let repaint = matches!(self.view.form, OutputFormat::Tables { .. });
         if repaint {
             output.begin_repainting()?;
         }
@@ -227,12 +233,12 @@ impl Watch<'_> {
         snapshot: &Snapshot,
         cleaned: Option<&CleanReport>,
         words: Option<&str>,
-        output: &Output,
+        output: &StandardOutput,
     ) -> io::Result<()> {
-        let json = matches!(self.view.form, Form::Json);
+        let json = matches!(self.view.form, OutputFormat::Json);
         let cleaned = cleaned.filter(|report| json || !report.removed.is_empty());
         let page = page(snapshot, cleaned, self.view, output.rows_of_a_page(), output);
-        if !matches!(self.view.form, Form::Tables { .. }) {
+        if !matches!(self.view.form, OutputFormat::Tables { .. }) {
             return output.print(&page);
         }
         let style = output.style();
@@ -258,28 +264,28 @@ fn time_of_day(moment: Timestamp) -> String {
 fn page(
     snapshot: &Snapshot,
     cleaned: Option<&CleanReport>,
-    view: View<'_>,
+    view: SnapshotView<'_>,
     rows: Option<usize>,
-    output: &Output,
+    output: &StandardOutput,
 ) -> String {
-    if let (Form::Csv { .. }, Some(report)) = (view.form, cleaned) {
+    if let (OutputFormat::Csv { .. }, Some(report)) = (view.form, cleaned) {
         cleaning::words(report).lines().for_each(exit::tell);
     }
     let all = snapshot;
     let selected = view.select(all);
     let snapshot = &*selected;
     match view.form {
-        Form::Json => {
+        OutputFormat::Json => {
             let text = match cleaned {
                 None => serde_json::to_string(snapshot),
                 Some(report) => serde_json::to_string(&cleaning::with(snapshot, report)),
             };
             text.expect("a snapshot has only string keys") + "\n"
         }
-        Form::Csv { .. } if let Some(columns) = view.columns => columns.rows(snapshot),
-        Form::Csv { processes: false } => telltale_smi::csv::devices(snapshot),
-        Form::Csv { processes: true } => telltale_smi::csv::processes(snapshot),
-        Form::Tables { details } => {
+        OutputFormat::Csv { .. } if let Some(columns) = view.columns => columns.rows(snapshot),
+        OutputFormat::Csv { processes: false } => telltale_smi::csv::devices(snapshot),
+        OutputFormat::Csv { processes: true } => telltale_smi::csv::processes(snapshot),
+        OutputFormat::Tables { details } => {
             let style = output.style();
             let rows = rows.unwrap_or(usize::MAX);
             let mut page = telltale_smi::overview_within(snapshot, rows, &style);

@@ -33,22 +33,23 @@ use telltale_schema::fleet::Fleet;
 use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::{
-    Action, Agent, Alerts, Event, Job, Recorded, Screen, Settings, Tail, Terms, Theme, Told,
+    Action, Agent, Alerts, Availability, InputEvent, JobView, Recorded, Screen, Tail, Terms, Theme,
+    ViewSettings,
 };
 
 use crate::arguments::ColumnsFormat;
 use crate::arguments::{
-    HardwareArguments, HistoryPlace, HostsArguments, Place, ScreenArguments, SmiArguments,
-    TopArguments,
+    HardwareArguments, HistoryPlace, HostsArguments, LocationArguments, ScreenArguments,
+    SmiArguments, TopArguments,
 };
 use crate::exit::{Failure, Status};
 use crate::hosts::{self, Inquiry};
-use crate::output::Output;
+use crate::output::StandardOutput;
 use crate::recording::Recording;
-use crate::smi::{self, Form, View};
+use crate::smi::{self, OutputFormat, SnapshotView};
 use lookup::Lookup;
 use recorded::Player;
-use source::Source;
+use source::ViewSource;
 use stage::Stage;
 
 /// What waits for the view at most; whoever has more waits.
@@ -69,16 +70,16 @@ enum Wake {
     /// Why no past moment can be shown.
     NoPast(String),
     /// What the rules of the service find, or why that is not known.
-    Alerts(Told<Alerts>),
+    Alerts(Availability<Alerts>),
     /// The job, and the agents of this machine.
-    Cluster(Box<Told<Job>>, Told<Vec<Agent>>),
+    Cluster(Box<Availability<JobView>>, Availability<Vec<Agent>>),
     /// The end of a capture of debug events.
-    Tail(Told<Tail>),
+    Tail(Availability<Tail>),
     /// Where snapshots come from, from now on.
     Source(String),
     /// Something to be said.
     Words(String),
-    Event(Event),
+    Event(InputEvent),
     /// The terminal has another size.
     Resized,
     Signal(i32),
@@ -100,7 +101,7 @@ impl Wake {
 
 /// What is shown, and of what.
 struct Opening<'a> {
-    place: &'a Place,
+    place: &'a LocationArguments,
     period: Duration,
     filter: Option<&'a Query>,
     screen: &'a ScreenArguments,
@@ -121,7 +122,7 @@ pub(crate) fn run(arguments: &TopArguments) -> Result<Status, Failure> {
     let hosts = (!hosts.items.is_empty()).then_some(hosts);
     let period = *watch;
     let opening = Opening { place, period, filter, screen, hosts, history, hardware, replay };
-    opening.run(&Output::detect())
+    opening.run(&StandardOutput::detect())
 }
 
 /// Whether `smi -w` is shown full-screen: tables, where the terminal can be painted on.
@@ -130,7 +131,11 @@ pub(crate) fn shows(arguments: &SmiArguments) -> bool {
     let is_table = !(*json || *csv || *details || *plain || arguments.columns().is_some());
     // The view has no place for what was removed, and may show a service's look instead of ours.
     let is_ours = *clean || *with_host;
-    watch.is_some() && at.is_none() && is_table && !is_ours && is_possible(&Output::detect())
+    watch.is_some()
+        && at.is_none()
+        && is_table
+        && !is_ours
+        && is_possible(&StandardOutput::detect())
 }
 
 /// Runs `smi -w` full-screen.
@@ -139,22 +144,22 @@ pub(crate) fn watch(arguments: &SmiArguments, period: Duration) -> Result<Status
     let hosts = (!hosts.items.is_empty()).then_some(hosts);
     let (filter, replay) = (filter.as_ref(), replay.as_deref());
     let opening = Opening { place, period, filter, screen, hosts, history, hardware, replay };
-    opening.run(&Output::detect())
+    opening.run(&StandardOutput::detect())
 }
 
 impl Opening<'_> {
     /// Shows the view until it is ended.
-    pub(crate) fn run(&self, output: &Output) -> Result<Status, Failure> {
+    pub(crate) fn run(&self, output: &StandardOutput) -> Result<Status, Failure> {
         if !output.is_repainted() {
             let words = "the full-screen view needs a terminal that can be painted on; `telltale \
                          smi -w --plain` prints tables anywhere";
-            return Err(Failure::Told(String::from(words)));
+            return Err(Failure::Message(String::from(words)));
         }
         let (wakes, waiting) = sync_channel(MAX_WAITING);
         let player = self.start_source(wakes.clone())?;
         let file = keeping::path();
-        let read = file.as_deref().map_or_else(|| Ok(Settings::default()), keeping::read);
-        let kept = read.as_ref().map_or_else(|_| Settings::default(), Clone::clone);
+        let read = file.as_deref().map_or_else(|| Ok(ViewSettings::default()), keeping::read);
+        let kept = read.as_ref().map_or_else(|_| ViewSettings::default(), Clone::clone);
         let mut settings = kept.clone();
         settings.theme = self.theme(output, kept.theme);
         let begun = settings.theme;
@@ -167,7 +172,7 @@ impl Opening<'_> {
         self.start_beside(&wakes)?;
         listen(&wakes).map_err(|error| Failure::because(&error))?;
         let mut stage = Stage::enter().map_err(|error| {
-            Failure::Told(format!("the terminal cannot be taken over: {error}"))
+            Failure::Message(format!("the terminal cannot be taken over: {error}"))
         })?;
         read_keys(wakes).map_err(|error| Failure::because(&error))?;
         let (screen_now, stage_now) = (&mut screen, &mut stage);
@@ -188,7 +193,10 @@ impl Opening<'_> {
         }
         if let (Some(path), true, true) = (&file, read.is_ok(), settings != kept) {
             keeping::write(path, &settings).map_err(|error| {
-                Failure::Told(format!("the settings are not kept in {}: {error}", path.display()))
+                Failure::Message(format!(
+                    "the settings are not kept in {}: {error}",
+                    path.display()
+                ))
             })?;
         }
         Ok(Status::Fine)
@@ -203,9 +211,12 @@ impl Opening<'_> {
         }
         let why = |what: &str| format!("No {what}: a recording has none.");
         for wake in [
-            Wake::Alerts(Told::Absent(why("alerts"))),
-            Wake::Cluster(Box::new(Told::Absent(why("job"))), Told::Known(Vec::new())),
-            Wake::Tail(Told::Absent(why("capture"))),
+            Wake::Alerts(Availability::Absent(why("alerts"))),
+            Wake::Cluster(
+                Box::new(Availability::Absent(why("job"))),
+                Availability::Known(Vec::new()),
+            ),
+            Wake::Tail(Availability::Absent(why("capture"))),
         ] {
             // The view is not gone before it has begun.
             let _ = wakes.send(wake);
@@ -230,22 +241,23 @@ impl Opening<'_> {
             let started = source::start_fleet(inquiry, self.period, wakes);
             return started.map(|()| None).map_err(|error| Failure::because(&error));
         }
-        let form = Form::Tables { details: false };
-        let view = View { form, filter: None, columns: None, format: ColumnsFormat::default() };
+        let form = OutputFormat::Tables { details: false };
+        let view =
+            SnapshotView { form, filter: None, columns: None, format: ColumnsFormat::default() };
         let mut options = self.hardware.limit(smi::options(self.place, view));
         // A filter, a column and the details may ask for what endpoints alone tell.
         options.endpoints = EndpointUse::Always;
-        let source = Source { place: self.place.clone(), options, period: self.period };
+        let source = ViewSource { place: self.place.clone(), options, period: self.period };
         source.start(wakes).map(|()| None).map_err(|error| Failure::because(&error))
     }
 
-    fn theme(&self, output: &Output, kept: Theme) -> Theme {
+    fn theme(&self, output: &StandardOutput, kept: Theme) -> Theme {
         let named = self.screen.theme.as_deref().and_then(Theme::named);
         let colour = output.style().color;
         named.unwrap_or(if colour { kept } else { Theme::Monochrome })
     }
 
-    fn terms(&self, output: &Output) -> Terms {
+    fn terms(&self, output: &StandardOutput) -> Terms {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Terms {
             host: if host.is_empty() { String::from("this machine") } else { host },
@@ -257,7 +269,7 @@ impl Opening<'_> {
 }
 
 /// Whether standard input and output are both of a terminal that can be painted on.
-pub(crate) fn is_possible(output: &Output) -> bool {
+pub(crate) fn is_possible(output: &StandardOutput) -> bool {
     output.is_repainted() && io::stdin().is_terminal()
 }
 
@@ -314,7 +326,7 @@ struct Driver<'a> {
 
 /// What a wake leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum WakeAction {
     Paint,
     End,
 }
@@ -347,15 +359,15 @@ impl Driver<'_> {
             while let Some(one) = wake {
                 seen |= !one.is_beside();
                 match self.wake(one)? {
-                    Next::Paint => paint = true,
-                    Next::End => return Ok(()),
+                    WakeAction::Paint => paint = true,
+                    WakeAction::End => return Ok(()),
                 }
                 wake = self.waiting.try_recv().ok();
             }
         }
     }
 
-    fn wake(&mut self, wake: Wake) -> Result<Next, Failure> {
+    fn wake(&mut self, wake: Wake) -> Result<WakeAction, Failure> {
         match wake {
             Wake::Snapshot(snapshot) => self.screen.update(snapshot, SystemClock.now()),
             Wake::Recorded(snapshot, recorded) => self.screen.update_recorded(snapshot, recorded),
@@ -370,42 +382,42 @@ impl Driver<'_> {
             Wake::Resized => {}
             Wake::Event(event) => {
                 return Ok(match self.screen.event(event) {
-                    None => Next::Paint,
-                    Some(Action::Quit) => Next::End,
+                    None => WakeAction::Paint,
+                    Some(Action::Quit) => WakeAction::End,
                     Some(Action::Suspend) => self.suspend(),
-                    Some(Action::Repaint) if self.stage.repaint().is_err() => Next::End,
-                    Some(Action::Repaint) => Next::Paint,
+                    Some(Action::Repaint) if self.stage.repaint().is_err() => WakeAction::End,
+                    Some(Action::Repaint) => WakeAction::Paint,
                     Some(Action::Look(moment)) => {
                         self.lookup.ask(moment);
-                        Next::Paint
+                        WakeAction::Paint
                     }
                     Some(Action::Step { back, steps }) => {
                         self.player.inspect(|player| player.step(back, steps));
-                        Next::Paint
+                        WakeAction::Paint
                     }
                     Some(Action::Play) => {
                         self.player.inspect(|player| player.turn());
-                        Next::Paint
+                        WakeAction::Paint
                     }
                     Some(Action::Signal(target, signal)) => {
                         self.screen.tell(match acting::send(&target, signal) {
                             Ok(()) => format!("{} was sent to {}", signal.name(), target.pid),
                             Err(error) => with_causes(&error),
                         });
-                        Next::Paint
+                        WakeAction::Paint
                     }
                 });
             }
             Wake::Signal(SIGTSTP) => return Ok(self.suspend()),
             Wake::Signal(SIGCONT) => return Ok(self.again()),
-            Wake::Signal(_) | Wake::Gone => return Ok(Next::End),
-            Wake::SourceEnded(why) => return Err(Failure::Told(why)),
+            Wake::Signal(_) | Wake::Gone => return Ok(WakeAction::End),
+            Wake::SourceEnded(why) => return Err(Failure::Message(why)),
         }
-        Ok(Next::Paint)
+        Ok(WakeAction::Paint)
     }
 
     /// Stops until somebody has us go on.
-    fn suspend(&mut self) -> Next {
+    fn suspend(&mut self) -> WakeAction {
         self.stage.leave();
         let itself = rustix::process::getpid();
         // A process may always stop itself; where it cannot, it goes on at once.
@@ -413,7 +425,7 @@ impl Driver<'_> {
         self.again()
     }
 
-    fn again(&mut self) -> Next {
-        if self.stage.enter_again().is_err() { Next::End } else { Next::Paint }
+    fn again(&mut self) -> WakeAction {
+        if self.stage.enter_again().is_err() { WakeAction::End } else { WakeAction::Paint }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn run_hold(arguments: HoldArguments) -> Result<Status, Failure> {
 pub(crate) fn run_guard(arguments: GuardArguments) -> Result<Status, Failure> {
     let GuardArguments { record, whose } = arguments;
     guard(&Guarded { record, whose }).map_err(|error| {
-        Failure::Told(format!("clearing away what the agent left running failed: {error}"))
+        Failure::Message(format!("clearing away what the agent left running failed: {error}"))
     })?;
     Ok(Status::Fine)
 }

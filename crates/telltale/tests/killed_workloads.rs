@@ -18,7 +18,7 @@ use telltale_runtime::{Device, DeviceDescription, Options, Runtime};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::Snapshot;
 
-const TEST: &str = "killed_workloads::totals_of_the_living_stay_exact_whoever_is_killed";
+const TEST: &str = "killed_workloads::totals_of_the_living_stay_exact_who_is_killed";
 /// Set in a workload: the machine's root.
 const ROOT: &str = "TELLTALE_TEST_MACHINE";
 /// Set in a workload: what its random choices follow from.
@@ -39,7 +39,7 @@ impl Random {
 }
 
 #[test]
-fn totals_of_the_living_stay_exact_whoever_is_killed() {
+fn totals_of_the_living_stay_exact_who_is_killed() {
     if let Some(root) = std::env::var_os(ROOT) {
         return workload(Path::new(&root));
     }

@@ -30,7 +30,7 @@ mod writer;
 pub use error::{TraceError, Violation, WriteError};
 pub use header::{Description, Header};
 pub use reader::Reader;
-pub use record::{Event, Record};
+pub use record::{Record, TraceEvent};
 pub use shipped::{Shipped, shipped};
 pub use summary::TraceSummary;
 pub use trace::Trace;

@@ -11,9 +11,9 @@ use crate::limits::{
     MAX_ALLOCATION_BYTES, MAX_DURATION_NS, MAX_LIVE_ALLOCATIONS, MAX_RECORDS, MAX_TEXT_BYTES,
     MAX_UNIT_BYTES,
 };
-use crate::record::{Event, Record};
+use crate::record::{Record, TraceEvent};
 use crate::summary::TraceSummary;
-use crate::varint::{Decoder, Step};
+use crate::varint::{Decoder, VarintStep};
 use crate::writer::{TAG_FREE, TAG_THREAD};
 
 /// Yields the records of one trace, each checked against those before.
@@ -132,11 +132,11 @@ impl<R: Read> Reader<R> {
         let event = if tag & TAG_FREE == 0 {
             let size_bytes = self.number()?;
             let accounted = self.accounting.allocate(since_previous_ns, thread, size_bytes);
-            Event::Allocate { id: accounted.map_err(impossible)?, size_bytes }
+            TraceEvent::Allocate { id: accounted.map_err(impossible)?, size_bytes }
         } else {
             let id = self.narrow::<u32>()?;
             self.accounting.free(since_previous_ns, thread, id).map_err(impossible)?;
-            Event::Free { id }
+            TraceEvent::Free { id }
         };
         self.previous_thread = thread;
         let totals = self.summary_so_far();
@@ -188,9 +188,9 @@ impl<R: Read> Reader<R> {
         let mut decoder = Decoder::default();
         loop {
             match decoder.step(self.next_byte()?) {
-                Step::Done(value) => return Ok(value),
-                Step::More => {}
-                Step::Malformed => return Err(TraceError::Number { byte, record }),
+                VarintStep::Done(value) => return Ok(value),
+                VarintStep::More => {}
+                VarintStep::Malformed => return Err(TraceError::Number { byte, record }),
             }
         }
     }

@@ -8,12 +8,12 @@ pub struct Record {
     /// Thread that did it, numbered from 0 in the order in which threads first appear.
     pub thread: u16,
     /// What it did.
-    pub event: Event,
+    pub event: TraceEvent,
 }
 
 /// An allocation taken or given back. A reallocation is a free and an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum TraceEvent {
     /// A block was taken.
     Allocate {
         /// The lowest number that no live allocation has. Ids are dense and reused: an array of

@@ -22,7 +22,7 @@ pub(crate) struct Decoder {
 }
 
 /// What one more byte means.
-pub(crate) enum Step {
+pub(crate) enum VarintStep {
     /// The number is complete.
     Done(u64),
     /// Another byte belongs to it.
@@ -33,32 +33,32 @@ pub(crate) enum Step {
 
 impl Decoder {
     /// Takes the next byte.
-    pub(crate) fn step(&mut self, byte: u8) -> Step {
+    pub(crate) fn step(&mut self, byte: u8) -> VarintStep {
         let last = byte & 0x80 == 0;
         // The tenth byte holds the 64th bit alone; a last byte of 0 after others adds nothing.
         let too_large = self.bytes == MAX_BYTES - 1 && byte > 1;
         let too_long = last && byte == 0 && self.bytes > 0;
         if too_large || too_long {
-            return Step::Malformed;
+            return VarintStep::Malformed;
         }
         self.value |= u64::from(byte & 0x7f) << (7 * self.bytes);
         self.bytes += 1;
-        if last { Step::Done(self.value) } else { Step::More }
+        if last { VarintStep::Done(self.value) } else { VarintStep::More }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Decoder, MAX_BYTES, Step, append};
+    use super::{Decoder, MAX_BYTES, VarintStep, append};
 
     fn decode(bytes: &[u8]) -> Option<u64> {
         let mut decoder = Decoder::default();
         let mut rest = bytes.iter();
         loop {
             match decoder.step(*rest.next()?) {
-                Step::Done(value) => return rest.next().is_none().then_some(value),
-                Step::More => {}
-                Step::Malformed => return None,
+                VarintStep::Done(value) => return rest.next().is_none().then_some(value),
+                VarintStep::More => {}
+                VarintStep::Malformed => return None,
             }
         }
     }

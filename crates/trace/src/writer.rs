@@ -7,7 +7,7 @@ use flate2::{Compression, GzBuilder};
 use crate::accounting::Accounting;
 use crate::error::{Violation, WriteError};
 use crate::header::{Description, Header};
-use crate::record::Event;
+use crate::record::TraceEvent;
 use crate::varint;
 
 /// Tag bit of a record that frees; without it the record allocates.
@@ -51,7 +51,7 @@ impl<W: Write> Writer<W> {
     ) -> Result<u32, WriteError> {
         let accounted = self.accounting.allocate(since_previous_ns, thread, size_bytes);
         let id = accounted.map_err(|source| self.refused(source))?;
-        self.append(since_previous_ns, thread, Event::Allocate { id, size_bytes });
+        self.append(since_previous_ns, thread, TraceEvent::Allocate { id, size_bytes });
         Ok(id)
     }
 
@@ -62,7 +62,7 @@ impl<W: Write> Writer<W> {
     pub fn free(&mut self, since_previous_ns: u64, thread: u16, id: u32) -> Result<(), WriteError> {
         let accounted = self.accounting.free(since_previous_ns, thread, id);
         accounted.map_err(|source| self.refused(source))?;
-        self.append(since_previous_ns, thread, Event::Free { id });
+        self.append(since_previous_ns, thread, TraceEvent::Free { id });
         Ok(())
     }
 
@@ -89,10 +89,10 @@ impl<W: Write> Writer<W> {
         WriteError::Record { record: self.accounting.totals().records, source }
     }
 
-    fn append(&mut self, since_previous_ns: u64, thread: u16, event: Event) {
+    fn append(&mut self, since_previous_ns: u64, thread: u16, event: TraceEvent) {
         let (kind, operand) = match event {
-            Event::Allocate { size_bytes, .. } => (0, size_bytes),
-            Event::Free { id } => (TAG_FREE, u64::from(id)),
+            TraceEvent::Allocate { size_bytes, .. } => (0, size_bytes),
+            TraceEvent::Free { id } => (TAG_FREE, u64::from(id)),
         };
         let moved = thread != self.previous_thread;
         varint::append(&mut self.body, kind | if moved { TAG_THREAD } else { 0 });

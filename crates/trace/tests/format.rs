@@ -12,8 +12,8 @@ use proptest::prelude::{Strategy, any, prop};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use telltale_trace::limits::{MAX_DURATION_NS, MAX_TEXT_BYTES};
 use telltale_trace::{
-    Description, Event, Reader, Record, Trace, TraceError, TraceSummary, Violation, WriteError,
-    Writer,
+    Description, Reader, Record, Trace, TraceError, TraceEvent, TraceSummary, Violation,
+    WriteError, Writer,
 };
 
 fn description() -> Description {
@@ -67,10 +67,10 @@ fn a_trace_reads_back_as_written() {
     assert_eq!(
         trace.records(),
         [
-            step(0, 0, Event::Allocate { id: 0, size_bytes: 10_000 }),
-            step(5, 1, Event::Allocate { id: 1, size_bytes: 300 }),
-            step(300, 1, Event::Free { id: 0 }),
-            step(1, 0, Event::Allocate { id: 0, size_bytes: 7 }),
+            step(0, 0, TraceEvent::Allocate { id: 0, size_bytes: 10_000 }),
+            step(5, 1, TraceEvent::Allocate { id: 1, size_bytes: 300 }),
+            step(300, 1, TraceEvent::Free { id: 0 }),
+            step(1, 0, TraceEvent::Allocate { id: 0, size_bytes: 7 }),
         ]
     );
     let expected = TraceSummary {
@@ -226,14 +226,14 @@ proptest! {
                     let id = *live.keys().nth(index.index(live.len())).unwrap();
                     writer.free(since_previous_ns, thread, id).unwrap();
                     live.remove(&id);
-                    Event::Free { id }
+                    TraceEvent::Free { id }
                 }
                 None => {
                     let id = writer.allocate(since_previous_ns, thread, size_bytes).unwrap();
                     let lowest = (0..).find(|id| !live.contains_key(id)).unwrap();
                     prop_assert_eq!(id, lowest);
                     live.insert(id, size_bytes);
-                    Event::Allocate { id, size_bytes }
+                    TraceEvent::Allocate { id, size_bytes }
                 }
             };
             expected.push(Record { since_previous_ns, thread, event });

@@ -1,6 +1,6 @@
 //! The shipped traces are whole, small, and show what they are shipped to show.
 
-use telltale_trace::{Event, Trace, shipped};
+use telltale_trace::{Trace, TraceEvent, shipped};
 
 fn read(name: &str) -> Trace {
     let bytes = shipped().into_iter().find(|shipped| shipped.name == name).map(|it| it.bytes);
@@ -13,11 +13,11 @@ fn live_bytes(trace: &Trace) -> Vec<u64> {
     let mut live = 0;
     let step = |event| {
         match event {
-            Event::Allocate { id, size_bytes } => {
+            TraceEvent::Allocate { id, size_bytes } => {
                 sizes[id as usize] = size_bytes;
                 live += size_bytes;
             }
-            Event::Free { id } => live -= sizes[id as usize],
+            TraceEvent::Free { id } => live -= sizes[id as usize],
         }
         live
     };

@@ -18,7 +18,7 @@ pub struct TokenTextError;
 
 /// A service at the other end of a channel.
 #[derive(Debug, Clone)]
-pub(crate) struct Way {
+pub(crate) struct ServiceChannel {
     service: &'static str,
     grpc: tonic::client::Grpc<Channel>,
     authorization: Option<MetadataValue<Ascii>>,
@@ -26,7 +26,7 @@ pub(crate) struct Way {
 
 // === impl Way ===
 
-impl Way {
+impl ServiceChannel {
     /// A way to the service of this full name, whose answers have this many bytes at most.
     pub(crate) fn new(channel: Channel, service: &'static str, most_bytes: usize) -> Self {
         let grpc = tonic::client::Grpc::new(channel).max_decoding_message_size(most_bytes);

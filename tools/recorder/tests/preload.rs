@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 use telltale_harness::{Scratch, compile_c, needs_pid_namespaces, needs_root, skip};
-use telltale_trace::{Event, Trace};
+use telltale_trace::{Trace, TraceEvent};
 
 /// Rounds and threads of `allocators.h`.
 const ROUNDS: u64 = 50;
@@ -72,7 +72,7 @@ fn trace(raw: &Path) -> Trace {
 fn sizes(trace: &Trace) -> BTreeMap<u64, u64> {
     let mut sizes = BTreeMap::new();
     for record in trace.records() {
-        if let Event::Allocate { size_bytes, .. } = record.event {
+        if let TraceEvent::Allocate { size_bytes, .. } = record.event {
             *sizes.entry(size_bytes).or_default() += 1;
         }
     }

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use telltale_schema::fleet::{FLEET_VERSION, Fleet};
 use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot};
 
-use super::Output;
+use super::GeneratedFile;
 
 /// The schemas of one machine and of several.
 #[must_use]
-pub fn outputs() -> Vec<Output> {
+pub fn outputs() -> Vec<GeneratedFile> {
     let mut snapshot = schema_of::<Snapshot>("snapshot", SCHEMA_VERSION);
     snapshot["properties"]["schema_version"] = version(SCHEMA_VERSION);
     snapshot["properties"]["cleaned"] = cleaned();
@@ -20,9 +20,9 @@ pub fn outputs() -> Vec<Output> {
     vec![output("docs/snapshot.schema.json", &snapshot), output("docs/fleet.schema.json", &fleet)]
 }
 
-fn output(path: &str, schema: &Value) -> Output {
+fn output(path: &str, schema: &Value) -> GeneratedFile {
     let text = serde_json::to_string_pretty(schema).expect("a schema has only string keys");
-    Output { path: path.to_owned(), text: text + "\n" }
+    GeneratedFile { path: path.to_owned(), text: text + "\n" }
 }
 
 /// The schema of what is written; what older writers left out is not looked at.

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::Deserialize;
 use telltale_schema::metric::{MetricKind, Scope, Unit};
 
-use super::{GenerateError, Output, formatted};
+use super::{GenerateError, GeneratedFile, formatted};
 
 /// Where metrics are defined.
 pub const SOURCE: &str = "crates/schema/metrics.toml";
@@ -51,15 +51,18 @@ struct Convention {
 }
 
 /// The Rust files and the table, where the schema crate defines metrics.
-pub(super) fn outputs(root: &Path, metrics: &[Metric]) -> Result<Vec<Output>, GenerateError> {
+pub(super) fn outputs(
+    root: &Path,
+    metrics: &[Metric],
+) -> Result<Vec<GeneratedFile>, GenerateError> {
     let mut outputs = vec![
-        Output { path: format!("{RUST}.rs"), text: formatted(root, &text::list(metrics))? },
-        Output { path: TABLE.to_owned(), text: text::table(metrics) },
+        GeneratedFile { path: format!("{RUST}.rs"), text: formatted(root, &text::list(metrics))? },
+        GeneratedFile { path: TABLE.to_owned(), text: text::table(metrics) },
     ];
     for (scope, file, _) in text::SCOPES {
         if let Some(code) = text::definitions(metrics, scope) {
             let path = format!("{RUST}/{file}.rs");
-            outputs.push(Output { path, text: formatted(root, &code)? });
+            outputs.push(GeneratedFile { path, text: formatted(root, &code)? });
         }
     }
     Ok(outputs)

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use prost_types::FileDescriptorProto;
 
-use super::{GenerateError, Output, formatted};
+use super::{GenerateError, GeneratedFile, formatted};
 
 const SOURCES: &str = "crates/wire/proto";
 const OUTPUTS: &str = "crates/wire/src/generated";
 
 /// One Rust file for each protobuf package; none when there are no .proto files.
-pub(super) fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
+pub(super) fn outputs(root: &Path) -> Result<Vec<GeneratedFile>, GenerateError> {
     let directory = root.join(SOURCES);
     let sources = proto_files(&directory)?;
     if sources.is_empty() {
@@ -33,7 +33,7 @@ pub(super) fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
                 "// Generated from {SOURCES} by `cargo xtask generate`. Do not edit.\n\n{code}"
             );
             let text = formatted(root, &head)?;
-            Ok(Output { path: format!("{OUTPUTS}/{name}.rs"), text })
+            Ok(GeneratedFile { path: format!("{OUTPUTS}/{name}.rs"), text })
         })
         .collect()
 }

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use entry::{Part, Sensor, Type, View};
+use entry::{Sensor, SensorView, TelemetryPart, Type};
 
 use super::metrics::Metric;
-use super::{GenerateError, Output, formatted};
+use super::{GenerateError, GeneratedFile, formatted};
 
 /// Where sensors are defined.
 const SOURCE: &str = "crates/schema/sensors.toml";
@@ -29,8 +29,11 @@ const MAX_COLUMNS: usize = 100;
 /// What begins and ends the lines that are made: `From sensors.toml: fields of load.`
 const BEGIN: &str = "// From sensors.toml: ";
 const END: &str = "// End of these.";
-const PARTS: [(&str, Option<Part>); 3] =
-    [("telemetry", None), ("load", Some(Part::Load)), ("memory_counts", Some(Part::MemoryCounts))];
+const PARTS: [(&str, Option<TelemetryPart>); 3] = [
+    ("telemetry", None),
+    ("load", Some(TelemetryPart::Load)),
+    ("memory_counts", Some(TelemetryPart::MemoryCounts)),
+];
 
 /// The whole of `sensors.toml`.
 #[derive(Debug, Deserialize)]
@@ -40,7 +43,10 @@ struct Definitions {
 }
 
 /// The list, and the files with lines between marks.
-pub(super) fn outputs(root: &Path, metrics: &[Metric]) -> Result<Vec<Output>, GenerateError> {
+pub(super) fn outputs(
+    root: &Path,
+    metrics: &[Metric],
+) -> Result<Vec<GeneratedFile>, GenerateError> {
     let path = root.join(SOURCE);
     let source = std::fs::read_to_string(&path)
         .map_err(|source| GenerateError::Read { path: path.clone(), source })?;
@@ -49,7 +55,7 @@ pub(super) fn outputs(root: &Path, metrics: &[Metric]) -> Result<Vec<Output>, Ge
         toml::from_str::<Definitions>(&source).map_err(|error| wrong(error.to_string()))?.sensor;
     let mut code = format!(
         "// Generated from {SOURCE} by `cargo xtask generate`. Do not edit.\n\n\
-         use super::{{Access, Sensor}};\nuse crate::metric::definitions as metric;\n\
+         use super::{{FieldPath, Sensor}};\nuse crate::metric::definitions as metric;\n\
          use crate::reading::Absence;\nuse crate::snapshot::{{Load, MemoryCounts}};\n\n\
          /// Every sensor; those of one metric in the order of their series.\n\
          pub static SENSORS: &[Sensor] = &[\n"
@@ -67,7 +73,7 @@ pub(super) fn outputs(root: &Path, metrics: &[Metric]) -> Result<Vec<Output>, Ge
     }
     code.push_str("];\n");
     let views = views::outputs(root, &sensors).map_err(|reason| wrong(reason.to_string()))?;
-    let mut outputs = vec![Output { path: RUST.to_owned(), text: formatted(root, &code)? }];
+    let mut outputs = vec![GeneratedFile { path: RUST.to_owned(), text: formatted(root, &code)? }];
     outputs.extend(views);
     for path in MARKED {
         let file = root.join(path);
@@ -75,7 +81,7 @@ pub(super) fn outputs(root: &Path, metrics: &[Metric]) -> Result<Vec<Output>, Ge
             .map_err(|source| GenerateError::Read { path: file.clone(), source })?;
         let text =
             between_marks(&text, &sensors).map_err(|reason| wrong(format!("{path}: {reason}")))?;
-        outputs.push(Output { path: path.to_owned(), text });
+        outputs.push(GeneratedFile { path: path.to_owned(), text });
     }
     Ok(outputs)
 }
@@ -147,7 +153,8 @@ fn entry(code: &mut String, sensor: &Sensor, metric: &Metric) {
     let Sensor { field, proto, of, r#type, label, history, title, help, decimals, limit, .. } =
         sensor;
     let (name, heading) = (sensor.name(metric), sensor.heading());
-    let [column, graph, csv] = [View::Table, View::Graph, View::Csv].map(|view| sensor.is_in(view));
+    let [column, graph, csv] =
+        [SensorView::Table, SensorView::Graph, SensorView::Csv].map(|view| sensor.is_in(view));
     let constant = metric.name.trim_start_matches("telltale_").to_uppercase();
     let label = label.first_key_value();
     let access = match r#type {
@@ -171,7 +178,7 @@ fn entry(code: &mut String, sensor: &Sensor, metric: &Metric) {
         "Sensor {{ field: {field:?}, part: {part:?}, proto: {proto}, metric: metric::{constant}, label: {label:?}, history: {history:?}, \
          title: {title:?}, name: {name:?}, help: {help:?}, decimals: {decimals}, \
          heading: {heading:?}, is_column: {column}, is_graph: {graph}, is_csv: {csv}, limit: {limit:?}, \
-         access: Access::{access}(|telemetry| {get}, |telemetry| {place}) }},"
+         access: FieldPath::{access}(|telemetry| {get}, |telemetry| {place}) }},"
     )
     .expect("a string takes any text");
 }

@@ -17,7 +17,7 @@ pub const MOST_FILES: usize = 4;
 
 /// What a crate says of its types of one name.
 #[derive(Debug, Default)]
-struct Named<'a> {
+struct TypeSpread<'a> {
     definitions: usize,
     implemented_in: BTreeSet<&'a str>,
 }
@@ -26,7 +26,7 @@ struct Named<'a> {
 #[must_use]
 pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut named: BTreeMap<(&str, String), Named<'_>> = BTreeMap::new();
+    let mut named: BTreeMap<(&str, String), TypeSpread<'_>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.is_rust() && !file.is_test()) {
         let Some((name, _)) = file.path.split_once("/src/") else { continue };
         match parse(file) {
@@ -34,7 +34,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
             Err(finding) => findings.push(finding),
         }
     }
-    for ((package, name), Named { definitions, implemented_in }) in &named {
+    for ((package, name), TypeSpread { definitions, implemented_in }) in &named {
         let listed = IN_MANY_FILES.iter().any(|(of, types, _)| of == package && types == name);
         // Types of one name cannot be distinguished here.
         let is_in_many = implemented_in.len() > MOST_FILES * (*definitions).max(1);
@@ -58,7 +58,7 @@ fn note<'a>(
     package: &'a str,
     path: &'a str,
     items: &[Item],
-    named: &mut BTreeMap<(&'a str, String), Named<'a>>,
+    named: &mut BTreeMap<(&'a str, String), TypeSpread<'a>>,
 ) {
     for item in items {
         let key = |name: &syn::Ident| (package, name.to_string());

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use telltale_bench::sample::{Effort, Figures};
+use telltale_bench::sample::{Effort, Measurements};
 use telltale_bench::table::{Row, Table, Target, Unit};
 
 use crate::stage::{Keeping, Stage};
@@ -42,7 +42,7 @@ pub(crate) fn table(telltale: &Path, effort: Effort) -> Result<Table, Box<dyn Er
     let row = |what: &str, unit, samples, at_most| Row {
         what: what.to_owned(),
         unit,
-        ours: Some(Figures::new(samples)),
+        ours: Some(Measurements::new(samples)),
         baseline: None,
         target: Target { at_most, ..Target::default() },
     };

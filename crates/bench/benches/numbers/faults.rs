@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal};
-use telltale_bench::sample::{Effort, Figures};
+use telltale_bench::sample::{Effort, Measurements};
 use telltale_bench::table::{Row, Table, Target, Unit};
 use telltale_wire::cluster::message::{IncidentStanding, NodeState, Verdict, VerdictKind, sign};
 
@@ -33,7 +33,7 @@ pub(crate) fn table(telltale: &Path, effort: Effort) -> Table {
     let row = |what: &str, unit, samples, at_most| Row {
         what: what.to_owned(),
         unit,
-        ours: Some(Figures::new(samples)),
+        ours: Some(Measurements::new(samples)),
         baseline: None,
         target: Target { at_most, ..Target::default() },
     };

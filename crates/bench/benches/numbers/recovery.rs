@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use telltale_bench::sample::{Effort, Figures};
+use telltale_bench::sample::{Effort, Measurements};
 use telltale_bench::table::{Row, Table, Target, Unit};
 
 use crate::training::{RANKS, Recovered, Shape, Training};
@@ -100,8 +100,8 @@ fn ranks(effort: Effort, rounds: usize) -> impl Iterator<Item = u32> {
     (0..RANKS).cycle().skip(1).take(effort.repeats().min(rounds))
 }
 
-fn figures(recovered: &[Recovered], figure: fn(&Recovered) -> f64) -> Figures {
-    Figures::new(recovered.iter().map(figure).collect())
+fn figures(recovered: &[Recovered], figure: fn(&Recovered) -> f64) -> Measurements {
+    Measurements::new(recovered.iter().map(figure).collect())
 }
 
 /// How often PyTorch waited a second to try rank 0's address again: the round took most of a second longer than

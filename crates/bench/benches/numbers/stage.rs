@@ -17,7 +17,7 @@ use telltale_wire::cluster::{CallError, Client};
 use tokio::runtime::Runtime;
 
 /// How long anything may take, on a machine that does much else.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a coordinator may take to answer.
 const ANSWER: Duration = Duration::from_secs(1);
 /// How often it is looked whether something has come about.
@@ -178,7 +178,7 @@ impl Stage {
     pub(crate) fn until(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) -> Duration {
         let start = Instant::now();
         while !is_so(self) {
-            assert!(start.elapsed() < PATIENCE, "no {what} after {PATIENCE:?}:\n{}", self.log());
+            assert!(start.elapsed() < TIMEOUT, "no {what} after {TIMEOUT:?}:\n{}", self.log());
             std::thread::sleep(LOOK);
         }
         start.elapsed()

@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 /// Ranks of the training.
 pub(crate) const RANKS: u32 = 4;
 /// How long anything may take, on a machine that does much else.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 /// How long a coordinator may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How often it is looked whether something has come about.
@@ -69,7 +69,7 @@ pub(crate) struct Recovered {
 
 /// What a rank has told.
 #[derive(Debug, Clone, PartialEq)]
-struct Told {
+struct TrainingEvent {
     event: String,
     rank: u32,
     attempt: u32,
@@ -213,7 +213,7 @@ impl Training {
     pub(crate) fn attempt(&self) -> Option<u32> {
         let told = self.told();
         let stepped = |attempt: u32| {
-            let of_it = |one: &&Told| one.event == "stepped" && one.attempt == attempt;
+            let of_it = |one: &&TrainingEvent| one.event == "stepped" && one.attempt == attempt;
             told.iter().filter(of_it).count() >= RANKS as usize
         };
         let latest = told.iter().map(|one| one.attempt).max()?;
@@ -311,7 +311,7 @@ impl Training {
     pub(crate) fn until(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
         let start = Instant::now();
         while !is_so(self) {
-            assert!(start.elapsed() < PATIENCE, "no {what} after {PATIENCE:?}:\n{}", self.log());
+            assert!(start.elapsed() < TIMEOUT, "no {what} after {TIMEOUT:?}:\n{}", self.log());
             std::thread::sleep(LOOK);
         }
     }
@@ -320,7 +320,7 @@ impl Training {
         fs::read_to_string(self.scratch.join("log")).unwrap_or_default()
     }
 
-    fn told(&self) -> Vec<Told> {
+    fn told(&self) -> Vec<TrainingEvent> {
         let text = fs::read_to_string(self.scratch.join("told")).unwrap_or_default();
         text.lines().filter_map(told).collect()
     }
@@ -341,9 +341,9 @@ impl Drop for Training {
     }
 }
 
-fn told(line: &str) -> Option<Told> {
+fn told(line: &str) -> Option<TrainingEvent> {
     let mut words = line.split(' ');
-    Some(Told {
+    Some(TrainingEvent {
         event: words.next()?.to_owned(),
         rank: words.next()?.parse().ok()?,
         attempt: words.next()?.parse().ok()?,

@@ -14,8 +14,8 @@ use rustix::time::ClockId;
 use telltale_bench::endpoint::BareServer;
 use telltale_bench::pinning::Pinned;
 use telltale_bench::sample::reading_ns;
-use telltale_bench::seed::Server;
-use telltale_bench::workers::{READY, STOP, Service};
+use telltale_bench::seed::SeedServer;
+use telltale_bench::workers::{READY, STOP, WorkerService};
 use telltale_bench::{client, launch, machine, rundir};
 use telltale_schema::memory::MemoryKind;
 
@@ -46,31 +46,31 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
         return Err("expected DIRECTORY SERVICE NUMBER [PROCESSOR]; cargo bench starts it".into());
     };
     let directory = Path::new(directory);
-    let service =
-        Service::parse(service, number).ok_or("SERVICE is one of workers.rs, with a number")?;
+    let service = WorkerService::parse(service, number)
+        .ok_or("SERVICE is one of workers.rs, with a number")?;
     // Before any thread starts, so that the server's thread inherits it.
     let _pinned = match rest {
         [processor, ..] => Some(Pinned::to(processor.parse()?)?),
         [] => None,
     };
     match service {
-        Service::Seed { base } => {
-            let server = Server::start(directory, base)?;
+        WorkerService::Seed { base } => {
+            let server = SeedServer::start(directory, base)?;
             serve_until_told(directory)?;
             drop(server);
         }
-        Service::Ours { base } => {
+        WorkerService::Ours { base } => {
             let runtime = client::runtime_in(directory, false);
             let devices = client::open_devices(&runtime, base);
             serve_until_told(directory)?;
             drop(devices);
         }
-        Service::Bare => {
+        WorkerService::Bare => {
             let server = BareServer::start(directory)?;
             serve_until_told(directory)?;
             drop(server);
         }
-        Service::Machine { size } => {
+        WorkerService::Machine { size } => {
             let emulator = machine::emulate(directory, size)?;
             let told = wait_until_told()?;
             // The emulator may write while others remove: what is left goes after its end.
@@ -79,19 +79,19 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
                 rundir::remove(directory);
             }
         }
-        Service::Workload { size, number } => {
+        WorkerService::Workload { size, number } => {
             let held = machine::hold(directory, size, number)?;
             serve_until_told(directory)?;
             drop(held);
         }
-        Service::Visitor { number } => {
+        WorkerService::Visitor { number } => {
             let began_ns = reading_ns(ClockId::Monotonic);
             let held = machine::visit(directory, number)?;
             answer_lines(directory, || began_ns)?;
             drop(held);
         }
-        Service::Toiler { pairs } => toil(directory, pairs)?,
-        Service::Idle => serve_until_told(directory)?,
+        WorkerService::Toiler { pairs } => toil(directory, pairs)?,
+        WorkerService::Idle => serve_until_told(directory)?,
     }
     Ok(())
 }

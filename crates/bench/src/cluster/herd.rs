@@ -12,12 +12,12 @@ use telltale_cluster::epoch::Epoch;
 use telltale_cluster::group::GroupId;
 use telltale_cluster::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket, Window};
 use telltale_cluster::message::{
-    Acknowledgement, Activity, FromNode, FromNodeBody, Order, Registration, Report, Step,
+    Acknowledgement, AgentActivity, FromNode, FromNodeBody, Order, OrderStep, Registration, Report,
 };
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
-use telltale_cluster::observation::{Observation, Progress, WorkerObservation, WorkerState};
+use telltale_cluster::observation::{GroupProgress, Observation, WorkerObservation, WorkerState};
 use telltale_cluster::rank::{Rank, WorkersPerNode};
-use telltale_control_plane::protocol::decode::{Told, coordinator_message};
+use telltale_control_plane::protocol::decode::{DecodedOrder, coordinator_message};
 use telltale_control_plane::protocol::encode;
 use telltale_wire::cluster::message::NodeMessage;
 use telltale_wire::cluster::{Client, Orders};
@@ -31,17 +31,17 @@ const WORKERS: u32 = 8;
 /// Edges to other nodes that each node reports.
 const EDGES: u32 = 9;
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// From one probe to the next.
 const PACE: Duration = Duration::from_millis(20);
 
 /// All nodes.
 pub(super) struct Herd {
     client: Client,
-    shared: Arc<Shared>,
+    shared: Arc<HerdState>,
 }
 
-struct Shared {
+struct HerdState {
     nodes: u32,
     /// Nodes that have sent that they started, by epoch, up to this one.
     started: AtomicU64,
@@ -50,7 +50,7 @@ struct Shared {
 struct Node {
     name: NodeName,
     sequence: u64,
-    activity: Activity,
+    activity: AgentActivity,
     first_rank: u32,
 }
 
@@ -61,7 +61,7 @@ impl Herd {
         nodes: u32,
         connections: u32,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared { nodes, started: AtomicU64::new(0) });
+        let shared = Arc::new(HerdState { nodes, started: AtomicU64::new(0) });
         for number in 0..connections {
             let names = (number..nodes).step_by(connections as usize);
             let names: Vec<NodeName> = names.map(|node| name(&format!("node-{node:05}"))).collect();
@@ -89,7 +89,7 @@ impl Herd {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        let outcome = timeout(PATIENCE, runs).await;
+        let outcome = timeout(TIMEOUT, runs).await;
         let started = self.shared.started.load(Ordering::Relaxed);
         let late = |_| {
             let text =
@@ -119,7 +119,7 @@ impl Herd {
         while began.elapsed() < watched {
             let sent = Instant::now();
             messages.send(node.registration()).await.map_err(io::Error::other)?;
-            timeout(PATIENCE, orders.next()).await?.map_err(io::Error::other)?;
+            timeout(TIMEOUT, orders.next()).await?.map_err(io::Error::other)?;
             taken.push(sent.elapsed());
             sleep(PACE).await;
         }
@@ -138,7 +138,12 @@ fn offset(number: u32, connections: u32) -> Duration {
 }
 
 /// Serves the nodes of one connection for as long as the coordinator does.
-async fn attend(mut client: Client, names: Vec<NodeName>, shared: Arc<Shared>, offset: Duration) {
+async fn attend(
+    mut client: Client,
+    names: Vec<NodeName>,
+    shared: Arc<HerdState>,
+    offset: Duration,
+) {
     let mut nodes: BTreeMap<NodeName, Node> =
         names.into_iter().map(|name| (name.clone(), Node::new(name))).collect();
     let (messages, stream) = channel(2 * nodes.len() + 4);
@@ -173,14 +178,14 @@ async fn attend(mut client: Client, names: Vec<NodeName>, shared: Arc<Shared>, o
 
 async fn next(orders: &mut Orders) -> Option<(NodeName, Epoch, Order)> {
     match coordinator_message(orders.next().await.ok()??).ok()? {
-        Told::Order { node, message } => Some((node, message.epoch, message.order)),
-        Told::Refused { .. } => None,
+        DecodedOrder::Order { node, message } => Some((node, message.epoch, message.order)),
+        DecodedOrder::Refused { .. } => None,
     }
 }
 
 impl Node {
     fn new(name: NodeName) -> Self {
-        Self { name, sequence: 0, activity: Activity::Idle, first_rank: 0 }
+        Self { name, sequence: 0, activity: AgentActivity::Idle, first_rank: 0 }
     }
 
     fn message(&mut self, body: FromNodeBody) -> NodeMessage {
@@ -194,7 +199,7 @@ impl Node {
         self.message(FromNodeBody::Register(Registration {
             address: HostAddress::new("127.0.0.1").expect("it has the form of one"),
             workers: WorkersPerNode::new(WORKERS).expect("it is one of those allowed"),
-            activity: Activity::Idle,
+            activity: AgentActivity::Idle,
             known: None,
             planned_since: None,
         }))
@@ -206,24 +211,24 @@ impl Node {
         epoch: Epoch,
         order: Order,
         messages: &Sender<NodeMessage>,
-        shared: &Shared,
+        shared: &HerdState,
     ) -> bool {
         let step = match order {
             Order::Prepare { ports, .. } => {
-                self.activity = Activity::Preparing(epoch);
-                Step::Prepared { port: ports.map(|ports| ports.first) }
+                self.activity = AgentActivity::Preparing(epoch);
+                OrderStep::Prepared { port: ports.map(|ports| ports.first) }
             }
             Order::Commit(assignment) => {
-                self.activity = Activity::Committed(epoch);
+                self.activity = AgentActivity::Committed(epoch);
                 self.first_rank = assignment.first_rank.0;
-                Step::Started
+                OrderStep::Started
             }
             _ => return true,
         };
         let acknowledgement = Acknowledgement { epoch, step };
         let message = self.message(FromNodeBody::Acknowledge(acknowledgement));
         let sent = messages.send(message).await.is_ok();
-        if step == Step::Started {
+        if step == OrderStep::Started {
             shared.started.fetch_add(1, Ordering::Relaxed);
         }
         sent
@@ -243,7 +248,7 @@ impl Node {
             .collect();
         let done = self.sequence;
         let progress = ranks
-            .map(|rank| Progress {
+            .map(|rank| GroupProgress {
                 group: GroupId::WORLD,
                 rank,
                 entered: done,

@@ -21,7 +21,7 @@ use crate::cost;
 /// Columns and rows of the terminal.
 pub(super) const SIZE: (u16, u16) = (160, 50);
 /// How long a program may take to paint its first frame.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// A program whose frames are not known has painted one when it has sent so many bytes, which is
 /// more than it takes to prepare a terminal, and then is silent for this long.
 const LEAST_BYTES: usize = 1024;
@@ -36,7 +36,7 @@ pub(super) const SETTLING: Duration = Duration::from_secs(5);
 pub(super) type Marks = [&'static str; 2];
 
 /// A program on a terminal, ended when this is dropped.
-pub(crate) struct Shown {
+pub(crate) struct TerminalProgram {
     child: Child,
     reading: Option<JoinHandle<()>>,
     /// From its start to when the whole first frame had been read.
@@ -54,7 +54,7 @@ pub(super) struct Used {
     pub(super) own: f64,
 }
 
-impl Drop for Shown {
+impl Drop for TerminalProgram {
     fn drop(&mut self) {
         // One that has ended already needs neither.
         let _ = self.child.kill();
@@ -65,7 +65,7 @@ impl Drop for Shown {
     }
 }
 
-impl Shown {
+impl TerminalProgram {
     /// Starts a program and waits for its first frame: until it has the marks, or, for a program
     /// whose frames are not known, until it is silent.
     pub(crate) fn start(command: &mut Command, marks: Option<Marks>) -> io::Result<Self> {
@@ -104,10 +104,10 @@ impl Shown {
             read(File::from(terminal), marks, started, &sender, &is_done);
         }));
         let missed = |error| match error {
-            RecvTimeoutError::Timeout => format!("no whole frame within {PATIENCE:?}"),
+            RecvTimeoutError::Timeout => format!("no whole frame within {TIMEOUT:?}"),
             RecvTimeoutError::Disconnected => String::from("it ended by itself"),
         };
-        let mut last = times.recv_timeout(PATIENCE).map_err(|e| io::Error::other(missed(e)))?;
+        let mut last = times.recv_timeout(TIMEOUT).map_err(|e| io::Error::other(missed(e)))?;
         // Of a program whose frames are not known, the last piece before a silence counts.
         while marks.is_none() {
             match times.recv_timeout(SILENCE) {
@@ -185,7 +185,7 @@ mod tests {
     use std::process::Command;
     use std::time::Duration;
 
-    use super::Shown;
+    use super::TerminalProgram;
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("/bin/sh");
@@ -199,17 +199,18 @@ mod tests {
         let asks = "stty raw -echo; printf '\\033[6n'; head -c 6 > /dev/null";
         let paints = "printf 'first row%1100slast row' ''; exec sleep 60";
         let mut command = shell(&format!("{asks}; {paints}"));
-        let shown = Shown::start(&mut command, Some(["first", "last"])).unwrap();
+        let shown = TerminalProgram::start(&mut command, Some(["first", "last"])).unwrap();
         assert!(shown.watch(Duration::ZERO).unwrap().resident > 0.0);
         // Both would wait for ever for a terminal that the command still had.
         drop(shown);
-        drop(Shown::start(&mut command, None).unwrap());
+        drop(TerminalProgram::start(&mut command, None).unwrap());
     }
 
     #[test]
     fn a_program_that_ends_by_itself_has_no_frame() {
         for marks in [None, Some(["no", "such"])] {
-            let ended = Shown::start(&mut shell("echo wrong; exit 3"), marks).err().unwrap();
+            let ended =
+                TerminalProgram::start(&mut shell("echo wrong; exit 3"), marks).err().unwrap();
             assert_eq!(ended.to_string(), "it ended by itself", "{marks:?}");
         }
     }

@@ -12,10 +12,10 @@ use telltale_schema::snapshot::{Process, ProcessState, Snapshot};
 
 use crate::machine::BusyMachine;
 use crate::sample::reading_ns;
-use crate::workers::{Service, Worker};
+use crate::workers::{WorkerProcess, WorkerService};
 
 /// How long one change may take to be seen before the benchmark gives up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// From one change to the next, growing by as much with each: changes are to meet every phase of
 /// the service's interval of a second.
 const STEP: Duration = Duration::from_millis(37);
@@ -32,7 +32,7 @@ pub(super) struct Comings {
 }
 
 /// One message of the stream: when it came, and the machine.
-struct Told {
+struct WatchMessage {
     at_ns: f64,
     snapshot: Snapshot,
 }
@@ -42,7 +42,8 @@ pub(super) fn measure(worker: &Path, busy: &BusyMachine, count: u64) -> io::Resu
     let told = watch(busy.root())?;
     let mut comings = Comings::default();
     for number in 0..count {
-        let mut visitor = Worker::start(worker, busy.root(), Service::Visitor { number }, None)?;
+        let mut visitor =
+            WorkerProcess::start(worker, busy.root(), WorkerService::Visitor { number }, None)?;
         let (pid, began_ns) = (visitor.id(), visitor.ask()?);
         let seen_ns = until(&told, |snapshot| living(snapshot, pid).is_some())?;
         comings.seen_ns.push((seen_ns.0 - began_ns).max(0.0));
@@ -77,12 +78,17 @@ fn holds(snapshot: &Snapshot, pid: u32) -> bool {
 }
 
 /// Waits for a message of which this is true; when it came.
-fn until(told: &Receiver<Told>, is_so: impl Fn(&Snapshot) -> bool) -> io::Result<(f64, Snapshot)> {
-    let deadline = Instant::now() + PATIENCE;
+fn until(
+    told: &Receiver<WatchMessage>,
+    is_so: impl Fn(&Snapshot) -> bool,
+) -> io::Result<(f64, Snapshot)> {
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         match told.recv_timeout(left) {
-            Ok(Told { at_ns, snapshot }) if is_so(&snapshot) => return Ok((at_ns, snapshot)),
+            Ok(WatchMessage { at_ns, snapshot }) if is_so(&snapshot) => {
+                return Ok((at_ns, snapshot));
+            }
             Ok(_) => {}
             Err(RecvTimeoutError::Timeout) => {
                 return Err(io::Error::other("a change was not seen"));
@@ -95,7 +101,7 @@ fn until(told: &Receiver<Told>, is_so: impl Fn(&Snapshot) -> bool) -> io::Result
 }
 
 /// Watches the service on a thread of its own, until the receiver is gone.
-fn watch(root: &Path) -> io::Result<Receiver<Told>> {
+fn watch(root: &Path) -> io::Result<Receiver<WatchMessage>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let path = root.join("run/tt").join(SOCKET_NAME);
     let mut client = runtime.block_on(connect(&path)).map_err(io::Error::other)?;
@@ -105,7 +111,7 @@ fn watch(root: &Path) -> io::Result<Receiver<Told>> {
         while let Ok(Some(update)) = runtime.block_on(updates.next()) {
             let at_ns = reading_ns(ClockId::Monotonic);
             let Some(snapshot) = update.snapshot else { continue };
-            if tell.send(Told { at_ns, snapshot }).is_err() {
+            if tell.send(WatchMessage { at_ns, snapshot }).is_err() {
                 break;
             }
         }

@@ -19,7 +19,7 @@ pub(crate) struct Asker {
 
 /// One answer.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct QueryResult {
     /// From before the call to the decoded snapshot.
     pub(super) elapsed_ns: f64,
     pub(super) snapshot: Snapshot,
@@ -37,10 +37,10 @@ impl Asker {
     }
 
     /// Asks for the whole machine, as it is now or as it was collected last.
-    pub(crate) fn ask(&mut self, fresh: bool) -> io::Result<Asked> {
+    pub(crate) fn ask(&mut self, fresh: bool) -> io::Result<QueryResult> {
         let began_ns = reading_ns(ClockId::Monotonic);
         let answer = self.runtime.block_on(self.client.snapshot(fresh));
         let elapsed_ns = reading_ns(ClockId::Monotonic) - began_ns;
-        Ok(Asked { elapsed_ns, snapshot: answer.map_err(io::Error::other)? })
+        Ok(QueryResult { elapsed_ns, snapshot: answer.map_err(io::Error::other)? })
     }
 }

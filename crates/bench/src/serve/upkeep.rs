@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::cost;
 use crate::machine::BusyMachine;
 use crate::served::Served;
-use crate::workers::{Service, Worker};
+use crate::workers::{WorkerProcess, WorkerService};
 
 /// From one scrape to the next.
 const SCRAPES_EACH: Duration = Duration::from_secs(15);
@@ -103,12 +103,12 @@ pub(super) fn churn(
     let mut round = Duration::ZERO;
     for _ in 0..rounds {
         let started = Instant::now();
-        let mut living: VecDeque<Worker> = VecDeque::with_capacity(AT_ONCE + 1);
+        let mut living: VecDeque<WorkerProcess> = VecDeque::with_capacity(AT_ONCE + 1);
         for number in 0..processes {
-            living.push_back(Worker::start(
+            living.push_back(WorkerProcess::start(
                 worker,
                 busy.root(),
-                Service::Visitor { number },
+                WorkerService::Visitor { number },
                 None,
             )?);
             if living.len() > AT_ONCE {

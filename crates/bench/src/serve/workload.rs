@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::machine::BusyMachine;
-use crate::workers::{Service, Worker};
+use crate::workers::{WorkerProcess, WorkerService};
 
 /// What all workloads together took for being looked at.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +79,8 @@ pub(super) fn toiling(
     service: u32,
     (pairs, turns): (u64, usize),
 ) -> io::Result<[Vec<f64>; 2]> {
-    let mut toiler = Worker::start(worker, busy.root(), Service::Toiler { pairs }, None)?;
+    let mut toiler =
+        WorkerProcess::start(worker, busy.root(), WorkerService::Toiler { pairs }, None)?;
     toiler.ask()?;
     let mut taken = [Vec::new(), Vec::new()];
     for _ in 0..turns {

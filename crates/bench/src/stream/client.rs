@@ -16,11 +16,11 @@ const SEVEN_MILLION_A_SECOND: f64 = 1e9 / 7e6;
 
 /// The program, compiled.
 #[derive(Debug)]
-pub struct Client(PathBuf);
+pub struct ClientProgram(PathBuf);
 
 // === impl Client ===
 
-impl Client {
+impl ClientProgram {
     /// Compiles it in `directory` against the library that was built in `libraries`.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Client {
     }
 }
 
-pub(super) fn rows(effort: Effort, client: &Client) -> Vec<Row> {
+pub(super) fn rows(effort: Effort, client: &ClientProgram) -> Vec<Row> {
     let events = effort.operations(2 * DEEP);
     let calls = effort.operations(20_000_000);
     let contenders: [Contender<'_>; 5] = [

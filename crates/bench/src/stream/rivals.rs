@@ -32,7 +32,7 @@ pub(super) struct Ring {
 
 /// What is done for an event in the other crate's ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Job {
+pub(super) enum RivalJob {
     /// One copy from one place, which is all that the crate offers.
     Copy,
     /// What a stream made of it would do as well: the parts of a tensor from where they are, the
@@ -53,15 +53,15 @@ impl Ring {
         Self { producer, consumer, awake: AtomicBool::new(true) }
     }
 
-    pub(super) fn publish_ns(&mut self, events: u64, depth: u64, job: Job) -> f64 {
+    pub(super) fn publish_ns(&mut self, events: u64, depth: u64, job: RivalJob) -> f64 {
         let _pinned = Pinned::to(0);
         let (event, data) = (vec![7; EVENT_BYTES], vec![7; DATA_BYTES]);
         let (mut busy_ns, mut done) = (0.0, 0);
         while done < events {
             let started = reading_ns(ClockId::ThreadCPUTime);
             match job {
-                Job::Copy => (0..depth).for_each(|_| self.copy(black_box(&event))),
-                Job::Same => (0..depth).for_each(|_| {
+                RivalJob::Copy => (0..depth).for_each(|_| self.copy(black_box(&event))),
+                RivalJob::Same => (0..depth).for_each(|_| {
                     let published =
                         publish(&mut self.producer, &self.awake, &tensor(black_box(&data)));
                     assert!(published, "the ring has room for all");

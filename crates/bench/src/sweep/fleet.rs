@@ -10,7 +10,7 @@ use telltale_schema::memory::MemoryKind;
 use super::Sweep;
 use crate::rundir::RunDirectory;
 use crate::seed::{Collector, DEVICES};
-use crate::workers::{Service, Worker};
+use crate::workers::{WorkerProcess, WorkerService};
 
 /// What a process of ours holds beside DRAM: with it, the four figures that the seed's answer has.
 pub const OTHER_KINDS: [MemoryKind; 3] =
@@ -21,8 +21,8 @@ pub const OTHER_KINDS: [MemoryKind; 3] =
 pub struct Fleet {
     collector: Collector,
     // Dropped before the directories that their files lie in.
-    seed: Vec<Worker>,
-    ours: Vec<Worker>,
+    seed: Vec<WorkerProcess>,
+    ours: Vec<WorkerProcess>,
     seed_run: RunDirectory,
     ours_run: RunDirectory,
     root: RunDirectory,
@@ -38,13 +38,14 @@ impl Fleet {
     pub fn start(worker: &Path, processes: u64) -> io::Result<Self> {
         let (seed_run, ours_run) = (RunDirectory::create()?, RunDirectory::create()?);
         let root = RunDirectory::create()?;
-        let start = |run: &RunDirectory, service| Worker::start(worker, run.path(), service, None);
+        let start =
+            |run: &RunDirectory, service| WorkerProcess::start(worker, run.path(), service, None);
         let base = |number: u64| 1_000 * number;
-        let seed: Vec<Worker> = (1..=processes)
-            .map(|n| start(&seed_run, Service::Seed { base: base(n) }))
+        let seed: Vec<WorkerProcess> = (1..=processes)
+            .map(|n| start(&seed_run, WorkerService::Seed { base: base(n) }))
             .collect::<io::Result<_>>()?;
-        let ours: Vec<Worker> = (1..=processes)
-            .map(|n| start(&ours_run, Service::Ours { base: base(n) }))
+        let ours: Vec<WorkerProcess> = (1..=processes)
+            .map(|n| start(&ours_run, WorkerService::Ours { base: base(n) }))
             .collect::<io::Result<_>>()?;
         let driver = seed_run.path().join("driver");
         write_pid_lists(&driver, &seed)?;
@@ -73,7 +74,7 @@ impl Fleet {
     }
 
     /// Our processes.
-    pub fn ours(&mut self) -> &mut Vec<Worker> {
+    pub fn ours(&mut self) -> &mut Vec<WorkerProcess> {
         &mut self.ours
     }
 
@@ -87,7 +88,7 @@ impl Fleet {
 }
 
 /// Every process holds every device, as in the seed's estimate of 800 queries.
-fn write_pid_lists(driver: &Path, workers: &[Worker]) -> io::Result<()> {
+fn write_pid_lists(driver: &Path, workers: &[WorkerProcess]) -> io::Result<()> {
     let mut list = String::new();
     for worker in workers {
         writeln!(list, "{}", worker.id()).expect("a String takes every write");

@@ -11,11 +11,11 @@ use super::Sweep;
 use super::bare::add;
 
 /// A collector that has found all workloads and follows them.
-pub struct Running(Collector);
+pub struct RunningCollector(Collector);
 
 // === impl Running ===
 
-impl Running {
+impl RunningCollector {
     /// Collects once and watches what it found. `root` is a machine without chips.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::machine::BusyMachine;
 use crate::sample::time_ns;
 
 /// A collector of a machine with chips and workloads, as `smi` and the service run it.
-pub struct Whole<'a> {
+pub struct WholeSnapshot<'a> {
     busy: &'a BusyMachine,
     collector: Collector,
     round: Round,
@@ -16,7 +16,7 @@ pub struct Whole<'a> {
 
 // === impl Whole ===
 
-impl<'a> Whole<'a> {
+impl<'a> WholeSnapshot<'a> {
     /// Collects once, so that all later looks are warm. Without `sensors` a look is one that the
     /// service takes between two readings of them.
     ///

@@ -12,11 +12,11 @@ use telltale_ledger::directory::{Purpose, RuntimeDirectory};
 use telltale_schema::snapshot::MetricValue;
 use telltale_wire::{FrameReader, Query, QueryKind, Reply, Report, frame};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the endpoint says.
 fn ask(mut stream: UnixStream) -> Report {
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream.write_all(&frame(&Query::of(QueryKind::All).encode()).unwrap()).unwrap();
     let mut reader = FrameReader::default();
     while !reader.is_complete() {
@@ -79,6 +79,6 @@ fn the_endpoint_shows_the_streams_of_the_other_library() {
         assert_eq!(of(name), [("1", &expected)], "{name}");
     }
     drop(child.child().stdin.take());
-    assert!(child.wait_within("the program to end", PATIENCE).success());
+    assert!(child.wait_within("the program to end", TIMEOUT).success());
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
 }

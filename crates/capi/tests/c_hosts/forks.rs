@@ -12,7 +12,7 @@ use telltale_ledger::directory::{Purpose, RuntimeDirectory};
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
 use telltale_schema::snapshot::RecordingFaults;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const CHILDREN: u64 = 8;
 
 /// DRAM and faults of each process that has a ledger in `directory`.
@@ -61,7 +61,7 @@ fn children_record_exactly_and_leave_nothing() {
         }
 
         drop(parent.child().stdin.take());
-        assert!(parent.wait_within("the parent and its children to end", PATIENCE).success());
+        assert!(parent.wait_within("the parent and its children to end", TIMEOUT).success());
         assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
     }
 }

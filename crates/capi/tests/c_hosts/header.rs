@@ -5,7 +5,7 @@ use std::mem::{align_of, offset_of, size_of};
 use std::process::Command;
 
 use crate::c_hosts::installed::{here, install};
-use telltale::{Device, Label, Metric, Options, Programs, Status};
+use telltale::{DeviceStruct, Label, Metric, Options, Programs, Status};
 use telltale_harness::{Scratch, compile_c, compile_cpp, skip};
 use telltale_schema::memory::MemoryKind;
 
@@ -38,7 +38,7 @@ fn layout_checks() -> Vec<String> {
             reserved,
         ),
         offsets!(
-            Device,
+            DeviceStruct,
             "telltale_device_s",
             struct_size,
             known,

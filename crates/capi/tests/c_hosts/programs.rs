@@ -10,7 +10,7 @@ use telltale_harness::{ChildGuard, Scratch, compile_cpp, skip};
 use telltale_ledger::LedgerReader;
 use telltale_ledger::directory::{Purpose, RuntimeDirectory};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn every_call_works_from_c_and_refuses_null() {
@@ -55,7 +55,7 @@ fn the_allocator_example_is_seen_with_exactly_what_it_holds() {
         assert_eq!(reading.devices[0].dram_capacity_bytes, Some(12 << 30));
 
         drop(child.child().stdin.take());
-        assert!(child.wait_within("the example to end", PATIENCE).success());
+        assert!(child.wait_within("the example to end", TIMEOUT).success());
         assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
     }
 }

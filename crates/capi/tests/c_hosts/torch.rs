@@ -14,7 +14,7 @@ use telltale_ledger::{LedgerReader, LedgerReading};
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
 use telltale_schema::snapshot::RecordingFaults;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A folder with the driver that stands in.
 static DRIVER: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -76,7 +76,7 @@ impl Holding {
     #[track_caller]
     fn end(mut self) {
         drop(self.child.child().stdin.take());
-        assert!(self.child.wait_within("the program to end", PATIENCE).success());
+        assert!(self.child.wait_within("the program to end", TIMEOUT).success());
         assert_eq!(std::fs::read_dir(self.folder.path()).unwrap().count(), 0);
     }
 }

@@ -12,7 +12,7 @@ use flate2::read::MultiGzDecoder;
 use telltale_cluster_simulation::faults::steps::outside::{Error, Outside};
 use telltale_cluster_simulation::faults::steps::trace::Trace;
 use telltale_cluster_simulation::faults::steps::{
-    Case, Group, Score, cases, detect, groups, score, score_outside, table, write, write_truth,
+    Case, CaseGroup, Score, cases, detect, groups, score, score_outside, table, write, write_truth,
 };
 
 /// Cases that went wrong and are printed of each group.
@@ -23,7 +23,7 @@ const MAX_NOTES: usize = 5;
 #[command(name = "straggler-suite", version, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: SuiteCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -35,7 +35,7 @@ Examples:
   straggler-suite trace AR.csv.gz | straggler-suite detect";
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum SuiteCommand {
     /// Run the jobs and print the scores: of the shipped detector, or of the program after --
     Score(ScoreArguments),
     /// Print the names of the jobs that `score` runs
@@ -99,18 +99,18 @@ fn main() -> ExitCode {
 
 type Failure = Box<dyn std::error::Error>;
 
-fn run(what: &What) -> Result<(), Failure> {
+fn run(what: &SuiteCommand) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     let done = match what {
-        What::Score(arguments) => return scored(arguments, &mut out),
-        What::List(which) => which
+        SuiteCommand::Score(arguments) => return scored(arguments, &mut out),
+        SuiteCommand::List(which) => which
             .cases()?
             .iter()
             .try_for_each(|(_, cases)| cases.iter().try_for_each(|case| writeln!(out, "{case}"))),
-        What::Job { job } => write(&case(job)?, &mut out),
-        What::Truth { job } => write_truth(&case(job)?, &mut out),
-        What::Detect => detect(io::stdin().lock(), &mut out),
-        What::Trace { file, workers } => {
+        SuiteCommand::Job { job } => write(&case(job)?, &mut out),
+        SuiteCommand::Truth { job } => write_truth(&case(job)?, &mut out),
+        SuiteCommand::Detect => detect(io::stdin().lock(), &mut out),
+        SuiteCommand::Trace { file, workers } => {
             let because = |error| format!("cannot read {}: {error}", file.display());
             let trace = read(file, *workers).map_err(because)?;
             trace.write(&file.display().to_string(), &mut out)
@@ -137,9 +137,9 @@ fn read(file: &Path, workers: u32) -> io::Result<Trace> {
 }
 
 impl Which {
-    fn cases(&self) -> Result<Vec<(Group, Vec<Case>)>, String> {
+    fn cases(&self) -> Result<Vec<(CaseGroup, Vec<Case>)>, String> {
         let all = groups(u32::MAX).into_iter();
-        let chosen: Vec<(Group, Vec<Case>)> = all
+        let chosen: Vec<(CaseGroup, Vec<Case>)> = all
             .filter(|group| group.to_string().contains(&self.only))
             .map(|group| (group, cases(group, self.seed..self.seed.saturating_add(self.runs))))
             .collect();

@@ -13,12 +13,14 @@ use telltale_cluster::detection::Rule;
 use telltale_cluster::policy::{Mode, Policy};
 use telltale_cluster::verdict::{Suspect, Suspects};
 
-use crate::faults::machine::{Fault, Noise};
+use crate::faults::machine::{Noise, SimulatedFault};
 use crate::faults::oracle;
-use crate::faults::shape::{Keys, Shape};
+use crate::faults::shape::{JobShape, Keys};
 pub use crate::faults::week::transfers::Measured;
 use crate::faults::week::transfers::Transfers;
-use crate::faults::week::{LASTING_LOOKS, Lasting, Outcome, Plan, Reports, Slow, look_after_job};
+use crate::faults::week::{
+    LASTING_LOOKS, Lasting, Plan, Reports, Slow, WeekOutcome, look_after_job,
+};
 use crate::random::Random;
 
 /// How long a healthy job is watched. The slowest edges, of one transfer in three seconds, are known after 300 s.
@@ -40,9 +42,9 @@ pub enum Broken {
 
 /// Jobs that are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Group {
+pub struct JobGroup {
     /// How the jobs are built.
-    pub shape: Shape,
+    pub shape: JobShape,
     /// What is wrong.
     pub broken: Broken,
     /// What the times of transfers hold.
@@ -52,15 +54,15 @@ pub struct Group {
 /// One job.
 #[derive(Debug, Clone, Copy)]
 struct Case {
-    group: Group,
+    group: JobGroup,
     keys: Keys,
     reports: Reports,
-    fault: Option<(Fault, f64)>,
+    fault: Option<(SimulatedFault, f64)>,
 }
 
 impl Case {
     /// Of four seeds in a row, each way of measuring comes with each way of reporting.
-    fn new(group: Group, seed: u64, random: &mut Random) -> Self {
+    fn new(group: JobGroup, seed: u64, random: &mut Random) -> Self {
         let keys = if seed.is_multiple_of(2) { Keys::One } else { Keys::Many };
         let reports = if seed % 4 < 2 { Reports::InPhase } else { Reports::Spread };
         let fault = draw(group, keys, random);
@@ -70,9 +72,9 @@ impl Case {
 
 /// A group of each shape with at most so many nodes.
 #[must_use]
-pub fn groups(broken: Broken, measured: Measured, most: u32) -> Vec<Group> {
-    let shapes = Shape::ALL.into_iter().filter(|shape| shape.nodes() <= most);
-    shapes.map(|shape| Group { shape, broken, measured }).collect()
+pub fn groups(broken: Broken, measured: Measured, most: u32) -> Vec<JobGroup> {
+    let shapes = JobShape::ALL.into_iter().filter(|shape| shape.nodes() <= most);
+    shapes.map(|shape| JobGroup { shape, broken, measured }).collect()
 }
 
 /// What came of the jobs of a group.
@@ -141,7 +143,7 @@ fn share(part: u32, whole: u32) -> f64 {
 /// # Panics
 /// When a job does.
 #[must_use]
-pub fn scores(groups: &[Group], runs: u64) -> Vec<(Group, Score)> {
+pub fn scores(groups: &[JobGroup], runs: u64) -> Vec<(JobGroup, Score)> {
     let next = AtomicUsize::new(0);
     let all: Vec<(usize, u64)> =
         (0..groups.len()).flat_map(|group| (0..runs).map(move |seed| (group, seed))).collect();
@@ -153,7 +155,7 @@ pub fn scores(groups: &[Group], runs: u64) -> Vec<(Group, Score)> {
         done
     };
     let workers = thread::available_parallelism().map_or(1, usize::from);
-    let mut scores: Vec<(Group, Score)> =
+    let mut scores: Vec<(JobGroup, Score)> =
         groups.iter().map(|group| (*group, Score::default())).collect();
     thread::scope(|scope| {
         let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
@@ -167,7 +169,7 @@ pub fn scores(groups: &[Group], runs: u64) -> Vec<(Group, Score)> {
 
 /// Runs and judges one job.
 #[must_use]
-pub fn run(group: Group, seed: u64) -> Score {
+pub fn run(group: JobGroup, seed: u64) -> Score {
     let mut random = Random::new(seed.wrapping_mul(1_000_003) ^ 0x5eed);
     let case = Case::new(group, seed, &mut random);
     let Case { keys, reports, fault, .. } = case;
@@ -184,7 +186,7 @@ pub fn run(group: Group, seed: u64) -> Score {
 }
 
 /// What came of one job.
-fn watch(case: &Case, job: Transfers, seed: u64) -> Outcome {
+fn watch(case: &Case, job: Transfers, seed: u64) -> WeekOutcome {
     let Case { group, reports, fault, .. } = *case;
     // One that is to be evicted would end its own observation.
     let (time, mode) = match fault {
@@ -211,25 +213,27 @@ fn watch(case: &Case, job: Transfers, seed: u64) -> Outcome {
 }
 
 /// The fault of a job, with its factor.
-fn draw(group: Group, keys: Keys, random: &mut Random) -> Option<(Fault, f64)> {
-    let Group { shape, broken, .. } = group;
+fn draw(group: JobGroup, keys: Keys, random: &mut Random) -> Option<(SimulatedFault, f64)> {
+    let JobGroup { shape, broken, .. } = group;
     let ratio = if random.happens(0.5) { 1.6 } else { 3.0 };
     let pairs: Vec<(u32, u32)> = shape.pairs(keys).into_iter().collect();
     let fault = match broken {
         Broken::Nothing => return None,
-        Broken::Node => Fault::Node(u32::try_from(random.below(u64::from(shape.nodes()))).ok()?),
+        Broken::Node => {
+            SimulatedFault::Node(u32::try_from(random.below(u64::from(shape.nodes()))).ok()?)
+        }
         Broken::Link => {
             let (from, to) = pairs[random.index(pairs.len())?];
             match pairs.contains(&(to, from)) {
-                true => Fault::BothWays(from.min(to), from.max(to)),
-                false => Fault::OneWay(from, to),
+                true => SimulatedFault::BothWays(from.min(to), from.max(to)),
+                false => SimulatedFault::OneWay(from, to),
             }
         }
     };
     Some((fault, ratio))
 }
 
-fn judge(outcome: &Outcome, case: &Case) -> Score {
+fn judge(outcome: &WeekOutcome, case: &Case) -> Score {
     let Case { group, keys, fault, .. } = *case;
     let mut score = Score { runs: 1, ..Score::default() };
     score.evicted = u32::try_from(outcome.barred.len()).unwrap_or(u32::MAX);
@@ -240,7 +244,7 @@ fn judge(outcome: &Outcome, case: &Case) -> Score {
     };
     let parts =
         oracle::explanations(&group.shape.pairs(keys), &[(fault, ratio)]).unwrap_or_default();
-    let smallest: Vec<&BTreeSet<Fault>> = parts.iter().flatten().collect();
+    let smallest: Vec<&BTreeSet<SimulatedFault>> = parts.iter().flatten().collect();
     let culprits: BTreeSet<Suspect> =
         smallest.iter().copied().flatten().map(|one| one.suspect()).collect();
     let certain = (smallest.len() == 1).then(|| fault.suspect());
@@ -269,7 +273,7 @@ fn judge(outcome: &Outcome, case: &Case) -> Score {
     let begun = right.iter().map(|one| one.first_seen.as_ns() / 1_000_000_000).min();
     score.seconds.extend(begun.map(|at| at.saturating_sub(FAULT_AT.as_secs())));
     let node = Suspects::One(fault.suspect());
-    let is_evictable = certain.is_some() && matches!(fault, Fault::Node(_));
+    let is_evictable = certain.is_some() && matches!(fault, SimulatedFault::Node(_));
     let long = Policy::default().continuity_windows;
     let is_acted_on = right.iter().any(|one| one.suspects == node && one.looks >= long);
     score.evictable = u32::from(is_evictable);
@@ -284,9 +288,9 @@ nodes that can be told | named for 30 looks |\n|---|---|---|---|---|---|---|---|
 
 /// One line of the table.
 #[derive(Debug, Clone)]
-pub struct Line<'a>(pub &'a str, pub &'a Score);
+pub struct TableLine<'a>(pub &'a str, pub &'a Score);
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for TableLine<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(name, score) = self;
         let mut seconds = score.seconds.clone();

@@ -50,7 +50,7 @@ impl Topology {
 
 /// What may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
+pub enum SimulatedFault {
     /// A node is slow in all it sends and receives.
     Node(u32),
     /// A node is slow in all it sends.
@@ -63,7 +63,7 @@ pub enum Fault {
     OneWay(u32, u32),
 }
 
-impl Fault {
+impl SimulatedFault {
     /// Whether it slows what passes from one node to another.
     #[must_use]
     pub const fn touches(self, (from, to): (u32, u32)) -> bool {
@@ -138,7 +138,7 @@ pub fn name(node: u32) -> NodeName {
 
 /// A synthetic machine.
 #[derive(Debug, Clone)]
-pub struct Machine {
+pub struct SyntheticMachine {
     edges: Vec<Edge>,
     reports: Vec<Observation>,
     noise: Noise,
@@ -154,19 +154,19 @@ struct Edge {
     load: f32,
     ratio: f32,
     /// Where its window is.
-    told: Told,
+    told: WindowPosition,
     /// Where the sender's is, if it reports too.
-    told_by_sender: Option<Told>,
+    told_by_sender: Option<WindowPosition>,
 }
 
 /// The place of a window: in the report of which node, and where in it.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct WindowPosition {
     report: usize,
     place: usize,
 }
 
-impl Machine {
+impl SyntheticMachine {
     /// A machine of `nodes` nodes whose process groups have the given edges. The receiver reports.
     ///
     /// # Panics
@@ -188,7 +188,7 @@ impl Machine {
                 let report = index(*to);
                 let windows = &mut reports[report].edges;
                 let usual_ns = (BASE_NS * (LINK_SPREAD * random.normal()).exp()) as f32;
-                let told = Told { report, place: windows.len() };
+                let told = WindowPosition { report, place: windows.len() };
                 let (ends, told_by_sender) = ((*from, *to), None);
                 edges.push(Edge {
                     key,
@@ -215,7 +215,7 @@ impl Machine {
             let key = EdgeKey { rank, peer, direction: Direction::Send, ..edge.key };
             let report = index(rank.0);
             let windows = &mut self.reports[report].edges;
-            edge.told_by_sender = Some(Told { report, place: windows.len() });
+            edge.told_by_sender = Some(WindowPosition { report, place: windows.len() });
             windows.push(EdgeWindow { key, window: window(0) });
         }
         self
@@ -228,7 +228,7 @@ impl Machine {
     }
 
     /// From now on these faults slow it, each by its factor; on an edge with several, their product.
-    pub fn break_down(&mut self, faults: &[(Fault, f64)]) {
+    pub fn break_down(&mut self, faults: &[(SimulatedFault, f64)]) {
         for edge in &mut self.edges {
             let touching = faults.iter().filter(|(fault, _)| fault.touches(edge.ends));
             edge.ratio = touching.map(|(_, ratio)| *ratio as f32).product();
@@ -248,7 +248,7 @@ impl Machine {
             let jitter = self.jitter[usize::from(bits as u16)];
             let spike = if ((bits >> 32) as u32) < spike_below { spike_ratio } else { 1.0 };
             let latency_ns = edge.usual_ns * edge.load * edge.ratio * jitter * spike * common;
-            for Told { report, place } in
+            for WindowPosition { report, place } in
                 [Some(edge.told), edge.told_by_sender].into_iter().flatten()
             {
                 self.reports[report].edges[place].window.median_ns = latency_ns as u64;

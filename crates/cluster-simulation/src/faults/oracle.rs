@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::faults::machine::Fault;
+use crate::faults::machine::SimulatedFault;
 
 /// The factor below which nothing is slow, as the detector's default has it.
 const MEANINGFUL: f64 = 1.25;
@@ -13,14 +13,14 @@ const MEANINGFUL: f64 = 1.25;
 const MAX_STEPS: usize = 30_000_000;
 
 /// All smallest explanations of one part of a machine's slow edges.
-pub type Smallest = BTreeSet<BTreeSet<Fault>>;
+pub type Smallest = BTreeSet<BTreeSet<SimulatedFault>>;
 
 /// The smallest explanations of what `faults` do to the edges `pairs`, part by part: explanations of
 /// different parts do not touch each other. `None` when there are too many to try.
 #[must_use]
 pub fn explanations(
     pairs: &BTreeSet<(u32, u32)>,
-    faults: &[(Fault, f64)],
+    faults: &[(SimulatedFault, f64)],
 ) -> Option<Vec<Smallest>> {
     let slowness: BTreeMap<(u32, u32), f64> = pairs
         .iter()
@@ -47,26 +47,26 @@ fn candidates(
     pairs: &BTreeSet<(u32, u32)>,
     slowness: &BTreeMap<(u32, u32), f64>,
     meaningful: f64,
-) -> BTreeMap<Fault, f64> {
+) -> BTreeMap<SimulatedFault, f64> {
     let nodes: BTreeSet<u32> = pairs.iter().flat_map(|pair| [pair.0, pair.1]).collect();
     let links = pairs.iter().map(|(from, to)| (*from.min(to), *from.max(to)));
     let is_two_way = |(low, high): &(u32, u32)| pairs.contains(&(*high, *low));
     let sides = |node: &u32| {
         let sent = pairs.iter().filter(|pair| pair.0 == *node).count();
         let received = pairs.iter().filter(|pair| pair.1 == *node).count();
-        let sender = (sent >= 2 && received > 0).then_some(Fault::Sender(*node));
-        let receiver = (received >= 2 && sent > 0).then_some(Fault::Receiver(*node));
+        let sender = (sent >= 2 && received > 0).then_some(SimulatedFault::Sender(*node));
+        let receiver = (received >= 2 && sent > 0).then_some(SimulatedFault::Receiver(*node));
         [sender, receiver]
     };
     let all = nodes
         .iter()
-        .map(|node| Fault::Node(*node))
+        .map(|node| SimulatedFault::Node(*node))
         .chain(nodes.iter().flat_map(sides).flatten())
-        .chain(pairs.iter().map(|(from, to)| Fault::OneWay(*from, *to)))
+        .chain(pairs.iter().map(|(from, to)| SimulatedFault::OneWay(*from, *to)))
         .chain(
             links
                 .filter(|link| pairs.contains(link) && is_two_way(link))
-                .map(|(low, high)| Fault::BothWays(low, high)),
+                .map(|(low, high)| SimulatedFault::BothWays(low, high)),
         );
     all.filter_map(|fault| {
         let touched = pairs.iter().filter(|pair| fault.touches(**pair));
@@ -77,7 +77,10 @@ fn candidates(
 }
 
 /// Slow edges that share a candidate, directly or by others.
-fn parts(slow: &[(u32, u32)], candidates: &BTreeMap<Fault, f64>) -> Vec<BTreeSet<(u32, u32)>> {
+fn parts(
+    slow: &[(u32, u32)],
+    candidates: &BTreeMap<SimulatedFault, f64>,
+) -> Vec<BTreeSet<(u32, u32)>> {
     let mut parts: Vec<BTreeSet<(u32, u32)>> =
         slow.iter().map(|pair| BTreeSet::from([*pair])).collect();
     for fault in candidates.keys() {
@@ -92,7 +95,10 @@ fn parts(slow: &[(u32, u32)], candidates: &BTreeMap<Fault, f64>) -> Vec<BTreeSet
     parts
 }
 
-fn smallest(demands: &[((u32, u32), f64)], candidates: &BTreeMap<Fault, f64>) -> Option<Smallest> {
+fn smallest(
+    demands: &[((u32, u32), f64)],
+    candidates: &BTreeMap<SimulatedFault, f64>,
+) -> Option<Smallest> {
     let mut steps = 0;
     (1..=demands.len())
         .find_map(|size| {
@@ -107,9 +113,9 @@ fn smallest(demands: &[((u32, u32), f64)], candidates: &BTreeMap<Fault, f64>) ->
 /// those that touch it.
 fn try_all(
     demands: &[((u32, u32), f64)],
-    candidates: &BTreeMap<Fault, f64>,
+    candidates: &BTreeMap<SimulatedFault, f64>,
     left: usize,
-    chosen: &mut BTreeSet<Fault>,
+    chosen: &mut BTreeSet<SimulatedFault>,
     found: &mut Smallest,
     steps: &mut usize,
 ) {
@@ -125,7 +131,7 @@ fn try_all(
     if left == 0 || *steps > MAX_STEPS {
         return;
     }
-    let touching: Vec<Fault> = touching(*pair)
+    let touching: Vec<SimulatedFault> = touching(*pair)
         .into_iter()
         .filter(|fault| candidates.contains_key(fault) && !chosen.contains(fault))
         .collect();
@@ -136,15 +142,15 @@ fn try_all(
     }
 }
 
-const fn touching((from, to): (u32, u32)) -> [Fault; 6] {
+const fn touching((from, to): (u32, u32)) -> [SimulatedFault; 6] {
     let (low, high) = if from < to { (from, to) } else { (to, from) };
     [
-        Fault::Node(from),
-        Fault::Node(to),
-        Fault::Sender(from),
-        Fault::Receiver(to),
-        Fault::BothWays(low, high),
-        Fault::OneWay(from, to),
+        SimulatedFault::Node(from),
+        SimulatedFault::Node(to),
+        SimulatedFault::Sender(from),
+        SimulatedFault::Receiver(to),
+        SimulatedFault::BothWays(low, high),
+        SimulatedFault::OneWay(from, to),
     ]
 }
 
@@ -153,11 +159,16 @@ mod tests {
     use super::*;
     use crate::faults::machine::Topology;
 
-    fn check(topology: Topology, nodes: u32, faults: &[Fault], expected: &[&[&[Fault]]]) {
+    fn check(
+        topology: Topology,
+        nodes: u32,
+        faults: &[SimulatedFault],
+        expected: &[&[&[SimulatedFault]]],
+    ) {
         let pairs = topology.edges(0, nodes).into_iter().collect();
-        let faults: Vec<(Fault, f64)> = faults.iter().map(|fault| (*fault, 1.5)).collect();
+        let faults: Vec<(SimulatedFault, f64)> = faults.iter().map(|fault| (*fault, 1.5)).collect();
         let found = explanations(&pairs, &faults).unwrap();
-        let found: Vec<Vec<Vec<Fault>>> = found
+        let found: Vec<Vec<Vec<SimulatedFault>>> = found
             .into_iter()
             .map(|part| part.into_iter().map(|set| set.into_iter().collect()).collect())
             .collect();
@@ -166,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_can_be_told_apart_and_what_cannot() {
-        use Fault::{BothWays, Node, OneWay, Sender};
+        use SimulatedFault::{BothWays, Node, OneWay, Sender};
         check(Topology::Mesh, 2, &[Node(0)], &[&[&[Node(0)], &[Node(1)], &[BothWays(0, 1)]]]);
         check(Topology::Mesh, 3, &[Node(0)], &[&[&[Node(0)]]]);
         check(Topology::Mesh, 4, &[Sender(1)], &[&[&[Sender(1)]]]);

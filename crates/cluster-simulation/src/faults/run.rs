@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use telltale_cluster::detection::{Detector, Rule, Settings};
+use telltale_cluster::detection::{DetectionSettings, Detector, Rule};
 use telltale_cluster::observation::Observation;
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Suspect, Suspects};
 
-use crate::faults::machine::{Fault, Machine, Noise, Topology, name, ranks};
+use crate::faults::machine::{Noise, SimulatedFault, SyntheticMachine, Topology, name, ranks};
 use crate::faults::oracle::{self, Smallest};
 
 /// Windows before anything breaks down: more than a baseline is made from.
@@ -26,7 +26,7 @@ pub struct Case {
     /// How many nodes.
     pub nodes: u32,
     /// What breaks down, and by which factors.
-    pub faults: Vec<(Fault, f64)>,
+    pub faults: Vec<(SimulatedFault, f64)>,
     /// The noise.
     pub noise: Noise,
     /// The machine's seed.
@@ -35,7 +35,7 @@ pub struct Case {
 
 /// What the detector said of a case.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Outcome {
+pub struct CaseOutcome {
     /// Each suspect that was named alone, and in which window of the fault it was first; 0 if before.
     pub named: BTreeMap<Suspect, u32>,
     /// Each set that was named because the data could not tell.
@@ -56,19 +56,19 @@ pub type Distortion = fn(&[Observation]) -> Vec<Observation>;
 
 /// Lets the detector look at a case.
 #[must_use]
-pub fn run(case: &Case, rule: Rule) -> Outcome {
+pub fn run(case: &Case, rule: Rule) -> CaseOutcome {
     run_distorted(case, rule, None)
 }
 
 /// The same, with a mistake in what the nodes report.
 #[must_use]
-pub fn run_distorted(case: &Case, rule: Rule, distortion: Option<Distortion>) -> Outcome {
+pub fn run_distorted(case: &Case, rule: Rule, distortion: Option<Distortion>) -> CaseOutcome {
     let pairs = case.topology.edges(0, case.nodes);
-    let mut machine = Machine::new(case.nodes, &[pairs], case.noise, case.seed);
-    let mut detector = Detector::new(Settings { rule, ..Settings::default() });
+    let mut machine = SyntheticMachine::new(case.nodes, &[pairs], case.noise, case.seed);
+    let mut detector = Detector::new(DetectionSettings { rule, ..DetectionSettings::default() });
     let mut now = Moment::default();
     detector.set_ranks(now, &ranks(case.nodes));
-    let mut outcome = Outcome::default();
+    let mut outcome = CaseOutcome::default();
     for window in 0..HEALTHY_WINDOWS + FAULTY_WINDOWS {
         if window == HEALTHY_WINDOWS {
             machine.break_down(&case.faults);
@@ -98,27 +98,27 @@ pub fn knowable(case: &Case) -> Option<Knowable> {
     let mut knowable = Knowable::default();
     for part in parts {
         let (certain, unsure) = split(&part);
-        knowable.certain.extend(certain.into_iter().map(Fault::suspect));
+        knowable.certain.extend(certain.into_iter().map(SimulatedFault::suspect));
         for apart in apart(unsure, &pairs, &case.faults) {
-            knowable.unsure.push(apart.into_iter().map(Fault::suspect).collect());
+            knowable.unsure.push(apart.into_iter().map(SimulatedFault::suspect).collect());
         }
     }
     Some(knowable)
 }
 
 /// What is in all explanations of a part, and what is in some.
-fn split(part: &Smallest) -> (BTreeSet<Fault>, BTreeSet<Fault>) {
-    let all: BTreeSet<Fault> = part.iter().flatten().copied().collect();
+fn split(part: &Smallest) -> (BTreeSet<SimulatedFault>, BTreeSet<SimulatedFault>) {
+    let all: BTreeSet<SimulatedFault> = part.iter().flatten().copied().collect();
     all.into_iter().partition(|fault| part.iter().all(|set| set.contains(fault)))
 }
 
 /// Sets of suspects that share no slow edge: what is unsure about one says nothing of the other.
 fn apart(
-    unsure: BTreeSet<Fault>,
+    unsure: BTreeSet<SimulatedFault>,
     pairs: &BTreeSet<(u32, u32)>,
-    faults: &[(Fault, f64)],
-) -> Vec<BTreeSet<Fault>> {
-    let mut sets: Vec<BTreeSet<Fault>> =
+    faults: &[(SimulatedFault, f64)],
+) -> Vec<BTreeSet<SimulatedFault>> {
+    let mut sets: Vec<BTreeSet<SimulatedFault>> =
         unsure.into_iter().map(|fault| BTreeSet::from([fault])).collect();
     let is_slow = |pair: &&(u32, u32)| faults.iter().any(|(fault, _)| fault.touches(**pair));
     for pair in pairs.iter().filter(is_slow) {

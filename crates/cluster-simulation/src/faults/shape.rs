@@ -10,7 +10,7 @@ use crate::faults::machine::Topology;
 
 /// How the nodes of a job are connected; a number is one of nodes, if nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Shape {
+pub enum JobShape {
     /// Each stage transfers to the next.
     Pipeline(u32),
     /// The same with a process group for each pair of neighbours.
@@ -44,7 +44,7 @@ pub enum Keys {
     Many,
 }
 
-impl Shape {
+impl JobShape {
     /// All shapes of the suite.
     pub const ALL: [Self; 27] = [
         Self::Pipeline(4),
@@ -150,7 +150,7 @@ fn torus(rows: u32, columns: u32) -> BTreeSet<(u32, u32)> {
         .collect()
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for JobShape {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pipeline(nodes) => write!(formatter, "pipeline {nodes}"),
@@ -175,18 +175,18 @@ mod tests {
     #[test]
     fn shapes_have_the_edges_that_they_should() {
         let cases = [
-            (Shape::Pipeline(4), 3, 6),
-            (Shape::SplitPipeline(4), 3, 6),
-            (Shape::Ring(8), 16, 16),
-            (Shape::OneWayRing(8), 8, 8),
-            (Shape::Pairs(6), 6, 6),
-            (Shape::SplitPairs(8), 8, 8),
-            (Shape::Tree(7), 6, 12),
-            (Shape::Star(9), 8, 16),
-            (Shape::Torus(4, 4), 64, 64),
-            (Shape::Torus(3, 3), 36, 36),
+            (JobShape::Pipeline(4), 3, 6),
+            (JobShape::SplitPipeline(4), 3, 6),
+            (JobShape::Ring(8), 16, 16),
+            (JobShape::OneWayRing(8), 8, 8),
+            (JobShape::Pairs(6), 6, 6),
+            (JobShape::SplitPairs(8), 8, 8),
+            (JobShape::Tree(7), 6, 12),
+            (JobShape::Star(9), 8, 16),
+            (JobShape::Torus(4, 4), 64, 64),
+            (JobShape::Torus(3, 3), 36, 36),
             // The ring has an edge of the mesh of two, and others of meshes too.
-            (Shape::Uneven, 2 + 6 + 20 + 56 + 36, 2 + 6 + 20 + 56 + 36),
+            (JobShape::Uneven, 2 + 6 + 20 + 56 + 36, 2 + 6 + 20 + 56 + 36),
         ];
         for (shape, one, many) in cases {
             let count = |keys| shape.groups(keys).iter().map(Vec::len).sum::<usize>();

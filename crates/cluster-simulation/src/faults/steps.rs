@@ -22,12 +22,12 @@ mod suite;
 pub mod trace;
 
 pub use acting::{Acted, act};
-pub use case::{Broken, Case, Group, cases, groups};
+pub use case::{Broken, Case, CaseGroup, cases, groups};
 pub use detector::detect;
-pub use judging::Named;
+pub use judging::NamedSuspects;
 pub use load::Load;
 pub use lying::{Lie, replaced_by_lies};
-pub use program::Shape;
+pub use program::StepShape;
 pub use score::{Score, Tally, table};
 pub use stream::{write, write_truth};
 pub use suite::{score, score_outside};

@@ -6,8 +6,8 @@ use std::fmt;
 use telltale_cluster::detection::Rule;
 use telltale_cluster::verdict::Suspect;
 
-use crate::faults::machine::{Fault, Noise, Topology};
-use crate::faults::run::{Case, Knowable, Outcome, WINDOWS_ALLOWED, knowable, run};
+use crate::faults::machine::{Noise, SimulatedFault, Topology};
+use crate::faults::run::{Case, CaseOutcome, Knowable, WINDOWS_ALLOWED, knowable, run};
 use crate::random::Random;
 
 /// What is broken in a group of cases.
@@ -23,7 +23,7 @@ pub enum Broken {
 
 /// A group of cases that are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Group {
+pub struct SuiteGroup {
     /// Who talks to whom.
     pub topology: Topology,
     /// How many nodes.
@@ -34,12 +34,12 @@ pub struct Group {
 
 /// The groups of the suite with at most `most` nodes.
 #[must_use]
-pub fn groups(most: u32) -> Vec<Group> {
+pub fn groups(most: u32) -> Vec<SuiteGroup> {
     let mut groups = Vec::new();
     for topology in [Topology::Mesh, Topology::Ring, Topology::OneWayRing] {
         for broken in [Broken::Nothing, Broken::Nodes, Broken::Links] {
             for nodes in [2, 3, 4, 6, 8, 16, 32, 64].into_iter().filter(|nodes| *nodes <= most) {
-                groups.push(Group { topology, nodes, broken });
+                groups.push(SuiteGroup { topology, nodes, broken });
             }
         }
     }
@@ -49,12 +49,12 @@ pub fn groups(most: u32) -> Vec<Group> {
 /// The cases of a group: every share of broken parts up to a quarter (one at least), every factor,
 /// every noise, `rounds` times.
 #[must_use]
-pub fn cases(group: Group, rounds: u64) -> Vec<Case> {
-    let Group { topology, nodes, broken } = group;
+pub fn cases(group: SuiteGroup, rounds: u64) -> Vec<Case> {
+    let SuiteGroup { topology, nodes, broken } = group;
     let pairs = topology.edges(0, nodes);
-    let parts: Vec<Fault> = match broken {
+    let parts: Vec<SimulatedFault> = match broken {
         Broken::Nothing => Vec::new(),
-        Broken::Nodes => (0..nodes).map(Fault::Node).collect(),
+        Broken::Nodes => (0..nodes).map(SimulatedFault::Node).collect(),
         Broken::Links => links(&pairs),
     };
     let quarter = (parts.len() / 4).max(1);
@@ -83,17 +83,17 @@ pub fn cases(group: Group, rounds: u64) -> Vec<Case> {
 }
 
 /// The links: both ways where there are two.
-fn links(pairs: &[(u32, u32)]) -> Vec<Fault> {
+fn links(pairs: &[(u32, u32)]) -> Vec<SimulatedFault> {
     let all: BTreeSet<(u32, u32)> = pairs.iter().copied().collect();
     let link = |(from, to): &(u32, u32)| match all.contains(&(*to, *from)) {
-        true => Fault::BothWays(*from.min(to), *from.max(to)),
-        false => Fault::OneWay(*from, *to),
+        true => SimulatedFault::BothWays(*from.min(to), *from.max(to)),
+        false => SimulatedFault::OneWay(*from, *to),
     };
-    let links: BTreeSet<Fault> = all.iter().map(link).collect();
+    let links: BTreeSet<SimulatedFault> = all.iter().map(link).collect();
     links.into_iter().collect()
 }
 
-fn draw(parts: &[Fault], count: usize, random: &mut Random) -> Vec<Fault> {
+fn draw(parts: &[SimulatedFault], count: usize, random: &mut Random) -> Vec<SimulatedFault> {
     let mut left = parts.to_vec();
     let mut drawn = Vec::new();
     while let (true, Some(index)) = (drawn.len() < count, random.index(left.len())) {
@@ -220,7 +220,7 @@ pub fn score_case(case: &Case, rule: Rule, best: Option<&Knowable>) -> Score {
     score
 }
 
-fn judge(case: &Case, outcome: &Outcome, best: Option<&Knowable>) -> Score {
+fn judge(case: &Case, outcome: &CaseOutcome, best: Option<&Knowable>) -> Score {
     let faults: BTreeSet<Suspect> = case.faults.iter().map(|(fault, _)| fault.suspect()).collect();
     let everything = Knowable { certain: faults.clone(), unsure: Vec::new() };
     let at_best = best.unwrap_or(&everything);
@@ -273,9 +273,9 @@ fn count(number: usize) -> u32 {
 
 /// One line of the table: a group by our rule and by the original's.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct SuiteLine {
     /// The group; `None` for the sum of all.
-    pub group: Option<Group>,
+    pub group: Option<SuiteGroup>,
     /// By own history and smallest explanation.
     pub ours: Score,
     /// By mean + 2σ, on the same data.
@@ -284,12 +284,12 @@ pub struct Line {
 
 /// Runs groups of cases, and adds a line for all.
 #[must_use]
-pub fn table(groups: &[Group], rounds: u64) -> Vec<Line> {
+pub fn table(groups: &[SuiteGroup], rounds: u64) -> Vec<SuiteLine> {
     let mut lines = Vec::new();
-    let mut sum = Line { group: None, ours: Score::default(), original: Score::default() };
+    let mut sum = SuiteLine { group: None, ours: Score::default(), original: Score::default() };
     for group in groups {
         let mut line =
-            Line { group: Some(*group), ours: Score::default(), original: Score::default() };
+            SuiteLine { group: Some(*group), ours: Score::default(), original: Score::default() };
         for case in cases(*group, rounds) {
             let best = knowable(&case);
             line.ours.add(&score_case(&case, Rule::OwnHistory, best.as_ref()));
@@ -309,11 +309,11 @@ pub const HEAD: &str = "\
 named / at best | misled | mean + 2σ: precision | recall | wrong |\n\
 |---|---|---|---|---|---|---|---|---|---|---|---|";
 
-impl fmt::Display for Line {
+impl fmt::Display for SuiteLine {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (ours, original) = (&self.ours, &self.original);
         match self.group {
-            Some(Group { topology, nodes, broken }) => {
+            Some(SuiteGroup { topology, nodes, broken }) => {
                 let broken = match broken {
                     Broken::Nothing => "healthy",
                     Broken::Nodes => "slow nodes",

@@ -12,8 +12,8 @@ mod watch;
 
 use std::time::Duration;
 
-use telltale_cluster::coordinator::{Coordinator, Figures, Input, Output};
-use telltale_cluster::detection::{DetectionCounts, Rule, Settings};
+use telltale_cluster::coordinator::{Coordinator, CoordinatorCounts, Input, Output};
+use telltale_cluster::detection::{DetectionCounts, DetectionSettings, Rule};
 use telltale_cluster::epoch::{Revision, Term};
 use telltale_cluster::incident::Standing;
 use telltale_cluster::lookout::{Followed, Work, observed};
@@ -25,11 +25,11 @@ use telltale_cluster::rank::WorkersPerNode;
 use telltale_cluster::stored::{Phase, StoreOutcome};
 use telltale_cluster::time::Moment;
 
-use crate::faults::machine::{Fault, Noise};
-use crate::faults::week::job::Job;
+use crate::faults::machine::{Noise, SimulatedFault};
+use crate::faults::week::job::WeekJob;
 use crate::faults::week::nodes::Nodes;
 pub use crate::faults::week::nodes::Reports;
-use crate::faults::week::watch::Watch;
+use crate::faults::week::watch::CoordinatorWatch;
 pub use crate::faults::week::watch::{Alarms, LASTING_LOOKS, Lasting};
 
 /// How fine time is: a coordinator's tick, as in the server.
@@ -68,7 +68,7 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slow {
     /// Which.
-    pub fault: Fault,
+    pub fault: SimulatedFault,
     /// By which factor.
     pub ratio: f64,
     /// From when on.
@@ -90,7 +90,7 @@ impl Slow {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct WeekOutcome {
     /// What detection has said.
     pub alarms: Alarms,
     /// Verdicts that were reported for as many looks in a row as the plan asks for, or more.
@@ -100,7 +100,7 @@ pub struct Outcome {
     /// Reports that the coordinator has passed on to detection.
     pub observed: u64,
     /// What the coordinator has counted.
-    pub figures: Figures,
+    pub figures: CoordinatorCounts,
     /// Messages that the coordinator has refused.
     pub refused: u64,
     /// Incidents that it has answered with another epoch, or given up the job for.
@@ -119,7 +119,7 @@ pub(super) trait Workload {
     fn restart(&mut self);
 
     /// From now on these faults, in numbers of ranks, slow it by these factors, and no others.
-    fn break_down(&mut self, faults: &[(Fault, f64)]);
+    fn break_down(&mut self, faults: &[(SimulatedFault, f64)]);
 
     /// Goes on to this step of [`STEP`].
     fn go_on(&mut self, step: u64);
@@ -133,16 +133,16 @@ pub(super) trait Workload {
 /// # Panics
 /// When the coordinator gives up its leadership, which it has no reason to.
 #[must_use]
-pub fn look_after(plan: &Plan) -> Outcome {
-    look_after_job(plan, Job::new(plan.nodes, plan.noise, plan.seed))
+pub fn look_after(plan: &Plan) -> WeekOutcome {
+    look_after_job(plan, WeekJob::new(plan.nodes, plan.noise, plan.seed))
 }
 
 /// Runs a plan with this job.
-pub(super) fn look_after_job(plan: &Plan, job: impl Workload) -> Outcome {
-    let settings = Settings { rule: plan.rule, ..Settings::default() };
+pub(super) fn look_after_job(plan: &Plan, job: impl Workload) -> WeekOutcome {
+    let settings = DetectionSettings { rule: plan.rule, ..DetectionSettings::default() };
     let continuity_windows = plan.continuity_windows;
     let policy = Policy { mode: plan.mode, continuity_windows, ..Policy::default() };
-    let watch = Watch::start(settings, continuity_windows, plan.kept_looks);
+    let watch = CoordinatorWatch::start(settings, continuity_windows, plan.kept_looks);
     let mut week = Week::new(plan, job, policy, watch);
     for _ in 0..plan.time.as_millis() / STEP.as_millis() {
         week.step();
@@ -152,7 +152,7 @@ pub(super) fn look_after_job(plan: &Plan, job: impl Workload) -> Outcome {
 
 /// What happens in a later step.
 #[derive(Debug)]
-enum Event {
+enum WeekEvent {
     /// A node's message arrives.
     Heard(Box<FromNode>),
     /// Something happens to a node.
@@ -168,7 +168,7 @@ const AHEAD: usize = 256;
 #[derive(Debug)]
 struct Agenda {
     step: u64,
-    events: Vec<Vec<Event>>,
+    events: Vec<Vec<WeekEvent>>,
 }
 
 impl Agenda {
@@ -184,7 +184,7 @@ impl Agenda {
     }
 
     /// Notes what happens so many steps later, at least one.
-    fn add(&mut self, later: u64, event: Event) {
+    fn add(&mut self, later: u64, event: WeekEvent) {
         let place = self.place(later.max(1));
         self.events[place].push(event);
     }
@@ -198,7 +198,7 @@ struct Week<'a, Ranks> {
     job: Ranks,
     coordinator: Coordinator,
     followed: Followed,
-    watch: Watch,
+    watch: CoordinatorWatch,
     revision: u64,
     outputs: Vec<Output>,
     observed: u64,
@@ -207,7 +207,7 @@ struct Week<'a, Ranks> {
 }
 
 impl<'a, Ranks: Workload> Week<'a, Ranks> {
-    fn new(plan: &'a Plan, job: Ranks, policy: Policy, watch: Watch) -> Self {
+    fn new(plan: &'a Plan, job: Ranks, policy: Policy, watch: CoordinatorWatch) -> Self {
         let workers = WorkersPerNode::new(1).expect("one is allowed");
         let planned = JobPlan { name: "week".to_owned(), slots: plan.nodes, workers };
         let coordinator =
@@ -243,9 +243,9 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
         let mut events = std::mem::take(&mut self.agenda.events[place]);
         for event in events.drain(..) {
             match event {
-                Event::Heard(message) => self.hear(*message),
-                Event::Stored(input) => self.tell(input),
-                Event::ToNode(node, happening) => {
+                WeekEvent::Heard(message) => self.hear(*message),
+                WeekEvent::Stored(input) => self.tell(input),
+                WeekEvent::ToNode(node, happening) => {
                     self.nodes.happens(node, happening, &mut self.job, &mut self.agenda);
                 }
             }
@@ -310,7 +310,7 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
                 self.revision += 1;
                 let outcome = StoreOutcome::Stored(Revision::new(self.revision));
                 let input = Input::Stored { decision: decision.number, outcome };
-                self.agenda.add(1, Event::Stored(input));
+                self.agenda.add(1, WeekEvent::Stored(input));
             }
             Output::Incident(incident) => {
                 let acted = matches!(incident.standing, Standing::Answered(_) | Standing::GivenUp);
@@ -329,18 +329,18 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
         let of_ranks = slow.filter_map(|one| {
             Some((one.fault.renumbered(|node| self.nodes.rank_of(node))?, one.ratio))
         });
-        let faults: Vec<(Fault, f64)> = of_ranks.collect();
+        let faults: Vec<(SimulatedFault, f64)> = of_ranks.collect();
         self.job.break_down(&faults);
     }
 
-    fn outcome(mut self) -> Outcome {
+    fn outcome(mut self) -> WeekOutcome {
         // What was seen last is counted, and comes too late to be acted on.
         drop(self.watch.seen());
         let state = self.coordinator.state().expect("it leads to the end");
         let committed = matches!(state.phase, Phase::Committed(_));
         let barred =
             self.coordinator.nodes().filter(|(_, state)| matches!(state, NodeState::Barred(_)));
-        Outcome {
+        WeekOutcome {
             alarms: self.watch.alarms(),
             lasting: self.watch.take_lasting(),
             not_taken: self.watch.not_taken(),

@@ -8,10 +8,10 @@ use telltale_cluster::message::{Assignment, Order, ToNode};
 use telltale_cluster::node::Incarnation;
 use telltale_cluster::stored::Phase;
 
-use super::{Event, World};
+use super::{World, WorldEvent};
 use crate::defect::Defect;
-use crate::host::Worker;
-use crate::network::Place;
+use crate::host::SimulatedWorker;
+use crate::network::NetworkMachine;
 
 /// How often an agent's time passes.
 const TICK: Duration = Duration::from_millis(250);
@@ -43,7 +43,7 @@ impl World {
         if self.store.state().is_some_and(|state| state.phase == Phase::Preparing) {
             self.reborn.insert(name);
         }
-        self.after(TICK, Event::HostTick { host: index, life });
+        self.after(TICK, WorldEvent::HostTick { host: index, life });
         self.carry_out(index, first);
     }
 
@@ -54,7 +54,7 @@ impl World {
         }
         if self.now < host.paused_until {
             let wait = host.paused_until.since(self.now);
-            self.after(wait, Event::HostTick { host: index, life });
+            self.after(wait, WorldEvent::HostTick { host: index, life });
             return;
         }
         // Where the leader is, an agent learns from the store; here by looking.
@@ -64,7 +64,7 @@ impl World {
             self.agent_step(index, AgentInput::Connected);
         }
         self.agent_step(index, AgentInput::Tick);
-        self.after(TICK, Event::HostTick { host: index, life });
+        self.after(TICK, WorldEvent::HostTick { host: index, life });
     }
 
     pub(super) fn host_input(&mut self, index: usize, life: u64, input: AgentInput) {
@@ -74,7 +74,7 @@ impl World {
         }
         if self.now < host.paused_until {
             let wait = host.paused_until.since(self.now);
-            self.after(wait, Event::HostInput { host: index, life, input });
+            self.after(wait, WorldEvent::HostInput { host: index, life, input });
             return;
         }
         self.agent_step(index, input);
@@ -87,7 +87,7 @@ impl World {
         }
         if self.now < host.paused_until {
             let wait = host.paused_until.since(self.now);
-            self.after(wait, Event::HostOrder { host: index, message });
+            self.after(wait, WorldEvent::HostOrder { host: index, message });
             return;
         }
         if let (Some(Defect::Unfenced), Order::Commit(assignment)) = (self.defect, &message.order) {
@@ -118,19 +118,19 @@ impl World {
                 for id in left {
                     self.after(
                         Duration::from_millis(20),
-                        Event::ProcessEnds { host: index, id, exit: KILL },
+                        WorldEvent::ProcessEnds { host: index, id, exit: KILL },
                     );
                 }
                 let input = AgentInput::LeftoversGone;
                 self.after(
                     Duration::from_millis(40),
-                    Event::HostInput { host: index, life, input },
+                    WorldEvent::HostInput { host: index, life, input },
                 );
             }
             AgentOutput::Send(message) => {
                 let Some((seat, _)) = self.hosts[index].leader else { return };
-                let event = Event::SeatMessage { seat, message };
-                self.travel(Place::Host(index), Place::Seat(seat), &event);
+                let event = WorldEvent::SeatMessage { seat, message };
+                self.travel(NetworkMachine::Host(index), NetworkMachine::Seat(seat), &event);
             }
             AgentOutput::Start { epoch, local, environment } => {
                 self.start(index, epoch, local, &environment);
@@ -153,7 +153,10 @@ impl World {
                     port = Some(ports.after(taken)).filter(|next| *next != ports.first);
                 }
                 let input = AgentInput::PortHeld { ports, port };
-                self.after(Duration::from_millis(1), Event::HostInput { host: index, life, input });
+                self.after(
+                    Duration::from_millis(1),
+                    WorldEvent::HostInput { host: index, life, input },
+                );
             }
             AgentOutput::Over(_) => {}
         }
@@ -167,7 +170,7 @@ impl World {
         exit: Exit,
     ) {
         if let Some(id) = self.hosts[host].worker_of(epoch, local) {
-            self.after(wait, Event::ProcessEnds { host, id, exit });
+            self.after(wait, WorldEvent::ProcessEnds { host, id, exit });
         }
     }
 
@@ -186,13 +189,16 @@ impl World {
         let master = format!("{}:{}", value("MASTER_ADDR"), value("MASTER_PORT"));
         let number = |name: &str| value(name).parse().unwrap_or(u32::MAX);
         let (rank, world) = (number("RANK"), number("WORLD_SIZE"));
-        self.place_worker(host, Worker { id: 0, epoch, local, rank, world, master, runs: false });
+        self.place_worker(
+            host,
+            SimulatedWorker { id: 0, epoch, local, rank, world, master, runs: false },
+        );
     }
 
     fn start_unfenced(&mut self, host: usize, epoch: Epoch, assignment: &Assignment) {
         for local in 0..assignment.workers.get() {
             let master = &assignment.master;
-            let worker = Worker {
+            let worker = SimulatedWorker {
                 id: 0,
                 epoch,
                 local: LocalRank(local),
@@ -205,12 +211,12 @@ impl World {
         }
     }
 
-    fn place_worker(&mut self, host: usize, worker: Worker) {
+    fn place_worker(&mut self, host: usize, worker: SimulatedWorker) {
         self.next_process += 1;
         let id = self.next_process;
         let life = self.hosts[host].life;
-        self.hosts[host].processes.push(Worker { id, ..worker });
+        self.hosts[host].processes.push(SimulatedWorker { id, ..worker });
         let wait = self.random.duration(Duration::from_millis(5), Duration::from_millis(100));
-        self.after(wait, Event::ProcessBegins { host, id, life });
+        self.after(wait, WorldEvent::ProcessBegins { host, id, life });
     }
 }

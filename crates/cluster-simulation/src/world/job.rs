@@ -7,7 +7,7 @@ use telltale_cluster::epoch::Epoch;
 use telltale_cluster::rank::Rank;
 use telltale_cluster::stored::{Phase, StoredState};
 
-use super::{Event, World};
+use super::{World, WorldEvent};
 use crate::scenario::Kinds;
 
 /// How the job is doing.
@@ -27,7 +27,7 @@ impl World {
             let name = host.name.clone();
             self.safety.excuse(&name, self.now);
             let input = AgentInput::WorkerNotStarted { epoch, local };
-            self.after(Duration::ZERO, Event::HostInput { host: index, life, input });
+            self.after(Duration::ZERO, WorldEvent::HostInput { host: index, life, input });
             return;
         }
         worker.runs = true;
@@ -35,7 +35,7 @@ impl World {
         self.summary.processes += 1;
         self.safety.process_began(self.now, seen);
         let input = AgentInput::WorkerStarted { epoch, local };
-        self.after(Duration::ZERO, Event::HostInput { host: index, life, input });
+        self.after(Duration::ZERO, WorldEvent::HostInput { host: index, life, input });
         self.plan_the_end(epoch);
     }
 
@@ -70,7 +70,7 @@ impl World {
         let state = self.store.state().filter(|state| state.epoch == epoch);
         if state.is_some_and(|state| self.runs_as(state)) {
             let deaths = self.job.deaths;
-            self.after(work, Event::JobDone { deaths });
+            self.after(work, WorldEvent::JobDone { deaths });
         }
     }
 
@@ -83,7 +83,7 @@ impl World {
             let ids: Vec<u64> = self.hosts[host].processes.iter().map(|worker| worker.id).collect();
             for id in ids {
                 let wait = self.random.duration(Duration::ZERO, Duration::from_millis(300));
-                self.after(wait, Event::ProcessEnds { host, id, exit: Exit::Code(0) });
+                self.after(wait, WorldEvent::ProcessEnds { host, id, exit: Exit::Code(0) });
             }
         }
     }
@@ -94,7 +94,7 @@ impl World {
         let Some(worker) = host.worker(id).cloned() else { return };
         if self.now < host.paused_until && !killed {
             let wait = host.paused_until.since(self.now);
-            self.after(wait, Event::ProcessEnds { host: index, id, exit });
+            self.after(wait, WorldEvent::ProcessEnds { host: index, id, exit });
             return;
         }
         let life = host.life;
@@ -105,7 +105,7 @@ impl World {
         }
         let (epoch, local) = (worker.epoch, worker.local);
         let input = AgentInput::WorkerExited { epoch, local, exit };
-        self.after(Duration::from_millis(1), Event::HostInput { host: index, life, input });
+        self.after(Duration::from_millis(1), WorldEvent::HostInput { host: index, life, input });
         if exit != Exit::Code(0) {
             self.echo(epoch);
         }
@@ -123,7 +123,7 @@ impl World {
             for id in peers {
                 let wait =
                     self.random.duration(Duration::from_millis(5), Duration::from_millis(150));
-                self.after(wait, Event::ProcessEnds { host, id, exit: Exit::Code(1) });
+                self.after(wait, WorldEvent::ProcessEnds { host, id, exit: Exit::Code(1) });
             }
         }
     }

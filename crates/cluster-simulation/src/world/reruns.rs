@@ -12,7 +12,7 @@ use telltale_cluster::epoch::Epoch;
 use telltale_cluster::stored::Phase;
 
 use super::troubles::Trouble;
-use super::{Event, World};
+use super::{World, WorldEvent};
 use crate::clock::TrueTime;
 
 /// How often the operator looks.
@@ -40,12 +40,12 @@ pub(super) struct Reruns {
 
 impl World {
     pub(super) fn plan_reruns(&mut self) {
-        self.after(LOOK, Event::Trouble(Trouble::Rerun));
+        self.after(LOOK, WorldEvent::Trouble(Trouble::Rerun));
     }
 
     /// The operator looks at the job, and does what is next.
     pub(super) fn rerun(&mut self) {
-        self.after(LOOK, Event::Trouble(Trouble::Rerun));
+        self.after(LOOK, WorldEvent::Trouble(Trouble::Rerun));
         let Some(state) = self.store.state() else { return };
         let (epoch, is_over) = (state.epoch, matches!(state.phase, Phase::Over(_)));
         let runs = self.runs_as(state);
@@ -102,10 +102,10 @@ impl World {
                 (false, true) => AgentEnd::Unheard,
                 (false, false) => AgentEnd::Killed,
             };
-            self.after(ends, Event::Trouble(Trouble::AgentEnds { host, end }));
+            self.after(ends, WorldEvent::Trouble(Trouble::AgentEnds { host, end }));
             let most = if self.random.happens(0.1) { 25 } else { 8 };
             let back = wait + Duration::from_millis(500) + self.some_time(most);
-            self.after(back, Event::Trouble(Trouble::AgentIsBack { host }));
+            self.after(back, WorldEvent::Trouble(Trouble::AgentIsBack { host }));
         }
         if self.random.happens(0.2) {
             let seat = self.random.index(self.seats.len()).expect("there are two coordinators");

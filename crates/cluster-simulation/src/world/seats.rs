@@ -6,7 +6,7 @@ use std::time::Duration;
 use telltale_cluster::coordinator::{Coordinator, Input, OperatorOrder, Output};
 use telltale_cluster::epoch::{Epoch, JobIdentity, Revision, Term};
 use telltale_cluster::incident::Standing;
-use telltale_cluster::message::{FromNode, FromNodeBody, Order, Step, ToNode};
+use telltale_cluster::message::{FromNode, FromNodeBody, Order, OrderStep, ToNode};
 use telltale_cluster::node::NodeName;
 use telltale_cluster::observation::WorkerState;
 use telltale_cluster::policy::{Mode, NoSpare, Policy};
@@ -15,10 +15,10 @@ use telltale_cluster::stored::{Decision, DecisionNumber, Phase, StoreOutcome, Wh
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 
-use super::{Event, World};
+use super::{World, WorldEvent};
 use crate::defect::Defect;
-use crate::network::Place;
-use crate::seat::{CAMPAIGN_INTERVAL, HeldLease, STORE_PATIENCE, Seat};
+use crate::network::NetworkMachine;
+use crate::seat::{CAMPAIGN_INTERVAL, HeldLease, STORE_TIMEOUT, SimulatedCoordinator};
 use crate::store::Grant;
 
 /// How often a coordinator's time passes.
@@ -42,9 +42,9 @@ impl World {
         self.requests += 1;
         coordinator.name_new_job(JobIdentity::new(NonZeroU64::MIN.saturating_add(self.requests)));
         let seat = &mut self.seats[index];
-        *seat = Seat { life: life + 1, ..Seat::new(seat.clock) };
+        *seat = SimulatedCoordinator { life: life + 1, ..SimulatedCoordinator::new(seat.clock) };
         seat.coordinator = Some(coordinator);
-        self.after(TICK, Event::SeatTick { seat: index, life: life + 1 });
+        self.after(TICK, WorldEvent::SeatTick { seat: index, life: life + 1 });
     }
 
     fn policy(&self) -> Policy {
@@ -62,7 +62,7 @@ impl World {
             Some(Defect::BudgetIgnored) => policy.eviction_budget = u32::MAX,
             Some(Defect::CrowdsEvicted) => policy.mass_silence_share = 1.0,
             Some(Defect::SilentlyShrunk) => {
-                policy.no_spare = NoSpare::Shrink { least_slots: 1, patience: Duration::ZERO };
+                policy.no_spare = NoSpare::Shrink { least_slots: 1, timeout: Duration::ZERO };
             }
             _ => {}
         }
@@ -74,10 +74,10 @@ impl World {
             return;
         }
         if let Some(wait) = self.seat_pause(index) {
-            self.after(wait, Event::SeatTick { seat: index, life });
+            self.after(wait, WorldEvent::SeatTick { seat: index, life });
             return;
         }
-        self.after(TICK, Event::SeatTick { seat: index, life });
+        self.after(TICK, WorldEvent::SeatTick { seat: index, life });
         let now = self.seats[index].clock.shows(self.now);
         self.campaign(index, now);
         if let Some((decision, until)) = self.seats[index].storing
@@ -116,8 +116,8 @@ impl World {
         }
         seat.last_campaign = Some(now);
         let renews = seat.lease.map(|lease| lease.term);
-        let event = Event::StoreCampaign { seat: index, life: seat.life, asked: now, renews };
-        self.travel(Place::Seat(index), Place::Store, &event);
+        let event = WorldEvent::StoreCampaign { seat: index, life: seat.life, asked: now, renews };
+        self.travel(NetworkMachine::Seat(index), NetworkMachine::Store, &event);
     }
 
     pub(super) fn store_campaign(
@@ -131,8 +131,8 @@ impl World {
         if grant.as_ref().is_some_and(|grant| Some(grant.term) != before) {
             self.summary.terms += 1;
         }
-        let event = Event::SeatGrant { seat, life, asked, renews, grant };
-        self.travel(Place::Store, Place::Seat(seat), &event);
+        let event = WorldEvent::SeatGrant { seat, life, asked, renews, grant };
+        self.travel(NetworkMachine::Store, NetworkMachine::Seat(seat), &event);
     }
 
     pub(super) fn seat_grant(
@@ -146,11 +146,11 @@ impl World {
             return;
         }
         if let Some(wait) = self.seat_pause(index) {
-            self.after(wait, Event::SeatGrant { seat: index, life, asked, renews, grant });
+            self.after(wait, WorldEvent::SeatGrant { seat: index, life, asked, renews, grant });
             return;
         }
         let now = self.seats[index].clock.shows(self.now);
-        let until = Seat::lease_until(asked);
+        let until = SimulatedCoordinator::lease_until(asked);
         let Some(grant) = grant.filter(|_| now < until) else { return };
         match self.seats[index].lease {
             Some(held) if held.term == grant.term => {
@@ -194,7 +194,7 @@ impl World {
             return;
         }
         if let Some(wait) = self.seat_pause(index) {
-            self.after(wait, Event::SeatMessage { seat: index, message: Box::new(message) });
+            self.after(wait, WorldEvent::SeatMessage { seat: index, message: Box::new(message) });
             return;
         }
         let message = self.corrupted(index, message);
@@ -212,7 +212,7 @@ impl World {
             return;
         }
         if let Some(wait) = self.seat_pause(index) {
-            self.after(wait, Event::SeatInput { seat: index, life, input: Box::new(input) });
+            self.after(wait, WorldEvent::SeatInput { seat: index, life, input: Box::new(input) });
             return;
         }
         if let Input::Stored { decision, .. } = &input {
@@ -252,20 +252,20 @@ impl World {
         match output {
             Output::Send { node, message } => self.seat_sends(index, &node, message),
             Output::Store(decision) => {
-                self.seats[index].storing = Some((decision.number, now.after(STORE_PATIENCE)));
+                self.seats[index].storing = Some((decision.number, now.after(STORE_TIMEOUT)));
                 let number = decision.number;
                 let life = self.seats[index].life;
                 let decision = Box::new(self.spoilt(*decision));
-                let event = Event::StorePut { seat: index, life, decision };
-                self.travel(Place::Seat(index), Place::Store, &event);
+                let event = WorldEvent::StorePut { seat: index, life, decision };
+                self.travel(NetworkMachine::Seat(index), NetworkMachine::Store, &event);
                 if self.defect == Some(Defect::CommandedUnstored) {
                     self.assume_stored(index, number);
                 }
             }
             Output::StepDown(_) => {
                 if let Some(lease) = self.seats[index].lease.take() {
-                    let event = Event::StoreResign { term: lease.term };
-                    self.travel(Place::Seat(index), Place::Store, &event);
+                    let event = WorldEvent::StoreResign { term: lease.term };
+                    self.travel(NetworkMachine::Seat(index), NetworkMachine::Store, &event);
                 }
                 self.seats[index].storing = None;
                 self.seats[index].rests_until = now.after(Duration::from_secs(1));
@@ -292,8 +292,8 @@ impl World {
             self.assume_prepared(index, node, message.epoch);
         }
         let Some(host) = self.hosts.iter().position(|host| host.name == *node) else { return };
-        let event = Event::HostOrder { host, message };
-        self.travel(Place::Seat(index), Place::Host(host), &event);
+        let event = WorldEvent::HostOrder { host, message };
+        self.travel(NetworkMachine::Seat(index), NetworkMachine::Host(host), &event);
     }
 
     pub(super) fn store_put(&mut self, seat: usize, life: u64, decision: &Decision) {
@@ -311,8 +311,8 @@ impl World {
             self.safety.stored(self.now, &decision.why, &decision.state);
         }
         let input = Box::new(Input::Stored { decision: decision.number, outcome });
-        let event = Event::SeatInput { seat, life, input };
-        self.travel(Place::Store, Place::Seat(seat), &event);
+        let event = WorldEvent::SeatInput { seat, life, input };
+        self.travel(NetworkMachine::Store, NetworkMachine::Seat(seat), &event);
     }
 
     // What follows are the mistakes.
@@ -418,7 +418,7 @@ impl World {
 
     fn assume_prepared(&mut self, index: usize, node: &NodeName, epoch: Epoch) {
         let Some(host) = self.hosts.iter().find(|host| host.name == *node) else { return };
-        let step = Step::Prepared { port: std::num::NonZeroU16::new(29_508) };
+        let step = OrderStep::Prepared { port: std::num::NonZeroU16::new(29_508) };
         let acknowledgement = telltale_cluster::message::Acknowledgement { epoch, step };
         let message = FromNode {
             node: node.clone(),
@@ -428,14 +428,14 @@ impl World {
         };
         let life = self.seats[index].life;
         let input = Box::new(Input::Node(message));
-        self.after(Duration::ZERO, Event::SeatInput { seat: index, life, input });
+        self.after(Duration::ZERO, WorldEvent::SeatInput { seat: index, life, input });
     }
 
     fn assume_stored(&mut self, index: usize, decision: DecisionNumber) {
         let outcome = StoreOutcome::Stored(Revision::new(decision.0));
         let life = self.seats[index].life;
         let input = Box::new(Input::Stored { decision, outcome });
-        self.after(Duration::ZERO, Event::SeatInput { seat: index, life, input });
+        self.after(Duration::ZERO, WorldEvent::SeatInput { seat: index, life, input });
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use telltale_cluster::coordinator::OperatorOrder;
 
 use super::troubles::Trouble;
-use super::{Event, World};
+use super::{World, WorldEvent};
 use crate::store::StoreCopy;
 
 /// When the job is restarted, so that there is an older copy; and when the store is replaced.
@@ -26,7 +26,7 @@ impl World {
     pub(super) fn plan_stale_store(&mut self) {
         let back = self.scenario.troubled.saturating_sub(Duration::from_millis(1));
         for at in STEPS.into_iter().chain([back]) {
-            self.after(at, Event::Trouble(Trouble::StoreIsReplaced));
+            self.after(at, WorldEvent::Trouble(Trouble::StoreIsReplaced));
         }
     }
 

@@ -12,10 +12,10 @@ use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 
 use super::hosts::TERMINATE;
 use super::reruns::AgentEnd;
-use super::{Event, World};
+use super::{World, WorldEvent};
 use crate::clock::TrueTime;
 use crate::defect::Defect;
-use crate::network::Place;
+use crate::network::NetworkMachine;
 use crate::scenario::{Kinds, Scenario};
 use crate::store::StoreTrouble;
 
@@ -99,7 +99,7 @@ impl World {
         } else if self.scenario.kinds == Kinds::StoreBehind {
             self.plan_stale_store();
         } else if matches!(self.scenario.kinds, Kinds::CrowdCut | Kinds::CrowdCutAmongFailures) {
-            self.after(Duration::from_secs(10), Event::Trouble(Trouble::TheOne));
+            self.after(Duration::from_secs(10), WorldEvent::Trouble(Trouble::TheOne));
         } else if !matches!(self.scenario.kinds, Kinds::All | Kinds::Coordinators) {
             let mut before = Duration::from_millis(1);
             if self.scenario.kinds == Kinds::CrashAmongSuspicions {
@@ -108,7 +108,7 @@ impl World {
                 before += self.random.duration(Duration::ZERO, Duration::from_millis(100));
             }
             let shortly_before = self.scenario.troubled.saturating_sub(before);
-            self.after(shortly_before, Event::Trouble(Trouble::TheOne));
+            self.after(shortly_before, WorldEvent::Trouble(Trouble::TheOne));
         }
         let mut gone = 0;
         for _ in 0..self.scenario.troubles {
@@ -128,7 +128,7 @@ impl World {
                     *back = Some(Duration::from_secs(4));
                 }
             }
-            self.after(at, Event::Trouble(trouble));
+            self.after(at, WorldEvent::Trouble(trouble));
         }
     }
 
@@ -216,9 +216,10 @@ impl World {
                 self.excuse(host, lasts);
                 let seats = 0..self.seats.len();
                 let to = seats.clone().filter(|_| !hears);
-                let to = to.map(|seat| (Place::Seat(seat), Place::Host(host)));
+                let to = to.map(|seat| (NetworkMachine::Seat(seat), NetworkMachine::Host(host)));
                 let from = seats.filter(|_| !heard);
-                let from = from.map(|seat| (Place::Host(host), Place::Seat(seat)));
+                let from =
+                    from.map(|seat| (NetworkMachine::Host(host), NetworkMachine::Seat(seat)));
                 let ways: Vec<_> = to.chain(from).collect();
                 self.cut(&ways, lasts);
             }
@@ -228,7 +229,7 @@ impl World {
                 self.network.delay = delay;
                 // Lost orders and reports may cost anybody its slot.
                 (0..self.hosts.len()).for_each(|host| self.excuse(host, lasts));
-                self.after(lasts, Event::Trouble(Trouble::WeatherEnds));
+                self.after(lasts, WorldEvent::Trouble(Trouble::WeatherEnds));
             }
             Trouble::WeatherEnds => {
                 self.network.loss = 0.0;
@@ -240,20 +241,20 @@ impl World {
                 self.seats[seat].paused_until = self.now.after(pause);
             }
             Trouble::SeatLosesStore { seat, asks, lasts } => {
-                let asking = (Place::Seat(seat), Place::Store);
-                let answers = (Place::Store, Place::Seat(seat));
+                let asking = (NetworkMachine::Seat(seat), NetworkMachine::Store);
+                let answers = (NetworkMachine::Store, NetworkMachine::Seat(seat));
                 let ways = [asking, answers];
                 self.cut(if asks { &ways[1..] } else { &ways }, lasts);
             }
             Trouble::SeatLosesHosts { seat, lasts } => {
-                let hosts = (0..self.hosts.len()).map(Place::Host);
-                let seat = Place::Seat(seat);
+                let hosts = (0..self.hosts.len()).map(NetworkMachine::Host);
+                let seat = NetworkMachine::Seat(seat);
                 let ways: Vec<_> = hosts.flat_map(|host| [(seat, host), (host, seat)]).collect();
                 self.cut(&ways, lasts);
             }
             Trouble::StoreFails { trouble, lasts } => {
                 self.store.trouble = trouble;
-                self.after(lasts, Event::Trouble(Trouble::StoreWorks));
+                self.after(lasts, WorldEvent::Trouble(Trouble::StoreWorks));
             }
             Trouble::StoreWorks => self.store.trouble = StoreTrouble::None,
             Trouble::Suspected { host, other, lasts } => self.suspect(host, other, lasts),
@@ -307,8 +308,8 @@ impl World {
                 self.pause_host(host, Some(lasts));
                 continue;
             }
-            let seats = (0..self.seats.len()).map(Place::Seat);
-            let host = Place::Host(host);
+            let seats = (0..self.seats.len()).map(NetworkMachine::Seat);
+            let host = NetworkMachine::Host(host);
             let ways: Vec<_> = seats.flat_map(|seat| [(seat, host), (host, seat)]).collect();
             self.cut(&ways, lasts);
         }
@@ -321,7 +322,7 @@ impl World {
             let host = left.swap_remove(chosen);
             let wait = self.random.duration(Duration::from_millis(1), Duration::from_secs(8));
             let exit = Exit::Code(1);
-            self.after(wait, Event::Trouble(Trouble::WorkerFails { host, exit }));
+            self.after(wait, WorldEvent::Trouble(Trouble::WorkerFails { host, exit }));
         }
     }
 
@@ -331,12 +332,12 @@ impl World {
     }
 
     /// Cuts ways for some time.
-    fn cut(&mut self, ways: &[(Place, Place)], lasts: Duration) {
+    fn cut(&mut self, ways: &[(NetworkMachine, NetworkMachine)], lasts: Duration) {
         self.cuts += 1;
         for (from, to) in ways {
             self.network.cut(*from, *to, self.cuts);
         }
-        self.after(lasts, Event::Trouble(Trouble::Mend { cut_by: self.cuts }));
+        self.after(lasts, WorldEvent::Trouble(Trouble::Mend { cut_by: self.cuts }));
     }
 
     fn worker_fails(&mut self, host: usize, exit: Exit) {
@@ -344,7 +345,7 @@ impl World {
         let ids: Vec<u64> = runs.map(|worker| worker.id).collect();
         if let Some(chosen) = self.random.index(ids.len()) {
             self.excuse(host, Duration::ZERO);
-            self.after(Duration::ZERO, Event::ProcessEnds { host, id: ids[chosen], exit });
+            self.after(Duration::ZERO, WorldEvent::ProcessEnds { host, id: ids[chosen], exit });
         }
     }
 
@@ -364,7 +365,7 @@ impl World {
             self.echo(worker.epoch);
         }
         if let Some(wait) = back_after {
-            self.after(wait, Event::AgentStarts { host: index, life });
+            self.after(wait, WorldEvent::AgentStarts { host: index, life });
         }
     }
 
@@ -374,7 +375,7 @@ impl World {
         if host.agent.take().is_some() {
             host.life += 1;
             let life = host.life;
-            self.after(back_after, Event::AgentStarts { host: index, life });
+            self.after(back_after, WorldEvent::AgentStarts { host: index, life });
         }
     }
 
@@ -396,9 +397,9 @@ impl World {
         let ids: Vec<u64> = host.processes.iter().map(|worker| worker.id).collect();
         for id in ids {
             let wait = self.random.duration(Duration::ZERO, LEAVING);
-            self.after(wait, Event::ProcessEnds { host: index, id, exit: TERMINATE });
+            self.after(wait, WorldEvent::ProcessEnds { host: index, id, exit: TERMINATE });
         }
-        self.after(back_after, Event::AgentStarts { host: index, life });
+        self.after(back_after, WorldEvent::AgentStarts { host: index, life });
     }
 
     fn pause_host(&mut self, index: usize, pause: Option<Duration>) {
@@ -413,7 +414,7 @@ impl World {
         if seat.coordinator.take().is_some() {
             seat.life += 1;
             let life = seat.life;
-            self.after(back_after, Event::SeatStarts { seat: index, life });
+            self.after(back_after, WorldEvent::SeatStarts { seat: index, life });
         }
     }
 
@@ -510,7 +511,7 @@ impl World {
             if self.seats[seat].coordinator.as_ref().is_some_and(Coordinator::leads) {
                 let life = self.seats[seat].life;
                 let input = Box::new(input.clone());
-                self.after(Duration::ZERO, Event::SeatInput { seat, life, input });
+                self.after(Duration::ZERO, WorldEvent::SeatInput { seat, life, input });
             }
         }
     }
@@ -532,13 +533,13 @@ impl World {
             }
             if self.hosts[index].agent.is_none() {
                 let life = self.hosts[index].life;
-                self.after(Duration::from_secs(1), Event::AgentStarts { host: index, life });
+                self.after(Duration::from_secs(1), WorldEvent::AgentStarts { host: index, life });
             }
         }
         for index in 0..self.seats.len() {
             if self.seats[index].coordinator.is_none() {
                 let life = self.seats[index].life;
-                self.after(Duration::from_secs(1), Event::SeatStarts { seat: index, life });
+                self.after(Duration::from_secs(1), WorldEvent::SeatStarts { seat: index, life });
             }
         }
     }

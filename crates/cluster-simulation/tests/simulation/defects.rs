@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use telltale_cluster::detection::Rule;
 use telltale_cluster::observation::Observation;
 use telltale_cluster::rank::Rank;
-use telltale_cluster_simulation::faults::machine::{Fault, Noise, Topology};
+use telltale_cluster_simulation::faults::machine::{Noise, SimulatedFault, Topology};
 use telltale_cluster_simulation::faults::run::{Case, Distortion, run_distorted};
 use telltale_cluster_simulation::{Defect, Kinds, Scenario, World};
 
@@ -80,7 +80,7 @@ fn names_slow_nodes(
     distortion: Option<Distortion>,
 ) -> Result<(), String> {
     for (nodes, slow) in nodes.iter().flat_map(|nodes| [(*nodes, 0), (*nodes, 1)]) {
-        let faults: Vec<_> = (0..slow).map(|node| (Fault::Node(node), 3.0)).collect();
+        let faults: Vec<_> = (0..slow).map(|node| (SimulatedFault::Node(node), 3.0)).collect();
         let expected: Vec<_> = faults.iter().map(|(fault, _)| fault.suspect()).collect();
         let (topology, noise) = (Topology::Mesh, Noise::CALM);
         let case = Case { topology, nodes, faults, noise, seed: 7 };

@@ -7,9 +7,11 @@ use std::num::NonZeroU16;
 
 use super::resting::Resting;
 use super::workers::Workers;
-use super::{Agent, AgentOutput, Exit, LocalRank, Task, environment};
+use super::{Agent, AgentOutput, AgentTask, Exit, LocalRank, environment};
 use crate::epoch::{Epoch, JobIdentity};
-use crate::message::{Assignment, KnownJob, NotPrepared, Order, Outcome, Ports, Step, ToNode};
+use crate::message::{
+    Assignment, JobOutcome, KnownJob, NotPrepared, Order, OrderStep, Ports, ToNode,
+};
 use crate::observation::Observation;
 use crate::time::Moment;
 
@@ -40,7 +42,7 @@ impl PortSearch {
 impl Agent {
     pub(super) fn obey(&mut self, now: Moment, message: ToNode, outputs: &mut Vec<AgentOutput>) {
         let ToNode { term, sequence, epoch, job, order } = message;
-        if self.task == Task::Clearing {
+        if self.task == AgentTask::Clearing {
             return;
         }
         if let Order::Forget(job) = order {
@@ -120,7 +122,7 @@ impl Agent {
         outputs: &mut Vec<AgentOutput>,
     ) {
         match &self.task {
-            Task::Committed { epoch: running, .. } if *running == epoch => {
+            AgentTask::Committed { epoch: running, .. } if *running == epoch => {
                 self.figures.stale_epochs += 1;
                 return;
             }
@@ -135,7 +137,7 @@ impl Agent {
         self.epoch = epoch;
         self.over = None;
         let same = match &self.task {
-            Task::Preparing { epoch: known, search } => {
+            AgentTask::Preparing { epoch: known, search } => {
                 *known == epoch
                     && search.asked() == ports
                     && !matches!(search, PortSearch::Failed { .. })
@@ -144,11 +146,11 @@ impl Agent {
         };
         if !same {
             let search = ports.map_or(PortSearch::NotAsked, |ports| PortSearch::Waiting { ports });
-            self.task = Task::Preparing { epoch, search };
+            self.task = AgentTask::Preparing { epoch, search };
             self.observed = Observation::default();
             self.stop_workers(now, outputs);
         }
-        if let Task::Preparing { search: PortSearch::Waiting { ports }, .. } = self.task {
+        if let AgentTask::Preparing { search: PortSearch::Waiting { ports }, .. } = self.task {
             outputs.push(AgentOutput::HoldPort(ports));
         }
         self.tell_progress(outputs);
@@ -156,7 +158,7 @@ impl Agent {
 
     /// Counts starts anew if the epoch that ends has lasted, and those that end soon.
     fn end_epoch(&mut self, now: Moment) {
-        let Task::Committed { at, .. } = &self.task else { return };
+        let AgentTask::Committed { at, .. } = &self.task else { return };
         let lasted = now.since(*at);
         if lasted >= self.policy.lasting {
             self.starts = 0;
@@ -173,23 +175,23 @@ impl Agent {
 
     /// Tells how far preparing has come.
     fn tell_progress(&mut self, outputs: &mut Vec<AgentOutput>) {
-        let Task::Preparing { epoch, search } = self.task else { return };
+        let AgentTask::Preparing { epoch, search } = self.task else { return };
         if self.leaving {
             return;
         }
         // As long as workers live nothing else is said: who cannot prepare is replaced in the same epoch.
         let step = if self.workers.any_alive() {
-            Step::Stopping
+            OrderStep::Stopping
         } else if self.starts >= self.policy.restart_budget {
-            Step::NotPrepared(NotPrepared::RestartsUsedUp)
+            OrderStep::NotPrepared(NotPrepared::RestartsUsedUp)
         } else if self.resting.present().is_some() {
-            Step::Stopping
+            OrderStep::Stopping
         } else {
             match search {
-                PortSearch::NotAsked => Step::Prepared { port: None },
-                PortSearch::Found { port, .. } => Step::Prepared { port: Some(port) },
-                PortSearch::Waiting { .. } => Step::Stopping,
-                PortSearch::Failed { .. } => Step::NotPrepared(NotPrepared::NoPort),
+                PortSearch::NotAsked => OrderStep::Prepared { port: None },
+                PortSearch::Found { port, .. } => OrderStep::Prepared { port: Some(port) },
+                PortSearch::Waiting { .. } => OrderStep::Stopping,
+                PortSearch::Failed { .. } => OrderStep::NotPrepared(NotPrepared::NoPort),
             }
         };
         self.acknowledge(epoch, step, outputs);
@@ -201,7 +203,7 @@ impl Agent {
         port: Option<NonZeroU16>,
         outputs: &mut Vec<AgentOutput>,
     ) {
-        let Task::Preparing { search, .. } = &mut self.task else { return };
+        let AgentTask::Preparing { search, .. } = &mut self.task else { return };
         let PortSearch::Waiting { ports } = *search else { return };
         if ports != of {
             return;
@@ -223,11 +225,11 @@ impl Agent {
         outputs: &mut Vec<AgentOutput>,
     ) {
         match &self.task {
-            Task::Committed { epoch: running, .. } if *running == epoch => {
+            AgentTask::Committed { epoch: running, .. } if *running == epoch => {
                 self.tell_started(outputs);
                 return;
             }
-            Task::Preparing { epoch: prepared, .. }
+            AgentTask::Preparing { epoch: prepared, .. }
                 if *prepared == epoch && !self.workers.any_alive() => {}
             _ => {
                 self.figures.stale_epochs += 1;
@@ -244,14 +246,14 @@ impl Agent {
             outputs.push(AgentOutput::Start { epoch, local, environment });
             self.figures.starts += 1;
         }
-        self.task = Task::Committed { epoch, assignment, at: now };
+        self.task = AgentTask::Committed { epoch, assignment, at: now };
     }
 
     fn tell_started(&mut self, outputs: &mut Vec<AgentOutput>) {
-        if let Task::Committed { epoch, .. } = self.task
+        if let AgentTask::Committed { epoch, .. } = self.task
             && !self.workers.any_starting()
         {
-            self.acknowledge(epoch, Step::Started, outputs);
+            self.acknowledge(epoch, OrderStep::Started, outputs);
         }
     }
 
@@ -259,12 +261,12 @@ impl Agent {
         &mut self,
         now: Moment,
         epoch: Epoch,
-        over: Option<Outcome>,
+        over: Option<JobOutcome>,
         outputs: &mut Vec<AgentOutput>,
     ) {
         self.end_epoch(now);
         self.epoch = epoch;
-        self.task = Task::Idle;
+        self.task = AgentTask::Idle;
         self.over = over;
         self.stop_workers(now, outputs);
         self.next_message = now;
@@ -335,15 +337,18 @@ impl Agent {
             self.figures.stale_workers += 1;
             return;
         }
-        if let (Task::Committed { at, .. }, Some(exit), false) = (&self.task, exit, was_asked) {
+        if let (AgentTask::Committed { at, .. }, Some(exit), false) = (&self.task, exit, was_asked)
+        {
             self.resting.worker_ended(now.since(*at), exit);
         }
         match self.task {
-            Task::Committed { .. } if self.workers.any_failed() || !self.workers.any_alive() => {
+            AgentTask::Committed { .. }
+                if self.workers.any_failed() || !self.workers.any_alive() =>
+            {
                 self.next_message = now;
             }
-            Task::Preparing { .. } if !self.workers.any_alive() => self.tell_progress(outputs),
-            Task::Idle => self.tell_over(outputs),
+            AgentTask::Preparing { .. } if !self.workers.any_alive() => self.tell_progress(outputs),
+            AgentTask::Idle => self.tell_over(outputs),
             _ => {}
         }
     }

@@ -8,11 +8,13 @@ use crate::epoch::{Epoch, JobIdentity, Term};
 use crate::group::GroupId;
 use crate::latency::{Collective, SizeBucket, WaitKey, WaitWindow, Window};
 use crate::message::{
-    Acknowledgement, Activity, Assignment, FromNodeBody, KnownJob, Master, NotPrepared, Order,
-    Outcome, Ports, Step, ToNode,
+    Acknowledgement, AgentActivity, Assignment, FromNodeBody, JobOutcome, KnownJob, Master,
+    NotPrepared, Order, OrderStep, Ports, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
-use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation, Progress, WorkerEnd, WorkerState};
+use crate::observation::{
+    GroupProgress, MAX_WINDOWS_PER_REPORT, Observation, WorkerEnd, WorkerState,
+};
 use crate::policy::AgentPolicy;
 use crate::rank::{Rank, Slot, WorkersPerNode};
 use crate::time::Moment;
@@ -68,7 +70,7 @@ impl Bench {
         let mut bench = Self { agent, now, sequence: 0, term: 1 };
         assert_eq!(bench.step(AgentInput::Connected), []);
         let said = bench.step(AgentInput::LeftoversGone);
-        assert_eq!(activities(&said), [("register", Activity::Idle)]);
+        assert_eq!(activities(&said), [("register", AgentActivity::Idle)]);
         bench.order(0, Order::Welcome);
         bench
     }
@@ -109,17 +111,17 @@ impl Bench {
     fn run(&mut self, epoch: u64) {
         assert_eq!(
             steps(&self.order(epoch, Order::Prepare { ports: None, planned: false })),
-            [Step::Prepared { port: None }]
+            [OrderStep::Prepared { port: None }]
         );
         let begun = self.order(epoch, Order::Commit(assignment()));
         assert_eq!(begun.iter().filter(|one| matches!(one, AgentOutput::Start { .. })).count(), 2);
         self.started(epoch, 0);
-        assert_eq!(steps(&self.started(epoch, 1)), [Step::Started]);
+        assert_eq!(steps(&self.started(epoch, 1)), [OrderStep::Started]);
     }
 }
 
 /// What was acknowledged.
-fn steps(outputs: &[AgentOutput]) -> Vec<Step> {
+fn steps(outputs: &[AgentOutput]) -> Vec<OrderStep> {
     let step = |output: &AgentOutput| match output {
         AgentOutput::Send(message) => match &message.body {
             FromNodeBody::Acknowledge(Acknowledgement { step, .. }) => Some(*step),
@@ -131,7 +133,7 @@ fn steps(outputs: &[AgentOutput]) -> Vec<Step> {
 }
 
 /// What was told about the agent's own activity, and how.
-fn activities(outputs: &[AgentOutput]) -> Vec<(&'static str, Activity)> {
+fn activities(outputs: &[AgentOutput]) -> Vec<(&'static str, AgentActivity)> {
     let told = |output: &AgentOutput| match output {
         AgentOutput::Send(message) => match &message.body {
             FromNodeBody::Register(registration) => Some(("register", registration.activity)),
@@ -196,15 +198,15 @@ fn a_port_is_held_while_its_epoch_is_prepared_and_run() {
     assert!(!bench.agent.needs_port());
     let asked = bench.order(1, Order::Prepare { ports: Some(ports()), planned: false });
     assert!(asked.contains(&AgentOutput::HoldPort(ports())));
-    assert_eq!(steps(&asked), [Step::Stopping]);
+    assert_eq!(steps(&asked), [OrderStep::Stopping]);
     // An answer about other ports is not about these.
     let others = Ports { first: port(29_510), ..ports() };
     let other = AgentInput::PortHeld { ports: others, port: Some(port(29_510)) };
     assert_eq!(bench.step(other), []);
     let held = bench.step(AgentInput::PortHeld { ports: ports(), port: Some(port(29_503)) });
-    assert_eq!(steps(&held), [Step::Prepared { port: Some(port(29_503)) }]);
+    assert_eq!(steps(&held), [OrderStep::Prepared { port: Some(port(29_503)) }]);
     let again = bench.order(1, Order::Prepare { ports: Some(ports()), planned: false });
-    assert_eq!(steps(&again), [Step::Prepared { port: Some(port(29_503)) }]);
+    assert_eq!(steps(&again), [OrderStep::Prepared { port: Some(port(29_503)) }]);
     assert!(bench.agent.needs_port());
     bench.order(1, Order::Commit(Assignment { first_rank: Rank(0), ..assignment() }));
     assert!(bench.agent.needs_port(), "rank 0 is here");
@@ -220,7 +222,7 @@ fn an_agent_without_a_free_port_says_so() {
     let mut bench = Bench::registered(AgentPolicy::default());
     bench.order(1, Order::Prepare { ports: Some(ports()), planned: false });
     let outputs = bench.step(AgentInput::PortHeld { ports: ports(), port: None });
-    assert_eq!(steps(&outputs), [Step::NotPrepared(NotPrepared::NoPort)]);
+    assert_eq!(steps(&outputs), [OrderStep::NotPrepared(NotPrepared::NoPort)]);
     assert_eq!(ports().after(port(29_520)), port(29_500));
 }
 
@@ -229,7 +231,7 @@ fn workers_stop_before_the_next_epoch_is_prepared() {
     let mut bench = Bench::registered(AgentPolicy::default());
     bench.run(1);
     let asked = bench.order(2, Order::Prepare { ports: None, planned: false });
-    assert_eq!((terminations(&asked), steps(&asked)), (2, vec![Step::Stopping]));
+    assert_eq!((terminations(&asked), steps(&asked)), (2, vec![OrderStep::Stopping]));
     // Commanded too early, it does not start a second epoch beside the first.
     assert_eq!(steps(&bench.order(2, Order::Commit(assignment()))), []);
     assert_eq!(steps(&bench.exited(1, 0, Exit::Signal(15))), []);
@@ -238,7 +240,7 @@ fn workers_stop_before_the_next_epoch_is_prepared() {
     let late = bench.tick_after(SECOND);
     let (epoch, local) = (Epoch::new(1), LocalRank(1));
     assert!(late.contains(&AgentOutput::Kill { epoch, local }));
-    assert_eq!(steps(&bench.exited(1, 1, Exit::Signal(9))), [Step::Prepared { port: None }]);
+    assert_eq!(steps(&bench.exited(1, 1, Exit::Signal(9))), [OrderStep::Prepared { port: None }]);
     assert!(steps(&bench.order(2, Order::Commit(assignment()))).is_empty());
     assert_eq!(bench.agent.running(), Some(Epoch::new(2)));
     assert_eq!(bench.agent.figures().kills, 1);
@@ -258,7 +260,7 @@ fn orders_that_are_repeated_late_or_of_a_deposed_leader_do_nothing() {
     let mut bench = Bench::registered(AgentPolicy::default());
     bench.term = 3;
     bench.run(4);
-    assert_eq!(steps(&bench.order(4, Order::Commit(assignment()))), [Step::Started]);
+    assert_eq!(steps(&bench.order(4, Order::Commit(assignment()))), [OrderStep::Started]);
     let stale = [
         (2, 1000, 9, Order::Standby),
         (3, 1, 9, Order::Standby),
@@ -285,7 +287,7 @@ fn workers_go_on_without_a_coordinator() {
     assert_eq!(bench.tick_after(3600 * SECOND), []);
     assert_eq!(bench.exited(1, 0, Exit::Code(0)), []);
     let said = bench.step(AgentInput::Connected);
-    assert_eq!(activities(&said), [("register", Activity::Committed(Epoch::new(1)))]);
+    assert_eq!(activities(&said), [("register", AgentActivity::Committed(Epoch::new(1)))]);
     assert_eq!(bench.tick_after(SECOND / 2), []);
     assert_eq!(activities(&bench.tick_after(SECOND / 2)).len(), 1);
     let told = bench.order(1, Order::Welcome);
@@ -311,8 +313,8 @@ fn a_failure_is_told_at_once() {
 fn the_end_of_the_job_is_told_when_no_worker_is_left() {
     let mut bench = Bench::registered(AgentPolicy::default());
     bench.run(1);
-    let over = AgentOutput::Over(Outcome::GivenUp);
-    assert!(!bench.order(1, Order::Stop(Outcome::GivenUp)).contains(&over));
+    let over = AgentOutput::Over(JobOutcome::GivenUp);
+    assert!(!bench.order(1, Order::Stop(JobOutcome::GivenUp)).contains(&over));
     assert!(!bench.exited(1, 0, Exit::Signal(15)).contains(&over));
     assert!(bench.exited(1, 1, Exit::Code(0)).contains(&over));
     assert!(!bench.agent.has_workers());
@@ -322,7 +324,7 @@ fn the_end_of_the_job_is_told_when_no_worker_is_left() {
 fn restarts_are_used_up_unless_an_epoch_lasts() {
     let policy = AgentPolicy { restart_budget: 2, ..AgentPolicy::default() };
     let mut bench = Bench::registered(policy);
-    let refused = [Step::NotPrepared(NotPrepared::RestartsUsedUp)];
+    let refused = [OrderStep::NotPrepared(NotPrepared::RestartsUsedUp)];
     // The first epoch lasts, so the two after it are the ones that count.
     for epoch in 1..=3 {
         bench.run(epoch);
@@ -344,7 +346,7 @@ fn starts_that_were_planned_use_no_budget() {
         bench.exited(epoch, 0, Exit::Code(0));
         bench.exited(epoch, 1, Exit::Code(0));
         let planned = Order::Prepare { ports: None, planned: true };
-        assert_eq!(steps(&bench.order(epoch + 1, planned)), [Step::Prepared { port: None }]);
+        assert_eq!(steps(&bench.order(epoch + 1, planned)), [OrderStep::Prepared { port: None }]);
     }
     // One that a failure began does.
     bench.order(101, Order::Commit(assignment()));
@@ -352,7 +354,7 @@ fn starts_that_were_planned_use_no_budget() {
     bench.started(101, 1);
     bench.exited(101, 0, Exit::Signal(9));
     bench.exited(101, 1, Exit::Signal(9));
-    let refused = [Step::NotPrepared(NotPrepared::RestartsUsedUp)];
+    let refused = [OrderStep::NotPrepared(NotPrepared::RestartsUsedUp)];
     assert_eq!(steps(&bench.order(102, Order::Prepare { ports: None, planned: false })), refused);
 }
 
@@ -361,9 +363,9 @@ fn an_agent_without_restarts_says_so_only_when_its_workers_are_gone() {
     let mut bench = Bench::registered(AgentPolicy { restart_budget: 1, ..AgentPolicy::default() });
     bench.run(1);
     let told = steps(&bench.order(2, Order::Prepare { ports: None, planned: false }));
-    assert_eq!(told, [Step::Stopping]);
+    assert_eq!(told, [OrderStep::Stopping]);
     assert_eq!(steps(&bench.exited(1, 0, Exit::Signal(15))), []);
-    let refused = [Step::NotPrepared(NotPrepared::RestartsUsedUp)];
+    let refused = [OrderStep::NotPrepared(NotPrepared::RestartsUsedUp)];
     assert_eq!(steps(&bench.exited(1, 1, Exit::Signal(15))), refused);
 }
 
@@ -375,8 +377,8 @@ fn rest_after(bench: &mut Bench, epoch: u64, lived: Duration, exit: Exit) -> Dur
     bench.exited(epoch, 1, exit);
     let mut told = steps(&bench.order(epoch + 1, Order::Prepare { ports: None, planned: false }));
     let begun = bench.now;
-    while told != [Step::Prepared { port: None }] {
-        assert!(told.is_empty() || told == [Step::Stopping], "{told:?}");
+    while told != [OrderStep::Prepared { port: None }] {
+        assert!(told.is_empty() || told == [OrderStep::Stopping], "{told:?}");
         assert!(bench.now.since(begun) < Duration::from_secs(30), "a coordinator gives it up");
         told = steps(&bench.tick_after(Duration::from_millis(100)));
     }
@@ -413,7 +415,7 @@ fn a_planned_epoch_is_not_rested_for() {
     bench.exited(4, 0, Exit::Code(1));
     bench.exited(4, 1, Exit::Code(1));
     let told = steps(&bench.order(5, Order::Prepare { ports: None, planned: true }));
-    assert_eq!(told, [Step::Prepared { port: None }]);
+    assert_eq!(told, [OrderStep::Prepared { port: None }]);
 }
 
 #[test]
@@ -427,7 +429,8 @@ fn a_worker_that_was_killed_or_has_trained_is_started_again_without_rest() {
     for epoch in 5..=8 {
         let (group, rank) = (GroupId::WORLD, Rank(6));
         let awaits = Vec::new();
-        let progress = Progress { group, rank, entered: 1, finished: 1, transferred: 0, awaits };
+        let progress =
+            GroupProgress { group, rank, entered: 1, finished: 1, transferred: 0, awaits };
         let observation = Observation { progress: vec![progress], ..Observation::default() };
         bench.step(AgentInput::Observed { epoch: Epoch::new(epoch), observation });
         let rest = rest_after(&mut bench, epoch, SECOND / 2, Exit::Code(1));
@@ -539,19 +542,19 @@ fn who_is_told_to_forget_its_job_obeys_a_leader_of_an_earlier_term() {
     bench.step(AgentInput::Disconnected);
     let outputs = bench.step(AgentInput::Connected);
     let is_known = Some(KnownJob { job: job(1), epoch: Epoch::new(7) });
-    assert_eq!(known(&outputs), (is_known, Activity::Committed(Epoch::new(7))));
+    assert_eq!(known(&outputs), (is_known, AgentActivity::Committed(Epoch::new(7))));
     // Of another job, and without the word to forget, nothing is obeyed.
     assert_eq!(bench.step(told(1, 1, Some(job(2)), Order::Standby)), []);
     assert_eq!(bench.step(told(1, 0, None, Order::Forget(job(2)))), []);
     assert_eq!(bench.agent.running(), Some(Epoch::new(7)));
     let outputs = bench.step(told(1, 0, None, Order::Forget(job(1))));
-    assert_eq!(known(&outputs), (None, Activity::Idle));
+    assert_eq!(known(&outputs), (None, AgentActivity::Idle));
     let ended = outputs.iter().filter(|one| matches!(one, AgentOutput::Terminate { .. })).count();
     assert_eq!(ended, 2);
     bench.exited(7, 0, Exit::Signal(15));
     bench.exited(7, 1, Exit::Signal(15));
     let prepared = bench.step(told(1, 1, Some(job(2)), prepare));
-    assert_eq!(steps(&prepared), [Step::Prepared { port: None }]);
+    assert_eq!(steps(&prepared), [OrderStep::Prepared { port: None }]);
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl fmt::Display for Exit {
 
 /// How far one worker is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum WorkerPhase {
     Starting,
     Running,
     Finished,
@@ -49,7 +49,7 @@ enum State {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Workers {
     epoch: Option<Epoch>,
-    states: Vec<State>,
+    states: Vec<WorkerPhase>,
     /// Set once they were told to stop: they are killed then, and again while that does not help.
     pub(super) kill_at: Option<Moment>,
 }
@@ -58,7 +58,7 @@ impl Workers {
     /// The workers of a new epoch, all on their way.
     pub(super) fn starting(epoch: Epoch, workers: WorkersPerNode) -> Self {
         let count = usize::try_from(workers.get()).expect("at most MAX_WORKERS");
-        Self { epoch: Some(epoch), states: vec![State::Starting; count], kill_at: None }
+        Self { epoch: Some(epoch), states: vec![WorkerPhase::Starting; count], kill_at: None }
     }
 
     /// The epoch of the workers that are alive.
@@ -71,24 +71,25 @@ impl Workers {
     }
 
     pub(super) fn any_starting(&self) -> bool {
-        self.states.contains(&State::Starting)
+        self.states.contains(&WorkerPhase::Starting)
     }
 
     pub(super) fn any_failed(&self) -> bool {
-        self.states.iter().any(|state| matches!(state, State::Failed { .. }))
+        self.states.iter().any(|state| matches!(state, WorkerPhase::Failed { .. }))
     }
 
     /// Those that are running or on their way.
     pub(super) fn alive(&self) -> impl Iterator<Item = LocalRank> {
-        let alive = |state: &State| matches!(state, State::Starting | State::Running);
+        let alive =
+            |state: &WorkerPhase| matches!(state, WorkerPhase::Starting | WorkerPhase::Running);
         (0..).map(LocalRank).zip(&self.states).filter(move |one| alive(one.1)).map(|one| one.0)
     }
 
     /// Marks a worker as running. Says whether it was on its way.
     pub(super) fn started(&mut self, epoch: Epoch, local: LocalRank) -> bool {
         match self.state(epoch, local) {
-            Some(state) if *state == State::Starting => {
-                *state = State::Running;
+            Some(state) if *state == WorkerPhase::Starting => {
+                *state = WorkerPhase::Running;
                 true
             }
             _ => false,
@@ -105,13 +106,13 @@ impl Workers {
     ) -> bool {
         let stopping = self.kill_at.is_some();
         let Some(state) = self.state(epoch, local) else { return false };
-        if !matches!(state, State::Starting | State::Running) {
+        if !matches!(state, WorkerPhase::Starting | WorkerPhase::Running) {
             return false;
         }
-        let failed = |end| State::Failed { end, at: now };
+        let failed = |end| WorkerPhase::Failed { end, at: now };
         *state = match exit {
-            Some(Exit::Code(0)) => State::Finished,
-            _ if stopping => State::Stopped,
+            Some(Exit::Code(0)) => WorkerPhase::Finished,
+            _ if stopping => WorkerPhase::Stopped,
             Some(Exit::Code(code)) => failed(WorkerEnd::Code(code)),
             Some(Exit::Signal(signal)) => failed(WorkerEnd::Signal(signal)),
             None => failed(WorkerEnd::NotStarted),
@@ -131,21 +132,23 @@ impl Workers {
             let seen = observation.workers.iter().find(is_it);
             seen.is_some_and(|worker| worker.state == WorkerState::Stopped)
         };
-        let told = |(local, state): (u32, &State)| {
+        let told = |(local, state): (u32, &WorkerPhase)| {
             let rank = Rank(first.0 + local);
             let state = match *state {
-                State::Starting | State::Running if stopped(rank) => WorkerState::Stopped,
-                State::Starting | State::Running => WorkerState::Running,
-                State::Finished => WorkerState::Finished,
-                State::Stopped => WorkerState::Ended,
-                State::Failed { end, at } => WorkerState::Failed { end, age: now.since(at) },
+                WorkerPhase::Starting | WorkerPhase::Running if stopped(rank) => {
+                    WorkerState::Stopped
+                }
+                WorkerPhase::Starting | WorkerPhase::Running => WorkerState::Running,
+                WorkerPhase::Finished => WorkerState::Finished,
+                WorkerPhase::Stopped => WorkerState::Ended,
+                WorkerPhase::Failed { end, at } => WorkerState::Failed { end, age: now.since(at) },
             };
             WorkerObservation { rank, state }
         };
         (0..).zip(&self.states).map(told).collect()
     }
 
-    fn state(&mut self, epoch: Epoch, local: LocalRank) -> Option<&mut State> {
+    fn state(&mut self, epoch: Epoch, local: LocalRank) -> Option<&mut WorkerPhase> {
         let index = usize::try_from(local.0).ok()?;
         if self.epoch == Some(epoch) { self.states.get_mut(index) } else { None }
     }

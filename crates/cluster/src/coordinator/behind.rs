@@ -125,7 +125,7 @@ pub(super) struct Stored<'a> {
 
 /// What became of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum RegistrationOutcome {
     /// Its agent knows no more than is stored.
     NoNews,
     /// It is not registered.
@@ -161,9 +161,9 @@ impl Ahead {
         stored: Stored<'_>,
         (node, incarnation): (&NodeName, Incarnation),
         registration: &Registration,
-    ) -> Taken {
+    ) -> RegistrationOutcome {
         self.blocking.remove(node);
-        let Some(epoch) = stored.news(registration) else { return Taken::NoNews };
+        let Some(epoch) = stored.news(registration) else { return RegistrationOutcome::NoNews };
         let has_begun = stored.state.phase != Phase::Forming;
         let identity = stored.state.identity;
         let is_stored = |known: KnownJob| identity.is_none_or(|identity| identity == known.job);
@@ -173,9 +173,12 @@ impl Ahead {
         if let Some(known) = registration.known.filter(|known| may_end || is_ended(known)) {
             if !self.end(known.job, epoch) {
                 scene.figures.refused_nodes += 1;
-                return Taken::Refused;
+                return RegistrationOutcome::Refused;
             }
-            return Taken::Ended { job: known.job, is_stored: has_begun && is_this_job };
+            return RegistrationOutcome::Ended {
+                job: known.job,
+                is_stored: has_begun && is_this_job,
+            };
         }
         if has_begun && !is_this_job {
             // Its own job may be somewhere else; this one goes on.
@@ -186,12 +189,12 @@ impl Ahead {
                 scene.outputs.push(Output::Stray { node: node.clone(), epoch });
             }
             scene.refuse(node.clone(), Stale::OtherJob);
-            return Taken::Refused;
+            return RegistrationOutcome::Refused;
         }
         let claim = Claim { epoch, said: scene.now, closed: false };
         self.blocking.insert(node.clone(), claim);
         scene.refuse(node.clone(), Stale::Behind);
-        Taken::Refused
+        RegistrationOutcome::Refused
     }
 
     /// Forgets agents that knew more and have not registered again: for the keep-alive where they have ended, else

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Scene;
 use super::budget::Spent;
 use crate::incident::Hold;
-use crate::message::Outcome;
+use crate::message::JobOutcome;
 use crate::node::{Bar, NodeName};
 use crate::stored::{Phase, StoredState, Why};
 use crate::time::Moment;
@@ -118,5 +118,5 @@ pub(super) fn counts_as_restart(why: &Why, former: &StoredState, next: &StoredSt
 /// Whether a decision takes up a job that was given up, which only an operator does: the restarts that
 /// it was given up for do not count any more, or the next crash would end it again.
 pub(super) fn resumes_after_giving_up(former: &StoredState, next: &StoredState) -> bool {
-    former.phase == Phase::Over(Outcome::GivenUp) && next.phase == Phase::Preparing
+    former.phase == Phase::Over(JobOutcome::GivenUp) && next.phase == Phase::Preparing
 }

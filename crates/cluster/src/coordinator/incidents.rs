@@ -9,7 +9,7 @@ use super::leadership::Leadership;
 use super::{Output, Scene};
 use crate::epoch::Epoch;
 use crate::incident::{Cause, Hold, Incident, Sign, Standing};
-use crate::message::Outcome;
+use crate::message::JobOutcome;
 use crate::node::{Bar, NodeName};
 use crate::policy::{Mode, Policy};
 use crate::stored::{Phase, StoredState, Why};
@@ -19,7 +19,7 @@ use crate::verdict::{Verdict, VerdictKind};
 const REVIEW_INTERVAL: Duration = Duration::from_millis(90);
 
 /// What is to be done about an incident.
-struct Answer {
+struct IncidentAction {
     /// Nodes that are out of reach or do not start.
     lost: BTreeSet<NodeName>,
     /// Nodes that run and are suspected.
@@ -32,13 +32,13 @@ struct Answer {
 
 /// What was last told of the open incident.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ReportedIncident {
     standing: Standing,
     signs: usize,
     dropped_signs: u64,
 }
 
-impl Told {
+impl ReportedIncident {
     fn of(incident: &Incident) -> Self {
         let (standing, dropped_signs) = (incident.standing.clone(), incident.dropped_signs);
         Self { standing, signs: incident.signs.len(), dropped_signs }
@@ -95,7 +95,7 @@ impl Leadership {
     /// Tells how the open incident stands, and with which signs.
     fn tell_incident(&mut self, scene: &mut Scene<'_>) {
         let Some(incident) = &self.incident else { return };
-        self.told = Some(Told::of(incident));
+        self.told = Some(ReportedIncident::of(incident));
         scene.outputs.push(Output::Incident(Box::new(incident.clone())));
     }
 
@@ -171,7 +171,7 @@ impl Leadership {
     /// the job is done.
     pub(super) fn watch(&mut self, scene: &mut Scene<'_>) -> Option<(Why, StoredState)> {
         if self.roster.finished.len() == self.state.map.holder_count() {
-            return Some(self.over(Outcome::Finished));
+            return Some(self.over(JobOutcome::Finished));
         }
         if let Some(decided) = self.release_unheard(scene) {
             return Some(decided);
@@ -210,7 +210,7 @@ impl Leadership {
         }
         let spent = self.budgets.restarts(scene);
         if spent >= scene.policy.restart_budget {
-            return Some(self.over(Outcome::GivenUp));
+            return Some(self.over(JobOutcome::GivenUp));
         }
         let incident = self.incident.as_ref()?;
         let why =
@@ -284,7 +284,7 @@ impl Leadership {
     }
 
     /// What should be done about the open incident now.
-    fn answer(&mut self, scene: &Scene<'_>) -> Answer {
+    fn answer(&mut self, scene: &Scene<'_>) -> IncidentAction {
         let incident = self.incident.as_ref().expect("asked only while there is an incident");
         let mut restart = incident.ends_the_epoch();
         let not_started = incident.signs.iter().filter_map(|sign| match sign {
@@ -306,7 +306,7 @@ impl Leadership {
         let mut hangs = self.suspicions.iter().filter(|verdict| verdict.kind.is_hang());
         restart |=
             act && self.doubt(scene).is_none() && hangs.any(|one| lasts(one, scene.policy, 1));
-        Answer { lost, suspected, hold, restart }
+        IncidentAction { lost, suspected, hold, restart }
     }
 
     /// Nodes that are to be replaced on suspicion: one alone is named, often enough in a row, and a
@@ -353,7 +353,7 @@ impl Leadership {
         let standing = hold.map_or(Standing::Passed, Standing::Held);
         let passed = standing == Standing::Passed;
         incident.standing = standing;
-        if self.told != Some(Told::of(incident)) {
+        if self.told != Some(ReportedIncident::of(incident)) {
             self.tell_incident(scene);
         }
         if let Some(incident) = self.incident.take_if(|_| passed) {
@@ -371,7 +371,7 @@ impl Leadership {
         }
     }
 
-    fn over(&self, outcome: Outcome) -> (Why, StoredState) {
+    fn over(&self, outcome: JobOutcome) -> (Why, StoredState) {
         let state = StoredState { phase: Phase::Over(outcome), ..self.state.clone() };
         (Why::Over(outcome), state)
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use super::behind::{Ahead, Behind, Stored};
 use super::evictions::{Budgets, counts_as_restart, resumes_after_giving_up};
-use super::incidents::Told;
-use super::mass_silence::{MassSilence, Seen};
+use super::incidents::ReportedIncident;
+use super::mass_silence::{MassSilence, SilenceEvidence};
 use super::operator::{MAX_WAITING_ORDERS, OperatorOrder, OrderRefused, Planner, RequestId};
-use super::roster::{Member, Roster};
+use super::roster::{NodeRecord, Roster};
 use super::round::Round;
 use super::{Input, Output, Scene, StepDown};
 use crate::epoch::{Revision, Term};
@@ -48,7 +48,7 @@ pub(super) struct Leadership {
     pub(super) answered: Option<(Incident, bool)>,
     pub(super) incidents: u32,
     /// What was last told of the open incident.
-    pub(super) told: Option<Told>,
+    pub(super) told: Option<ReportedIncident>,
     /// When it was last considered what to do about the open incident.
     pub(super) reviewed: Option<Moment>,
     /// What detection said last, about this epoch.
@@ -127,7 +127,7 @@ impl Leadership {
             Input::Stored { decision, outcome } => self.stored(scene, decision, outcome)?,
             Input::Tick => {
                 self.look_for_silence(scene);
-                let seen = Seen {
+                let seen = SilenceEvidence {
                     roster: &self.roster,
                     state: &self.state,
                     incident: incident_of(&self.incident, &self.answered),
@@ -184,7 +184,7 @@ impl Leadership {
         all.into_iter()
     }
 
-    fn node_state(&self, node: &NodeName, member: &Member) -> NodeState {
+    fn node_state(&self, node: &NodeName, member: &NodeRecord) -> NodeState {
         match self.state.barred.get(node) {
             Some(bar) => NodeState::Barred(*bar),
             None if member.silent => NodeState::Silent,
@@ -244,7 +244,7 @@ impl Leadership {
     /// How much longer the crowd that is silent is held, see [`MassSilence::left`].
     pub(super) fn mass_silence_left(&self, now: Moment, policy: &Policy) -> Option<Duration> {
         let incident = incident_of(&self.incident, &self.answered);
-        let seen = Seen { roster: &self.roster, state: &self.state, incident };
+        let seen = SilenceEvidence { roster: &self.roster, state: &self.state, incident };
         self.mass_silence.left(seen, now, policy)
     }
 

@@ -5,7 +5,7 @@
 
 use super::Scene;
 use super::roster::Roster;
-use crate::message::Activity;
+use crate::message::AgentActivity;
 use crate::node::{Incarnation, NodeName};
 use crate::policy::Mode;
 use crate::stored::{Phase, StoredState};
@@ -39,7 +39,7 @@ impl Roster {
         state: &StoredState,
         node: &NodeName,
         lives: Lives,
-        activity: Activity,
+        activity: AgentActivity,
     ) -> Life {
         let Lives { former, present, planned_since } = lives;
         let life = match former {

@@ -29,7 +29,7 @@ pub(super) struct MassSilence {
 
 /// What a crowd is told from.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'a> {
+pub(super) struct SilenceEvidence<'a> {
     pub(super) roster: &'a Roster,
     pub(super) state: &'a StoredState,
     /// The incident that is open, or was answered last.
@@ -38,7 +38,7 @@ pub(super) struct Seen<'a> {
 
 impl MassSilence {
     /// Notes whether a crowd is silent at present.
-    pub(super) fn watch(&mut self, scene: &Scene<'_>, seen: Seen<'_>) {
+    pub(super) fn watch(&mut self, scene: &Scene<'_>, seen: SilenceEvidence<'_>) {
         let keep_alive = scene.policy.keep_alive;
         let forget = keep_alive * 2 + scene.policy.mass_silence_timeout;
         self.replaced.retain(|heard| scene.now.since(*heard) < forget);
@@ -60,7 +60,12 @@ impl MassSilence {
 
     /// How much longer the crowd that is silent is held, if it stays silent; nothing where it is everybody,
     /// which is held without a bound.
-    pub(super) fn left(&self, seen: Seen<'_>, now: Moment, policy: &Policy) -> Option<Duration> {
+    pub(super) fn left(
+        &self,
+        seen: SilenceEvidence<'_>,
+        now: Moment,
+        policy: &Policy,
+    ) -> Option<Duration> {
         self.until.filter(|until| now < *until)?;
         let silent = seen.roster.overdue.iter().filter(|node| seen.is_missed(node));
         let last = silent.filter_map(|node| seen.acted_on(node, policy)).max()?;
@@ -70,7 +75,7 @@ impl MassSilence {
 
     /// Until when a crowd that is silent is to be held, if there is one: nodes with a slot that were heard
     /// last within one keep-alive of each other.
-    fn crowd(&self, scene: &Scene<'_>, seen: Seen<'_>) -> Option<Moment> {
+    fn crowd(&self, scene: &Scene<'_>, seen: SilenceEvidence<'_>) -> Option<Moment> {
         // Nodes do not fall silent in the same moment, so whoever is overdue counts.
         let missed = seen.roster.overdue.iter().filter(|node| seen.is_missed(node));
         let held = missed.filter_map(|node| {
@@ -110,7 +115,7 @@ impl MassSilence {
     }
 }
 
-impl Seen<'_> {
+impl SilenceEvidence<'_> {
     /// Whether a node has a slot, and neither said that it ends nor is proven dead: its connection was closed
     /// at its end, and others that are alive failed as those do who have lost a peer.
     fn is_missed(&self, node: &NodeName) -> bool {

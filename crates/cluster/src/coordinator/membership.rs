@@ -3,14 +3,14 @@
 //! What a node says is taken only from its latest incarnation and in the order it was said. Nobody is
 //! evicted here; signs are handed on.
 
-use super::behind::{Stored, Taken};
+use super::behind::{RegistrationOutcome, Stored};
 use super::leadership::{Leadership, MAX_NODES};
 use super::leaving::{Life, Lives};
-use super::roster::{Member, Registered, overdue_after};
+use super::roster::{NodeRecord, Registered, overdue_after};
 use super::{Scene, Stale};
 use crate::epoch::Epoch;
 use crate::incident::{Cause, Sign};
-use crate::message::{Activity, FromNode, FromNodeBody, Order, Registration, Report};
+use crate::message::{AgentActivity, FromNode, FromNodeBody, Order, Registration, Report};
 use crate::node::{Bar, Incarnation, NodeName};
 use crate::observation::{WorkerEnd, WorkerObservation, WorkerState};
 use crate::rank::{Rank, Slot};
@@ -112,9 +112,9 @@ impl Leadership {
     ) -> bool {
         let stored = Stored { state: &self.state, revision: self.revision() };
         match self.ahead.take(scene, stored, (node, incarnation), registration) {
-            Taken::NoNews => return false,
-            Taken::Refused => {}
-            Taken::Ended { job, is_stored } => {
+            RegistrationOutcome::NoNews => return false,
+            RegistrationOutcome::Refused => {}
+            RegistrationOutcome::Ended { job, is_stored } => {
                 self.ends_other_job |= is_stored;
                 self.send(scene, node, Order::Forget(job));
             }
@@ -134,7 +134,7 @@ impl Leadership {
                 scene.figures.refused_nodes += 1;
                 return;
             }
-            self.roster.members.insert(node.clone(), Member::unheard(scene.now));
+            self.roster.members.insert(node.clone(), NodeRecord::unheard(scene.now));
             self.roster.looks.insert((scene.now.after(overdue_after(scene.policy)), node.clone()));
         }
         let Registration { address, workers, activity, known: _, planned_since } = registration;
@@ -152,7 +152,7 @@ impl Leadership {
         let life = self.roster.begin_life(&self.state, node, lives, activity);
         self.roster.refresh_spare(scene, &self.state, node);
         self.send(scene, node, Order::Welcome);
-        if let (Phase::Over(outcome), Activity::Idle) = (&self.state.phase, activity) {
+        if let (Phase::Over(outcome), AgentActivity::Idle) = (&self.state.phase, activity) {
             // It would wait for ever for a job that is over; once is enough for one that stays.
             let outcome = *outcome;
             self.send(scene, node, Order::Stop(outcome));
@@ -221,7 +221,7 @@ impl Leadership {
         &mut self,
         scene: &mut Scene<'_>,
         node: &NodeName,
-        activity: Activity,
+        activity: AgentActivity,
         life: Life,
     ) {
         let Some(member) = self.roster.members.get_mut(node) else { return };
@@ -231,12 +231,12 @@ impl Leadership {
         }
         let epoch = self.state.epoch;
         match (&self.state.phase, self.state.map.slot_of(node)) {
-            (Phase::Over(outcome), _) if activity != Activity::Idle => {
+            (Phase::Over(outcome), _) if activity != AgentActivity::Idle => {
                 let outcome = *outcome;
                 self.send(scene, node, Order::Stop(outcome));
             }
             (Phase::Over(_), _) => {}
-            (_, None) if activity != Activity::Idle => {
+            (_, None) if activity != AgentActivity::Idle => {
                 let order = self.order_without_slot(node);
                 self.send(scene, node, order);
             }
@@ -250,8 +250,8 @@ impl Leadership {
                 }
             }
             (Phase::Committed(_), Some(_)) => match activity {
-                Activity::Committed(running) if running == epoch => self.round.forget(node),
-                Activity::Preparing(prepared) if prepared == epoch && life == Life::Known => {
+                AgentActivity::Committed(running) if running == epoch => self.round.forget(node),
+                AgentActivity::Preparing(prepared) if prepared == epoch && life == Life::Known => {
                     if self.round.is_first_word(node) {
                         self.commit_to(scene, node);
                     }

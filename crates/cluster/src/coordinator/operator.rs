@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::roster::Roster;
-use crate::message::Outcome;
+use crate::message::JobOutcome;
 use crate::node::{Bar, NodeName};
 use crate::policy::{Job, Mode};
 use crate::rank::Slot;
@@ -137,7 +137,7 @@ impl Planner<'_> {
             }
             Phase::Committed(_) | Phase::Over(_) => {
                 let mut next = self.state.clone().next_epoch(true);
-                if self.state.phase == Phase::Over(Outcome::Finished) {
+                if self.state.phase == Phase::Over(JobOutcome::Finished) {
                     self.give_up_absent(&mut next);
                 }
                 // Who is not there otherwise does not answer, and is replaced for that.

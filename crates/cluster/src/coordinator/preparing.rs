@@ -7,10 +7,12 @@
 use std::collections::BTreeSet;
 
 use super::leadership::Leadership;
-use super::round::{Round, Wait};
+use super::round::{NodeWait, Round};
 use super::{Output, Scene, Stale};
 use crate::incident::{Cause, Hold, Incident, Sign, Standing};
-use crate::message::{Acknowledgement, Activity, Assignment, Master, Order, Outcome, Ports, Step};
+use crate::message::{
+    Acknowledgement, AgentActivity, Assignment, JobOutcome, Master, Order, OrderStep, Ports,
+};
 use crate::node::{Bar, NodeName};
 use crate::policy::{NoSpare, Policy};
 use crate::rank::Slot;
@@ -100,9 +102,9 @@ impl Leadership {
         }
         self.waits_for = self.waits_for.or(Some(Hold::NoSpare));
         let since = *self.round.vacant_since.get_or_insert(scene.now);
-        let NoSpare::Shrink { least_slots, patience } = scene.policy.no_spare else { return None };
+        let NoSpare::Shrink { least_slots, timeout } = scene.policy.no_spare else { return None };
         let least = usize::try_from(least_slots).unwrap_or(usize::MAX);
-        if self.state.map.holder_count() < least || scene.now < since.after(patience) {
+        if self.state.map.holder_count() < least || scene.now < since.after(timeout) {
             return None;
         }
         let next = StoredState { map: self.state.map.compacted(), ..self.state.clone() };
@@ -113,7 +115,7 @@ impl Leadership {
         let mut next = self.state.clone();
         // It stays charged until the decision is stored: until then it may have to be made afresh.
         if let Some(Cause { node, .. }) = self.charge.clone() {
-            assert!(self.state.has_slot(&node), "whoever loses its slot is charged no more");
+            assert!(self.state.has_slot(&node), "a node that loses its slot is not charged again");
             self.budgets.blame(scene, &mut next, &node);
             let wanted = BTreeSet::from([node.clone()]);
             let replaceable = next.barred.contains_key(&node)
@@ -272,10 +274,10 @@ impl Leadership {
         }
     }
 
-    fn end(&mut self, scene: &mut Scene<'_>, outcome: Outcome) {
+    fn end(&mut self, scene: &mut Scene<'_>, outcome: JobOutcome) {
         let standing = match outcome {
-            Outcome::Finished => Standing::Passed,
-            Outcome::GivenUp => Standing::GivenUp,
+            JobOutcome::Finished => Standing::Passed,
+            JobOutcome::GivenUp => Standing::GivenUp,
         };
         self.close_incident(scene, standing);
         self.round = Round::default();
@@ -304,7 +306,7 @@ impl Leadership {
             self.round.port = None;
         }
         self.round.failed.remove(node);
-        self.round.waiting.insert(node.clone(), Wait::sent(scene.now));
+        self.round.waiting.insert(node.clone(), NodeWait::sent(scene.now));
         self.send_prepare(scene, node);
     }
 
@@ -368,8 +370,8 @@ impl Leadership {
     ) {
         let Acknowledgement { epoch, step } = acknowledgement;
         let phase_of_step = match self.state.phase {
-            Phase::Preparing => step != Step::Started,
-            Phase::Committed(_) => step == Step::Started,
+            Phase::Preparing => step != OrderStep::Started,
+            Phase::Committed(_) => step == OrderStep::Started,
             Phase::Forming | Phase::Over(_) => false,
         };
         if epoch != self.state.epoch || !phase_of_step {
@@ -382,7 +384,7 @@ impl Leadership {
             scene.refuse(node.clone(), Stale::Sequence);
             return;
         }
-        if step == Step::Started {
+        if step == OrderStep::Started {
             self.started(node);
             return;
         }
@@ -390,7 +392,7 @@ impl Leadership {
         let last_port = self.state.last_port;
         let Some(wait) = self.round.waiting.get_mut(node) else { return };
         match step {
-            Step::Stopping => {
+            OrderStep::Stopping => {
                 let until = scene.now.after(scene.policy.prepare_deadline);
                 let until = *wait.stopping_until.get_or_insert(until);
                 wait.tries = 0;
@@ -399,25 +401,25 @@ impl Leadership {
                     self.round.failed.remove(node);
                 }
             }
-            Step::NotPrepared(why) => {
+            OrderStep::NotPrepared(why) => {
                 wait.refused = true;
                 if self.round.failed.insert(node.clone()) {
                     scene.outputs.push(Output::NotPrepared { node: node.clone(), why });
                 }
             }
             // Without a port, it was meant for another slot of the same epoch.
-            Step::Prepared { port } if is_first && (port.is_none() || port == last_port) => {}
-            Step::Prepared { port } => {
+            OrderStep::Prepared { port } if is_first && (port.is_none() || port == last_port) => {}
+            OrderStep::Prepared { port } => {
                 self.round.forget(node);
                 if is_first {
                     self.round.port = port;
                 }
                 let member = self.roster.members.get_mut(node);
                 if let Some(member) = member {
-                    member.activity = Activity::Preparing(epoch);
+                    member.activity = AgentActivity::Preparing(epoch);
                 }
             }
-            Step::Started => {}
+            OrderStep::Started => {}
         }
     }
 
@@ -426,7 +428,7 @@ impl Leadership {
         if matches!(self.state.phase, Phase::Committed(_)) {
             self.round.forget(node);
             if let Some(member) = self.roster.members.get_mut(node) {
-                member.activity = Activity::Committed(self.state.epoch);
+                member.activity = AgentActivity::Committed(self.state.epoch);
             }
         }
     }

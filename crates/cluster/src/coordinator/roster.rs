@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Scene;
 use crate::epoch::Epoch;
-use crate::message::{Activity, FromNode};
+use crate::message::{AgentActivity, FromNode};
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::policy::{self, Policy};
 use crate::rank::WorkersPerNode;
@@ -15,7 +15,7 @@ use crate::time::Moment;
 /// All nodes that are known.
 #[derive(Debug, Default)]
 pub(super) struct Roster {
-    pub(super) members: BTreeMap<NodeName, Member>,
+    pub(super) members: BTreeMap<NodeName, NodeRecord>,
     /// For each member that is not silent, a moment at which it is to be looked at again.
     pub(super) looks: BTreeSet<(Moment, NodeName)>,
     /// Members that could take a slot.
@@ -35,7 +35,7 @@ pub(super) struct Roster {
 
 /// What is known of one node.
 #[derive(Debug, Clone)]
-pub(super) struct Member {
+pub(super) struct NodeRecord {
     /// What it registered with; none for one that is known from the store alone.
     pub(super) registered: Option<Registered>,
     /// When it was heard last, or the leader began.
@@ -43,7 +43,7 @@ pub(super) struct Member {
     pub(super) silent: bool,
     /// Whether its connection was closed at its end since then.
     pub(super) closed: bool,
-    pub(super) activity: Activity,
+    pub(super) activity: AgentActivity,
     /// The last epoch in which a failure of its workers was seen.
     pub(super) failed_in: Option<Epoch>,
 }
@@ -57,7 +57,7 @@ pub(super) struct Registered {
     pub(super) sequence: u64,
 }
 
-impl Member {
+impl NodeRecord {
     /// A node that has a slot and has not been heard by this leader.
     pub(super) const fn unheard(now: Moment) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Member {
             heard: now,
             silent: false,
             closed: false,
-            activity: Activity::Idle,
+            activity: AgentActivity::Idle,
             failed_in: None,
         }
     }
@@ -97,7 +97,7 @@ impl Roster {
         for node in strangers {
             self.looks.insert((now.after(overdue_after(policy)), node.clone()));
             self.unheard.insert(node.clone());
-            self.members.insert(node, Member::unheard(now));
+            self.members.insert(node, NodeRecord::unheard(now));
         }
     }
 

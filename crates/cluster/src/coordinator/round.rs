@@ -13,7 +13,7 @@ use crate::time::Moment;
 /// Who has yet to acknowledge.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Round {
-    pub(super) waiting: BTreeMap<NodeName, Wait>,
+    pub(super) waiting: BTreeMap<NodeName, NodeWait>,
     /// Of those, who was asked often enough, is silent, or has said that it cannot.
     pub(super) failed: BTreeSet<NodeName>,
     /// The port that rank 0's node found.
@@ -26,7 +26,7 @@ pub(super) struct Round {
 
 /// How it stands with one node.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wait {
+pub(super) struct NodeWait {
     /// When the order was last sent; none while the node has not registered with this leader.
     pub(super) sent: Option<Moment>,
     pub(super) tries: u32,
@@ -36,7 +36,7 @@ pub(super) struct Wait {
     pub(super) refused: bool,
 }
 
-impl Wait {
+impl NodeWait {
     const UNSENT: Self = Self { sent: None, tries: 0, stopping_until: None, refused: false };
 
     pub(super) const fn sent(now: Moment) -> Self {
@@ -49,7 +49,7 @@ impl Round {
     pub(super) fn of(state: &StoredState, now: Moment) -> Self {
         let waits = matches!(state.phase, Phase::Preparing | Phase::Committed(_));
         let holders = state.map.holders().filter(|_| waits);
-        let waiting = holders.map(|(_, node)| (node.clone(), Wait::UNSENT)).collect();
+        let waiting = holders.map(|(_, node)| (node.clone(), NodeWait::UNSENT)).collect();
         Self { waiting, next_look: now, ..Self::default() }
     }
 
@@ -79,7 +79,7 @@ impl Round {
 
     /// A node is out of reach: whatever it has acknowledged, it is not ready.
     pub(super) fn lose(&mut self, node: &NodeName) {
-        self.waiting.entry(node.clone()).or_insert(Wait::UNSENT);
+        self.waiting.entry(node.clone()).or_insert(NodeWait::UNSENT);
         self.failed.insert(node.clone());
     }
 

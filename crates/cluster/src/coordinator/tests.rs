@@ -18,8 +18,8 @@ use super::{
 use crate::epoch::{Epoch, Revision, Term};
 use crate::incident::{Incident, Sign, Standing};
 use crate::message::{
-    Acknowledgement, Activity, FromNode, FromNodeBody, KnownJob, Order, Registration, Report, Step,
-    ToNode,
+    Acknowledgement, AgentActivity, FromNode, FromNodeBody, KnownJob, Order, OrderStep,
+    Registration, Report, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::{Observation, WorkerEnd, WorkerObservation, WorkerState};
@@ -38,7 +38,7 @@ fn name(text: &str) -> NodeName {
 struct Node {
     incarnation: u64,
     sequence: u64,
-    activity: Activity,
+    activity: AgentActivity,
     states: Vec<WorkerState>,
     known: Option<KnownJob>,
     planned_since: Option<Incarnation>,
@@ -162,24 +162,24 @@ impl Cluster {
         }
         let step = match &message.order {
             Order::Prepare { ports, .. } => {
-                node.activity = Activity::Preparing(epoch);
+                node.activity = AgentActivity::Preparing(epoch);
                 node.states.clear();
                 match self.stopping.contains(name) {
-                    true => Step::Stopping,
-                    false => Step::Prepared { port: ports.map(|ports| ports.first) },
+                    true => OrderStep::Stopping,
+                    false => OrderStep::Prepared { port: ports.map(|ports| ports.first) },
                 }
             }
             Order::Commit(assignment) => {
-                node.activity = Activity::Committed(epoch);
+                node.activity = AgentActivity::Committed(epoch);
                 let count = usize::try_from(assignment.workers.get()).unwrap();
                 node.states = vec![WorkerState::Running; count];
-                Step::Started
+                OrderStep::Started
             }
             Order::Standby | Order::Stop(_) | Order::Evict | Order::Forget(_) => {
                 if let Order::Forget(_) = message.order {
                     node.known = None;
                 }
-                node.activity = Activity::Idle;
+                node.activity = AgentActivity::Idle;
                 node.states.clear();
                 return;
             }
@@ -225,7 +225,7 @@ impl Cluster {
 
     fn begin_life(&mut self, name: &NodeName, planned_since: Option<Incarnation>) {
         let incarnation = self.nodes.get(name).map_or(1, |node| node.incarnation + 1);
-        let (activity, states, known) = (Activity::Idle, Vec::new(), None);
+        let (activity, states, known) = (AgentActivity::Idle, Vec::new(), None);
         let node = Node { incarnation, sequence: 0, activity, states, known, planned_since };
         self.nodes.insert(name.clone(), node);
     }
@@ -403,7 +403,7 @@ fn a_rank_that_has_finished_has_not_failed() {
     for local in 0..2 {
         cluster.end("b", local, WorkerState::Finished);
     }
-    let finished = crate::message::Outcome::Finished;
+    let finished = crate::message::JobOutcome::Finished;
     assert_eq!(cluster.state().phase, Phase::Over(finished));
     // The spare is told as well, or its agent would wait for ever.
     let stopped = cluster.orders.iter().filter(|(_, told)| told.order == Order::Stop(finished));

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::detection::finding::Finding;
+use crate::detection::finding::DetectorFinding;
 use crate::detection::members::Members;
 use crate::detection::suspicion::Culprit;
 use crate::observation::Traffic;
@@ -45,20 +45,20 @@ const EXPONENTS: usize = 64;
 pub(super) struct Links {
     /// Whose each address is; nothing of one that two nodes have.
     homes: BTreeMap<IpAddr, Option<u32>>,
-    links: BTreeMap<(u32, IpAddr), Link>,
+    links: BTreeMap<(u32, IpAddr), NodeLink>,
     looks: u32,
 }
 
 /// What one node sends to one address.
 #[derive(Debug, Clone, Default)]
-struct Link {
-    latest: VecDeque<Sample>,
+struct NodeLink {
+    latest: VecDeque<BandwidthSample>,
     /// In which look something was reported last.
     reported: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Sample {
+struct BandwidthSample {
     bytes: u64,
     busy: Duration,
     elapsed: Duration,
@@ -69,8 +69,8 @@ struct Sample {
 struct Judged<'a> {
     from: u32,
     to: u32,
-    link: &'a Link,
-    sum: Sample,
+    link: &'a NodeLink,
+    sum: BandwidthSample,
 }
 
 // === impl Links ===
@@ -92,7 +92,7 @@ impl Links {
             let link = self.links.entry((node, one.remote)).or_default();
             link.reported = self.looks;
             let Traffic { bytes, busy, elapsed, delivery_rate, .. } = *one;
-            link.latest.push_back(Sample { bytes, busy, elapsed, delivery_rate });
+            link.latest.push_back(BandwidthSample { bytes, busy, elapsed, delivery_rate });
             if link.latest.len() > REPORTS {
                 link.latest.pop_front();
             }
@@ -107,7 +107,7 @@ impl Links {
     }
 
     /// The links that are slow.
-    pub(super) fn findings(&self, members: &Members) -> Vec<Finding> {
+    pub(super) fn findings(&self, members: &Members) -> Vec<DetectorFinding> {
         let judged = self.judged();
         let usual = Usual::of(&judged);
         let mut slow = BTreeMap::new();
@@ -119,7 +119,7 @@ impl Links {
         }
         let sides = Sides::of(&judged, &slow);
         let has_other_way = |(from, to)| slow.contains_key(&(to, from));
-        let finding = |(ends, bandwidth): (&(u32, u32), &Bandwidth)| Finding {
+        let finding = |(ends, bandwidth): (&(u32, u32), &Bandwidth)| DetectorFinding {
             kind: VerdictKind::SlowLink,
             culprits: vec![sides.culprit(*ends, has_other_way(*ends))],
             is_certain: true,
@@ -143,10 +143,11 @@ impl Links {
 
 // === impl Link ===
 
-impl Link {
-    fn sum(&self) -> Sample {
-        let begin = Sample { delivery_rate: self.delivery_rate(), ..Sample::default() };
-        self.latest.iter().fold(begin, |sum, one| Sample {
+impl NodeLink {
+    fn sum(&self) -> BandwidthSample {
+        let begin =
+            BandwidthSample { delivery_rate: self.delivery_rate(), ..BandwidthSample::default() };
+        self.latest.iter().fold(begin, |sum, one| BandwidthSample {
             bytes: sum.bytes.saturating_add(one.bytes),
             busy: sum.busy.saturating_add(one.busy),
             elapsed: sum.elapsed.saturating_add(one.elapsed),
@@ -165,7 +166,7 @@ impl Link {
 
 // === impl Sample ===
 
-impl Sample {
+impl BandwidthSample {
     /// Bytes a second while there was something to send.
     fn rate(&self) -> f64 {
         self.bytes as f64 / self.busy.as_secs_f64().max(1e-6)
@@ -181,7 +182,7 @@ impl Sample {
 impl Judged<'_> {
     /// How slow it is, if it is.
     fn slowness(&self, usual: f64, members: &Members) -> Option<Bandwidth> {
-        let is_slow = |one: &&Sample| one.bytes > 0 && one.rate() < SLOW_PART * usual;
+        let is_slow = |one: &&BandwidthSample| one.bytes > 0 && one.rate() < SLOW_PART * usual;
         let slow = self.link.latest.iter().filter(is_slow).count();
         let needed = self.sum.bytes as f64 / usual;
         let elapsed = self.sum.elapsed.as_secs_f64().max(1e-6);
@@ -226,16 +227,16 @@ impl Usual {
         }))
     }
 
-    fn like(&self, sum: &Sample) -> Option<f64> {
+    fn like(&self, sum: &BandwidthSample) -> Option<f64> {
         self.0[sum.exponent()]
     }
 }
 
 /// Of each node how many links go out of it and into it, and how many of them are slow.
-struct Sides(BTreeMap<Side, (usize, usize)>);
+struct Sides(BTreeMap<LinkSide, (usize, usize)>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Side {
+enum LinkSide {
     Out(u32),
     In(u32),
 }
@@ -244,10 +245,10 @@ enum Side {
 
 impl Sides {
     fn of(judged: &[Judged<'_>], slow: &BTreeMap<(u32, u32), Bandwidth>) -> Self {
-        let mut sides: BTreeMap<Side, (usize, usize)> = BTreeMap::new();
+        let mut sides: BTreeMap<LinkSide, (usize, usize)> = BTreeMap::new();
         for one in judged {
             let is_slow = usize::from(slow.contains_key(&(one.from, one.to)));
-            for side in [Side::Out(one.from), Side::In(one.to)] {
+            for side in [LinkSide::Out(one.from), LinkSide::In(one.to)] {
                 let (count, slow) = sides.entry(side).or_default();
                 *count += 1;
                 *slow += is_slow;
@@ -261,8 +262,8 @@ impl Sides {
         let is_slow =
             |side| self.0.get(&side).is_some_and(|(count, slow)| *count > 1 && slow == count);
         match has_other_way {
-            _ if is_slow(Side::Out(from)) => Culprit::Sender(from),
-            _ if is_slow(Side::In(to)) => Culprit::Receiver(to),
+            _ if is_slow(LinkSide::Out(from)) => Culprit::Sender(from),
+            _ if is_slow(LinkSide::In(to)) => Culprit::Receiver(to),
             true => Culprit::BothWays(from.min(to), from.max(to)),
             false => Culprit::OneWay(from, to),
         }

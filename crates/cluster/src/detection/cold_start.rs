@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::detection::matrix::{Cell, Key};
+use crate::detection::matrix::{KeyRow, MatrixCell};
 use crate::detection::members::place;
 
 /// Links that a node needs: one that is slow may as well be the link.
@@ -31,7 +31,7 @@ const MEDIAN_OVER_MEAN: f32 = 1.2533;
 
 /// Compares the nodes of one class, and corrects the levels of those that stand out. Says whether
 /// it could: not before nine of ten keys know their level.
-pub(super) fn compare(class: &[u32], keys: &mut [Key], cells: &[Cell]) -> bool {
+pub(super) fn compare(class: &[u32], keys: &mut [KeyRow], cells: &[MatrixCell]) -> bool {
     let known = class.iter().filter(|key| keys[place(**key)].level.centre().is_some()).count();
     if known * 10 < class.len() * 9 {
         return false;
@@ -54,12 +54,12 @@ pub(super) fn compare(class: &[u32], keys: &mut [Key], cells: &[Cell]) -> bool {
 type Links = BTreeMap<(u32, u32), f32>;
 
 /// The level of each link of the class, and the nodes of which some were known before.
-fn links(class: &[u32], keys: &[Key], cells: &[Cell]) -> (Links, BTreeSet<u32>) {
+fn links(class: &[u32], keys: &[KeyRow], cells: &[MatrixCell]) -> (Links, BTreeSet<u32>) {
     let mut sums: BTreeMap<(u32, u32), (f32, f32)> = BTreeMap::new();
     let mut known_before = BTreeSet::new();
     for key in class.iter().map(|number| &keys[place(*number)]) {
         let Some(centre) = key.level.centre() else { continue };
-        let Cell { from, to, .. } = cells[place(key.cell)];
+        let MatrixCell { from, to, .. } = cells[place(key.cell)];
         let (sum, count) = sums.entry((from.min(to), from.max(to))).or_default();
         (*sum, *count) = (*sum + centre, *count + 1.0);
         if !key.is_unchecked {
@@ -88,13 +88,13 @@ struct Rest {
     /// The levels of each node's links in order; nodes without any are not there.
     of_nodes: BTreeMap<u32, Vec<f32>>,
     count: usize,
-    all: Sample,
+    all: SampleSums,
 }
 
 impl Rest {
     fn of(links: Links) -> Self {
         let mut ends: BTreeMap<u32, Vec<(u32, f32)>> = BTreeMap::new();
-        let mut all = Sample::default();
+        let mut all = SampleSums::default();
         for ((one, other), level) in &links {
             ends.entry(*one).or_default().push((*other, *level));
             ends.entry(*other).or_default().push((*one, *level));
@@ -154,7 +154,7 @@ fn ways(all: usize, chosen: usize) -> f64 {
 
 /// How much slower a node's `own` links, in their order, are than those it has no part in, and how much that
 /// must be. Nothing if there are too few others to know how different links are.
-fn compared(own: &[f32], all: Sample) -> Option<(f32, f32)> {
+fn compared(own: &[f32], all: SampleSums) -> Option<(f32, f32)> {
     let others = all.without(own);
     let spread = others.deviation()?.max(SMALLEST_SPREAD);
     // The lower of the two in the middle: half of a neighbour's links may be another's fault.
@@ -174,13 +174,13 @@ fn quantile(freedom: f32) -> f32 {
 
 /// Numbers of which only count, sum and squares are kept; a logarithm of nanoseconds is at most 45.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sample {
+struct SampleSums {
     count: f32,
     sum: f64,
     squares: f64,
 }
 
-impl Sample {
+impl SampleSums {
     fn add(&mut self, value: f32) {
         let value = f64::from(value);
         self.count += 1.0;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::detection::finding::Finding;
+use crate::detection::finding::DetectorFinding;
 use crate::observation::WorkerEnd;
 use crate::rank::Rank;
 use crate::time::Moment;
@@ -20,7 +20,7 @@ const LEAD: Duration = Duration::from_millis(20);
 const CONFIDENCE_BY_TIME: f64 = 0.7;
 
 #[derive(Debug, Clone, Copy)]
-struct Failure {
+struct WorkerFailure {
     node: u32,
     end: WorkerEnd,
     at: Moment,
@@ -28,7 +28,7 @@ struct Failure {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Crashes {
-    failures: BTreeMap<Rank, Failure>,
+    failures: BTreeMap<Rank, WorkerFailure>,
     first_heard: Option<Moment>,
 }
 
@@ -49,7 +49,7 @@ impl Crashes {
     ) {
         let age_ns = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
         let at = Moment::from_ns(now.as_ns().saturating_sub(age_ns));
-        self.failures.entry(rank).or_insert(Failure { node, end, at });
+        self.failures.entry(rank).or_insert(WorkerFailure { node, end, at });
         self.first_heard.get_or_insert(now);
     }
 
@@ -59,23 +59,23 @@ impl Crashes {
     }
 
     /// The causes: at once where the way of ending tells, else when `settling` has passed.
-    pub(super) fn findings(&self, now: Moment, settling: Duration) -> Vec<Finding> {
+    pub(super) fn findings(&self, now: Moment, settling: Duration) -> Vec<DetectorFinding> {
         let causes = self.certain();
         if causes.is_empty() { self.by_time(now, settling).into_iter().collect() } else { causes }
     }
 
     /// The causes that the way of ending tells.
-    pub(super) fn certain(&self) -> Vec<Finding> {
+    pub(super) fn certain(&self) -> Vec<DetectorFinding> {
         let Some(first) = self.first() else { return Vec::new() };
         let causes = self.nodes_of(self.failures.values().filter(|one| one.end.is_cause()));
         let finding = |node: &u32| {
             let evidence = self.evidence(first, &[*node]);
-            Finding::of_node(VerdictKind::Crash, *node, 1.0, evidence)
+            DetectorFinding::of_node(VerdictKind::Crash, *node, 1.0, evidence)
         };
         causes.iter().map(finding).collect()
     }
 
-    fn by_time(&self, now: Moment, settling: Duration) -> Option<Finding> {
+    fn by_time(&self, now: Moment, settling: Duration) -> Option<DetectorFinding> {
         let (first, first_heard) = (self.first()?, self.first_heard?);
         if now.since(first_heard) < settling {
             return None;
@@ -83,14 +83,14 @@ impl Crashes {
         let early = self.failures.values().filter(|one| one.at.since(first) < LEAD);
         let early = self.nodes_of(early);
         let evidence = self.evidence(first, &early);
-        let mut finding = Finding::of_one_among(VerdictKind::Crash, early, evidence);
+        let mut finding = DetectorFinding::of_one_among(VerdictKind::Crash, early, evidence);
         if finding.is_certain {
             finding.confidence = CONFIDENCE_BY_TIME;
         }
         Some(finding)
     }
 
-    fn nodes_of<'a>(&self, failures: impl Iterator<Item = &'a Failure>) -> Vec<u32> {
+    fn nodes_of<'a>(&self, failures: impl Iterator<Item = &'a WorkerFailure>) -> Vec<u32> {
         let mut nodes: Vec<u32> = failures.map(|failure| failure.node).collect();
         nodes.sort_unstable();
         nodes.dedup();

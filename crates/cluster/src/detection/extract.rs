@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::matrix::{Cell, Matrix, SlowFrom};
+use super::matrix::{Matrix, MatrixCell, SlowFrom};
 use super::members::Members;
 use super::steps::Path;
 use crate::node::NodeName;
@@ -45,7 +45,7 @@ pub(super) fn extract(
     limit: SlowFrom,
 ) -> LatencyMatrix {
     // Of an edge that is known in both ways, what is not held up tells more.
-    let is_best = |cell: &&Cell| {
+    let is_best = |cell: &&MatrixCell| {
         let other = cell.is_held_up.then(|| matrix.cell(cell.from, cell.to)).flatten();
         matrix.is_present(cell) && !other.is_some_and(|other| matrix.is_present(other))
     };
@@ -119,7 +119,7 @@ impl Chosen {
         self.nodes.push(node);
     }
 
-    fn add_both(&mut self, cell: &Cell) {
+    fn add_both(&mut self, cell: &MatrixCell) {
         self.add(cell.from);
         self.add(cell.to);
     }

@@ -12,7 +12,7 @@ use crate::verdict::{
 
 /// What one detector says at one look.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Finding {
+pub(super) struct DetectorFinding {
     pub(super) kind: VerdictKind,
     /// Sorted; never empty.
     pub(super) culprits: Vec<Culprit>,
@@ -24,7 +24,7 @@ pub(super) struct Finding {
     pub(super) is_news: bool,
 }
 
-impl Finding {
+impl DetectorFinding {
     /// A finding about one node.
     pub(super) fn of_node(
         kind: VerdictKind,
@@ -81,12 +81,12 @@ impl Settling {
 /// Since when each finding is made without a break.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Continuity {
-    seen: BTreeMap<Identity, Seen>,
+    seen: BTreeMap<Identity, FindingAge>,
 }
 
 /// How long one finding is made.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct FindingAge {
     first: Moment,
     looks: u32,
     /// Looks that had something new to say so.
@@ -98,12 +98,12 @@ impl Continuity {
     pub(super) fn step(
         &mut self,
         now: Moment,
-        findings: Vec<Finding>,
+        findings: Vec<DetectorFinding>,
         settling: Settling,
         members: &Members,
     ) -> Vec<Verdict> {
         let before = std::mem::take(&mut self.seen);
-        let mut joined: BTreeMap<Identity, Finding> = BTreeMap::new();
+        let mut joined: BTreeMap<Identity, DetectorFinding> = BTreeMap::new();
         for finding in findings {
             let identity = (finding.kind, finding.culprits.clone());
             match joined.get_mut(&identity) {
@@ -120,7 +120,7 @@ impl Continuity {
         }
         let mut verdicts = Vec::new();
         for (identity, finding) in joined {
-            let begins = Seen { first: now, looks: 0, news: 0 };
+            let begins = FindingAge { first: now, looks: 0, news: 0 };
             let mut seen = before.get(&identity).copied().unwrap_or(begins);
             seen.looks = seen.looks.saturating_add(1);
             seen.news = seen.news.saturating_add(u32::from(finding.is_news));
@@ -134,8 +134,14 @@ impl Continuity {
     }
 }
 
-fn verdict(finding: Finding, first_seen: Moment, windows: u32, members: &Members) -> Verdict {
-    let Finding { kind, culprits, is_certain, confidence, mut evidence, is_news: _ } = finding;
+fn verdict(
+    finding: DetectorFinding,
+    first_seen: Moment,
+    windows: u32,
+    members: &Members,
+) -> Verdict {
+    let DetectorFinding { kind, culprits, is_certain, confidence, mut evidence, is_news: _ } =
+        finding;
     evidence.truncate(MAX_EVIDENCE);
     let mut suspects: Vec<Suspect> =
         culprits.iter().take(MAX_SUSPECTS).map(|one| suspect(*one, members)).collect();

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::detection::finding::Finding;
+use crate::detection::finding::DetectorFinding;
 use crate::detection::members::Members;
 use crate::group::GroupId;
 use crate::observation::{MAX_AWAITED_RANKS, MAX_PROGRESS_PER_REPORT, Observation, WorkerState};
@@ -23,7 +23,7 @@ const PAUSE_KEPT_PERCENT: u32 = 99;
 
 /// When a standstill is a hang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Patience {
+pub(super) struct HangTimeout {
     /// At least this long.
     pub(super) after: Duration,
     /// At least this long while no collective of the group has finished yet.
@@ -32,7 +32,7 @@ pub(super) struct Patience {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Hangs {
-    groups: BTreeMap<GroupId, Group>,
+    groups: BTreeMap<GroupId, HangGroup>,
     entries: usize,
     /// Since when the system says that a worker is stopped, and it has done nothing.
     stopped: BTreeMap<Rank, Moment>,
@@ -41,7 +41,7 @@ pub(super) struct Hangs {
 }
 
 #[derive(Debug, Clone)]
-struct Group {
+struct HangGroup {
     ranks: BTreeMap<Rank, At>,
     last_move: Moment,
     longest_pause: Duration,
@@ -135,7 +135,7 @@ impl Hangs {
             }
             self.entries += 1;
         }
-        let group = self.groups.entry(group).or_insert_with(|| Group {
+        let group = self.groups.entry(group).or_insert_with(|| HangGroup {
             ranks: BTreeMap::new(),
             last_move: now,
             longest_pause: Duration::ZERO,
@@ -159,20 +159,20 @@ impl Hangs {
     pub(super) fn findings(
         &self,
         now: Moment,
-        patience: Patience,
+        timeout: HangTimeout,
         unheard: &[(u32, Moment)],
         members: &Members,
-    ) -> Vec<Finding> {
+    ) -> Vec<DetectorFinding> {
         let stalled: Vec<Stalled<'_>> = self
             .groups
             .iter()
-            .filter(|(_, group)| self.is_stalled(now, group, patience))
+            .filter(|(_, group)| self.is_stalled(now, group, timeout))
             .map(|(id, group)| Stalled::new(*id, group, now, members))
             .collect();
         let waiting: BTreeSet<Rank> = stalled.iter().flat_map(Stalled::waiting).collect();
         let (explained, own): (Vec<&Stalled<'_>>, Vec<&Stalled<'_>>) =
             stalled.iter().partition(|group| {
-                let allowed = Self::allowed(group.group, patience);
+                let allowed = Self::allowed(group.group, timeout);
                 unheard.iter().any(|one| group.stands_still_for(*one, allowed, members))
             });
         let mut findings = Vec::new();
@@ -180,7 +180,7 @@ impl Hangs {
             findings.extend(self.explain(group, &waiting, members));
         }
         if findings.is_empty() {
-            findings.extend(self.long_stopped(now, patience, members));
+            findings.extend(self.long_stopped(now, timeout, members));
         }
         if findings.is_empty() && explained.is_empty() {
             findings.extend(stalled.iter().filter_map(|group| group.circle(members)));
@@ -190,8 +190,13 @@ impl Hangs {
 
     /// Who is stopped and does not go on, whatever its group's progress says, also where nobody tells
     /// of any. Where most are, somebody has stopped the job on purpose, and nobody is named alone.
-    fn long_stopped(&self, now: Moment, patience: Patience, members: &Members) -> Vec<Finding> {
-        let long = self.stopped.iter().filter(|(_, since)| now.since(**since) >= patience.after);
+    fn long_stopped(
+        &self,
+        now: Moment,
+        timeout: HangTimeout,
+        members: &Members,
+    ) -> Vec<DetectorFinding> {
+        let long = self.stopped.iter().filter(|(_, since)| now.since(**since) >= timeout.after);
         let ranks: Vec<Rank> = long.map(|(rank, _)| *rank).collect();
         let kind = VerdictKind::NonCommunicationHang;
         let evidence = |rank| Evidence::ProcessStopped { rank };
@@ -200,17 +205,17 @@ impl Hangs {
         }
         let nodes: BTreeSet<u32> = ranks.iter().filter_map(|rank| members.of_rank(*rank)).collect();
         let evidence = ranks.iter().copied().take(MAX_EVIDENCE).map(evidence).collect();
-        vec![Finding::of_one_among(kind, nodes, evidence)]
+        vec![DetectorFinding::of_one_among(kind, nodes, evidence)]
     }
 
     /// How long a group may stand still.
-    fn allowed(group: &Group, patience: Patience) -> Duration {
-        let least = if group.has_finished_any { patience.after } else { patience.at_start };
+    fn allowed(group: &HangGroup, timeout: HangTimeout) -> Duration {
+        let least = if group.has_finished_any { timeout.after } else { timeout.at_start };
         least.max(group.longest_pause * PAUSES)
     }
 
-    fn is_stalled(&self, now: Moment, group: &Group, patience: Patience) -> bool {
-        let allowed = Self::allowed(group, patience);
+    fn is_stalled(&self, now: Moment, group: &HangGroup, timeout: HangTimeout) -> bool {
+        let allowed = Self::allowed(group, timeout);
         // Where somebody has left, the others' waiting is an end of the job or an echo.
         now.since(group.last_move) >= allowed
             && group.ranks.values().any(At::waits)
@@ -222,7 +227,7 @@ impl Hangs {
         stalled: &Stalled<'_>,
         waiting: &BTreeSet<Rank>,
         members: &Members,
-    ) -> Vec<Finding> {
+    ) -> Vec<DetectorFinding> {
         let stopped: Vec<Rank> =
             stalled.ranks().filter(|rank| self.stopped.contains_key(rank)).collect();
         if !stopped.is_empty() {
@@ -243,7 +248,7 @@ impl Hangs {
         if nodes(&causes).len() * 2 > nodes(&everybody).len() {
             let evidence = causes.iter().take(MAX_EVIDENCE).map(|rank| evidence(*rank)).collect();
             let kind = VerdictKind::NonCommunicationHang;
-            return vec![Finding::of_one_among(kind, nodes(&causes), evidence)];
+            return vec![DetectorFinding::of_one_among(kind, nodes(&causes), evidence)];
         }
         by_node(VerdictKind::NonCommunicationHang, &causes, evidence, members)
     }
@@ -252,7 +257,7 @@ impl Hangs {
 /// One group that stands still.
 struct Stalled<'a> {
     id: GroupId,
-    group: &'a Group,
+    group: &'a HangGroup,
     for_long: Duration,
     /// The collective that somebody waits in; 0 where they only wait in transfers.
     awaited: u64,
@@ -261,7 +266,7 @@ struct Stalled<'a> {
 }
 
 impl<'a> Stalled<'a> {
-    fn new(id: GroupId, group: &'a Group, now: Moment, members: &Members) -> Self {
+    fn new(id: GroupId, group: &'a HangGroup, now: Moment, members: &Members) -> Self {
         let inside = group.ranks.values().filter(|at| at.is_inside());
         let awaited = inside.map(|at| at.finished.saturating_add(1)).max().unwrap_or(0);
         let never_seen = if id == GroupId::WORLD && awaited > 0 {
@@ -317,7 +322,7 @@ impl<'a> Stalled<'a> {
     }
 
     /// Everybody is in it: the fault is in the communication.
-    fn all_inside(&self, members: &Members) -> Vec<Finding> {
+    fn all_inside(&self, members: &Members) -> Vec<DetectorFinding> {
         let waiting: Vec<Rank> = self.waiting().collect();
         let finished = |rank: &Rank| self.group.ranks[rank].finished;
         let least = waiting.iter().map(finished).min();
@@ -339,18 +344,23 @@ impl<'a> Stalled<'a> {
     }
 
     /// Everybody waits for somebody who waits, over several groups.
-    fn circle(&self, members: &Members) -> Option<Finding> {
+    fn circle(&self, members: &Members) -> Option<DetectorFinding> {
         let ranks: Vec<Rank> = self.waiting().collect();
         self.one_among(VerdictKind::NonCommunicationHang, &ranks, members).pop()
     }
 
-    fn one_among(&self, kind: VerdictKind, ranks: &[Rank], members: &Members) -> Vec<Finding> {
+    fn one_among(
+        &self,
+        kind: VerdictKind,
+        ranks: &[Rank],
+        members: &Members,
+    ) -> Vec<DetectorFinding> {
         let nodes: BTreeSet<u32> = ranks.iter().filter_map(|rank| members.of_rank(*rank)).collect();
         if nodes.is_empty() {
             return Vec::new();
         }
         let evidence = ranks.iter().take(MAX_EVIDENCE).map(|rank| self.inside(*rank)).collect();
-        vec![Finding::of_one_among(kind, nodes, evidence)]
+        vec![DetectorFinding::of_one_among(kind, nodes, evidence)]
     }
 }
 
@@ -360,13 +370,13 @@ fn by_node(
     ranks: &[Rank],
     evidence: impl Fn(Rank) -> Evidence,
     members: &Members,
-) -> Vec<Finding> {
+) -> Vec<DetectorFinding> {
     let mut of_node: BTreeMap<u32, Vec<Evidence>> = BTreeMap::new();
     for rank in ranks {
         if let Some(node) = members.of_rank(*rank) {
             of_node.entry(node).or_default().push(evidence(*rank));
         }
     }
-    let finding = |(node, evidence)| Finding::of_node(kind, node, 1.0, evidence);
+    let finding = |(node, evidence)| DetectorFinding::of_node(kind, node, 1.0, evidence);
     of_node.into_iter().map(finding).collect()
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::detection::finding::Finding;
+use crate::detection::finding::DetectorFinding;
 use crate::detection::matrix::Matrix;
 use crate::detection::suspicion::Culprit;
 
@@ -18,9 +18,9 @@ impl HeldBack {
     /// Takes those out of the late who may have waited: `slow` is what was measured alone, `held_up` what was not.
     pub(super) fn take_out(
         &mut self,
-        late: &mut Vec<Finding>,
-        slow: &[Finding],
-        held_up: &[Finding],
+        late: &mut Vec<DetectorFinding>,
+        slow: &[DetectorFinding],
+        held_up: &[DetectorFinding],
         matrix: &Matrix,
     ) {
         let before = std::mem::take(&mut self.0);

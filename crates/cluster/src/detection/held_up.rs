@@ -9,8 +9,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::detection::finding::Finding;
-use crate::detection::matrix::{Cell, Matrix, SlowFrom};
+use crate::detection::finding::DetectorFinding;
+use crate::detection::matrix::{Matrix, MatrixCell, SlowFrom};
 use crate::detection::members::Members;
 use crate::detection::slowness::nanoseconds;
 use crate::detection::suspicion::Culprit;
@@ -23,10 +23,14 @@ const LEAST_EXCESS: f64 = 1.0;
 const SHOWN_EDGES: usize = 6;
 
 /// One finding for each set of nodes that wait for one another and have become slow.
-pub(super) fn findings(matrix: &Matrix, members: &Members, limit: SlowFrom) -> Vec<Finding> {
+pub(super) fn findings(
+    matrix: &Matrix,
+    members: &Members,
+    limit: SlowFrom,
+) -> Vec<DetectorFinding> {
     let held_up =
         || matrix.cells().iter().filter(|cell| cell.is_held_up && matrix.is_present(cell));
-    let may_be_slow = |cell: &&Cell| {
+    let may_be_slow = |cell: &&MatrixCell| {
         let level = cell.change.level();
         level.is_some_and(|level| cell.change.is_warm() && limit.is_slow(cell, level))
     };
@@ -45,7 +49,7 @@ pub(super) fn findings(matrix: &Matrix, members: &Members, limit: SlowFrom) -> V
         let of_set = longest.entry(joined.set_of(cell.from)).or_insert(usual);
         *of_set = of_set.max(usual);
     }
-    let mut slow: BTreeMap<u32, Vec<&Cell>> = BTreeMap::new();
+    let mut slow: BTreeMap<u32, Vec<&MatrixCell>> = BTreeMap::new();
     for cell in held_up().filter(may_be_slow) {
         let set = joined.set_of(cell.from);
         let longest = longest.get(&set).copied().unwrap_or(cell.usual);
@@ -60,19 +64,19 @@ pub(super) fn findings(matrix: &Matrix, members: &Members, limit: SlowFrom) -> V
         .map(|(set, cells)| {
             let is_news = cells.iter().any(|cell| matrix.is_news(cell));
             let nodes = sets.remove(&set).unwrap_or_default();
-            Finding { is_news, ..finding(nodes, cells, members) }
+            DetectorFinding { is_news, ..finding(nodes, cells, members) }
         })
         .collect()
 }
 
 /// By how much longer than usual transfers of a cell take.
-fn excess_ns(cell: &Cell) -> f64 {
+fn excess_ns(cell: &MatrixCell) -> f64 {
     let level = cell.change.level().unwrap_or(0.0);
     f64::from(cell.usual + level).exp() - f64::from(cell.usual).exp()
 }
 
-fn finding(nodes: Vec<u32>, mut slow: Vec<&Cell>, members: &Members) -> Finding {
-    let level = |cell: &Cell| cell.change.level().unwrap_or(0.0);
+fn finding(nodes: Vec<u32>, mut slow: Vec<&MatrixCell>, members: &Members) -> DetectorFinding {
+    let level = |cell: &MatrixCell| cell.change.level().unwrap_or(0.0);
     slow.sort_by(|one, other| level(other).total_cmp(&level(one)));
     let connections = u32::try_from(slow.len()).unwrap_or(u32::MAX);
     let mut evidence = vec![Evidence::HeldUp { connections }];
@@ -83,7 +87,7 @@ fn finding(nodes: Vec<u32>, mut slow: Vec<&Cell>, members: &Members) -> Finding 
         now_ns: nanoseconds(cell.usual + level(cell)),
     }));
     // Any of these nodes, or what lies between two of them.
-    Finding {
+    DetectorFinding {
         confidence: 1.0 / nodes.len() as f64,
         kind: VerdictKind::SlowLink,
         culprits: nodes.into_iter().map(Culprit::Node).collect(),
@@ -99,9 +103,9 @@ struct Joined {
 }
 
 impl Joined {
-    fn by<'a>(cells: impl Iterator<Item = &'a Cell>) -> Self {
+    fn by<'a>(cells: impl Iterator<Item = &'a MatrixCell>) -> Self {
         let mut joined = Self { leader: BTreeMap::new() };
-        for Cell { from, to, .. } in cells {
+        for MatrixCell { from, to, .. } in cells {
             let (one, other) = (joined.set_of(*from), joined.set_of(*to));
             joined.leader.insert(one.max(other), one.min(other));
         }

@@ -18,7 +18,7 @@ use crate::detection::cold_start;
 use crate::detection::history::{Change, Level};
 use crate::detection::late::LateEnds;
 use crate::detection::members::{Members, place};
-use crate::detection::sharing::{Shared, Sharing, UNAFFECTED_PART};
+use crate::detection::sharing::{KeyClass, Sharing, UNAFFECTED_PART};
 use crate::group::GroupId;
 use crate::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket};
 
@@ -47,9 +47,9 @@ pub struct MatrixCounts {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Matrix {
-    keys: Vec<Key>,
+    keys: Vec<KeyRow>,
     key_numbers: BTreeMap<(EdgeKey, Ends), u32>,
-    cells: Vec<Cell>,
+    cells: Vec<MatrixCell>,
     cell_numbers: BTreeMap<Ends, u32>,
     classes: Vec<Class>,
     class_numbers: BTreeMap<(GroupId, Direction, SizeBucket, bool), u32>,
@@ -75,7 +75,7 @@ struct Ends {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Key {
+pub(super) struct KeyRow {
     pub(super) cell: u32,
     pub(super) level: Level,
     /// Whether the level is known and was not yet compared with those of the others.
@@ -97,7 +97,7 @@ pub(super) struct Key {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Cell {
+pub(super) struct MatrixCell {
     pub(super) from: u32,
     pub(super) to: u32,
     /// Whether its latencies also hold what others kept its ranks waiting.
@@ -137,17 +137,17 @@ pub(super) struct SlowFrom {
 
 impl SlowFrom {
     /// Whether an edge that is `level` above its usual takes long enough to matter.
-    pub(super) fn is_long(self, cell: &Cell, level: f32) -> bool {
+    pub(super) fn is_long(self, cell: &MatrixCell, level: f32) -> bool {
         cell.usual + level >= self.threshold
     }
 
     /// How far above its usual an edge must be.
-    pub(super) const fn least(self, cell: &Cell) -> f32 {
+    pub(super) const fn least(self, cell: &MatrixCell) -> f32 {
         self.meaningful + if cell.is_shared_known { 0.0 } else { UNTOLD_LOAD }
     }
 
     /// Whether an edge that is `level` above its usual is slow.
-    pub(super) fn is_slow(self, cell: &Cell, level: f32) -> bool {
+    pub(super) fn is_slow(self, cell: &MatrixCell, level: f32) -> bool {
         level >= self.least(cell) && self.is_long(cell, level)
     }
 }
@@ -173,7 +173,7 @@ enum Ready {
 
 /// Keys that are due.
 #[derive(Debug, Clone, Copy, Default)]
-struct Waiting {
+struct DueKeys {
     /// Those with a new window, and those without.
     new: usize,
     missing: usize,
@@ -181,7 +181,7 @@ struct Waiting {
     for_long: bool,
 }
 
-impl Waiting {
+impl DueKeys {
     const fn ready(self) -> Ready {
         if self.new == 0 {
             Ready::No
@@ -256,7 +256,7 @@ impl Matrix {
         let class = self.class_number(key, is_held_up);
         let number = u32::try_from(self.keys.len()).expect("MAX_KEYS fits in a u32");
         let moved = self.cells[place(cell)].moved;
-        self.keys.push(Key {
+        self.keys.push(KeyRow {
             cell,
             level: Level::new(),
             is_unchecked: false,
@@ -281,7 +281,7 @@ impl Matrix {
         }
         let number = u32::try_from(self.cells.len()).expect("no more cells than keys");
         let Ends { from, to, is_held_up } = ends;
-        self.cells.push(Cell {
+        self.cells.push(MatrixCell {
             from,
             to,
             is_held_up,
@@ -348,7 +348,7 @@ impl Matrix {
         self.units.clear();
         for ((_, direction, bucket, is_held_up), number) in &self.class_numbers {
             let mut ends = self.classes[place(*number)].keys.iter().map(|key| {
-                let Cell { from, to, .. } = self.cells[place(self.keys[place(*key)].cell)];
+                let MatrixCell { from, to, .. } = self.cells[place(self.keys[place(*key)].cell)];
                 (from.min(to), from.max(to))
             });
             let first = ends.next();
@@ -362,7 +362,7 @@ impl Matrix {
     }
 
     fn look_at_unit(&mut self, unit: &[u32]) {
-        let mut waiting = Waiting::default();
+        let mut waiting = DueKeys::default();
         for class in unit {
             self.prepare(*class, &mut waiting);
         }
@@ -381,7 +381,7 @@ impl Matrix {
 
     /// Has the keys of a class that do not know yet what is usual learn, and counts which of the others can be looked
     /// at now.
-    fn prepare(&mut self, class: u32, waiting: &mut Waiting) {
+    fn prepare(&mut self, class: u32, waiting: &mut DueKeys) {
         let Class { keys, is_unchecked, is_held_up } = &mut self.classes[place(class)];
         for number in keys.iter() {
             let key = &mut self.keys[place(*number)];
@@ -420,7 +420,7 @@ impl Matrix {
         for number in &self.classes[place(class)].keys {
             let key = &self.keys[place(*number)];
             let Some(centre) = key.level.centre() else { continue };
-            let Cell { from, to, change, .. } = &self.cells[place(key.cell)];
+            let MatrixCell { from, to, change, .. } = &self.cells[place(key.cell)];
             if key.windows > 0 {
                 self.sharing.add(key.mean() - centre, change.scale(), *from, *to);
             } else if ready == Ready::Some && key.cadence.is_kept(self.looks) {
@@ -429,8 +429,8 @@ impl Matrix {
         }
     }
 
-    fn look_at_class(&mut self, class: u32, shared: Shared) {
-        let Shared { shift, is_known } = shared;
+    fn look_at_class(&mut self, class: u32, shared: KeyClass) {
+        let KeyClass { shift, is_known } = shared;
         for number in &self.classes[place(class)].keys {
             let key = &mut self.keys[place(*number)];
             let Some(centre) = key.level.centre() else { continue };
@@ -453,7 +453,7 @@ impl Matrix {
     /// Forgets what nobody reports any more, for a new epoch.
     pub(super) fn forget_idle(&mut self) {
         let looks = self.looks;
-        let is_kept = |key: &Key| key.cadence.last().saturating_add(IDLE_LOOKS) >= looks;
+        let is_kept = |key: &KeyRow| key.cadence.last().saturating_add(IDLE_LOOKS) >= looks;
         self.last_order.clear();
         self.late.clear();
         if self.keys.iter().all(is_kept) {
@@ -472,7 +472,7 @@ impl Matrix {
             self.cells[place(cell)] = old.cells[place(key.cell)].clone();
             let class = self.class_number(edge, ends.is_held_up);
             let number = u32::try_from(self.keys.len()).expect("MAX_KEYS fits in a u32");
-            self.keys.push(Key { cell, ..key.clone() });
+            self.keys.push(KeyRow { cell, ..key.clone() });
             self.key_numbers.insert((edge, ends), number);
             let class = &mut self.classes[place(class)];
             class.keys.push(number);
@@ -481,29 +481,29 @@ impl Matrix {
     }
 
     /// All cells.
-    pub(super) fn cells(&self) -> &[Cell] {
+    pub(super) fn cells(&self) -> &[MatrixCell] {
         &self.cells
     }
 
     /// The cell from one node to another, of transfers that were not held up.
-    pub(super) fn cell(&self, from: u32, to: u32) -> Option<&Cell> {
+    pub(super) fn cell(&self, from: u32, to: u32) -> Option<&MatrixCell> {
         let ends = Ends { from, to, is_held_up: false };
         Some(&self.cells[place(*self.cell_numbers.get(&ends)?)])
     }
 
     /// The cells that touch a node and say something about the present.
-    pub(super) fn all_cells_of(&self, node: u32) -> impl Iterator<Item = &Cell> {
+    pub(super) fn all_cells_of(&self, node: u32) -> impl Iterator<Item = &MatrixCell> {
         let numbers = self.cells_of_node.get(place(node)).into_iter().flatten();
         numbers.map(|number| &self.cells[place(*number)]).filter(|cell| self.is_present(cell))
     }
 
     /// Those of them that tell of their two nodes alone: no transfer of theirs was held up by others.
-    pub(super) fn cells_of(&self, node: u32) -> impl Iterator<Item = &Cell> {
+    pub(super) fn cells_of(&self, node: u32) -> impl Iterator<Item = &MatrixCell> {
         self.all_cells_of(node).filter(|cell| !cell.is_held_up)
     }
 
     /// What is usual of each key that is still reported, as a logarithm, with its cell.
-    pub(super) fn usual_of_keys(&self) -> impl Iterator<Item = (&Cell, f32)> {
+    pub(super) fn usual_of_keys(&self) -> impl Iterator<Item = (&MatrixCell, f32)> {
         let kept = self.keys.iter().filter(|key| key.cadence.is_kept(self.looks));
         kept.filter_map(|key| Some((&self.cells[place(key.cell)], key.level.centre()?)))
     }
@@ -520,17 +520,17 @@ impl Matrix {
     }
 
     /// Whether the cell says something about the present.
-    pub(super) fn is_present(&self, cell: &Cell) -> bool {
+    pub(super) fn is_present(&self, cell: &MatrixCell) -> bool {
         cell.change.last().is_some() && cell.cadence.is_kept(self.looks)
     }
 
     /// Whether the cell has said something not long ago.
-    pub(super) fn is_recent(&self, cell: &Cell) -> bool {
+    pub(super) fn is_recent(&self, cell: &MatrixCell) -> bool {
         cell.change.last().is_some() && cell.cadence.last().saturating_add(IDLE_LOOKS) >= self.looks
     }
 
     /// Whether the cell has had a window since the look before.
-    pub(super) const fn is_news(&self, cell: &Cell) -> bool {
+    pub(super) const fn is_news(&self, cell: &MatrixCell) -> bool {
         cell.cadence.last() == self.looks
     }
 
@@ -550,7 +550,7 @@ const fn ends(direction: Direction, node: u32, peer: u32) -> (u32, u32) {
 
 // === impl Key ===
 
-impl Key {
+impl KeyRow {
     /// Takes what one window says, which is of so many latencies.
     fn add(&mut self, value: f32, count: u32) {
         let Some(value) = self.thin.join(value, count) else { return };

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::detection::finding::Finding;
+use crate::detection::finding::DetectorFinding;
 use crate::detection::matrix::Matrix;
 use crate::detection::members::Members;
 use crate::detection::slowness::nanoseconds;
@@ -16,7 +16,11 @@ use crate::verdict::{Evidence, VerdictKind};
 const DEVIATIONS: f64 = 2.0;
 
 /// The nodes that the rule names now: none whose average is below `threshold`.
-pub(super) fn findings(matrix: &Matrix, members: &Members, threshold: Duration) -> Vec<Finding> {
+pub(super) fn findings(
+    matrix: &Matrix,
+    members: &Members,
+    threshold: Duration,
+) -> Vec<DetectorFinding> {
     let averages: Vec<(u32, f64)> =
         members.holders().filter_map(|node| Some((node, average_ns(matrix, node)?))).collect();
     if averages.is_empty() {
@@ -30,7 +34,7 @@ pub(super) fn findings(matrix: &Matrix, members: &Members, threshold: Duration) 
     outliers
         .map(|(node, average)| {
             let figures = Evidence::Outlier { average_ns: average as u64, bound_ns: bound as u64 };
-            Finding::of_node(VerdictKind::SlowNode, node, 1.0, vec![figures])
+            DetectorFinding::of_node(VerdictKind::SlowNode, node, 1.0, vec![figures])
         })
         .collect()
 }

@@ -19,7 +19,7 @@ const MOST_BY_NOISE: f32 = 0.11;
 
 /// What keys have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Shared {
+pub(super) struct KeyClass {
     /// By how much they all are slower than usual; 0 if that cannot be told.
     pub(super) shift: f32,
     /// Whether it can be told.
@@ -52,7 +52,7 @@ impl Sharing {
     }
 
     /// What all keys that were added have in common; begins anew.
-    pub(super) fn take(&mut self) -> Shared {
+    pub(super) fn take(&mut self) -> KeyClass {
         let (mut nodes, mut most) = (0, 0);
         for end in self.touched.drain(..).map(place) {
             let keys = std::mem::take(&mut self.of_node[end]);
@@ -73,7 +73,7 @@ impl Sharing {
         };
         self.residuals.clear();
         self.scales = 0.0;
-        Shared { shift, is_known }
+        KeyClass { shift, is_known }
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::detection::finding::Finding;
+use crate::detection::finding::DetectorFinding;
 use crate::detection::members::{Members, place};
 use crate::time::Moment;
 use crate::verdict::{Evidence, VerdictKind};
@@ -77,12 +77,12 @@ impl Silence {
         now: Moment,
         allowed: Duration,
         members: &Members,
-    ) -> Vec<Finding> {
+    ) -> Vec<DetectorFinding> {
         let silent = self.unheard(now, allowed, members).into_iter();
         silent
             .map(|(node, last)| {
                 let figures = vec![Evidence::Silence { silent: now.since(last), allowed }];
-                Finding::of_node(VerdictKind::NodeSilent, node, 1.0, figures)
+                DetectorFinding::of_node(VerdictKind::NodeSilent, node, 1.0, figures)
             })
             .collect()
     }

@@ -1,7 +1,7 @@
 //! Slow nodes and links by their own history: from the matrix to findings with figures.
 
-use crate::detection::finding::Finding;
-use crate::detection::matrix::{Cell, Matrix, SlowFrom};
+use crate::detection::finding::DetectorFinding;
+use crate::detection::matrix::{Matrix, MatrixCell, SlowFrom};
 use crate::detection::members::Members;
 use crate::detection::suspicion::{Culprit, Suspicion, suspicions};
 use crate::verdict::{Evidence, VerdictKind};
@@ -10,17 +10,26 @@ use crate::verdict::{Evidence, VerdictKind};
 const SHOWN_EDGES: usize = 6;
 
 /// What is slow now and who is suspected of it.
-pub(super) fn findings(matrix: &Matrix, members: &Members, limit: SlowFrom) -> Vec<Finding> {
+pub(super) fn findings(
+    matrix: &Matrix,
+    members: &Members,
+    limit: SlowFrom,
+) -> Vec<DetectorFinding> {
     let suspicions = suspicions(matrix, limit).into_iter();
     suspicions.map(|one| finding(one, matrix, members, limit)).collect()
 }
 
-fn finding(suspicion: Suspicion, matrix: &Matrix, members: &Members, limit: SlowFrom) -> Finding {
+fn finding(
+    suspicion: Suspicion,
+    matrix: &Matrix,
+    members: &Members,
+    limit: SlowFrom,
+) -> DetectorFinding {
     let Suspicion { culprits, explanations, cut_short } = suspicion;
     let mut edges = edges_of(&culprits, matrix);
-    let level = |cell: &Cell| cell.change.level().unwrap_or(0.0);
+    let level = |cell: &MatrixCell| cell.change.level().unwrap_or(0.0);
     edges.sort_by(|one, other| level(other).total_cmp(&level(one)));
-    let is_slow = |cell: &&&Cell| limit.is_slow(cell, level(cell));
+    let is_slow = |cell: &&&MatrixCell| limit.is_slow(cell, level(cell));
     let slow = edges.iter().filter(is_slow).count();
     let observed = edges.len();
     let is_certain = culprits.len() == 1 && !cut_short;
@@ -36,7 +45,7 @@ fn finding(suspicion: Suspicion, matrix: &Matrix, members: &Members, limit: Slow
     }));
     let is_news = edges.iter().any(|cell| matrix.is_news(cell));
     let has_node = culprits.iter().any(|one| matches!(one, Culprit::Node(_)));
-    Finding {
+    DetectorFinding {
         kind: if has_node { VerdictKind::SlowNode } else { VerdictKind::SlowLink },
         culprits,
         is_certain,
@@ -47,8 +56,8 @@ fn finding(suspicion: Suspicion, matrix: &Matrix, members: &Members, limit: Slow
 }
 
 /// The present cells that one of the culprits touches, each once.
-fn edges_of<'a>(culprits: &[Culprit], matrix: &'a Matrix) -> Vec<&'a Cell> {
-    let mut edges: Vec<&Cell> = Vec::new();
+fn edges_of<'a>(culprits: &[Culprit], matrix: &'a Matrix) -> Vec<&'a MatrixCell> {
+    let mut edges: Vec<&MatrixCell> = Vec::new();
     for culprit in culprits {
         let node = match *culprit {
             Culprit::Node(node) | Culprit::Sender(node) | Culprit::Receiver(node) => node,

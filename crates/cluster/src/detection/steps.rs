@@ -16,22 +16,22 @@ use std::time::Duration;
 
 use telltale_steps::{Kind, Kinds, Nature, Partners, Processors, Step, StepBuilder};
 
-use crate::detection::finding::Finding;
+use crate::detection::finding::DetectorFinding;
 use crate::detection::members::Members;
 pub(super) use crate::detection::steps::analysis::Path;
-use crate::detection::steps::analysis::Summary;
+use crate::detection::steps::analysis::StepSummary;
 pub use crate::detection::steps::analysis::{
     Analysis, LinkCost, RankCost, StageWork, StepTime, StepsView,
 };
 use crate::detection::steps::clocks::Clocks;
 use crate::detection::steps::lasting::Lasting;
-use crate::detection::steps::progress::Progress;
+use crate::detection::steps::progress::StepProgress;
 pub use crate::detection::steps::waits::RankWait;
 use crate::latency::{Collective, Direction, SizeBucket};
 use crate::observation::Observation;
 use crate::rank::Rank;
 use crate::time::Moment;
-use crate::work::{Operation, Work};
+use crate::work::{FinishedOperation, Work};
 
 /// Operations of the open steps together.
 const MAX_OPEN_OPERATIONS: usize = 1 << 22;
@@ -68,7 +68,7 @@ pub(super) struct Steps {
     kind_of: HashMap<KindKey, Kind>,
     open: BTreeMap<u64, StepBuilder>,
     open_operations: usize,
-    progress: Progress,
+    progress: StepProgress,
     clocks: Clocks,
     /// Which part of the time the processor was withheld from each rank, by the latest reports.
     withheld: BTreeMap<Rank, VecDeque<f64>>,
@@ -81,7 +81,7 @@ pub(super) struct Steps {
     /// Steps since the last analysis, and looks.
     fresh: u64,
     looks_since: u32,
-    summary: Summary,
+    summary: StepSummary,
     lasting: Lasting,
     view: Option<Arc<StepsView>>,
 }
@@ -162,7 +162,7 @@ impl Steps {
     }
 
     /// What is slow by the latest steps, and has been for long enough.
-    pub(super) fn findings(&self, now: Moment) -> Vec<Finding> {
+    pub(super) fn findings(&self, now: Moment) -> Vec<DetectorFinding> {
         self.lasting.findings(now)
     }
 
@@ -268,7 +268,7 @@ impl Steps {
     }
 
     /// The operation as steps have it; `None` when there are too many kinds.
-    fn operation(&mut self, one: &Operation) -> Option<telltale_steps::Operation> {
+    fn operation(&mut self, one: &FinishedOperation) -> Option<telltale_steps::Operation> {
         let (key, partners) = match &one.work {
             Work::StepEnd => return None,
             Work::Compute(name) => (KindKey::Compute(Arc::clone(name)), Partners::None),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::detection::explanation::{Slow, smallest};
-use crate::detection::matrix::{Cell, Matrix, SlowFrom};
+use crate::detection::matrix::{Matrix, MatrixCell, SlowFrom};
 use crate::detection::members::place;
 
 /// Of a suspect's edges, one in so many may look healthy by chance.
@@ -93,7 +93,7 @@ pub(super) fn suspicions(matrix: &Matrix, limit: SlowFrom) -> Vec<Suspicion> {
     found
 }
 
-fn hot_edge(matrix: &Matrix, cell: &Cell, limit: SlowFrom) -> Option<Hot> {
+fn hot_edge(matrix: &Matrix, cell: &MatrixCell, limit: SlowFrom) -> Option<Hot> {
     if cell.is_held_up || !matrix.is_present(cell) {
         return None;
     }
@@ -167,7 +167,7 @@ impl Candidates<'_> {
 
     /// One side of a node is a suspect of its own only if it has several edges, and the node has
     /// others: else it is no other thing than the link or the node.
-    fn side(&self, node: u32, is_of_side: impl Fn(&Cell) -> bool) -> Option<f32> {
+    fn side(&self, node: u32, is_of_side: impl Fn(&MatrixCell) -> bool) -> Option<f32> {
         let of_side = self.matrix.cells_of(node).filter(|cell| is_of_side(cell)).count();
         let all = self.matrix.cells_of(node).count();
         if of_side < 2 || of_side == all {
@@ -177,9 +177,9 @@ impl Candidates<'_> {
     }
 
     /// The slowness that a node's edges share, if they all are slow or begin to be.
-    fn shared_by(&self, node: u32, is_of_side: impl Fn(&Cell) -> bool) -> Option<f32> {
+    fn shared_by(&self, node: u32, is_of_side: impl Fn(&MatrixCell) -> bool) -> Option<f32> {
         let cells = self.matrix.cells_of(node).filter(|cell| is_of_side(cell));
-        let known: Vec<&Cell> = cells.filter(|cell| cell.change.level().is_some()).collect();
+        let known: Vec<&MatrixCell> = cells.filter(|cell| cell.change.level().is_some()).collect();
         let healthy = known.iter().filter(|cell| !self.is_slow(cell)).count();
         if healthy > known.len() / CHANCE_PART {
             return None;
@@ -193,7 +193,7 @@ impl Candidates<'_> {
     }
 
     /// Whether an edge is slow or begins to be: noise lets one be seen before the other.
-    fn is_slow(&self, cell: &Cell) -> bool {
+    fn is_slow(&self, cell: &MatrixCell) -> bool {
         let level = cell.change.level().unwrap_or(0.0);
         let least = self.limit.least(cell);
         let begins = cell.change.is_rising() && level >= least / 2.0;

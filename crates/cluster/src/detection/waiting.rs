@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::detection::finding::Finding;
+use crate::detection::finding::DetectorFinding;
 use crate::detection::history::{Change, Level};
 use crate::detection::members::Members;
 use crate::detection::slowness::nanoseconds;
@@ -28,15 +28,15 @@ const MAX_KEYS: usize = 1_000_000;
 type ClassKey = (GroupId, Collective, SizeBucket);
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Waiting {
-    classes: BTreeMap<ClassKey, BTreeMap<Rank, Wait>>,
+pub(super) struct WaitingTimes {
+    classes: BTreeMap<ClassKey, BTreeMap<Rank, CollectiveWait>>,
     keys: usize,
     no_place: u64,
 }
 
 /// One rank's time in one kind of collective.
 #[derive(Debug, Clone)]
-struct Wait {
+struct CollectiveWait {
     node: u32,
     value: f32,
     is_fresh: bool,
@@ -54,7 +54,7 @@ struct Wait {
     lead: Change,
 }
 
-impl Waiting {
+impl WaitingTimes {
     /// Takes the windows of one node's report.
     pub(super) fn observe(&mut self, node: u32, windows: &[WaitWindow], members: &Members) {
         for WaitWindow { key, window } in windows {
@@ -71,9 +71,9 @@ impl Waiting {
                 }
                 self.keys += 1;
             }
-            let wait = class.entry(rank).or_insert_with(|| Wait::new(node));
+            let wait = class.entry(rank).or_insert_with(|| CollectiveWait::new(node));
             if wait.node != node {
-                *wait = Wait::new(node);
+                *wait = CollectiveWait::new(node);
             }
             // The mean, since the waiting may all be in one of a step's collectives.
             wait.value = (window.mean_ns.max(1) as f64).ln() as f32;
@@ -111,14 +111,14 @@ impl Waiting {
     }
 
     /// The nodes that everybody waits for.
-    pub(super) fn findings(&self, members: &Members, meaningful: f32) -> Vec<Finding> {
+    pub(super) fn findings(&self, members: &Members, meaningful: f32) -> Vec<DetectorFinding> {
         let mut late: BTreeMap<Rank, Vec<Evidence>> = BTreeMap::new();
         let mut held_up: Vec<(Rank, Rank)> = Vec::new();
         for ((group, ..), class) in &self.classes {
             let alarmed = class.iter().filter(|(_, wait)| wait.is_late(meaningful));
             for (rank, wait) in alarmed {
                 let others = class.iter().filter(|(other, _)| *other != rank);
-                let slower: Vec<(Rank, &Wait)> = others
+                let slower: Vec<(Rank, &CollectiveWait)> = others
                     .filter(|(_, other)| other.is_slower(meaningful))
                     .map(|(rank, other)| (*rank, other))
                     .collect();
@@ -137,13 +137,13 @@ impl Waiting {
         causes
             .filter_map(|(rank, evidence)| {
                 let node = members.of_rank(*rank)?;
-                Some(Finding::of_node(VerdictKind::SlowNode, node, 1.0, evidence.clone()))
+                Some(DetectorFinding::of_node(VerdictKind::SlowNode, node, 1.0, evidence.clone()))
             })
             .collect()
     }
 }
 
-impl Wait {
+impl CollectiveWait {
     const fn new(node: u32) -> Self {
         Self {
             node,
@@ -222,7 +222,11 @@ fn middle(mut values: Vec<f32>) -> f32 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-fn waits_least(group: GroupId, suspect: &Wait, slower: &[(Rank, &Wait)]) -> Evidence {
+fn waits_least(
+    group: GroupId,
+    suspect: &CollectiveWait,
+    slower: &[(Rank, &CollectiveWait)],
+) -> Evidence {
     let usual = slower.iter().filter_map(|(_, wait)| wait.usual.centre()).collect();
     Evidence::WaitsLeast {
         group,

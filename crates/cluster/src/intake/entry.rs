@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::epoch::Epoch;
 use crate::group::GroupId;
-use crate::latency::record::{CollectiveRecord, Operation, Stage, Waited};
+use crate::latency::record::{CollectiveRecord, OperationType, Stage, Waited};
 use crate::latency::{Collective, Direction};
 use crate::rank::Rank;
 use crate::work::MAX_SPAN_NAME_BYTES;
@@ -24,16 +24,16 @@ pub const MAX_MEMBERS_PER_GROUP: usize = 65_536;
 
 /// One entry of a post.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct PostEntry {
     /// The epoch that its client says it is of.
     pub epoch: Option<Epoch>,
     /// What it tells.
-    pub told: Told,
+    pub told: EntryContent,
 }
 
 /// What an entry tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum EntryContent {
     /// An operation began or ended.
     Operation(CollectiveRecord),
     /// A process group has these members, in the order of its ranks.
@@ -76,7 +76,7 @@ pub enum Told {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Post {
     /// The entries that make sense.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PostEntry>,
     /// How many do not.
     pub refused: usize,
     /// What is wrong with the first of them.
@@ -183,49 +183,49 @@ impl<'json> Visitor<'json> for Array<'_> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Fields {
-    op_type: Option<Kind>,
-    remote_rank: Option<Whole>,
-    bytes: Option<Whole>,
-    count: Option<Whole>,
+    op_type: Option<RecordKind>,
+    remote_rank: Option<WholeNumber>,
+    bytes: Option<WholeNumber>,
+    count: Option<WholeNumber>,
     #[serde(rename = "context_rank")]
-    context_rank: Option<Whole>,
+    context_rank: Option<WholeNumber>,
     #[serde(rename = "context_size")]
-    context_size: Option<Whole>,
-    start_time: Option<Whole>,
-    end_time: Option<Whole>,
+    context_size: Option<WholeNumber>,
+    start_time: Option<WholeNumber>,
+    end_time: Option<WholeNumber>,
     finished: Option<bool>,
-    sequence: Option<Whole>,
+    sequence: Option<WholeNumber>,
     group: Option<GroupName>,
-    epoch: Option<Whole>,
+    epoch: Option<WholeNumber>,
     #[serde(rename = "global_rank")]
-    global_rank: Option<Whole>,
+    global_rank: Option<WholeNumber>,
     ranks: Option<Ranks>,
     late: Option<bool>,
     overlapped: Option<bool>,
-    step: Option<Whole>,
+    step: Option<WholeNumber>,
     name: Option<SpanName>,
 }
 
 impl Fields {
-    fn entry(self) -> Result<Entry, EntryRefused> {
+    fn entry(self) -> Result<PostEntry, EntryRefused> {
         let epoch = optional(self.epoch, "epoch")?.map(Epoch::new);
         let told = match self.op_type.as_ref().ok_or(EntryRefused::Missing("opType"))? {
-            Kind::Transfer(direction) => {
+            RecordKind::Transfer(direction) => {
                 let direction = *direction;
                 let remote_rank = needed(self.remote_rank, "remoteRank")?;
                 let bytes = needed(self.bytes, "bytes")?;
-                self.record(Operation::Transfer { direction, remote_rank, bytes })?
+                self.record(OperationType::Transfer { direction, remote_rank, bytes })?
             }
-            Kind::Collective(collective) => {
+            RecordKind::Collective(collective) => {
                 let collective = *collective;
                 let size = optional(self.bytes, "bytes")?.or(optional(self.count, "count")?);
-                self.record(Operation::Collective { collective, size: size.unwrap_or(0) })?
+                self.record(OperationType::Collective { collective, size: size.unwrap_or(0) })?
             }
-            Kind::Group => Told::Group {
+            RecordKind::Group => EntryContent::Group {
                 group: self.group.and_then(|name| name.0).ok_or(EntryRefused::Missing("group"))?,
                 members: self.ranks.ok_or(EntryRefused::Missing("ranks"))?.members()?,
             },
-            Kind::Compute => Told::Computed {
+            RecordKind::Compute => EntryContent::Computed {
                 rank: Rank(needed(self.global_rank, "global_rank")?),
                 step: needed(self.step, "step")?,
                 name: self
@@ -236,26 +236,26 @@ impl Fields {
                 start_us: needed(self.start_time, "startTime")?,
                 end_us: needed(self.end_time, "endTime")?,
             },
-            Kind::StepEnd => Told::StepEnded {
+            RecordKind::StepEnd => EntryContent::StepEnded {
                 rank: Rank(needed(self.global_rank, "global_rank")?),
                 step: needed(self.step, "step")?,
             },
-            Kind::Checkpoint => Told::Checkpoint {
+            RecordKind::Checkpoint => EntryContent::Checkpoint {
                 rank: Rank(needed(self.global_rank, "global_rank")?),
                 finished: self.finished.unwrap_or(false),
             },
         };
-        Ok(Entry { epoch, told })
+        Ok(PostEntry { epoch, told })
     }
 
-    fn record(&self, operation: Operation) -> Result<Told, EntryRefused> {
+    fn record(&self, operation: OperationType) -> Result<EntryContent, EntryRefused> {
         let stage = if self.finished.unwrap_or(false) {
             let start_us = needed(self.start_time, "startTime")?;
             Stage::Ended { start_us, end_us: needed(self.end_time, "endTime")? }
         } else {
             Stage::Began
         };
-        Ok(Told::Operation(CollectiveRecord {
+        Ok(EntryContent::Operation(CollectiveRecord {
             operation,
             group: self.group.and_then(|name| name.0),
             context_rank: needed(self.context_rank, "context_rank")?,
@@ -273,17 +273,17 @@ impl Fields {
 }
 
 fn optional<Number: TryFrom<i64>>(
-    number: Option<Whole>,
+    number: Option<WholeNumber>,
     field: &'static str,
 ) -> Result<Option<Number>, EntryRefused> {
     let out_of_range = EntryRefused::OutOfRange(field);
-    let Some(Whole(number)) = number else { return Ok(None) };
+    let Some(WholeNumber(number)) = number else { return Ok(None) };
     let number = number.ok_or(out_of_range)?;
     Number::try_from(number).map(Some).map_err(|_| out_of_range)
 }
 
 fn needed<Number: TryFrom<i64>>(
-    number: Option<Whole>,
+    number: Option<WholeNumber>,
     field: &'static str,
 ) -> Result<Number, EntryRefused> {
     optional(number, field)?.ok_or(EntryRefused::Missing(field))
@@ -291,11 +291,11 @@ fn needed<Number: TryFrom<i64>>(
 
 /// A number; nothing where it is not whole or does not fit, so that only its entry is refused.
 #[derive(Debug, Clone, Copy)]
-struct Whole(Option<i64>);
+struct WholeNumber(Option<i64>);
 
 /// What `opType` says.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum RecordKind {
     Transfer(Direction),
     Collective(Collective),
     Group,
@@ -323,7 +323,7 @@ impl Ranks {
     }
 }
 
-impl Kind {
+impl RecordKind {
     fn of(name: &str) -> Self {
         match name {
             "send" | "isend" => Self::Transfer(Direction::Send),
@@ -337,18 +337,18 @@ impl Kind {
     }
 }
 
-impl<'json> Deserialize<'json> for Kind {
+impl<'json> Deserialize<'json> for RecordKind {
     fn deserialize<D: Deserializer<'json>>(json: D) -> Result<Self, D::Error> {
         struct Name;
         impl Visitor<'_> for Name {
-            type Value = Kind;
+            type Value = RecordKind;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("the name of an operation")
             }
 
-            fn visit_str<E>(self, name: &str) -> Result<Kind, E> {
-                Ok(Kind::of(name))
+            fn visit_str<E>(self, name: &str) -> Result<RecordKind, E> {
+                Ok(RecordKind::of(name))
             }
         }
         json.deserialize_str(Name)
@@ -396,26 +396,26 @@ impl<'json> Deserialize<'json> for GroupName {
     }
 }
 
-impl<'json> Deserialize<'json> for Whole {
+impl<'json> Deserialize<'json> for WholeNumber {
     fn deserialize<D: Deserializer<'json>>(json: D) -> Result<Self, D::Error> {
         struct Number;
         impl Visitor<'_> for Number {
-            type Value = Whole;
+            type Value = WholeNumber;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("a number")
             }
 
-            fn visit_i64<E>(self, number: i64) -> Result<Whole, E> {
-                Ok(Whole(Some(number)))
+            fn visit_i64<E>(self, number: i64) -> Result<WholeNumber, E> {
+                Ok(WholeNumber(Some(number)))
             }
 
-            fn visit_u64<E>(self, number: u64) -> Result<Whole, E> {
-                Ok(Whole(i64::try_from(number).ok()))
+            fn visit_u64<E>(self, number: u64) -> Result<WholeNumber, E> {
+                Ok(WholeNumber(i64::try_from(number).ok()))
             }
 
-            fn visit_f64<E>(self, _: f64) -> Result<Whole, E> {
-                Ok(Whole(None))
+            fn visit_f64<E>(self, _: f64) -> Result<WholeNumber, E> {
+                Ok(WholeNumber(None))
             }
         }
         json.deserialize_any(Number)
@@ -434,7 +434,7 @@ impl<'json> Deserialize<'json> for Ranks {
 
             fn visit_seq<A: SeqAccess<'json>>(self, mut list: A) -> Result<Ranks, A::Error> {
                 let mut ranks = Vec::new();
-                while let Some(rank) = list.next_element::<Whole>()? {
+                while let Some(rank) = list.next_element::<WholeNumber>()? {
                     let rank = rank.0.and_then(|rank| u32::try_from(rank).ok());
                     let Some(rank) = rank.filter(|_| ranks.len() < MAX_MEMBERS_PER_GROUP) else {
                         while list.next_element::<IgnoredAny>()?.is_some() {}

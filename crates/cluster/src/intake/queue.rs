@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
-use super::entry::{Entry, Post, PostRefused};
-use super::{IntakeCounts, Taken};
+use super::entry::{Post, PostEntry, PostRefused};
+use super::{IntakeCounts, PostOutcome};
 
 /// Entries that may wait to be counted.
 pub const MAX_QUEUED_ENTRIES: usize = 32_768;
@@ -12,7 +12,7 @@ pub const MAX_QUEUED_ENTRIES: usize = 32_768;
 /// Posts that wait, in their order.
 #[derive(Debug, Default)]
 pub struct Queue {
-    posts: VecDeque<Vec<Entry>>,
+    posts: VecDeque<Vec<PostEntry>>,
     entries: usize,
     received: u64,
     malformed_posts: u64,
@@ -27,11 +27,11 @@ impl Queue {
     ///
     /// # Errors
     /// When it cannot be read; nothing of it is taken then, and it is counted.
-    pub fn post(&mut self, body: &[u8]) -> Result<Taken, PostRefused> {
+    pub fn post(&mut self, body: &[u8]) -> Result<PostOutcome, PostRefused> {
         let Post { entries, refused, first_refused } = self.read(body)?;
         let given = entries.len();
         let queued = self.put(entries, refused);
-        Ok(Taken { queued, refused, first_refused, dropped: given - queued })
+        Ok(PostOutcome { queued, refused, first_refused, dropped: given - queued })
     }
 
     /// Reads a post. One that cannot be read is counted.
@@ -44,7 +44,7 @@ impl Queue {
 
     /// Puts in the entries of a post, of which `refused` others made no sense, and says how many had
     /// a place: all or none.
-    pub fn put(&mut self, entries: Vec<Entry>, refused: usize) -> usize {
+    pub fn put(&mut self, entries: Vec<PostEntry>, refused: usize) -> usize {
         let given = entries.len();
         add(&mut self.received, given + refused);
         add(&mut self.refused, refused);
@@ -70,7 +70,7 @@ impl Queue {
     }
 
     /// Takes out the oldest post.
-    pub fn pop(&mut self) -> Option<Vec<Entry>> {
+    pub fn pop(&mut self) -> Option<Vec<PostEntry>> {
         let post = self.posts.pop_front()?;
         self.entries -= post.len();
         Some(post)

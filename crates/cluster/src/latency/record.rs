@@ -14,7 +14,7 @@ pub const MAX_DURATION_US: u64 = 24 * 3600 * 1_000_000;
 
 /// What was done (`opType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operation {
+pub enum OperationType {
     /// `send` or `recv`, with the other rank of the same context (`remoteRank`).
     Transfer {
         /// Which way.
@@ -62,7 +62,7 @@ pub struct Waited {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CollectiveRecord {
     /// What was done.
-    pub operation: Operation,
+    pub operation: OperationType,
     /// The process group, which the original does not name.
     pub group: Option<GroupId>,
     /// The rank that did it, counted within the context (`context_rank`).
@@ -171,7 +171,7 @@ impl CollectiveRecord {
         resolve: impl Fn(u32) -> Result<Rank, RecordError>,
     ) -> Result<CollectiveEvent, RecordError> {
         Ok(match self.operation {
-            Operation::Transfer { direction, remote_rank, bytes } => {
+            OperationType::Transfer { direction, remote_rank, bytes } => {
                 let peer = resolve(remote_rank)?;
                 let bucket = SizeBucket::of(bytes);
                 let key = EdgeKey { group, rank, peer, direction, bucket };
@@ -180,7 +180,7 @@ impl CollectiveRecord {
                     ended => CollectiveEvent::TransferEnded(key, ended.duration_ns()?),
                 }
             }
-            Operation::Collective { collective, size } => {
+            OperationType::Collective { collective, size } => {
                 let key = WaitKey { group, rank, collective, bucket: SizeBucket::of(size) };
                 match self.stage {
                     Stage::Began => CollectiveEvent::CollectiveBegan(key),
@@ -247,7 +247,11 @@ mod tests {
 
     fn transfer(remote_rank: u32, start_us: i64, end_us: i64) -> CollectiveRecord {
         CollectiveRecord {
-            operation: Operation::Transfer { direction: Direction::Send, remote_rank, bytes: 5 },
+            operation: OperationType::Transfer {
+                direction: Direction::Send,
+                remote_rank,
+                bytes: 5,
+            },
             group: None,
             context_rank: 1,
             global_rank: None,
@@ -277,7 +281,7 @@ mod tests {
     fn a_collective_of_strangers_needs_only_its_own_rank() {
         let collective = Collective::Barrier;
         let mut record = transfer(2, 0, 3);
-        record.operation = Operation::Collective { collective, size: 0 };
+        record.operation = OperationType::Collective { collective, size: 0 };
         let group = GroupId::new(7);
         assert_eq!(record.event_of_stranger(group), Err(RecordError::UnknownGroup));
         record.global_rank = Some(Rank(9));

@@ -90,10 +90,10 @@ mod tests {
     use super::*;
     use crate::observation::Withheld;
     use crate::rank::Rank;
-    use crate::work::Operation;
+    use crate::work::FinishedOperation;
 
-    fn operation(step: u64, work: Work) -> Operation {
-        Operation { rank: Rank(0), step, work, start_us: 0, duration_us: 5 }
+    fn operation(step: u64, work: Work) -> FinishedOperation {
+        FinishedOperation { rank: Rank(0), step, work, start_us: 0, duration_us: 5 }
     }
 
     fn steps(steps: std::ops::Range<u64>) -> Observation {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::group::GroupId;
 use crate::latency::Direction;
 use crate::latency::record::CollectiveEvent;
-use crate::observation::{MAX_AWAITED_RANKS, MAX_PROGRESS_PER_REPORT, Progress};
+use crate::observation::{GroupProgress, MAX_AWAITED_RANKS, MAX_PROGRESS_PER_REPORT};
 use crate::rank::Rank;
 
 /// Numbers of transfers under way that are kept for each rank at the other end and direction.
@@ -21,12 +21,12 @@ const LATE: u64 = 1024;
 /// Counters by group and rank.
 #[derive(Debug, Clone, Default)]
 pub struct ProgressCounters {
-    counters: BTreeMap<(GroupId, Rank), Counter>,
+    counters: BTreeMap<(GroupId, Rank), ProgressCounter>,
     no_place: u64,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Counter {
+struct ProgressCounter {
     entered: u64,
     finished: u64,
     transferred: u64,
@@ -83,9 +83,9 @@ impl ProgressCounters {
 
     /// The counters.
     #[must_use]
-    pub fn report(&self) -> Vec<Progress> {
+    pub fn report(&self) -> Vec<GroupProgress> {
         let all = self.counters.iter();
-        all.map(|((group, rank), counter)| Progress {
+        all.map(|((group, rank), counter)| GroupProgress {
             group: *group,
             rank: *rank,
             entered: counter.entered,
@@ -103,7 +103,7 @@ impl ProgressCounters {
     }
 }
 
-impl Counter {
+impl ProgressCounter {
     /// Says whether it was counted.
     fn transfer_began(&mut self, with: (Rank, Direction), number: Option<u64>) -> bool {
         if self.pending.len() >= MAX_AWAITED_RANKS && !self.pending.contains_key(&with) {
@@ -180,7 +180,7 @@ mod tests {
             CollectiveEvent::TransferEnded(edge(6), Some(1)),
         ];
         events.iter().for_each(|event| progress.count(event, None));
-        let expected = Progress {
+        let expected = GroupProgress {
             group: GroupId::WORLD,
             rank: Rank(0),
             entered: 3,

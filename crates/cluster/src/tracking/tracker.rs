@@ -207,11 +207,11 @@ impl Tracker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::record::{Operation, Stage};
+    use crate::latency::record::{OperationType, Stage};
     use crate::latency::{Collective, Direction};
     use crate::tracking::windows::WARM_UP_SAMPLES;
 
-    fn record(operation: Operation, size: u32, finished: bool) -> CollectiveRecord {
+    fn record(operation: OperationType, size: u32, finished: bool) -> CollectiveRecord {
         let stage = if finished { Stage::Ended { start_us: 10, end_us: 40 } } else { Stage::Began };
         let (context_rank, context_size, group) = (0, size, None);
         CollectiveRecord {
@@ -227,9 +227,10 @@ mod tests {
         }
     }
 
-    const SEND: Operation =
-        Operation::Transfer { direction: Direction::Send, remote_rank: 1, bytes: 64 };
-    const REDUCE: Operation = Operation::Collective { collective: Collective::AllReduce, size: 64 };
+    const SEND: OperationType =
+        OperationType::Transfer { direction: Direction::Send, remote_rank: 1, bytes: 64 };
+    const REDUCE: OperationType =
+        OperationType::Collective { collective: Collective::AllReduce, size: 64 };
 
     #[test]
     fn only_finished_transfers_are_measured_and_both_ends_count_as_progress() {

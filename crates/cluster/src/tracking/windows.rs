@@ -21,7 +21,7 @@ pub const WARM_UP_SAMPLES: u32 = 20;
 /// Latencies that a window should have before it is reported.
 pub const ENOUGH_SAMPLES: u32 = 5;
 /// Reports after which a window is reported even with fewer.
-pub const PATIENCE_REPORTS: u32 = 5;
+pub const TIMEOUT_REPORTS: u32 = 5;
 /// Reports without a latency after which a key may make place for another.
 pub const IDLE_REPORTS: u32 = 60;
 
@@ -179,7 +179,7 @@ impl Samples {
 
     fn report(&mut self, length: WindowLength) -> Option<Window> {
         self.reports_waited = self.reports_waited.saturating_add(1);
-        let patient = self.reports_waited < PATIENCE_REPORTS;
+        let patient = self.reports_waited < TIMEOUT_REPORTS;
         if self.since_report == 0 || (self.since_report < ENOUGH_SAMPLES && patient) {
             return None;
         }

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::{
-    MAX_GROUPS_PER_REPORT, MAX_NAMES_PER_REPORT, MAX_OPERATIONS_PER_REPORT, Operation, Operations,
-    Work,
+    FinishedOperation, MAX_GROUPS_PER_REPORT, MAX_NAMES_PER_REPORT, MAX_OPERATIONS_PER_REPORT,
+    Operations, Work,
 };
 
 /// Operations that an agent keeps after they were reported.
@@ -18,8 +18,8 @@ const OTHER: &str = "other";
 /// The operations of a node's ranks in one epoch, the latest.
 #[derive(Debug, Clone, Default)]
 pub struct WorkLog {
-    kept: VecDeque<Operation>,
-    waiting: VecDeque<Operation>,
+    kept: VecDeque<FinishedOperation>,
+    waiting: VecDeque<FinishedOperation>,
     names: BTreeSet<Arc<str>>,
     /// How many came before those that wait, reported or lost.
     before: u64,
@@ -40,7 +40,7 @@ impl WorkLog {
     }
 
     /// Takes an operation that has ended. When too many wait to be reported, the earliest is lost.
-    pub fn push(&mut self, operation: Operation) {
+    pub fn push(&mut self, operation: FinishedOperation) {
         if self.waiting.len() >= MAX_WAITING {
             self.waiting.pop_front();
             self.lose(1);
@@ -78,7 +78,7 @@ impl WorkLog {
     }
 
     /// The latest operations that were reported, the oldest first.
-    pub fn kept(&self) -> impl Iterator<Item = &Operation> {
+    pub fn kept(&self) -> impl Iterator<Item = &FinishedOperation> {
         self.kept.iter()
     }
 }
@@ -88,8 +88,8 @@ mod tests {
     use super::*;
     use crate::rank::Rank;
 
-    fn operation(step: u64) -> Operation {
-        Operation { rank: Rank(0), step, work: Work::StepEnd, start_us: 0, duration_us: 0 }
+    fn operation(step: u64) -> FinishedOperation {
+        FinishedOperation { rank: Rank(0), step, work: Work::StepEnd, start_us: 0, duration_us: 0 }
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use telltale_cluster::detection::{Detector, Settings};
+use telltale_cluster::detection::{DetectionSettings, Detector};
 use telltale_cluster::group::GroupId;
 use telltale_cluster::latency::{
     Collective, Direction, EdgeKey, EdgeWindow, SizeBucket, WaitKey, WaitWindow, Window,
 };
 use telltale_cluster::node::NodeName;
-use telltale_cluster::observation::{Observation, Progress};
+use telltale_cluster::observation::{GroupProgress, Observation};
 use telltale_cluster::rank::{Rank, RankMap, Slot, WorkersPerNode};
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Suspects, Verdict, VerdictKind};
@@ -28,10 +28,10 @@ impl Job {
     }
 
     pub(crate) fn named(names: Vec<String>) -> Self {
-        Self::with(names, Settings::default())
+        Self::with(names, DetectionSettings::default())
     }
 
-    pub(crate) fn with(names: Vec<String>, settings: Settings) -> Self {
+    pub(crate) fn with(names: Vec<String>, settings: DetectionSettings) -> Self {
         let names: Vec<NodeName> = names.iter().map(|one| NodeName::new(one).unwrap()).collect();
         let (detector, now) = (Detector::new(settings), Moment::from_ns(7));
         let mut job = Self { detector, names, now, seconds: 0 };
@@ -97,12 +97,12 @@ pub(crate) fn certain(kind: VerdictKind, name: &str) -> Said {
     (kind, true, vec![name.to_owned()])
 }
 
-pub(crate) fn progress(rank: u32, group: u64, entered: u64, finished: u64) -> Progress {
+pub(crate) fn progress(rank: u32, group: u64, entered: u64, finished: u64) -> GroupProgress {
     let (group, awaits) = (GroupId::new(group), Vec::new());
-    Progress { group, rank: Rank(rank), entered, finished, awaits, transferred: 0 }
+    GroupProgress { group, rank: Rank(rank), entered, finished, awaits, transferred: 0 }
 }
 
-pub(crate) fn at(progress: Progress) -> Observation {
+pub(crate) fn at(progress: GroupProgress) -> Observation {
     Observation { progress: vec![progress], ..Observation::default() }
 }
 

@@ -9,7 +9,7 @@ use telltale_cluster::group::GroupId;
 use telltale_cluster::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket, Window};
 use telltale_cluster::node::NodeName;
 use telltale_cluster::observation::{
-    Observation, Progress, WorkerEnd, WorkerObservation, WorkerState,
+    GroupProgress, Observation, WorkerEnd, WorkerObservation, WorkerState,
 };
 use telltale_cluster::rank::Rank;
 use telltale_cluster::verdict::{Suspects, Verdict, VerdictKind};
@@ -44,9 +44,9 @@ fn edge() -> impl Strategy<Value = EdgeWindow> {
     })
 }
 
-fn progress() -> impl Strategy<Value = Progress> {
+fn progress() -> impl Strategy<Value = GroupProgress> {
     (0..3_u64, rank(), wild(), wild(), vec(rank(), 0..3), wild()).prop_map(
-        |(group, rank, entered, finished, awaits, transferred)| Progress {
+        |(group, rank, entered, finished, awaits, transferred)| GroupProgress {
             group: GroupId::new(group),
             rank,
             entered,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use telltale_cluster::detection::{MAX_EXTRACT_NODES, Rule, Settings};
+use telltale_cluster::detection::{DetectionSettings, MAX_EXTRACT_NODES, Rule};
 use telltale_cluster::node::NodeName;
 use telltale_cluster::observation::Observation;
 use telltale_cluster::verdict::{Evidence, VerdictKind};
@@ -223,7 +223,8 @@ fn below_the_latency_threshold_nothing_is_slow() {
         // Node 5's transfers take 0.1 ms and a little, then three times that.
         for (threshold_us, is_named) in [(0, true), (200, true), (1000, false)] {
             let latency_threshold = Duration::from_micros(threshold_us);
-            let settings = Settings { rule, latency_threshold, ..Settings::default() };
+            let settings =
+                DetectionSettings { rule, latency_threshold, ..DetectionSettings::default() };
             let mut job = Job::with(names(), settings);
             (0..40).for_each(|second| {
                 job.second(|node| Some(mesh(node, 8, 9, 1.0, second)));
@@ -245,7 +246,7 @@ fn below_the_latency_threshold_nothing_is_slow() {
 fn latencies_in_the_originals_unit_are_below_the_threshold() {
     for (divisor, is_named) in [(1, true), (1000, false)] {
         let latency_threshold = Duration::from_micros(200);
-        let settings = Settings { latency_threshold, ..Settings::default() };
+        let settings = DetectionSettings { latency_threshold, ..DetectionSettings::default() };
         let mut job = Job::with((0..8).map(|node| format!("node-{node}")).collect(), settings);
         let named = (0..60).any(|second| {
             let times = if second < 40 { 1.0 } else { 3.0 };

@@ -4,21 +4,21 @@ use std::cell::Cell;
 
 use telltale_cluster::group::GroupId;
 use telltale_cluster::latency::{Collective, SizeBucket};
-use telltale_cluster::observation::{Observation, Progress};
+use telltale_cluster::observation::{GroupProgress, Observation};
 use telltale_cluster::rank::Rank;
 use telltale_cluster::verdict::VerdictKind;
-use telltale_cluster::work::{Operation, Operations, Work};
+use telltale_cluster::work::{FinishedOperation, Operations, Work};
 
 use crate::detection::job::{Job, certain, said};
 
 const NODES: u32 = 4;
 
 /// One step of data parallelism as a rank reports it: it computes so long, and meets the others.
-fn step(rank: u32, number: u64, compute_us: [u64; 4]) -> Vec<Operation> {
+fn step(rank: u32, number: u64, compute_us: [u64; 4]) -> Vec<FinishedOperation> {
     let begin_us = i64::try_from(number).unwrap() * 75_000 + i64::from(rank) * 86_400_000_000;
     let own = compute_us[rank as usize];
     let slowest = compute_us.into_iter().max().unwrap();
-    let operation = |work, start_us, duration_us| Operation {
+    let operation = |work, start_us, duration_us| FinishedOperation {
         rank: Rank(rank),
         step: number,
         work,
@@ -44,7 +44,7 @@ fn jitter(rank: u32, number: u64, us: u64) -> u64 {
     us + us * ((number * 7 + u64::from(rank) * 5) % 11) / 200
 }
 
-fn reported(list: Vec<Operation>) -> Observation {
+fn reported(list: Vec<FinishedOperation>) -> Observation {
     Observation { operations: Operations { list, before: None }, ..Observation::default() }
 }
 
@@ -123,7 +123,7 @@ fn a_step_of_which_operations_were_lost_says_nothing_of_any_rank() {
 
 #[test]
 fn a_hang_of_transfers_alone_is_told_soon_once_a_step_was_ended() {
-    let wait = |rank: u32, transferred: u64| Progress {
+    let wait = |rank: u32, transferred: u64| GroupProgress {
         group: GroupId::WORLD,
         rank: Rank(rank),
         entered: 0,
@@ -172,7 +172,7 @@ fn that_every_step_was_left_out_is_told() {
 
 #[test]
 fn a_rank_that_lies_gets_nobody_else_named() {
-    type Lie = fn(u64, Vec<Operation>) -> Vec<Operation>;
+    type Lie = fn(u64, Vec<FinishedOperation>) -> Vec<FinishedOperation>;
     let lies: [(&str, Lie); 7] = [
         ("it is quicker than can be", |_, mut list| {
             list.iter_mut().for_each(|one| one.duration_us = 1);

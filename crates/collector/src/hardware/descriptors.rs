@@ -5,7 +5,7 @@ use std::sync::Arc;
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::reading::Absence;
 
-use crate::report::Report;
+use crate::report::SourceReport;
 use crate::tree::{Directory, Tree};
 
 /// Descriptors of one process that are looked at.
@@ -92,7 +92,7 @@ impl Walk {
 
 impl Walked {
     /// Says what the look left out.
-    pub(super) fn complain(&self, subject: &str, report: &mut Report) {
+    pub(super) fn complain(&self, subject: &str, report: &mut SourceReport) {
         if self.unseen > 0 {
             let detail =
                 format!("{} processes were left out, as looking took too long", self.unseen);

@@ -19,9 +19,9 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::Holder;
 
 use super::inquiry::Inquiry;
-use crate::patience::TaskName;
-use crate::report::Report;
+use crate::report::SourceReport;
 use crate::source::{DeviceReading, DriverUsage, HardwareSource, SourceReading};
+use crate::timeout::TaskName;
 use crate::tree::{Tree, Unreadable};
 use card::{Before, Card, CardFiles};
 use clients::{Clients, Scan};
@@ -49,7 +49,7 @@ pub struct DrmSource {
 }
 
 /// What one task does.
-enum Task {
+enum DrmTask {
     /// Reads a card's files.
     Card(Card),
     /// Looks for processes that have one of the cards open.
@@ -73,7 +73,7 @@ impl DrmSource {
     }
 
     /// The cards that the kernel lists, each PCI function once.
-    fn enumerate(&self, report: &mut Report) -> Vec<Card> {
+    fn enumerate(&self, report: &mut SourceReport) -> Vec<Card> {
         let mut cards: Vec<Card> = Vec::new();
         for (class, prefix, first) in CLASSES {
             let directory = match self.inquiry.tree.root().directory(class) {
@@ -151,14 +151,14 @@ impl HardwareSource for DrmSource {
         let mut look = self.inquiry.look();
         let report = &mut look.report;
         let cards = self.enumerate(report);
-        let mut tasks: Vec<(TaskName, Task)> = (cards.iter())
-            .map(|card| (TaskName { group: card.group, item: 0 }, Task::Card(card.clone())))
+        let mut tasks: Vec<(TaskName, DrmTask)> = (cards.iter())
+            .map(|card| (TaskName { group: card.group, item: 0 }, DrmTask::Card(card.clone())))
             .collect();
         if !cards.is_empty() {
-            // It ends by itself before the patience with it does.
-            tasks.push((SCAN, Task::Scan(Scan::new(self.inquiry.walk(clients::node_of)))));
+            // It ends by itself before the timeout with it does.
+            tasks.push((SCAN, DrmTask::Scan(Scan::new(self.inquiry.walk(clients::node_of)))));
         }
-        let mut done = self.inquiry.run(tasks, Task::run);
+        let mut done = self.inquiry.run(tasks, DrmTask::run);
         match done.pop().map(|scan| scan.filter(|_| !cards.is_empty())) {
             Some(Some(Done::Scan(clients))) => {
                 clients.complain(report);
@@ -208,7 +208,7 @@ impl HardwareSource for DrmSource {
 
 // === impl Task ===
 
-impl Task {
+impl DrmTask {
     fn run(&self) -> Done {
         match self {
             Self::Card(card) => Done::Card(Box::new(card.read())),

@@ -14,9 +14,9 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Load, Telemetry};
 
 use super::inquiry::Inquiry;
-use crate::patience::TaskName;
-use crate::report::Report;
+use crate::report::SourceReport;
 use crate::source::{DeviceReading, DriverMemory, HardwareSource, SourceReading};
+use crate::timeout::TaskName;
 use crate::tree::{Directory, Tree, Unreadable};
 
 /// The name of this source in a snapshot.
@@ -60,16 +60,21 @@ struct Texts {
 // === impl HostSource ===
 
 impl HostSource {
-    /// A source for the machine under `tree`, all of whose files together may take `patience`.
-    pub fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, patience: Duration) -> Self {
+    /// A source for the machine under `tree`, all of whose files together may take `timeout`.
+    pub fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, timeout: Duration) -> Self {
         Self {
-            inquiry: Inquiry::new(tree, clock, (patience, patience)),
+            inquiry: Inquiry::new(tree, clock, (timeout, timeout)),
             before: None,
             busy: Reading::absent(Absence::NotYet, FIRST_LOOK),
         }
     }
 
-    fn device(&mut self, texts: &Texts, total_bytes: u64, report: &mut Report) -> DeviceReading {
+    fn device(
+        &mut self,
+        texts: &Texts,
+        total_bytes: u64,
+        report: &mut SourceReport,
+    ) -> DeviceReading {
         let now = self.inquiry.clock.now();
         let meminfo = texts.meminfo.as_deref().unwrap_or_default();
         let used_bytes = match kibibytes(meminfo, "MemAvailable") {
@@ -106,7 +111,7 @@ impl HostSource {
     }
 
     /// The share of the processors' time since the last look that was not idle.
-    fn busy(&mut self, stat: &Text, now: Timestamp, report: &mut Report) -> Reading<f64> {
+    fn busy(&mut self, stat: &Text, now: Timestamp, report: &mut SourceReport) -> Reading<f64> {
         let text = match stat {
             Ok(text) => text,
             Err(error) => {

@@ -1,12 +1,12 @@
-//! What every source of files has: the machine, a clock, and patience with tasks that may hang.
+//! What every source of files has: the machine, a clock, and timeout with tasks that may hang.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_schema::clock::Clock;
 
-use crate::patience::{Limits, Patience, TaskName};
-use crate::report::Report;
+use crate::report::SourceReport;
+use crate::timeout::{CallLimits, TaskName, Timeout};
 use crate::tree::Tree;
 
 use super::descriptors::Walk;
@@ -16,14 +16,14 @@ use crate::source::{DeviceReading, SourceReading};
 pub(super) struct Inquiry {
     pub(super) tree: Arc<Tree>,
     pub(super) clock: Arc<dyn Clock>,
-    limits: Limits,
-    patience: Patience,
+    limits: CallLimits,
+    timeout: Timeout,
 }
 
 /// One look of a source, which ends with what it says.
-pub(super) struct Look {
+pub(super) struct SourceInquiry {
     started_ns: u64,
-    pub(super) report: Report,
+    pub(super) report: SourceReport,
 }
 
 // === impl Inquiry ===
@@ -36,21 +36,21 @@ impl Inquiry {
         clock: Arc<dyn Clock>,
         (task, all): (Duration, Duration),
     ) -> Self {
-        Self { tree, clock, limits: Limits { task, all }, patience: Patience::default() }
+        Self { tree, clock, limits: CallLimits { task, all }, timeout: Timeout::default() }
     }
 
     /// The same for a source that calls foreign code.
     pub(super) fn with_foreign_code(self) -> Self {
-        Self { patience: Patience::with_foreign_code(), ..self }
+        Self { timeout: Timeout::with_foreign_code(), ..self }
     }
 
-    /// Does `work` for each task, see [`Patience::run`].
+    /// Does `work` for each task, see [`Timeout::run`].
     pub(super) fn run<T, R>(&self, tasks: Vec<(TaskName, T)>, work: fn(&T) -> R) -> Vec<Option<R>>
     where
         T: Send + Sync + 'static,
         R: Send + 'static,
     {
-        self.patience.run(tasks, work, self.limits)
+        self.timeout.run(tasks, work, self.limits)
     }
 
     /// Does one task that may take as long as all others together.
@@ -59,25 +59,25 @@ impl Inquiry {
         T: Send + Sync + 'static,
         R: Send + 'static,
     {
-        let limits = Limits { task: self.limits.all, all: self.limits.all };
-        self.patience.run(vec![task], work, limits).pop().flatten()
+        let limits = CallLimits { task: self.limits.all, all: self.limits.all };
+        self.timeout.run(vec![task], work, limits).pop().flatten()
     }
 
-    /// A look at who has nodes open, which ends by itself before the patience with its task does.
+    /// A look at who has nodes open, which ends by itself before the timeout with its task does.
     pub(super) fn walk(&self, node_of: fn(&str) -> Option<&str>) -> Walk {
         let most_ns = u64::try_from(self.limits.task.as_nanos() / 2).unwrap_or(u64::MAX);
         Walk::new(Arc::clone(&self.tree), Arc::clone(&self.clock), most_ns, node_of)
     }
 
     /// Begins a look.
-    pub(super) fn look(&self) -> Look {
-        Look { started_ns: self.clock.monotonic_ns(), report: Report::default() }
+    pub(super) fn look(&self) -> SourceInquiry {
+        SourceInquiry { started_ns: self.clock.monotonic_ns(), report: SourceReport::default() }
     }
 
     /// Ends it.
     pub(super) fn told(
         &self,
-        look: Look,
+        look: SourceInquiry,
         source: &str,
         devices: Vec<DeviceReading>,
         absent: Option<String>,

@@ -19,13 +19,13 @@ use telltale_schema::reading::{Absence, Reading};
 
 use super::descriptors::Walk;
 use super::inquiry::Inquiry;
-use crate::patience::TaskName;
-use crate::report::Report;
+use crate::report::SourceReport;
 use crate::source::{DeviceReading, HardwareSource, SourceReading};
+use crate::timeout::TaskName;
 use crate::tree::{Directory, Tree};
 use core::Cycles;
 use openers::Openers;
-use unit::{Files, Unit};
+use unit::{NeuronUnit, UnitFiles};
 
 /// The name of this source in a snapshot.
 const SOURCE: &str = "neuron";
@@ -54,16 +54,16 @@ pub struct NeuronSource {
 const WALK: TaskName = TaskName { group: u32::MAX, item: 0 };
 
 /// What one task does.
-enum Task {
+enum NeuronTask {
     /// Reads the files of a device or a core.
-    Unit(Unit),
+    Unit(NeuronUnit),
     /// Looks for processes that have one of the devices open.
     Walk(Walk),
 }
 
 /// What came of it.
 enum Done {
-    Unit(Files),
+    Unit(UnitFiles),
     Walk(Openers),
 }
 
@@ -77,7 +77,7 @@ impl NeuronSource {
     }
 
     /// The devices, each before its cores; none where there is no driver.
-    fn enumerate(&self, report: &mut Report) -> Option<Vec<Unit>> {
+    fn enumerate(&self, report: &mut SourceReport) -> Option<Vec<NeuronUnit>> {
         let devices = match self.inquiry.tree.root().directory(DEVICES) {
             Ok(devices) => devices,
             Err(error) if error.is_missing() => return None,
@@ -97,8 +97,12 @@ impl NeuronSource {
                 }
             };
             let cores = numbers(&directory, "neuron_core", MAX_CORES, &name, report);
-            units.push(Unit { device: number, core: None, directory: Arc::clone(&directory) });
-            units.extend(cores.into_iter().map(|core| Unit {
+            units.push(NeuronUnit {
+                device: number,
+                core: None,
+                directory: Arc::clone(&directory),
+            });
+            units.extend(cores.into_iter().map(|core| NeuronUnit {
                 device: number,
                 core: Some(core),
                 directory: Arc::clone(&directory),
@@ -108,14 +112,18 @@ impl NeuronSource {
     }
 
     /// Reads the files of each unit, and looks for processes where there is a device.
-    fn ask(&self, units: &[Unit], report: &mut Report) -> (Vec<Option<Files>>, Option<Openers>) {
-        let mut tasks: Vec<(TaskName, Task)> =
-            units.iter().map(|unit| (unit.task(), Task::Unit(unit.clone()))).collect();
+    fn ask(
+        &self,
+        units: &[NeuronUnit],
+        report: &mut SourceReport,
+    ) -> (Vec<Option<UnitFiles>>, Option<Openers>) {
+        let mut tasks: Vec<(TaskName, NeuronTask)> =
+            units.iter().map(|unit| (unit.task(), NeuronTask::Unit(unit.clone()))).collect();
         if !units.is_empty() {
-            tasks.push((WALK, Task::Walk(self.inquiry.walk(openers::node_of))));
+            tasks.push((WALK, NeuronTask::Walk(self.inquiry.walk(openers::node_of))));
         }
         let (mut files, mut openers) = (Vec::with_capacity(units.len()), None);
-        for done in self.inquiry.run(tasks, Task::run) {
+        for done in self.inquiry.run(tasks, NeuronTask::run) {
             match done {
                 Some(Done::Walk(found)) => openers = Some(found),
                 Some(Done::Unit(found)) => files.push(Some(found)),
@@ -190,7 +198,7 @@ impl HardwareSource for NeuronSource {
 
 // === impl Task ===
 
-impl Task {
+impl NeuronTask {
     fn run(&self) -> Done {
         match self {
             Self::Unit(unit) => Done::Unit(unit.read()),
@@ -205,7 +213,7 @@ fn numbers(
     prefix: &str,
     most: usize,
     subject: &str,
-    report: &mut Report,
+    report: &mut SourceReport,
 ) -> Vec<u32> {
     let names = match directory.names() {
         Ok(names) => names,

@@ -23,13 +23,13 @@ use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::reading::Absence;
 
 use super::inquiry::Inquiry;
-use crate::patience::TaskName;
-use crate::report::Report;
+use crate::report::SourceReport;
 use crate::source::{DeviceReading, HardwareSource, SourceReading};
+use crate::timeout::TaskName;
 use crate::tree::Tree;
 use gpu::{Complaints, Gpu, SILENT};
 use library::{Gpus, Library, MAX_GPUS};
-use question::{Answer, Asking, Question};
+use question::{NvmlAnswer, NvmlInquiry, Question};
 use users::Sight;
 
 /// The name of this source in a snapshot.
@@ -120,7 +120,7 @@ impl NvidiaSource {
     }
 
     /// The GPUs, or why there is nothing to ask; the error is told already.
-    fn list(&mut self, report: &mut Report) -> Result<Gpus, Option<String>> {
+    fn list(&mut self, report: &mut SourceReport) -> Result<Gpus, Option<String>> {
         match self.inquiry.run_long((LIST, self.library.clone()), Library::gpus) {
             Some(Ok(gpus)) => {
                 if gpus.count > MAX_GPUS {
@@ -158,7 +158,7 @@ impl NvidiaSource {
     }
 
     /// Asks every GPU everything.
-    fn ask(&mut self, gpus: Gpus, report: &mut Report) {
+    fn ask(&mut self, gpus: Gpus, report: &mut SourceReport) {
         let indices = 0..gpus.count.min(MAX_GPUS);
         self.gpus.retain(|index, _| indices.contains(index));
         let sight = Sight::of(Arc::clone(&self.inquiry.tree));
@@ -169,7 +169,7 @@ impl NvidiaSource {
                     self.gpus.entry(index).or_insert_with(|| Gpu::new(index));
                     tasks.extend((0..).zip(Question::ALL).map(|(item, question)| {
                         let (device, sight) = (Arc::clone(&device), sight.clone());
-                        (TaskName { group: index, item }, Asking { device, question, sight })
+                        (TaskName { group: index, item }, NvmlInquiry { device, question, sight })
                     }));
                 }
                 Err(error) => match self.gpus.get_mut(&index) {
@@ -181,8 +181,8 @@ impl NvidiaSource {
         }
         let names: Vec<(u32, u32)> =
             tasks.iter().map(|(name, _)| (name.group, name.item)).collect();
-        let answers = self.inquiry.run(tasks, Asking::answer);
-        let mut by_gpu: BTreeMap<u32, Vec<Option<Answer>>> = BTreeMap::new();
+        let answers = self.inquiry.run(tasks, NvmlInquiry::answer);
+        let mut by_gpu: BTreeMap<u32, Vec<Option<NvmlAnswer>>> = BTreeMap::new();
         for ((index, _), answer) in names.into_iter().zip(answers) {
             by_gpu.entry(index).or_default().push(answer);
         }
@@ -216,10 +216,10 @@ impl NvidiaSource {
 /// Hands a GPU its answers, in the order of the questions.
 fn take(
     gpu: &mut Gpu,
-    answers: Vec<Option<Answer>>,
+    answers: Vec<Option<NvmlAnswer>>,
     now: Timestamp,
     driver_version: Option<&str>,
-    report: &mut Report,
+    report: &mut SourceReport,
 ) {
     let mut complaints = Complaints::of(gpu, report);
     for (question, answer) in Question::ALL.into_iter().zip(answers) {

@@ -30,7 +30,7 @@ pub struct PassedOn {
 
 /// Why nothing is known from a service.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum LegacyError {
     /// The socket could not be used.
     #[error("cannot ask the service; see whether it runs (`telltale health`)")]
     System(#[source] io::Error),
@@ -60,7 +60,7 @@ pub enum AskError {
     Refused(#[source] Refusal),
 }
 
-impl AskError {
+impl LegacyError {
     /// What this means for what was asked.
     pub fn absence(&self) -> Absence {
         match self {
@@ -83,22 +83,26 @@ impl AskError {
 ///
 /// # Errors
 /// When it is not asked, does not answer in time, or breaks the protocol.
-pub fn ask(directory: &RuntimeDirectory, timeout: Duration) -> Result<Option<PassedOn>, AskError> {
+pub fn ask(
+    directory: &RuntimeDirectory,
+    timeout: Duration,
+) -> Result<Option<PassedOn>, LegacyError> {
     let until = Instant::now() + timeout;
     let Ok(status) = directory.entry_status(LEGACY_CLIENTS) else { return Ok(None) };
     let own = rustix::process::geteuid().as_raw();
     let allowed = [0, own, directory.owner()];
     if status.uid == OVERFLOW_UID || !allowed.contains(&status.uid) {
-        return Err(AskError::Stranger(status.uid));
+        return Err(LegacyError::Stranger(status.uid));
     }
     if !status.is_socket {
-        return Err(AskError::NotASocket(status.uid));
+        return Err(LegacyError::NotASocket(status.uid));
     }
     let Some(socket) = connected(directory, until)? else { return Ok(None) };
-    let peer =
-        getsockopt(&socket, PeerCredentials).map_err(|errno| AskError::System(errno.into()))?.uid();
+    let peer = getsockopt(&socket, PeerCredentials)
+        .map_err(|errno| LegacyError::System(errno.into()))?
+        .uid();
     if peer != status.uid {
-        return Err(AskError::Stranger(peer));
+        return Err(LegacyError::Stranger(peer));
     }
     // Of a private directory its owner speaks; to another user only for itself.
     let speaks_for_all = [0, own].contains(&peer) || directory.is_installed();
@@ -107,18 +111,18 @@ pub fn ask(directory: &RuntimeDirectory, timeout: Duration) -> Result<Option<Pas
 }
 
 /// The whole answer: without its end, nothing of it is used.
-fn receive(socket: &OwnedFd, until: Instant) -> Result<Vec<Report>, AskError> {
+fn receive(socket: &OwnedFd, until: Instant) -> Result<Vec<Report>, LegacyError> {
     let mut reports: Vec<Report> = Vec::new();
     let (mut frames, mut buffer) = (FrameReader::default(), [0u8; 16 * 1024]);
     // Not only where there is nothing to receive: a service may send without an end.
     while Instant::now() < until {
         let wanted = frames.wanted_bytes().min(buffer.len());
         match recv(socket, &mut buffer[..wanted], RecvFlags::empty()) {
-            Ok((_, 0)) | Err(Errno::CONNRESET) => return Err(AskError::CutShort),
+            Ok((_, 0)) | Err(Errno::CONNRESET) => return Err(LegacyError::CutShort),
             Ok((_, count)) => _ = frames.push(&buffer[..count])?,
             Err(Errno::INTR) => continue,
             Err(Errno::AGAIN) => wait(socket, until),
-            Err(errno) => return Err(AskError::System(errno.into())),
+            Err(errno) => return Err(LegacyError::System(errno.into())),
         }
         let Some(message) = frames.take() else { continue };
         if message == END {
@@ -126,28 +130,28 @@ fn receive(socket: &OwnedFd, until: Instant) -> Result<Vec<Report>, AskError> {
         }
         match Reply::decode(&message)? {
             Reply::Report(report) => add(&mut reports, *report)?,
-            Reply::Refused(refusal) => return Err(AskError::Refused(refusal)),
+            Reply::Refused(refusal) => return Err(LegacyError::Refused(refusal)),
         }
     }
-    Err(AskError::TimedOut)
+    Err(LegacyError::TimedOut)
 }
 
 /// Adds a report, or more devices of the process that the last one was of.
-fn add(reports: &mut Vec<Report>, report: Report) -> Result<(), AskError> {
+fn add(reports: &mut Vec<Report>, report: Report) -> Result<(), LegacyError> {
     if let Some(last) = reports.last_mut().filter(|last| last.identity == report.identity) {
         last.devices.extend(report.devices);
-        return if last.devices.len() > MAX_DEVICES { Err(AskError::TooMany) } else { Ok(()) };
+        return if last.devices.len() > MAX_DEVICES { Err(LegacyError::TooMany) } else { Ok(()) };
     }
     if reports.len() >= MAX_CLIENTS {
-        return Err(AskError::TooMany);
+        return Err(LegacyError::TooMany);
     }
     reports.push(report);
     Ok(())
 }
 
 /// A connection to the socket; none where nobody listens there, as after a service that was killed.
-fn connected(directory: &RuntimeDirectory, until: Instant) -> Result<Option<OwnedFd>, AskError> {
-    let system = |errno: Errno| AskError::System(errno.into());
+fn connected(directory: &RuntimeDirectory, until: Instant) -> Result<Option<OwnedFd>, LegacyError> {
+    let system = |errno: Errno| LegacyError::System(errno.into());
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket =
         socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(system)?;
@@ -163,7 +167,7 @@ fn connected(directory: &RuntimeDirectory, until: Instant) -> Result<Option<Owne
             Err(Errno::AGAIN) if Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(2));
             }
-            Err(Errno::AGAIN) => return Err(AskError::TimedOut),
+            Err(Errno::AGAIN) => return Err(LegacyError::TimedOut),
             Err(errno) => return Err(system(errno)),
         }
     }
@@ -182,7 +186,7 @@ fn wait(socket: &OwnedFd, until: Instant) {
 
 #[cfg(test)]
 mod tests {
-    use super::{AskError, END, PassedOn, ask};
+    use super::{END, LegacyError, PassedOn, ask};
     use crate::sockets::LEGACY_CLIENTS;
     use std::io::Write;
     use std::os::unix::fs::chown;
@@ -218,7 +222,7 @@ mod tests {
         }
     }
 
-    fn asked(place: &Scratch, timeout: Duration) -> Result<Option<PassedOn>, AskError> {
+    fn asked(place: &Scratch, timeout: Duration) -> Result<Option<PassedOn>, LegacyError> {
         place.set_mode(0o700);
         ask(&RuntimeDirectory::open(place.path(), Purpose::Reading).unwrap(), timeout)
     }
@@ -259,20 +263,20 @@ mod tests {
         assert_eq!(whole.reports, [report(7)]);
         for part in [0, 2, one.len() / 2, one.len()] {
             let told = answer(one[..part].to_vec());
-            assert!(matches!(told, Err(AskError::CutShort)), "{part}: {told:?}");
+            assert!(matches!(told, Err(LegacyError::CutShort)), "{part}: {told:?}");
         }
-        assert!(matches!(answer(vec![0xFF; 4096]), Err(AskError::Frame(_))));
+        assert!(matches!(answer(vec![0xFF; 4096]), Err(LegacyError::Frame(_))));
         let soon = Duration::from_millis(20);
         let listener = UnixListener::bind(place.join(LEGACY_CLIENTS)).unwrap();
         let endless = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             while stream.write_all(&one).is_ok() {}
         });
-        assert!(matches!(asked(&place, soon), Err(AskError::TimedOut)));
+        assert!(matches!(asked(&place, soon), Err(LegacyError::TimedOut)));
         endless.join().unwrap();
         std::fs::remove_file(place.join(LEGACY_CLIENTS)).unwrap();
         let _silent = UnixListener::bind(place.join(LEGACY_CLIENTS)).unwrap();
-        assert!(matches!(asked(&place, soon), Err(AskError::TimedOut)));
+        assert!(matches!(asked(&place, soon), Err(LegacyError::TimedOut)));
     }
 
     #[test]
@@ -283,9 +287,9 @@ mod tests {
         let place = Scratch::new();
         let _listener = UnixListener::bind(place.join(LEGACY_CLIENTS)).unwrap();
         chown(place.join(LEGACY_CLIENTS), Some(61_041), None).unwrap();
-        assert!(matches!(asked(&place, LONG), Err(AskError::Stranger(61_041))));
+        assert!(matches!(asked(&place, LONG), Err(LegacyError::Stranger(61_041))));
         std::fs::remove_file(place.join(LEGACY_CLIENTS)).unwrap();
         std::fs::write(place.join(LEGACY_CLIENTS), "").unwrap();
-        assert!(matches!(asked(&place, LONG), Err(AskError::NotASocket(0))));
+        assert!(matches!(asked(&place, LONG), Err(LegacyError::NotASocket(0))));
     }
 }

@@ -8,7 +8,7 @@ use telltale_schema::snapshot::{MetricSample, MetricValue};
 use telltale_wire::Report;
 
 use super::claims::described;
-use super::told;
+use super::reported;
 use crate::observation::Described;
 
 /// How long the last answer stands in for one that does not come. From then on only what counts up is
@@ -17,7 +17,7 @@ const BELIEVED_NS: u64 = 60_000_000_000;
 
 /// One answer.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct EndpointAnswer {
     /// The samples of a snapshot.
     pub(crate) metrics: Arc<[MetricSample]>,
     /// The devices that some of them are about.
@@ -31,15 +31,15 @@ pub(crate) struct Answer {
 
 /// The last answers of processes that live.
 #[derive(Debug, Default)]
-pub(crate) struct Answered(BTreeMap<ProcessIdentity, Answer>);
+pub(crate) struct Answered(BTreeMap<ProcessIdentity, EndpointAnswer>);
 
 // === impl Answer ===
 
-impl Answer {
+impl EndpointAnswer {
     /// Takes what is not memory from a report that came at `at_ns`.
     pub(crate) fn of(report: &mut Report, at_ns: u64) -> Self {
         let measured = report.devices.iter().map(described).collect();
-        let (uptime_ns, metrics) = (report.uptime_ns, told::metrics(report).into());
+        let (uptime_ns, metrics) = (report.uptime_ns, reported::metrics(report).into());
         Self { metrics, measured, uptime_ns, at_ns, is_old: false }
     }
 
@@ -68,12 +68,12 @@ impl Answered {
         &mut self,
         identity: ProcessIdentity,
         whole: bool,
-        answer: impl FnOnce() -> Answer,
+        answer: impl FnOnce() -> EndpointAnswer,
     ) {
         match self.0.get_mut(&identity) {
             Some(known) if !whole => {
                 if known.is_old {
-                    let Answer { uptime_ns, at_ns, .. } = answer();
+                    let EndpointAnswer { uptime_ns, at_ns, .. } = answer();
                     (known.uptime_ns, known.at_ns) = (uptime_ns, at_ns);
                 }
             }
@@ -93,14 +93,14 @@ impl Answered {
     }
 
     /// The last answer of a process.
-    pub(crate) fn of(&self, identity: &ProcessIdentity) -> Option<&Answer> {
+    pub(crate) fn of(&self, identity: &ProcessIdentity) -> Option<&EndpointAnswer> {
         self.0.get(identity)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Answered, BELIEVED_NS};
+    use super::{Answered, BELIEVED_NS, EndpointAnswer};
     use telltale_schema::process::ProcessIdentity;
     use telltale_schema::snapshot::{MetricSample, MetricValue};
 
@@ -108,7 +108,7 @@ mod tests {
         ProcessIdentity { boot_id: [0; 16], pid_namespace: 1, pid, start_time_ticks: 7 }
     }
 
-    fn answer(uptime_ns: u64) -> Answer {
+    fn answer(uptime_ns: u64) -> EndpointAnswer {
         let sample = |name: &str, value| MetricSample {
             name: name.to_owned(),
             help: String::new(),
@@ -122,7 +122,7 @@ mod tests {
             sample("loss", MetricValue::Gauge(0.5)),
             sample("seconds", MetricValue::Histogram { bounds, counts, sum }),
         ];
-        Answer {
+        EndpointAnswer {
             metrics: metrics.into(),
             measured: [].into(),
             uptime_ns: Some(uptime_ns),
@@ -149,7 +149,7 @@ mod tests {
             assert_eq!(names(&answered), ["steps", "seconds"]);
             assert_eq!(answered.of(&identity(1)).unwrap().uptime_ns(30), None);
         }
-        answered.note(identity(1), false, || Answer { metrics: [].into(), ..answer(7) });
+        answered.note(identity(1), false, || EndpointAnswer { metrics: [].into(), ..answer(7) });
         assert_eq!(names(&answered), ["steps", "seconds"]);
         assert_eq!(answered.of(&identity(1)).unwrap().uptime_ns(30), Some(27));
         answered.note(identity(1), true, || answer(5));

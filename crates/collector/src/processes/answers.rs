@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use telltale_ledger::LedgerReader;
-use telltale_ledger::directory::{Entry, EntryStatus, Listing, RuntimeDirectory};
+use telltale_ledger::directory::{DirectoryEntry, EntryStatus, Listing, RuntimeDirectory};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
 use telltale_schema::text::with_causes;
-use telltale_wire::{DeviceSelector, Query, QueryKind, Report as Told};
+use telltale_wire::{DeviceSelector, Query, QueryKind, Report as EndpointReport};
 
 use super::EndpointUse;
 use super::closed::Closed;
-use super::endpoints::{Answer, AskError, Limits, Place, ask};
+use super::endpoints::{AskLimits, EndpointError, EndpointLocation, PeerAnswer, ask};
 use super::identity::{Checks, Lie, Standing};
 use super::ledgers::{FileIdentity, Ledgers, Living, Speaking};
 use super::listings::Listed;
-use crate::report::{Report, Surplus, is_shortage};
+use crate::report::{SourceReport, Surplus, is_shortage};
 
 /// Endpoints of one directory that are asked in one round.
 pub(super) const MAX_ASKED: usize = 2048;
@@ -26,10 +26,10 @@ pub(super) const MAX_ASKED: usize = 2048;
 pub(crate) struct Believed {
     pub(crate) standing: Standing,
     pub(crate) uid: u32,
-    pub(crate) told: Told,
+    pub(crate) told: EndpointReport,
 }
 
-/// How long an endpoint that kept silent is not asked again: each time costs its whole patience.
+/// How long an endpoint that kept silent is not asked again: each time costs its whole timeout.
 const SILENCE_NS: u64 = 10_000_000_000;
 
 /// What is remembered of endpoints, by the number of the directory and by name.
@@ -41,12 +41,12 @@ pub(crate) struct Remembered(BTreeMap<u32, Listened>);
 struct Listened {
     /// The listing that they were in.
     listing: Arc<Listing>,
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, KnownEndpoint>,
 }
 
 /// An endpoint that was seen before.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct KnownEndpoint {
     /// Of the socket: one that is made anew is another endpoint.
     inode: u64,
     uid: u32,
@@ -65,22 +65,22 @@ enum Memory {
 }
 
 /// What endpoints are asked with.
-pub(crate) struct Asking<'a> {
+pub(crate) struct EndpointPoller<'a> {
     pub(crate) which: EndpointUse,
-    pub(crate) limits: Limits,
+    pub(crate) limits: AskLimits,
     pub(crate) checks: &'a Checks<'a>,
     pub(crate) ledgers: &'a mut Ledgers,
     pub(crate) remembered: &'a mut Remembered,
     pub(crate) now_ns: u64,
-    pub(crate) report: &'a mut Report,
+    pub(crate) report: &'a mut SourceReport,
     pub(crate) closed: &'a mut Closed,
 }
 
 /// An endpoint that is asked.
-struct Asked<'a> {
+struct PendingEndpoint<'a> {
     number: u32,
     directory: &'a RuntimeDirectory,
-    entry: &'a Entry,
+    entry: &'a DirectoryEntry,
     /// What it is now.
     status: EntryStatus,
     coverage: Coverage,
@@ -110,7 +110,7 @@ impl Remembered {
 
 // === impl Asking ===
 
-impl Asking<'_> {
+impl EndpointPoller<'_> {
     /// Asks the endpoints of all directories at once and checks what they say. Ledgers that come
     /// along are followed from then on.
     pub(crate) fn collect(&mut self, listed: &[Listed]) -> BTreeMap<ProcessIdentity, Believed> {
@@ -138,7 +138,7 @@ impl Asking<'_> {
                 is_last: true,
                 knows_memory: one.coverage == Coverage::Known,
             };
-            Place { directory: one.directory, name: &one.entry.name, query }
+            EndpointLocation { directory: one.directory, name: &one.entry.name, query }
         });
         let answers = ask(&places.collect::<Vec<_>>(), self.limits);
         let mut believed = BTreeMap::new();
@@ -154,11 +154,11 @@ impl Asking<'_> {
     /// What of an answer is believed.
     fn judge(
         &mut self,
-        one: &Asked<'_>,
-        answer: Result<Answer, AskError>,
+        one: &PendingEndpoint<'_>,
+        answer: Result<PeerAnswer, EndpointError>,
         speaking: &Speaking,
     ) -> Option<Believed> {
-        let Asked { number, entry, ref status, .. } = *one;
+        let PendingEndpoint { number, entry, ref status, .. } = *one;
         match answer.map(|answer| believe(entry, answer, self.checks, speaking)) {
             Ok(Ok((believed, ledger))) => {
                 let identity = believed.told.identity;
@@ -183,10 +183,10 @@ impl Asking<'_> {
                 if error.absence() == Absence::Permission
                     && self.closed.take(number, entry, status.uid, self.checks) => {}
             Err(error) => {
-                if matches!(error, AskError::TimedOut) {
+                if matches!(error, EndpointError::TimedOut) {
                     let until_ns = self.now_ns.saturating_add(SILENCE_NS);
                     self.remember(one, Memory::Silent { until_ns });
-                } else if matches!(error, AskError::NobodyListens) && one.has_dead {
+                } else if matches!(error, EndpointError::NobodyListens) && one.has_dead {
                     self.remember(one, self.deserted());
                 }
                 complain(status.uid, &entry.name, &error, self.report);
@@ -195,7 +195,7 @@ impl Asking<'_> {
         None
     }
 
-    fn remember(&mut self, one: &Asked<'_>, memory: Memory) {
+    fn remember(&mut self, one: &PendingEndpoint<'_>, memory: Memory) {
         let listened = self.remembered.0.get_mut(&one.number);
         if let Some(known) = listened.and_then(|of| of.known.get_mut(&one.entry.name))
             && known.inode == one.status.inode
@@ -206,7 +206,7 @@ impl Asking<'_> {
 
     /// The endpoints to be asked, with what they were before they are. `speaking` are those of whom
     /// a ledger tells.
-    fn entries<'a>(&mut self, listed: &'a Listed, speaking: &Speaking) -> Vec<Asked<'a>> {
+    fn entries<'a>(&mut self, listed: &'a Listed, speaking: &Speaking) -> Vec<PendingEndpoint<'a>> {
         if self.which == EndpointUse::Never {
             return Vec::new();
         }
@@ -226,7 +226,7 @@ impl Asking<'_> {
                     let Ok(status) = directory.entry_status(&entry.name) else { continue };
                     let same = before.filter(|before| before.inode == status.inode);
                     let memory = same.and_then(|before| before.memory);
-                    Known { inode: status.inode, uid: status.uid, memory }
+                    KnownEndpoint { inode: status.inode, uid: status.uid, memory }
                 }
             };
             let has_dead = dead.contains(&(entry.pid, one.uid));
@@ -256,7 +256,14 @@ impl Asking<'_> {
                 self.report.odd_entry(one.uid, &entry.name, Absence::TimedOut, detail);
             } else if let Ok(status) = directory.entry_status(&entry.name) {
                 let number = *number;
-                entries.push(Asked { number, directory, entry, status, coverage, has_dead });
+                entries.push(PendingEndpoint {
+                    number,
+                    directory,
+                    entry,
+                    status,
+                    coverage,
+                    has_dead,
+                });
             }
         }
         // Sockets that are gone are forgotten.
@@ -272,8 +279,8 @@ impl Asking<'_> {
     /// ledger is not.
     fn is_deserted(
         &self,
-        entry: &Entry,
-        one: &mut Known,
+        entry: &DirectoryEntry,
+        one: &mut KnownEndpoint,
         has_dead: bool,
         speaking: &Speaking,
     ) -> bool {
@@ -296,7 +303,7 @@ impl Asking<'_> {
 
     /// Whether a ledger says what this endpoint would say of memory. The number in its name counts
     /// in an unknown PID namespace, so containers are asked once, to learn who they are.
-    fn is_covered(&self, number: u32, entry: &Entry, uid: u32) -> bool {
+    fn is_covered(&self, number: u32, entry: &DirectoryEntry, uid: u32) -> bool {
         let Some(namespace) = self.checks.namespace() else { return false };
         entry.pid_namespace.is_none_or(|found| found == namespace)
             && self.ledgers.has_neighbour(number, entry.pid, namespace, uid)
@@ -305,7 +312,7 @@ impl Asking<'_> {
 
 /// Brings endpoints into an order in which the first of each user come before anybody's second, so
 /// that nobody is kept from being asked by another's many.
-fn in_turns(entries: Vec<Asked<'_>>) -> Vec<Asked<'_>> {
+fn in_turns(entries: Vec<PendingEndpoint<'_>>) -> Vec<PendingEndpoint<'_>> {
     let mut before: BTreeMap<u32, usize> = BTreeMap::new();
     let numbered = entries.into_iter().map(|one| {
         let place = before.entry(one.status.uid).or_default();
@@ -320,12 +327,12 @@ fn in_turns(entries: Vec<Asked<'_>>) -> Vec<Asked<'_>> {
 /// Compares an answer with what the kernel says of its sender and with the socket's name. Who is in
 /// `speaking` need not be looked up once more: the end of its process would have been reported.
 pub(super) fn believe(
-    entry: &Entry,
-    answer: Answer,
+    entry: &DirectoryEntry,
+    answer: PeerAnswer,
     checks: &Checks<'_>,
     speaking: &Speaking,
 ) -> Result<(Believed, Option<LedgerReader>), Lie> {
-    let Answer { peer, report: told, ledger } = answer;
+    let PeerAnswer { peer, report: told, ledger } = answer;
     let living = speaking.get(&told.identity).copied().flatten();
     let judged = match living.filter(|one| (Some(one.pid), one.uid) == (peer.pid, peer.uid)) {
         Some(Living { pid, start_time_ticks, .. }) => Standing::Alive { pid, start_time_ticks },
@@ -348,9 +355,11 @@ pub(super) fn believe(
 }
 
 /// Reports why an endpoint gave nothing, unless its process has merely ended.
-fn complain(owner: u32, name: &str, error: &AskError, report: &mut Report) {
-    let gone = matches!(error, AskError::NobodyListens) || error.absence() == Absence::Gone;
-    if let AskError::Open(source) | AskError::Connect(source) | AskError::Broken(source) = error
+fn complain(owner: u32, name: &str, error: &EndpointError, report: &mut SourceReport) {
+    let gone = matches!(error, EndpointError::NobodyListens) || error.absence() == Absence::Gone;
+    if let EndpointError::Open(source)
+    | EndpointError::Connect(source)
+    | EndpointError::Broken(source) = error
         && is_shortage(source)
     {
         report.error(name, error.absence(), with_causes(error));

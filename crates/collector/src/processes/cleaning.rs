@@ -5,23 +5,23 @@ mod sockets;
 use std::sync::Arc;
 
 use rustix::process::geteuid;
-use telltale_ledger::directory::{Entry, EntryKind, EntryStatus, RuntimeDirectory};
+use telltale_ledger::directory::{DirectoryEntry, EntryKind, EntryStatus, RuntimeDirectory};
 use telltale_ledger::{FileNumber, LedgerReader, OpenError, WriterLock, is_locked};
 use telltale_schema::text::with_causes;
 
 use super::EndpointUse;
-use super::clearing::{Clearing, Kept, Regions, kept, region_path};
+use super::clearing::{Clearing, RegionMembership, Regions, kept, region_path};
 use super::endpoints::is_listening;
 use super::identity::{Checks, Standing};
 use super::listings::Listed;
 use super::{Holders, Processes};
 use crate::clean::{CleanReport, Cleaned};
 use crate::observation::RowOwner;
-use crate::report::Report;
+use crate::report::SourceReport;
 use sockets::Owners;
 
 /// What is to be done with a file.
-enum Verdict {
+enum CleaningDecision {
     /// Its process lives.
     Alive,
     /// Its process has ended for certain.
@@ -35,18 +35,18 @@ struct Judged {
     directory: Arc<RuntimeDirectory>,
     name: String,
     status: EntryStatus,
-    verdict: Verdict,
+    verdict: CleaningDecision,
     /// In which regions its process is.
-    kept: Vec<Kept>,
+    kept: Vec<RegionMembership>,
 }
 
 impl Judged {
     /// What its process has in regions, as far as that counts there. A ledger that cannot be removed
     /// would count again when its process has long been taken out.
-    fn counted(&self) -> Vec<Kept> {
+    fn counted(&self) -> Vec<RegionMembership> {
         let counts = match self.verdict {
-            Verdict::Dead(_) => may_remove(&self.directory, &self.status),
-            Verdict::Alive | Verdict::Left(_) => true,
+            CleaningDecision::Dead(_) => may_remove(&self.directory, &self.status),
+            CleaningDecision::Alive | CleaningDecision::Left(_) => true,
         };
         if counts { self.kept.clone() } else { Vec::new() }
     }
@@ -55,15 +55,15 @@ impl Judged {
     fn carry_out(self, cleaned: &mut CleanReport) {
         let path = self.directory.path().join(&self.name).display().to_string();
         let why = match &self.verdict {
-            Verdict::Alive => {
+            CleaningDecision::Alive => {
                 cleaned.alive += 1;
                 return;
             }
-            Verdict::Left(why) => {
+            CleaningDecision::Left(why) => {
                 cleaned.left.push(Cleaned { path, why: why.clone() });
                 return;
             }
-            Verdict::Dead(why) => why.clone(),
+            CleaningDecision::Dead(why) => why.clone(),
         };
         if !may_remove(&self.directory, &self.status) {
             let why = format!(
@@ -104,16 +104,18 @@ impl Processes {
     /// Removes what the dead left in the main runtime directory, and takes them out of regions.
     pub(crate) fn clean(&mut self, holders: &Holders) -> CleanReport {
         let mut cleaned = CleanReport::default();
-        let mut report = Report::default();
+        let mut report = SourceReport::default();
         let listed = self.list_main(&mut report);
         let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
         let judged: Vec<Judged> =
             listed.iter().flat_map(|listed| self.judge(listed, &checks)).collect();
-        let kept: Vec<Kept> = judged.iter().flat_map(Judged::counted).collect();
+        let kept: Vec<RegionMembership> = judged.iter().flat_map(Judged::counted).collect();
         let regions = Clearing::new(self, &kept, holders).clear_regions(&mut cleaned);
         for mut one in judged {
-            if let (Verdict::Dead(why), Some(stays)) = (&one.verdict, regions.why_kept(&one.kept)) {
-                one.verdict = Verdict::Left(format!("{why}; {stays}"));
+            if let (CleaningDecision::Dead(why), Some(stays)) =
+                (&one.verdict, regions.why_kept(&one.kept))
+            {
+                one.verdict = CleaningDecision::Left(format!("{why}; {stays}"));
             }
             one.carry_out(&mut cleaned);
         }
@@ -190,37 +192,40 @@ impl Processes {
 /// have written it. Says in which regions its process is, unless it is dead and the ledger in use.
 fn ledger(
     directory: &Arc<RuntimeDirectory>,
-    entry: &Entry,
+    entry: &DirectoryEntry,
     start_time_ticks: u64,
     status: &EntryStatus,
     checks: &Checks<'_>,
-) -> (Verdict, Vec<Kept>) {
+) -> (CleaningDecision, Vec<RegionMembership>) {
     let verdict = match LedgerReader::open_at(directory, &entry.name) {
         Ok(mut reader) => {
             let standing = checks.judge_ledger(&reader);
             let verdict = match &standing {
-                Standing::Alive { .. } => Verdict::Alive,
+                Standing::Alive { .. } => CleaningDecision::Alive,
                 Standing::Dead => dead(&reader, checks),
                 Standing::Hidden => {
                     let pid = reader.owner().pid;
-                    Verdict::Left(format!("process {pid} is not visible from here and may live"))
+                    CleaningDecision::Left(format!(
+                        "process {pid} is not visible from here and may live"
+                    ))
                 }
-                Standing::Refused(lie) => Verdict::Left(lie.to_string()),
+                Standing::Refused(lie) => CleaningDecision::Left(lie.to_string()),
             };
-            let is_in_use = standing == Standing::Dead && !matches!(verdict, Verdict::Dead(_));
+            let is_in_use =
+                standing == Standing::Dead && !matches!(verdict, CleaningDecision::Dead(_));
             let kept = if is_in_use { Vec::new() } else { kept(&mut reader, &standing) };
             return (verdict, kept);
         }
-        Err(error @ OpenError::Open { .. }) => Verdict::Left(with_causes(&error)),
-        Err(_) if is_locked(directory, &entry.name) => Verdict::Alive,
+        Err(error @ OpenError::Open { .. }) => CleaningDecision::Left(with_causes(&error)),
+        Err(_) if is_locked(directory, &entry.name) => CleaningDecision::Alive,
         Err(error) => match starter_of_file(entry, start_time_ticks, status, checks) {
-            Some(true) => Verdict::Alive,
+            Some(true) => CleaningDecision::Alive,
             Some(false) => {
-                Verdict::Dead(format!("{}, and its process has ended", what_it_is(&error)))
+                CleaningDecision::Dead(format!("{}, and its process has ended", what_it_is(&error)))
             }
             None => {
                 let what = what_it_is(&error);
-                Verdict::Left(format!("{what}, and its process may live out of our sight"))
+                CleaningDecision::Left(format!("{what}, and its process may live out of our sight"))
             }
         },
     };
@@ -230,25 +235,27 @@ fn ledger(
 /// What is to be done with a ledger whose process was not found. One that is in use is left: by a child
 /// that its process forked, or by a process that cannot be seen, as the inode of a PID namespace, by
 /// which it was looked for, is given out again.
-fn dead(reader: &LedgerReader, checks: &Checks<'_>) -> Verdict {
+fn dead(reader: &LedgerReader, checks: &Checks<'_>) -> CleaningDecision {
     let pid = reader.owner().pid;
     let lock = reader.writer_lock();
     // What another user's process maps only root may see.
     let me = geteuid().as_raw();
     let all_seen = checks.sees_all() && [0, reader.uid()].contains(&me);
     if let Some(user) = reader.file().ok().and_then(|file| checks.mapped_by(file)) {
-        Verdict::Left(format!("process {pid} has ended, but process {user} still maps its file"))
+        CleaningDecision::Left(format!(
+            "process {pid} has ended, but process {user} still maps its file"
+        ))
     } else if lock == WriterLock::Held || (lock == WriterLock::Unknown && !all_seen) {
-        Verdict::Left(format!(
+        CleaningDecision::Left(format!(
             "process {pid} is not found, but a process that is not visible from here may use its file"
         ))
     } else {
-        Verdict::Dead(format!("process {pid} has ended"))
+        CleaningDecision::Dead(format!("process {pid} has ended"))
     }
 }
 
 fn starter_of_file(
-    entry: &Entry,
+    entry: &DirectoryEntry,
     start_time_ticks: u64,
     status: &EntryStatus,
     checks: &Checks<'_>,
@@ -292,7 +299,7 @@ mod tests {
             directory: Arc::clone(&directory),
             name: name.clone(),
             status: directory.entry_status(&name).unwrap(),
-            verdict: Verdict::Dead("its process has ended".to_owned()),
+            verdict: CleaningDecision::Dead("its process has ended".to_owned()),
             kept: Vec::new(),
         };
         let mut cleaned = CleanReport::default();

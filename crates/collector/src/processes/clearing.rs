@@ -9,13 +9,13 @@ use std::time::Duration;
 use rustix::fs::{FsWord, statfs};
 use telltale_ledger::region::writer::{Abandoned, AttachError, Ended, clear_dead, ended_pids};
 use telltale_ledger::region::{
-    FileIdentity, FileName, Now, ReadError, Region, RegionReading, file_name, parse_file_name,
-    read, scan,
+    FileIdentity, FileName, Now, Region, RegionReadError, RegionReading, file_name,
+    parse_file_name, read, scan,
 };
 use telltale_ledger::{FileNumber, LedgerReader, RegionMirror};
 use telltale_schema::text::with_causes;
 
-use super::evidence::{Mappings, Named};
+use super::evidence::{FileKind, Mappings};
 use super::identity::Standing;
 use super::{Holders, Processes};
 use crate::clean::{CleanReport, Cleaned};
@@ -33,7 +33,7 @@ const TMPFS_MAGIC: FsWord = 0x0102_1994;
 
 /// What a ledger says of one device: its process is in the device's region.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
+pub(super) struct RegionMembership {
     /// What became of the process.
     standing: Standing,
     /// The names that the region can have. The ledger does not say which one, nor which file.
@@ -46,7 +46,7 @@ pub(super) struct Kept {
 }
 
 /// What a ledger says of regions.
-pub(super) fn kept(reader: &mut LedgerReader, standing: &Standing) -> Vec<Kept> {
+pub(super) fn kept(reader: &mut LedgerReader, standing: &Standing) -> Vec<RegionMembership> {
     let Ok(reading) = reader.read() else { return Vec::new() };
     let devices = reading.devices.iter().enumerate();
     let mirrored = devices.filter(|(_, device)| device.mirror != RegionMirror::None);
@@ -54,7 +54,7 @@ pub(super) fn kept(reader: &mut LedgerReader, standing: &Standing) -> Vec<Kept> 
         let of_it = reading.usage.iter().filter(|(slot, _, _)| slot.index() == index);
         let bytes = of_it.map(|(_, _, usage)| usage.live_bytes).fold(0, u64::saturating_add);
         let has_row = device.mirror == RegionMirror::TotalsAndRow;
-        Kept {
+        RegionMembership {
             standing: standing.clone(),
             names: region_of(&device.identity).collect(),
             row: has_row.then(|| (reading.owner.pid, reading.name.clone())),
@@ -68,10 +68,10 @@ pub(super) fn kept(reader: &mut LedgerReader, standing: &Standing) -> Vec<Kept> 
 /// The regions of `/dev/shm`, after the dead were taken out.
 #[derive(Default)]
 pub(super) struct Regions {
-    found: BTreeMap<u64, Found>,
+    found: BTreeMap<u64, ClearedRegion>,
 }
 
-struct Found {
+struct ClearedRegion {
     path: String,
     /// What is in it; none where this user may not read it.
     region: Option<Region>,
@@ -91,7 +91,7 @@ impl Regions {
     }
 
     /// Why the ledger that says this stays, if it does: a region may still have its process.
-    pub(super) fn why_kept(&self, kept: &[Kept]) -> Option<String> {
+    pub(super) fn why_kept(&self, kept: &[RegionMembership]) -> Option<String> {
         let found = kept.iter().find_map(|one| {
             one.names.iter().filter_map(|name| self.found.get(name)).find(|found| found.has(one))
         })?;
@@ -121,9 +121,9 @@ impl Regions {
 
 // === impl Found ===
 
-impl Found {
+impl ClearedRegion {
     /// Whether what a dead process had can still be in the region.
-    fn has(&self, kept: &Kept) -> bool {
+    fn has(&self, kept: &RegionMembership) -> bool {
         let Some(region) = &self.region else { return true };
         match &kept.row {
             Some((pid, name)) => {
@@ -143,7 +143,7 @@ pub(super) fn region_path(tree: &Tree, name_id: u64) -> String {
 /// One cleaning of the regions, with what is known of their processes.
 pub(super) struct Clearing<'a> {
     processes: &'a Processes,
-    kept: &'a [Kept],
+    kept: &'a [RegionMembership],
     holders: &'a Holders,
     /// For how many regions of each owner the processes were looked through.
     looks: Looks,
@@ -153,7 +153,11 @@ pub(super) struct Clearing<'a> {
 
 impl<'a> Clearing<'a> {
     /// A cleaning that believes what ledgers said, and the driver's holders.
-    pub(super) fn new(processes: &'a Processes, kept: &'a [Kept], holders: &'a Holders) -> Self {
+    pub(super) fn new(
+        processes: &'a Processes,
+        kept: &'a [RegionMembership],
+        holders: &'a Holders,
+    ) -> Self {
         Self { processes, kept, holders, looks: Looks::default() }
     }
 
@@ -168,10 +172,10 @@ impl<'a> Clearing<'a> {
         for result in scan.regions {
             let (name_id, found) = match result {
                 Ok(reading) => (reading.name_id, self.clear_region(reading, cleaned)),
-                Err(ReadError::PermissionDenied { name, .. }) => {
+                Err(RegionReadError::PermissionDenied { name, .. }) => {
                     let FileName::Region(id) = parse_file_name(name.as_bytes()) else { continue };
                     let path = region_path(tree, id);
-                    (id, Found { path, region: None, refused: None, user: None, in_doubt })
+                    (id, ClearedRegion { path, region: None, refused: None, user: None, in_doubt })
                 }
                 Err(_) => continue,
             };
@@ -181,7 +185,7 @@ impl<'a> Clearing<'a> {
     }
 
     /// Takes the dead out of one region. One with nothing to take out is not even locked.
-    fn clear_region(&mut self, reading: RegionReading, cleaned: &mut CleanReport) -> Found {
+    fn clear_region(&mut self, reading: RegionReading, cleaned: &mut CleanReport) -> ClearedRegion {
         let Processes { tree, standpoint, .. } = self.processes;
         let (name_id, owner) = (reading.name_id, reading.owner_uid);
         let sees_all = standpoint.sees_all;
@@ -198,7 +202,7 @@ impl<'a> Clearing<'a> {
         let accounted =
             if explains(accounted, &reading.region) { accounted } else { Abandoned::default() };
         let pids: BTreeSet<u32> = reading.region.processes.iter().map(|row| row.pid).collect();
-        let mut found = Found {
+        let mut found = ClearedRegion {
             path: region_path(tree, name_id),
             region: Some(reading.region),
             refused: None,
@@ -250,13 +254,13 @@ impl<'a> Clearing<'a> {
             .is_ok_and(|system| system.f_type == TMPFS_MAGIC);
         let user = match has_one_device {
             true => mappings.user_of_exactly(file),
-            false => mappings.user_of(file, Named::Region),
+            false => mappings.user_of(file, FileKind::Region),
         };
         if user.is_some() {
             return Err(user);
         }
         // A member holds the chip or says so in its ledger; what it maps may be for root to see.
-        let unseen = |one: &Kept| match one.standing {
+        let unseen = |one: &RegionMembership| match one.standing {
             Standing::Alive { pid, .. } => mappings.is_unread(pid),
             Standing::Hidden => true,
             Standing::Dead | Standing::Refused(_) => false,
@@ -299,9 +303,9 @@ fn explains(accounted: Abandoned, region: &Region) -> bool {
 }
 
 /// What dead processes without rows left in this region of `owner`.
-fn abandoned(kept: &[Kept], name_id: u64, owner: u32) -> Abandoned {
-    let is_dead = |one: &&Kept| one.standing == Standing::Dead && one.row.is_none();
-    let is_told = |one: &&Kept| is_dead(one) && [0, owner].contains(&one.uid);
+fn abandoned(kept: &[RegionMembership], name_id: u64, owner: u32) -> Abandoned {
+    let is_dead = |one: &&RegionMembership| one.standing == Standing::Dead && one.row.is_none();
+    let is_told = |one: &&RegionMembership| is_dead(one) && [0, owner].contains(&one.uid);
     let here = kept.iter().filter(is_told).filter(|one| one.names.contains(&name_id));
     here.fold(Abandoned::default(), |sum, one| Abandoned {
         processes: sum.processes.saturating_add(1),

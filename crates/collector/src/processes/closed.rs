@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use telltale_ledger::directory::{Entry, EntryKind};
+use telltale_ledger::directory::{DirectoryEntry, EntryKind};
 
 use super::identity::Checks;
 
@@ -23,7 +23,7 @@ impl Closed {
     pub(crate) fn take(
         &mut self,
         number: u32,
-        entry: &Entry,
+        entry: &DirectoryEntry,
         owner: u32,
         checks: &Checks<'_>,
     ) -> bool {

@@ -9,10 +9,10 @@ use telltale_schema::snapshot::{Container, Process, ProcessState, RecordingFault
 
 use super::identity::Seen;
 use super::roots::{Outlook, mount_namespace_of};
-use super::status::{Found, Procfs, Status};
+use super::status::{ProcessStatus, Procfs, StatusLookup};
 use super::users::Users;
 use super::{command, container};
-use crate::patience::{Limits, Patience, TaskName};
+use crate::timeout::{CallLimits, TaskName, Timeout};
 use crate::tree::Directory;
 
 /// How long a description is believed: a process may execute another program.
@@ -42,15 +42,15 @@ pub(crate) struct Descriptions {
     /// Processes that were looked at a moment ago.
     seen: Seen,
     users: Users,
-    patience: Patience,
-    limits: Limits,
+    timeout: Timeout,
+    limits: CallLimits,
 }
 
 impl Descriptions {
     /// No descriptions yet. Reading command lines may take this long.
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: CallLimits) -> Self {
         let (by_pid, seen, users) = (HashMap::new(), Seen::new(), Users::default());
-        Self { by_pid, seen, users, patience: Patience::default(), limits }
+        Self { by_pid, seen, users, timeout: Timeout::default(), limits }
     }
 
     /// Takes processes that were just looked at, until [`Self::keep`].
@@ -76,9 +76,9 @@ impl Descriptions {
                 continue;
             }
             let seen = self.seen.remove(&pid);
-            let found = seen.map(|(directory, status)| Found::Process(directory, status));
+            let found = seen.map(|(directory, status)| StatusLookup::Process(directory, status));
             match found.unwrap_or_else(|| procfs.find(pid)) {
-                Found::Process(directory, status) if !status.ended => {
+                StatusLookup::Process(directory, status) if !status.ended => {
                     let description = self.describe(pid, &directory, status, procfs, now);
                     self.by_pid.insert(pid, description);
                     reads.push((TaskName { group: pid, item: 0 }, directory));
@@ -89,7 +89,7 @@ impl Descriptions {
             }
         }
         let pids: Vec<u32> = reads.iter().map(|(name, _)| name.group).collect();
-        let commands = self.patience.run(reads, command::read, self.limits);
+        let commands = self.timeout.run(reads, command::read, self.limits);
         for (pid, bytes) in pids.into_iter().zip(commands) {
             if let Some(description) = self.by_pid.get_mut(&pid) {
                 description.command = command::shown(bytes, now.0);
@@ -101,7 +101,7 @@ impl Descriptions {
         &mut self,
         pid: u32,
         directory: &Directory,
-        status: Status,
+        status: ProcessStatus,
         procfs: &Procfs,
         now: (Timestamp, u64),
     ) -> Description {

@@ -38,7 +38,7 @@ const RETRY: Duration = Duration::from_millis(2);
 
 /// How long the asking may take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct AskLimits {
     /// One peer, from connecting to its whole answer.
     pub(crate) peer: Duration,
     /// All of them.
@@ -56,7 +56,7 @@ pub(crate) struct Peer {
 
 /// An answer and who gave it.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct PeerAnswer {
     pub(crate) peer: Peer,
     pub(crate) report: Box<Report>,
     /// The ledger's descriptor, if it came along.
@@ -65,7 +65,7 @@ pub(crate) struct Answer {
 
 /// Why an endpoint gave no usable answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AskError {
+pub(crate) enum EndpointError {
     #[error("cannot open the endpoint; run as its owner, as root or as the directory's owner")]
     Open(#[source] io::Error),
     #[error("the entry is not a socket; remove it by hand")]
@@ -96,7 +96,7 @@ pub(crate) enum AskError {
     TooMuch,
 }
 
-impl AskError {
+impl EndpointError {
     /// What this means for what was asked.
     pub(crate) fn absence(&self) -> Absence {
         match self {
@@ -132,14 +132,17 @@ struct Conversation {
 
 /// An endpoint: the directory that it is in, its name there, and what it is asked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct EndpointLocation<'a> {
     pub(crate) directory: &'a RuntimeDirectory,
     pub(crate) name: &'a str,
     pub(crate) query: Query,
 }
 
 /// Asks these endpoints, all at once. The answers are in their order.
-pub(crate) fn ask(places: &[Place<'_>], limits: Limits) -> Vec<Result<Answer, AskError>> {
+pub(crate) fn ask(
+    places: &[EndpointLocation<'_>],
+    limits: AskLimits,
+) -> Vec<Result<PeerAnswer, EndpointError>> {
     let deadline = Instant::now() + limits.all;
     if places.len() < HALVED_FROM {
         return ask_those(places, limits.peer, deadline);
@@ -154,18 +157,19 @@ pub(crate) fn ask(places: &[Place<'_>], limits: Limits) -> Vec<Result<Answer, As
 }
 
 fn ask_those(
-    places: &[Place<'_>],
-    patience: Duration,
+    places: &[EndpointLocation<'_>],
+    timeout: Duration,
     deadline: Instant,
-) -> Vec<Result<Answer, AskError>> {
-    let mut answers: Vec<Option<Result<Answer, AskError>>> = places.iter().map(|_| None).collect();
+) -> Vec<Result<PeerAnswer, EndpointError>> {
+    let mut answers: Vec<Option<Result<PeerAnswer, EndpointError>>> =
+        places.iter().map(|_| None).collect();
     let mut open: Vec<Conversation> = Vec::new();
     let mut waiting = places.iter().enumerate();
     loop {
         while open.len() < MAX_OPEN {
             let Some((index, place)) = waiting.next() else { break };
-            let Place { directory, name, query } = *place;
-            let until = (Instant::now() + patience).min(deadline);
+            let EndpointLocation { directory, name, query } = *place;
+            let until = (Instant::now() + timeout).min(deadline);
             let begun = Conversation::begin(directory, index, name, &query.encode(), until);
             // The sooner they are asked, the more of them work on their answers while others are
             // connected to.
@@ -192,7 +196,7 @@ fn ask_those(
                 held = held.saturating_sub(before) + one.held;
                 let (index, late) = (one.index, now >= one.until);
                 match outcome {
-                    Ok(None) if late => answers[index] = Some(Err(AskError::TimedOut)),
+                    Ok(None) if late => answers[index] = Some(Err(EndpointError::TimedOut)),
                     Ok(None) => return Some(one),
                     Ok(Some(answer)) => answers[index] = Some(Ok(answer)),
                     Err(error) => answers[index] = Some(Err(error)),
@@ -201,14 +205,14 @@ fn ask_those(
             })
             .collect();
     }
-    answers.into_iter().map(|answer| answer.unwrap_or(Err(AskError::TimedOut))).collect()
+    answers.into_iter().map(|answer| answer.unwrap_or(Err(EndpointError::TimedOut))).collect()
 }
 
 /// Whether somebody listens at the endpoint of this name; none when that cannot be told.
 pub(crate) fn is_listening(directory: &RuntimeDirectory, name: &str) -> Option<bool> {
     match Conversation::begin(directory, 0, name, &[], Instant::now()) {
-        Ok(_) | Err(AskError::Owner { .. }) => Some(true),
-        Err(AskError::NobodyListens) => Some(false),
+        Ok(_) | Err(EndpointError::Owner { .. }) => Some(true),
+        Err(EndpointError::NobodyListens) => Some(false),
         Err(_) => None,
     }
 }
@@ -251,20 +255,20 @@ impl Conversation {
         name: &str,
         question: &[u8],
         until: Instant,
-    ) -> Result<Self, AskError> {
+    ) -> Result<Self, EndpointError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let place = openat(directory, name, flags, Mode::empty())
-            .map_err(|errno| AskError::Open(errno.into()))?;
-        let stat = fstat(&place).map_err(|errno| AskError::Open(errno.into()))?;
+            .map_err(|errno| EndpointError::Open(errno.into()))?;
+        let stat = fstat(&place).map_err(|errno| EndpointError::Open(errno.into()))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
-            return Err(AskError::NotASocket);
+            return Err(EndpointError::NotASocket);
         }
         if stat.st_uid == OVERFLOW_UID {
-            return Err(AskError::Nobody);
+            return Err(EndpointError::Nobody);
         }
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
-            .map_err(|errno| AskError::Connect(errno.into()))?;
+            .map_err(|errno| EndpointError::Connect(errno.into()))?;
         let mut conversation = Self {
             index,
             until,
@@ -282,31 +286,32 @@ impl Conversation {
     }
 
     /// Connects, unless the peer's queue is full just now.
-    fn connect(&mut self) -> Result<(), AskError> {
+    fn connect(&mut self) -> Result<(), EndpointError> {
         use std::os::fd::AsRawFd;
         let path = format!("/proc/self/fd/{}", self.place.as_raw_fd());
-        let address = SocketAddrUnix::new(path).map_err(|errno| AskError::Connect(errno.into()))?;
+        let address =
+            SocketAddrUnix::new(path).map_err(|errno| EndpointError::Connect(errno.into()))?;
         match connect(&self.socket, &address) {
             Ok(()) => {}
             Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
-            Err(Errno::CONNREFUSED) => return Err(AskError::NobodyListens),
-            Err(errno) => return Err(AskError::Connect(errno.into())),
+            Err(Errno::CONNREFUSED) => return Err(EndpointError::NobodyListens),
+            Err(errno) => return Err(EndpointError::Connect(errno.into())),
         }
         let credentials = getsockopt(&self.socket, PeerCredentials)
-            .map_err(|errno| AskError::Connect(errno.into()))?;
+            .map_err(|errno| EndpointError::Connect(errno.into()))?;
         let peer = Peer {
             pid: u32::try_from(credentials.pid()).ok().filter(|pid| *pid != 0),
             uid: credentials.uid(),
         };
         if peer.uid != self.owner {
-            return Err(AskError::Owner { owner: self.owner, peer: peer.uid });
+            return Err(EndpointError::Owner { owner: self.owner, peer: peer.uid });
         }
         self.peer = Some(peer);
         Ok(())
     }
 
     /// Does what can be done without waiting.
-    fn go_on(&mut self, room: usize) -> Result<Option<Answer>, AskError> {
+    fn go_on(&mut self, room: usize) -> Result<Option<PeerAnswer>, EndpointError> {
         if self.peer.is_none() {
             self.connect()?;
         }
@@ -319,37 +324,37 @@ impl Conversation {
         match Reply::decode(&message)? {
             Reply::Report(report) => {
                 let ledger = self.ledger.take().filter(|_| report.ledger_follows);
-                Ok(Some(Answer { peer, report, ledger }))
+                Ok(Some(PeerAnswer { peer, report, ledger }))
             }
             Reply::Refused(refusal) => Err(refusal.into()),
         }
     }
 
     /// Sends as much of the question as can be sent now.
-    fn put_question(&mut self) -> Result<(), AskError> {
+    fn put_question(&mut self) -> Result<(), EndpointError> {
         while self.peer.is_some() && !self.question.is_done() {
             match send(&self.socket, self.question.pending(), SendFlags::NOSIGNAL) {
                 Ok(count) => self.question.advance(count),
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR) => {}
-                Err(Errno::PIPE | Errno::CONNRESET) => return Err(AskError::HungUp),
-                Err(errno) => return Err(AskError::Broken(errno.into())),
+                Err(Errno::PIPE | Errno::CONNRESET) => return Err(EndpointError::HungUp),
+                Err(errno) => return Err(EndpointError::Broken(errno.into())),
             }
         }
         Ok(())
     }
 
     /// Takes what has come; true when the answer is complete.
-    fn receive(&mut self, room: usize) -> Result<bool, AskError> {
+    fn receive(&mut self, room: usize) -> Result<bool, EndpointError> {
         let mut buffer = [0u8; 16 * 1024];
         let mut taken = 0;
         while !self.answer.is_complete() {
             if taken > room {
-                return Err(AskError::TooMuch);
+                return Err(EndpointError::TooMuch);
             }
             let wanted = self.answer.wanted_bytes().min(buffer.len());
             match receive_some(self.socket.as_fd(), &mut buffer[..wanted], &mut self.ledger) {
-                Ok(0) => return Err(AskError::HungUp),
+                Ok(0) => return Err(EndpointError::HungUp),
                 Ok(count) => {
                     self.answer.push(&buffer[..count])?;
                     taken += count;
@@ -357,8 +362,8 @@ impl Conversation {
                 }
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(Errno::INTR) => {}
-                Err(Errno::CONNRESET) => return Err(AskError::HungUp),
-                Err(errno) => return Err(AskError::Broken(errno.into())),
+                Err(Errno::CONNRESET) => return Err(EndpointError::HungUp),
+                Err(errno) => return Err(EndpointError::Broken(errno.into())),
             }
         }
         Ok(true)

@@ -21,7 +21,7 @@ const REMOVED: &[u8] = b" (deleted)";
 
 /// What a file is by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Named {
+pub(super) enum FileKind {
     Ledger,
     Region,
 }
@@ -92,7 +92,7 @@ impl Mappings {
     }
 
     /// A process that maps the file, if one was seen.
-    pub(super) fn user_of(&self, file: FileNumber, named: Named) -> Option<u32> {
+    pub(super) fn user_of(&self, file: FileNumber, named: FileKind) -> Option<u32> {
         self.users.iter().find_map(|(mapped, pid)| mapped.is(file, named).then_some(*pid))
     }
 
@@ -118,13 +118,13 @@ impl Mappings {
 struct Mapped {
     inode: u64,
     device: (u32, u32),
-    named: Option<Named>,
+    named: Option<FileKind>,
 }
 
 impl Mapped {
     /// Whether it is this file. A file system of several devices may give another device in
     /// `/proc/<pid>/maps` than `stat` does: then the name counts instead.
-    fn is(&self, file: FileNumber, named: Named) -> bool {
+    fn is(&self, file: FileNumber, named: FileKind) -> bool {
         self.is_exactly(file) || (self.inode == file.inode && self.named == Some(named))
     }
 
@@ -136,11 +136,11 @@ impl Mapped {
     /// From a line: `from-to rights offset major:minor inode path`.
     fn of(line: &[u8]) -> Option<Self> {
         let (inode, device, path) = fields(line)?;
-        Some(Self { inode, device, named: Named::of(path, inode) })
+        Some(Self { inode, device, named: FileKind::of(path, inode) })
     }
 }
 
-impl Named {
+impl FileKind {
     /// What a path names. A file that got its name by a link after it was made (`O_TMPFILE`), as a ledger
     /// does, keeps the path `/#<inode>` here.
     fn of(path: &[u8], inode: u64) -> Option<Self> {
@@ -166,7 +166,7 @@ fn mapped_files(maps: &[u8]) -> impl Iterator<Item = Mapped> {
 
 /// Whether `/proc/<pid>/maps` lists this ledger.
 fn lists(maps: &[u8], ledger: FileNumber) -> bool {
-    mapped_files(maps).any(|mapped| mapped.is(ledger, Named::Ledger))
+    mapped_files(maps).any(|mapped| mapped.is(ledger, FileKind::Ledger))
 }
 
 /// Inode, device and path of a line.

@@ -15,9 +15,9 @@ use telltale_ledger::directory::OVERFLOW_UID;
 use telltale_ledger::{FileNumber, LedgerReader, WriterLock};
 use telltale_schema::process::{ProcessIdentity, parse_boot_id};
 
-use super::evidence::{ClockOffsets, Mappings, Named, clock_offsets, maps, started_then};
+use super::evidence::{ClockOffsets, FileKind, Mappings, clock_offsets, maps, started_then};
 use super::namesakes::Namesakes;
-use super::status::{Found, Procfs, Status};
+use super::status::{ProcessStatus, Procfs, StatusLookup};
 use crate::clock::since_boot_ns;
 use crate::tree::Directory;
 
@@ -73,7 +73,7 @@ pub(crate) enum Lie {
     Nobody,
     #[error("user {owner} made it, but process {pid} runs as user {uid}; remove it")]
     Owner { owner: u32, pid: u32, uid: u32 },
-    #[error("process {peer} answers for process {claimed}; whoever made the socket lies")]
+    #[error("process {peer} answers for process {claimed}; the owner of the socket lies")]
     Peer { peer: u32, claimed: u32 },
     #[error("process {claimed} answers under the name of process {named}; remove the socket")]
     Name { claimed: u32, named: u32 },
@@ -95,7 +95,7 @@ pub(crate) struct Standpoint {
 }
 
 /// Whether a process is the one that was claimed.
-enum Comparison {
+enum IdentityComparison {
     /// It is, with what follows.
     Same(Standing),
     /// It may be: we may not see what would tell.
@@ -127,7 +127,7 @@ struct Claim<'a> {
 
 /// Processes as a round of checks has found them, kept so that they need not be read again. Each
 /// directory stays that of its process.
-pub(crate) type Seen = HashMap<u32, (Directory, Status)>;
+pub(crate) type Seen = HashMap<u32, (Directory, ProcessStatus)>;
 
 impl Standpoint {
     /// Looks where we are.
@@ -136,7 +136,7 @@ impl Standpoint {
         let boot_id = boot_id.and_then(|text| parse_boot_id(std::str::from_utf8(&text).ok()?));
         // A `/proc` of another PID namespace numbers processes otherwise than the kernel does for us.
         let namespace = procfs.own_namespace().filter(|_| procfs.is_ours());
-        let first_is_seen = || matches!(procfs.find(1), Found::Process(..));
+        let first_is_seen = || matches!(procfs.find(1), StatusLookup::Process(..));
         let sees_all = namespace == Some(FIRST_PID_NAMESPACE) && first_is_seen();
         let own = procfs.directory(std::process::id()).ok();
         let offsets = own.and_then(|own| clock_offsets(&own)).unwrap_or_default();
@@ -233,12 +233,12 @@ impl<'a> Checks<'a> {
         let claim = Claim { claimed, owner, ledger, of_this_boot };
         let mut unclear = false;
         let mut compare = |pid| match self.compare(pid, &claim) {
-            Comparison::Same(standing) => Some(standing),
-            Comparison::Unclear => {
+            IdentityComparison::Same(standing) => Some(standing),
+            IdentityComparison::Unclear => {
                 unclear = true;
                 None
             }
-            Comparison::Other => None,
+            IdentityComparison::Other => None,
         };
         let neighbour = is_neighbour.then_some(claimed.pid);
         let first = neighbour.into_iter().chain(self.likely.iter().copied()).find_map(&mut compare);
@@ -256,15 +256,15 @@ impl<'a> Checks<'a> {
     }
 
     /// Whether our `pid` is the claimed process, and what follows.
-    fn compare(&self, pid: u32, claim: &Claim<'_>) -> Comparison {
+    fn compare(&self, pid: u32, claim: &Claim<'_>) -> IdentityComparison {
         let Claim { claimed, owner, ledger, of_this_boot } = *claim;
         let (directory, status) = match self.procfs.find(pid) {
-            Found::Process(directory, status) => (directory, status),
-            Found::Unseen if pid == claimed.pid => return Comparison::Unclear,
-            Found::Unseen | Found::Nobody => return Comparison::Other,
+            StatusLookup::Process(directory, status) => (directory, status),
+            StatusLookup::Unseen if pid == claimed.pid => return IdentityComparison::Unclear,
+            StatusLookup::Unseen | StatusLookup::Nobody => return IdentityComparison::Other,
         };
         if status.ended || status.own_pid(pid) != claimed.pid {
-            return Comparison::Other;
+            return IdentityComparison::Other;
         }
         let in_namespace =
             namespace_of(&directory).is_none_or(|found| found == claimed.pid_namespace);
@@ -274,23 +274,23 @@ impl<'a> Checks<'a> {
             || match ledger.map(|ledger| ledger_maps(&directory, ledger)) {
                 Some(Some(maps)) => maps,
                 Some(None) if may_own(&status, owner) && self.has_other_clock(&directory) => {
-                    return Comparison::Unclear;
+                    return IdentityComparison::Unclear;
                 }
                 Some(None) | None => false,
             };
         if !same {
-            return Comparison::Other;
+            return IdentityComparison::Other;
         }
         let standing = owned(pid, &status, owner);
         let mut seen = self.seen.borrow_mut();
         if standing.pid().is_some() && seen.len() < MAX_SEEN {
             seen.insert(pid, (directory, status));
         }
-        Comparison::Same(standing)
+        IdentityComparison::Same(standing)
     }
 
     /// Whether a process started at these ticks by our clock or by that of its time namespace.
-    fn started_then(&self, directory: &Directory, status: &Status, claimed: u64) -> bool {
+    fn started_then(&self, directory: &Directory, status: &ProcessStatus, claimed: u64) -> bool {
         let seen = status.start_time_ticks;
         let offset_ns = || clock_offsets(directory).unwrap_or_default().boot_ns;
         let ahead_ns = || offset_ns() - self.standpoint.offsets.boot_ns;
@@ -336,7 +336,7 @@ impl<'a> Checks<'a> {
     /// is known from the kernel: its start is not looked at, which a checkpoint or a time namespace
     /// changes, and its PID namespace must be another one's only if no process has its number there.
     fn speaks_for(&self, peer: u32, claimed: &ProcessIdentity, uid: u32) -> Option<Standing> {
-        let Found::Process(directory, status) = self.procfs.find(peer) else { return None };
+        let StatusLookup::Process(directory, status) = self.procfs.find(peer) else { return None };
         if status.own_pid(peer) != claimed.pid {
             return None;
         }
@@ -344,7 +344,9 @@ impl<'a> Checks<'a> {
             namespace_of(directory).is_none_or(|found| found == claimed.pid_namespace)
         };
         let has_claimed_name = |pid: u32| {
-            let Found::Process(directory, status) = self.procfs.find(pid) else { return false };
+            let StatusLookup::Process(directory, status) = self.procfs.find(pid) else {
+                return false;
+            };
             status.own_pid(pid) == claimed.pid && is_claimed(&directory)
         };
         let others = || self.namesakes().of(claimed.pid).any(has_claimed_name);
@@ -354,7 +356,7 @@ impl<'a> Checks<'a> {
     /// A process that maps the ledger, if one can be seen. Looks at what all processes map, once in a
     /// round: a child that is forked later has a parent that was seen.
     pub(crate) fn mapped_by(&self, ledger: FileNumber) -> Option<u32> {
-        self.mappings.get_or_init(|| Mappings::look(self.procfs)).user_of(ledger, Named::Ledger)
+        self.mappings.get_or_init(|| Mappings::look(self.procfs)).user_of(ledger, FileKind::Ledger)
     }
 
     /// Whether a process lives that can be the writer of a file: one of user `owner` that has
@@ -369,7 +371,9 @@ impl<'a> Checks<'a> {
         let mut unclear = false;
         for suspect in self.namesakes().of(pid) {
             match self.procfs.find(suspect) {
-                Found::Process(directory, status) if !status.ended && may_own(&status, owner) => {
+                StatusLookup::Process(directory, status)
+                    if !status.ended && may_own(&status, owner) =>
+                {
                     if self.started_then(&directory, &status, start_time_ticks) {
                         return Some(true);
                     }
@@ -379,8 +383,8 @@ impl<'a> Checks<'a> {
                         Some(Some(false)) | None => {}
                     }
                 }
-                Found::Unseen => unclear = true,
-                Found::Process(..) | Found::Nobody => {}
+                StatusLookup::Unseen => unclear = true,
+                StatusLookup::Process(..) | StatusLookup::Nobody => {}
             }
         }
         (!unclear && self.sees_all()).then_some(false)
@@ -392,7 +396,7 @@ impl<'a> Checks<'a> {
     pub(crate) fn namesake_lives(&self, pid: u32, owner: u32, made_ns: u64) -> Option<bool> {
         let now_ns = since_boot_ns();
         let lives = self.namesakes().of(pid).any(|candidate| {
-            let Found::Process(_, status) = self.procfs.find(candidate) else {
+            let StatusLookup::Process(_, status) = self.procfs.find(candidate) else {
                 // Ended meanwhile, or out of sight; the latter is answered below.
                 return false;
             };
@@ -429,12 +433,12 @@ fn ledger_maps(process: &Directory, ledger: &LedgerReader) -> Option<bool> {
 
 /// Whether a file of user `owner` can be the process's: it is its user's, or root's, made before
 /// the process gave root's rights up.
-fn may_own(status: &Status, owner: u32) -> bool {
+fn may_own(status: &ProcessStatus, owner: u32) -> bool {
     owner == 0 || status.uids.contains(&owner)
 }
 
 /// A process is who it is said to be; does it live, and is the file its own?
-fn owned(pid: u32, status: &Status, owner: u32) -> Standing {
+fn owned(pid: u32, status: &ProcessStatus, owner: u32) -> Standing {
     if status.ended {
         Standing::Dead
     } else if may_own(status, owner) {

@@ -10,11 +10,11 @@ use telltale_schema::snapshot::RecordingFaults;
 use super::answers::Believed;
 use super::claims;
 use super::identity::Standing;
-use super::ledgers::{Ledgers, Told};
+use super::ledgers::{Ledgers, TrustedLedger};
 use crate::observation::MemoryClaim;
 
 /// What is known of one identity.
-pub(super) struct Known {
+pub(super) struct KnownProcess {
     pub(super) standing: Standing,
     pub(super) uid: u32,
     pub(super) name: String,
@@ -25,9 +25,9 @@ pub(super) struct Known {
 
 // === impl Known ===
 
-impl Known {
-    fn by_ledger(told: &Told<'_>) -> Self {
-        let Told { standing, reading } = *told;
+impl KnownProcess {
+    fn by_ledger(told: &TrustedLedger<'_>) -> Self {
+        let TrustedLedger { standing, reading } = *told;
         Self {
             standing: standing.clone(),
             uid: reading.uid,
@@ -50,8 +50,8 @@ impl Known {
     }
 
     /// Takes in another ledger of this identity, if it is a part of the same process.
-    fn take_part(&mut self, told: &Told<'_>) {
-        let Told { standing, reading } = *told;
+    fn take_part(&mut self, told: &TrustedLedger<'_>) {
+        let TrustedLedger { standing, reading } = *told;
         let same = (&self.standing, self.uid) == (standing, reading.uid);
         if same && self.memory.take_part(claims::of_ledger(reading)) {
             self.started_at = self.started_at.min(Some(reading.started_at));
@@ -65,14 +65,14 @@ impl Known {
 pub(super) fn gather(
     ledgers: &Ledgers,
     mut believed: BTreeMap<ProcessIdentity, Believed>,
-) -> BTreeMap<ProcessIdentity, Known> {
-    let mut all: BTreeMap<ProcessIdentity, Known> = BTreeMap::new();
+) -> BTreeMap<ProcessIdentity, KnownProcess> {
+    let mut all: BTreeMap<ProcessIdentity, KnownProcess> = BTreeMap::new();
     for told in ledgers.told() {
         let lives = *told.standing != Standing::Dead;
         match all.entry(told.reading.owner) {
-            Entry::Vacant(place) => _ = place.insert(Known::by_ledger(&told)),
+            Entry::Vacant(place) => _ = place.insert(KnownProcess::by_ledger(&told)),
             Entry::Occupied(mut known) if lives && known.get().standing == Standing::Dead => {
-                known.insert(Known::by_ledger(&told));
+                known.insert(KnownProcess::by_ledger(&told));
             }
             Entry::Occupied(known) => known.into_mut().take_part(&told),
         }
@@ -82,7 +82,7 @@ pub(super) fn gather(
     }
     for (identity, answer) in believed {
         if answer.standing != Standing::Dead || !all.contains_key(&identity) {
-            all.insert(identity, Known::by_answer(answer));
+            all.insert(identity, KnownProcess::by_answer(answer));
         }
     }
     all

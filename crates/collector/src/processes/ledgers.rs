@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use telltale_ledger::directory::{Entry, EntryKind, EntryStatus, Listing};
+use telltale_ledger::directory::{DirectoryEntry, EntryKind, EntryStatus, Listing};
 use telltale_ledger::{LedgerReader, LedgerReading, LedgerSweep, OpenError, SweepKey};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
@@ -17,9 +17,9 @@ use telltale_schema::text::with_causes;
 use super::closed::Closed;
 use super::identity::{Checks, Lie, Standing};
 use super::listings::Listed;
-use super::liveness::Watch;
+use super::liveness::ProcessWatch;
 use super::status::Procfs;
-use crate::report::{Report, Surplus, is_shortage};
+use crate::report::{SourceReport, Surplus, is_shortage};
 
 /// Ledgers that are followed at one time.
 pub(crate) const MAX_LEDGERS: usize = 4096;
@@ -45,7 +45,7 @@ pub(crate) struct Followed {
     /// The user whose file it is.
     uid: u32,
     standing: Standing,
-    held: Held,
+    held: ReaderState,
     /// The number under which the end of its process is reported.
     token: u64,
     /// The last reading failed; what it said before is not shown any more.
@@ -72,7 +72,7 @@ pub(crate) struct FileIdentity {
 
 /// Where the reader is.
 #[derive(Debug)]
-enum Held {
+enum ReaderState {
     /// Here: at the first look, and after the end of the process.
     Alone(Box<LedgerReader>),
     /// Not any more: the last reading of a process that has ended.
@@ -90,7 +90,7 @@ pub(crate) struct Ledgers {
     sweep: LedgerSweep,
     /// The listing by which each directory was brought in line.
     refreshed: BTreeMap<u32, Arc<Listing>>,
-    watch: Option<Watch>,
+    watch: Option<ProcessWatch>,
     /// Processes without a ledger here whose end is watched, too: pid, start time and number.
     others: BTreeMap<(u32, u64), u64>,
     /// Processes that have ended and that nobody has asked for.
@@ -115,7 +115,7 @@ pub(crate) struct Living {
 pub(crate) type Speaking = HashMap<ProcessIdentity, Option<Living>>;
 
 /// A ledger whose figures are believed, and what became of its process.
-pub(crate) struct Told<'a> {
+pub(crate) struct TrustedLedger<'a> {
     pub(crate) standing: &'a Standing,
     pub(crate) reading: &'a LedgerReading,
 }
@@ -150,7 +150,7 @@ impl Ledgers {
             behind,
             uid: reader.uid(),
             standing,
-            held: Held::Alone(Box::new(reader)),
+            held: ReaderState::Alone(Box::new(reader)),
             token: self.next_token,
             failed: false,
             final_read: false,
@@ -201,7 +201,7 @@ impl Ledgers {
         &mut self,
         listed: &Listed,
         checks: &Checks<'_>,
-        (report, closed): (&mut Report, &mut Closed),
+        (report, closed): (&mut SourceReport, &mut Closed),
     ) {
         let Listed { number, directory, listing } = listed;
         let number = *number;
@@ -277,8 +277,10 @@ impl Ledgers {
             };
             if again {
                 one.standing = match &one.held {
-                    Held::Alone(reader) => checks.judge_ledger(reader),
-                    Held::Swept(_) | Held::Final(_) | Held::Moving => still_lives(one, checks),
+                    ReaderState::Alone(reader) => checks.judge_ledger(reader),
+                    ReaderState::Swept(_) | ReaderState::Final(_) | ReaderState::Moving => {
+                        still_lives(one, checks)
+                    }
                 };
             }
         }
@@ -288,7 +290,7 @@ impl Ledgers {
     /// since it was looked at: nothing else tells of that any more.
     pub(crate) fn watch_all(&mut self, procfs: &Procfs) -> bool {
         if self.watch.is_none() {
-            self.watch = Watch::new().ok();
+            self.watch = ProcessWatch::new().ok();
         }
         let mut some_ended = false;
         let Some(watch) = &mut self.watch else { return some_ended };
@@ -307,8 +309,10 @@ impl Ledgers {
                 one.standing = Standing::Dead;
                 self.ended.push(pid);
                 some_ended = true;
-            } else if let Held::Alone(reader) = std::mem::replace(&mut one.held, Held::Moving) {
-                one.held = Held::Swept(self.sweep.insert(*reader));
+            } else if let ReaderState::Alone(reader) =
+                std::mem::replace(&mut one.held, ReaderState::Moving)
+            {
+                one.held = ReaderState::Swept(self.sweep.insert(*reader));
             }
         }
         some_ended
@@ -351,7 +355,7 @@ impl Ledgers {
 
     /// What is readable when one that is watched has ended.
     pub(crate) fn ends(&self) -> Option<BorrowedFd<'_>> {
-        self.watch.as_ref().map(Watch::descriptor)
+        self.watch.as_ref().map(ProcessWatch::descriptor)
     }
 
     /// Marks those whose end the kernel has reported.
@@ -387,7 +391,7 @@ impl Ledgers {
     }
 
     /// Copies every ledger of a process that lives or may live, and once each of the dead.
-    pub(crate) fn read(&mut self, report: &mut Report) {
+    pub(crate) fn read(&mut self, report: &mut SourceReport) {
         self.sweep.read_all();
         for ((_, name), one) in &mut self.followed {
             if let Standing::Refused(lie) = &one.standing {
@@ -400,18 +404,18 @@ impl Ledgers {
             }
             one.final_read = dead;
             let error = match &mut one.held {
-                Held::Alone(reader) => reader.read().err().map(|error| with_causes(&error)),
-                Held::Swept(key) => match self.sweep.get(*key) {
+                ReaderState::Alone(reader) => reader.read().err().map(|error| with_causes(&error)),
+                ReaderState::Swept(key) => match self.sweep.get(*key) {
                     Some(Err(error)) => Some(with_causes(error)),
                     Some(Ok(_)) | None => None,
                 },
-                Held::Final(_) | Held::Moving => None,
+                ReaderState::Final(_) | ReaderState::Moving => None,
             };
-            if let Held::Alone(reader) = &one.held
+            if let ReaderState::Alone(reader) = &one.held
                 && dead
             {
                 // The dead may be many, and nobody may clean up after them: no descriptor for each.
-                one.held = Held::Final(Box::new(reader.last().clone()));
+                one.held = ReaderState::Final(Box::new(reader.last().clone()));
             }
             one.failed = error.is_some();
             if let Some(error) = error {
@@ -426,7 +430,8 @@ impl Ledgers {
         self.take_ends();
         self.sweep.read_all();
         for one in self.followed.values() {
-            if let (Standing::Alive { pid, .. }, Held::Swept(key)) = (&one.standing, &one.held)
+            if let (Standing::Alive { pid, .. }, ReaderState::Swept(key)) =
+                (&one.standing, &one.held)
                 && let Some(Ok(reading)) = self.sweep.get(*key)
             {
                 take(*pid, reading);
@@ -436,15 +441,15 @@ impl Ledgers {
 
     /// What they say, in the order of directories and names; those that lie or cannot be read
     /// are left out.
-    pub(crate) fn told(&self) -> impl Iterator<Item = Told<'_>> {
+    pub(crate) fn told(&self) -> impl Iterator<Item = TrustedLedger<'_>> {
         self.followed.values().filter(|one| one.speaks()).filter_map(|one| {
             let reading = match &one.held {
-                Held::Alone(reader) => reader.last(),
-                Held::Final(reading) => reading,
-                Held::Swept(key) => self.sweep.get(*key)?.ok()?,
-                Held::Moving => return None,
+                ReaderState::Alone(reader) => reader.last(),
+                ReaderState::Final(reading) => reading,
+                ReaderState::Swept(key) => self.sweep.get(*key)?.ok()?,
+                ReaderState::Moving => return None,
             };
-            Some(Told { standing: &one.standing, reading })
+            Some(TrustedLedger { standing: &one.standing, reading })
         })
     }
 
@@ -515,7 +520,7 @@ impl Followed {
     }
 
     /// Gives back what following it takes: its place in the sweep and the watch of its process.
-    fn let_go(&mut self, sweep: &mut LedgerSweep, watch: Option<&mut Watch>) {
+    fn let_go(&mut self, sweep: &mut LedgerSweep, watch: Option<&mut ProcessWatch>) {
         self.withdraw(sweep);
         if let Some(watch) = watch {
             watch.forget(self.token);
@@ -524,10 +529,10 @@ impl Followed {
 
     /// Takes the reader back from those that are copied together.
     fn withdraw(&mut self, sweep: &mut LedgerSweep) {
-        if let Held::Swept(key) = self.held
+        if let ReaderState::Swept(key) = self.held
             && let Some(reader) = sweep.remove(key)
         {
-            self.held = Held::Alone(Box::new(reader));
+            self.held = ReaderState::Alone(Box::new(reader));
         }
     }
 }
@@ -544,7 +549,7 @@ fn still_lives(one: &Followed, checks: &Checks<'_>) -> Standing {
 
 /// Whether a ledger has the name of another process than its own: a copy, which nobody keeps up to
 /// date, or one whose place another one takes.
-fn is_misnamed(entry: &Entry, owner: &ProcessIdentity) -> bool {
+fn is_misnamed(entry: &DirectoryEntry, owner: &ProcessIdentity) -> bool {
     let start = match entry.kind {
         EntryKind::Ledger { start_time_ticks } => Some(start_time_ticks),
         EntryKind::Endpoint | EntryKind::Temporary { .. } => None,
@@ -555,7 +560,7 @@ fn is_misnamed(entry: &Entry, owner: &ProcessIdentity) -> bool {
 }
 
 /// Reports why a ledger cannot be opened, unless that is nothing to worry about.
-fn complain(owner: u32, name: &str, error: &OpenError, report: &mut Report) {
+fn complain(owner: u32, name: &str, error: &OpenError, report: &mut SourceReport) {
     let reason = match error {
         // Removed since it was listed, or not finished yet: neither is anybody's fault.
         OpenError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => return,

@@ -10,11 +10,11 @@ use telltale_wire as wire;
 
 use super::described::Description;
 use super::identity::{Standpoint, namespace_of};
-use super::status::{Found as Seen, Procfs};
-use super::{Found, Processes, claims, described};
+use super::status::{Procfs, StatusLookup as Seen};
+use super::{Discovery, Processes, claims, described};
 use crate::legacy::{self, LegacyProcess};
 use crate::observation::{LegacyObservation, ProcessObservation};
-use crate::report::Report;
+use crate::report::SourceReport;
 use crate::sockets;
 
 impl Processes {
@@ -22,7 +22,7 @@ impl Processes {
     /// processes that were found alive, in their order.
     pub(super) fn read_legacy(
         &mut self,
-        found: &mut Found,
+        found: &mut Discovery,
         pids: &mut Vec<Option<u32>>,
         now: (Timestamp, u64),
     ) {
@@ -54,12 +54,12 @@ impl Processes {
     }
 
     /// What the services of the runtime directories say of their clients, each process once.
-    fn ask_legacy(&mut self, found: &mut Found) -> Vec<LegacyProcess> {
+    fn ask_legacy(&mut self, found: &mut Discovery) -> Vec<LegacyProcess> {
         let started_ns = self.clock.monotonic_ns();
-        let (mut report, mut has_service) = (Report::default(), false);
+        let (mut report, mut has_service) = (SourceReport::default(), false);
         let mut all: BTreeMap<(u32, u64), LegacyProcess> = BTreeMap::new();
         for directory in &self.main_directories {
-            match legacy::ask(directory, self.places.patience) {
+            match legacy::ask(directory, self.places.timeout) {
                 Ok(None) => {}
                 Ok(Some(told)) => {
                     has_service = true;

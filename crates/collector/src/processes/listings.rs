@@ -25,10 +25,10 @@ pub(crate) struct Listed {
 
 /// The last listings, by the directories' numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Listings(BTreeMap<u32, Kept>);
+pub(crate) struct Listings(BTreeMap<u32, CachedListing>);
 
 #[derive(Debug)]
-struct Kept {
+struct CachedListing {
     listing: Arc<Listing>,
     /// When the directory had changed last, in seconds and nanoseconds since the epoch; none where
     /// that tells nothing yet.
@@ -50,12 +50,12 @@ impl Listings {
         // Before it is read: a change in between makes the next round read it again.
         let changed = settled_change(&directory);
         let known = self.0.get(&number).filter(|kept| changed.is_some() && kept.changed == changed);
-        if let Some(Kept { listing, .. }) = known {
+        if let Some(CachedListing { listing, .. }) = known {
             let listing = Arc::clone(listing);
             return Ok(Listed { number, directory, listing });
         }
         let listing = Arc::new(directory.list()?);
-        let kept = Kept { listing: Arc::clone(&listing), changed };
+        let kept = CachedListing { listing: Arc::clone(&listing), changed };
         self.0.insert(number, kept);
         Ok(Listed { number, directory, listing })
     }

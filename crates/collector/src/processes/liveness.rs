@@ -13,12 +13,12 @@ const MAX_ENDS: usize = 256;
 
 /// Follows processes until they end.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct ProcessWatch {
     epoll: OwnedFd,
     descriptors: HashMap<u64, OwnedFd>,
 }
 
-impl Watch {
+impl ProcessWatch {
     pub(crate) fn new() -> Result<Self, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         Ok(Self { epoll, descriptors: HashMap::new() })
@@ -67,18 +67,18 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use super::Watch;
+    use super::ProcessWatch;
     use std::process::Command;
     use std::time::Duration;
     use telltale_harness::{ChildGuard, wait_until};
 
     #[test]
     fn an_end_is_noticed_until_the_process_is_let_go() {
-        let mut watch = Watch::new().unwrap();
+        let mut watch = ProcessWatch::new().unwrap();
         let mut child = ChildGuard::spawn(Command::new("sleep").arg("600"));
         watch.follow(std::process::id(), 1).unwrap();
         watch.follow(child.id(), 2).unwrap();
-        let ended = |watch: &Watch| {
+        let ended = |watch: &ProcessWatch| {
             let mut all = Vec::new();
             watch.ended(|token| all.push(token)).unwrap();
             all

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::status::{Found, Procfs};
+use super::status::{Procfs, StatusLookup};
 
 /// Processes by each of their pids, from our PID namespace to their own.
 #[derive(Debug)]
@@ -26,9 +26,9 @@ impl Namesakes {
         let mut by_pid: HashMap<u32, Vec<Namesake>> = HashMap::new();
         for pid in pids {
             let (uids, pids) = match procfs.find(pid) {
-                Found::Process(_, status) => (status.uids, status.namespace_pids),
-                Found::Unseen => ([0; 4], Vec::new()),
-                Found::Nobody => continue,
+                StatusLookup::Process(_, status) => (status.uids, status.namespace_pids),
+                StatusLookup::Unseen => ([0; 4], Vec::new()),
+                StatusLookup::Nobody => continue,
             };
             let one = Namesake { pid, uids };
             by_pid.entry(pid).or_default().push(one);

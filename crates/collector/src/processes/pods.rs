@@ -18,12 +18,12 @@ use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{Pod, SourceStatus};
 
 use crate::observation::ProcessObservation;
-use crate::patience::{Limits, Patience, TaskName};
-use crate::report::Report;
+use crate::report::SourceReport;
+use crate::timeout::{CallLimits, TaskName, Timeout};
 use crate::tree::Tree;
 use kubelet::Kubelet;
 pub use kubelet::{Allocated, KubeletError, ListAllocated};
-use names::{Names, Wanted};
+use names::{ContainerQuery, Names};
 
 /// The source that the directories are.
 const NAMES: &str = "pods";
@@ -53,10 +53,10 @@ impl Default for PodOptions {
 pub(super) struct Pods {
     enabled: bool,
     tree: Arc<Tree>,
-    limits: Limits,
-    patience: Patience,
+    limits: CallLimits,
+    timeout: Timeout,
     /// By container id.
-    known: HashMap<String, Known>,
+    known: HashMap<String, KnownContainer>,
     /// How the last look at the directories went, where there are any.
     looked: Option<SourceStatus>,
     /// The directories were looked at in the last call.
@@ -66,7 +66,7 @@ pub(super) struct Pods {
 
 /// What is known of one container.
 #[derive(Debug)]
-struct Known {
+struct KnownContainer {
     pod: Option<Pod>,
     looked_ns: u64,
 }
@@ -78,14 +78,14 @@ impl Pods {
         options: PodOptions,
         list: Option<ListAllocated>,
         tree: Arc<Tree>,
-        limits: Limits,
+        limits: CallLimits,
     ) -> Self {
         let kubelet = Kubelet::new(list, options.kubelet_socket, tree.path(), limits);
         Self {
             enabled: options.enabled,
             tree,
             limits,
-            patience: Patience::default(),
+            timeout: Timeout::default(),
             known: HashMap::new(),
             looked: None,
             has_looked: false,
@@ -132,30 +132,30 @@ impl Pods {
     }
 
     /// Containers whose names are not known; lets go of those that are there no more.
-    fn wanted(&mut self, processes: &[ProcessObservation], now_ns: u64) -> Vec<Wanted> {
+    fn wanted(&mut self, processes: &[ProcessObservation], now_ns: u64) -> Vec<ContainerQuery> {
         let containers = processes.iter().filter_map(|one| one.process.container.as_ref());
         let in_pods: HashMap<&str, &str> =
             containers.filter_map(|one| Some((one.id.as_str(), one.pod_uid.as_deref()?))).collect();
         self.known.retain(|id, _| in_pods.contains_key(id.as_str()));
         let due = |id: &str| match self.known.get(id) {
             None => true,
-            Some(Known { pod, looked_ns }) => {
+            Some(KnownContainer { pod, looked_ns }) => {
                 let whole = pod.as_ref().is_some_and(|pod| pod.container.is_some());
                 !whole && now_ns.saturating_sub(*looked_ns) >= LOOK_AGAIN_NS
             }
         };
         let wanted = in_pods.into_iter().filter(|(id, _)| due(id));
-        wanted.map(|(id, uid)| Wanted { id: id.to_owned(), uid: uid.to_owned() }).collect()
+        wanted.map(|(id, uid)| ContainerQuery { id: id.to_owned(), uid: uid.to_owned() }).collect()
     }
 
     /// Reads the directories for these.
-    fn look(&mut self, wanted: Vec<Wanted>, clock: &dyn Clock) {
+    fn look(&mut self, wanted: Vec<ContainerQuery>, clock: &dyn Clock) {
         let started_ns = clock.monotonic_ns();
         let ids: Vec<String> = wanted.iter().map(|one| one.id.clone()).collect();
         let task = (TaskName { group: 0, item: 0 }, (Arc::clone(&self.tree), wanted));
         let found =
-            self.patience.run(vec![task], |(tree, wanted)| names::find(tree, wanted), self.limits);
-        let mut report = Report::default();
+            self.timeout.run(vec![task], |(tree, wanted)| names::find(tree, wanted), self.limits);
+        let mut report = SourceReport::default();
         let Names { mut pods, errors, present } =
             found.into_iter().flatten().next().unwrap_or_else(|| {
                 let hung = "reading the directory hangs; it is tried again".to_owned();
@@ -172,7 +172,8 @@ impl Pods {
         for id in ids {
             let pod = pods.remove(&id);
             // What was known stays known when a later look fails.
-            let known = self.known.entry(id).or_insert(Known { pod: None, looked_ns: started_ns });
+            let known =
+                self.known.entry(id).or_insert(KnownContainer { pod: None, looked_ns: started_ns });
             known.looked_ns = started_ns;
             known.pod = pod.or(known.pod.take());
         }

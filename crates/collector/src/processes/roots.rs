@@ -15,8 +15,8 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use telltale_ledger::directory::{INSTALLED_DIRECTORY, RuntimeDirectory};
 
-use super::status::{Found, Procfs};
-use crate::patience::{Limits, Patience, TaskName};
+use super::status::{Procfs, StatusLookup};
+use crate::timeout::{CallLimits, TaskName, Timeout};
 
 /// Pairs of a mount namespace and a user that are looked into.
 const MAX_PLACES: usize = 256;
@@ -64,7 +64,7 @@ pub(crate) fn look(
     procfs: &Procfs,
     pids: impl Iterator<Item = (u32, Option<Outlook>)>,
     known: &mut BTreeSet<(u64, u64)>,
-    (patience, limits): (&Patience, Limits),
+    (timeout, limits): (&Timeout, CallLimits),
 ) -> Vec<ContainerFiles> {
     let own = mount_namespace(Path::new("/proc/self"));
     let own_uid = rustix::process::geteuid().as_raw();
@@ -94,14 +94,14 @@ pub(crate) fn look(
     // choice may lead to a dead file server: either may hang.
     let readers = viewpoints.iter().flat_map(|one| &one.pids);
     let tasks = readers.map(|pid| (TaskName { group: *pid, item: 1 }, *pid)).collect();
-    let mut environments = patience.run(tasks, |pid| environment(*pid), limits).into_iter();
+    let mut environments = timeout.run(tasks, |pid| environment(*pid), limits).into_iter();
     for one in &mut viewpoints {
         for environment in environments.by_ref().take(one.pids.len()).flatten() {
             one.named.extend(named(&environment));
         }
     }
     let tasks = viewpoints.into_iter().map(|one| (TaskName { group: one.pids[0], item: 2 }, one));
-    let seen = patience.run(tasks.collect(), Viewpoint::look, limits);
+    let seen = timeout.run(tasks.collect(), Viewpoint::look, limits);
     let mut found: Vec<ContainerFiles> = seen.into_iter().flatten().flatten().collect();
     for files in &mut found {
         files.directories.retain(|one| identity(one).is_some_and(|it| known.insert(it)));
@@ -165,7 +165,7 @@ pub(crate) fn identity(directory: &RuntimeDirectory) -> Option<(u64, u64)> {
 fn outlook_of(pid: u32, procfs: &Procfs) -> Option<Outlook> {
     let namespace = mount_namespace_of(pid)?;
     match procfs.find(pid) {
-        Found::Process(_, status) => Some((namespace, status.uids)),
+        StatusLookup::Process(_, status) => Some((namespace, status.uids)),
         _ => None,
     }
 }

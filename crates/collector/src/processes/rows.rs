@@ -9,8 +9,8 @@ use std::path::Path;
 
 use telltale_ledger::RegionMirror;
 use telltale_ledger::region::{
-    Counters, FileIdentity, Finding, LastUpdate, MAX_DIRECTORY_ENTRIES, MAX_REGIONS, Now,
-    ProcessRow, ReadError, RegionKind, RegionReading, UpdateClock, scan,
+    Counters, FileIdentity, LastUpdate, MAX_DIRECTORY_ENTRIES, MAX_REGIONS, Now, ProcessRow,
+    RegionFinding, RegionKind, RegionReadError, RegionReading, UpdateClock, scan,
 };
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::Absence;
@@ -20,7 +20,7 @@ use telltale_schema::text::with_causes;
 use super::described::Description;
 use super::identity::{NANOSECONDS_PER_TICK, SLACK_NS};
 use crate::observation::{ProcessObservation, RegionObservation, RowObservation, RowOwner};
-use crate::report::{Report, Surplus};
+use crate::report::{SourceReport, Surplus};
 
 /// Scans a `/dev/shm` and adds what is new there. What is wrong with one that was found by a process of
 /// `user` is that user's; without one it is this machine's own.
@@ -29,10 +29,10 @@ pub(crate) fn scan_into(
     now: Now,
     seen: &mut BTreeSet<FileIdentity>,
     regions: &mut Vec<RegionReading>,
-    report: &mut Report,
+    report: &mut SourceReport,
 ) {
     let shown = directory.display().to_string();
-    let fails = |report: &mut Report, detail: String| match user {
+    let fails = |report: &mut SourceReport, detail: String| match user {
         Some(user) => report.odd_entry(user, &shown, Absence::Failed, detail),
         None => report.error(&shown, Absence::Failed, detail),
     };
@@ -61,11 +61,11 @@ pub(crate) fn scan_into(
                 report_findings(&reading, report);
                 regions.push(reading);
             }
-            Ok(_) | Err(ReadError::Vanished { .. }) => {}
+            Ok(_) | Err(RegionReadError::Vanished { .. }) => {}
             Err(error) => {
                 let reason = match &error {
-                    ReadError::PermissionDenied { .. } => Absence::Permission,
-                    ReadError::Decode { .. } => Absence::NotUnderstood,
+                    RegionReadError::PermissionDenied { .. } => Absence::Permission,
+                    RegionReadError::Decode { .. } => Absence::NotUnderstood,
                     _ => Absence::Failed,
                 };
                 // Who may make files there may also take the name of a region.
@@ -87,25 +87,25 @@ pub(crate) fn scan_into(
 
 /// Reports what makes a region's figures wrong. What merely has another place in a snapshot
 /// (ghosts, a remainder without rows) is no error.
-fn report_findings(reading: &RegionReading, report: &mut Report) {
+fn report_findings(reading: &RegionReading, report: &mut SourceReport) {
     for finding in &reading.region.findings {
         let detail = match finding {
-            Finding::WrappedCounter { kind, raw, .. } => {
+            RegionFinding::WrappedCounter { kind, raw, .. } => {
                 format!("a {} counter has wrapped to {raw}; it is left out", kind_name(*kind))
             }
-            Finding::Drift { kind, total_bytes, rows_bytes }
+            RegionFinding::Drift { kind, total_bytes, rows_bytes }
                 if *rows_bytes > u128::from(*total_bytes) =>
             {
                 let name = kind_name(*kind);
                 format!("its {name} rows have {rows_bytes} bytes, its total {total_bytes}")
             }
-            Finding::TableFull { rest_is_in_totals: false } => {
+            RegionFinding::TableFull { rest_is_in_totals: false } => {
                 "its process table is full; further processes are nowhere".to_owned()
             }
-            Finding::DuplicatePid { pid } => {
+            RegionFinding::DuplicatePid { pid } => {
                 format!("pid {pid} has several rows, of different PID namespaces")
             }
-            Finding::Unsettled { reads } => format!("it changed in each of {reads} reads"),
+            RegionFinding::Unsettled { reads } => format!("it changed in each of {reads} reads"),
             _ => continue,
         };
         let subject = format!("region {}", reading.name_id);

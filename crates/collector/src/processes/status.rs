@@ -29,7 +29,7 @@ pub(crate) struct Procfs {
 
 /// Who a process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Status {
+pub(crate) struct ProcessStatus {
     /// Its short name.
     pub(crate) name: String,
     /// When it started, in clock ticks after boot.
@@ -44,9 +44,9 @@ pub(crate) struct Status {
 
 /// What looking for a pid gave.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum StatusLookup {
     /// The process's directory and status.
-    Process(Directory, Status),
+    Process(Directory, ProcessStatus),
     /// Nobody has that pid.
     Nobody,
     /// Somebody has, but we may not see who (`hidepid`, permissions).
@@ -55,7 +55,7 @@ pub(crate) enum Found {
 
 // === impl Status ===
 
-impl Status {
+impl ProcessStatus {
     /// Its pid in its own PID namespace; `pid` is ours of it. Kernels before 4.1 do not tell.
     pub(crate) fn own_pid(&self, pid: u32) -> u32 {
         self.namespace_pids.last().copied().unwrap_or(pid)
@@ -80,16 +80,16 @@ impl Procfs {
     }
 
     /// The process that has `pid` now.
-    pub(crate) fn find(&self, pid: u32) -> Found {
+    pub(crate) fn find(&self, pid: u32) -> StatusLookup {
         let found = self.directory(pid).and_then(|directory| {
             let status = read_status(&directory)?;
             Ok((directory, status))
         });
         match found {
-            Ok((directory, Some(status))) => Found::Process(directory, status),
-            Ok((_, None)) => Found::Unseen,
-            Err(_) if exists(pid) => Found::Unseen,
-            Err(_) => Found::Nobody,
+            Ok((directory, Some(status))) => StatusLookup::Process(directory, status),
+            Ok((_, None)) => StatusLookup::Unseen,
+            Err(_) if exists(pid) => StatusLookup::Unseen,
+            Err(_) => StatusLookup::Nobody,
         }
     }
 
@@ -150,20 +150,20 @@ fn exists(pid: u32) -> bool {
 }
 
 /// Reads a process's status from its directory; none when the text makes no sense.
-pub(crate) fn read_status(directory: &Directory) -> Result<Option<Status>, Unreadable> {
+pub(crate) fn read_status(directory: &Directory) -> Result<Option<ProcessStatus>, Unreadable> {
     let stat = directory.attribute("stat")?;
     let status = directory.beginning("status", MAX_STATUS_BYTES)?;
     Ok(parse(&stat, &status))
 }
 
-fn parse(stat: &[u8], status: &[u8]) -> Option<Status> {
+fn parse(stat: &[u8], status: &[u8]) -> Option<ProcessStatus> {
     let ProcessStat { name, start_time_ticks, ended } = ProcessStat::parse(stat)?;
     let name = super::command::printable(name);
     let uids = numbers(line(status, b"Uid:")?);
     // Kernels before 4.1 have no such line; there we must take the pid as it is.
     let namespace_pids = line(status, b"NSpid:").map(numbers).unwrap_or_default();
     let uids = <[u32; 4]>::try_from(uids).ok()?;
-    Some(Status { name, start_time_ticks, uids, ended, namespace_pids })
+    Some(ProcessStatus { name, start_time_ticks, uids, ended, namespace_pids })
 }
 
 /// The rest of the line that begins with `key`.
@@ -179,7 +179,7 @@ fn numbers(text: &[u8]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, Procfs, Status, parse};
+    use super::{ProcessStatus, Procfs, StatusLookup, parse};
     use crate::tree::Tree;
     use proptest::prelude::*;
     use std::sync::Arc;
@@ -188,7 +188,7 @@ mod tests {
     fn a_hostile_name_moves_no_field() {
         let stat = b"7 (a) R 1 (\n) S 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 4242 1 2";
         let status = b"Name:\tUid:\t0\nUid:\t1000\t1001\t1002\t1003\nNSpid:\t77\t1\n";
-        let expected = Status {
+        let expected = ProcessStatus {
             name: "a) R 1 (\\n".to_owned(),
             start_time_ticks: 4242,
             uids: [1000, 1001, 1002, 1003],
@@ -212,12 +212,12 @@ mod tests {
     fn this_process_is_found_and_nobody_is_not() {
         let procfs = Procfs::new(Arc::new(Tree::open("/".as_ref()).unwrap()));
         let pid = std::process::id();
-        let Found::Process(_, status) = procfs.find(pid) else { panic!("we live") };
+        let StatusLookup::Process(_, status) = procfs.find(pid) else { panic!("we live") };
         assert_eq!(status.namespace_pids.first(), Some(&pid));
         assert_eq!(procfs.start_time(pid), Some(status.start_time_ticks));
         assert!(procfs.pids().0.contains(&pid) && procfs.is_ours());
         assert!(procfs.own_namespace().is_some());
-        assert!(matches!(procfs.find(u32::MAX), Found::Nobody));
+        assert!(matches!(procfs.find(u32::MAX), StatusLookup::Nobody));
     }
 
     proptest! {

@@ -16,7 +16,7 @@ use crate::observation::Described;
 
 /// A device of the snapshot.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a> {
+pub(super) struct KnownDevice<'a> {
     pub(super) identity: &'a DeviceIdentity,
     /// A driver shows it; otherwise it is as its first process described it.
     pub(super) is_shown: bool,
@@ -28,9 +28,9 @@ pub(super) struct Known<'a> {
 type Candidate<'a> = (usize, &'a ChipIdentity);
 
 /// The place of the device that `named` means; none where it means none of these.
-pub(super) fn find(known: &[Known<'_>], named: &Described) -> Option<usize> {
+pub(super) fn find(known: &[KnownDevice<'_>], named: &Described) -> Option<usize> {
     if named.is_nameless() {
-        let is_it = |one: &Known<'_>| {
+        let is_it = |one: &KnownDevice<'_>| {
             let nothing = Described::from(one.identity.chip()?.clone()).is_nameless();
             (!one.is_shown && nothing && one.logical_id == named.logical_id).then_some(())
         };
@@ -48,7 +48,7 @@ pub(super) fn find(known: &[Known<'_>], named: &Described) -> Option<usize> {
 
 /// Another vendor's device is named by its PCI address; a partition, which has that of its device,
 /// by nothing.
-fn of_other_vendor(known: &[Known<'_>], named: &ChipIdentity) -> Option<usize> {
+fn of_other_vendor(known: &[KnownDevice<'_>], named: &ChipIdentity) -> Option<usize> {
     let pci = named.pci.filter(|_| !named.remote)?;
     known.iter().position(|one| {
         let other = one.identity.other();
@@ -57,7 +57,7 @@ fn of_other_vendor(known: &[Known<'_>], named: &ChipIdentity) -> Option<usize> {
 }
 
 /// The remote chip that is meant.
-fn behind_gateway(known: &[Known<'_>], named: &ChipIdentity) -> Option<usize> {
+fn behind_gateway(known: &[KnownDevice<'_>], named: &ChipIdentity) -> Option<usize> {
     let board_fits = |chip: &ChipIdentity| both(chip.board_id, named.board_id) != Some(false);
     let remote = chips(known).filter(|(_, chip)| chip.remote && board_fits(chip));
     let mut found = Narrowing::of(remote);
@@ -95,7 +95,7 @@ fn is_told_by_own_id(named: &ChipIdentity) -> bool {
 
 /// The chip with a link of its own that is meant by a process which reached it through another one,
 /// as one can on boards whose chips all have links (a p300): by its board and its place there.
-fn on_board(known: &[Known<'_>], named: &ChipIdentity) -> Option<usize> {
+fn on_board(known: &[KnownDevice<'_>], named: &ChipIdentity) -> Option<usize> {
     let has_links = |chip: &ChipIdentity| {
         chip.board_type != BoardType::Unknown && chip.board_type.remote_chips() == 0
     };
@@ -112,7 +112,7 @@ fn on_board(known: &[Known<'_>], named: &ChipIdentity) -> Option<usize> {
 }
 
 /// The chip with a link of its own that is meant.
-fn linked(known: &[Known<'_>], named: &ChipIdentity) -> Option<usize> {
+fn linked(known: &[KnownDevice<'_>], named: &ChipIdentity) -> Option<usize> {
     let mut found = Narrowing::of(chips(known).filter(|(_, chip)| !chip.remote));
     found.by(|chip| same_asic(chip, named));
     found.by(|chip| has_unique_id(chip, named));
@@ -142,8 +142,8 @@ fn linked(known: &[Known<'_>], named: &ChipIdentity) -> Option<usize> {
     found.first()
 }
 
-fn chips<'a>(known: &'a [Known<'a>]) -> impl Iterator<Item = Candidate<'a>> {
-    let chip = |(place, one): (usize, &'a Known<'a>)| Some((place, one.identity.chip()?));
+fn chips<'a>(known: &'a [KnownDevice<'a>]) -> impl Iterator<Item = Candidate<'a>> {
+    let chip = |(place, one): (usize, &'a KnownDevice<'a>)| Some((place, one.identity.chip()?));
     known.iter().enumerate().filter_map(chip)
 }
 

@@ -7,12 +7,12 @@ const KINDS: usize = MemoryKind::ALL.len();
 
 /// What is in use on one device, kind by kind.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Parts {
-    kinds: [Part; KINDS],
+pub(super) struct MemoryParts {
+    kinds: [MemoryPart; KINDS],
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Part {
+struct MemoryPart {
     processes: u64,
     ghost: u64,
     buffers: u64,
@@ -77,7 +77,7 @@ fn add(sums: &mut [u64; KINDS], kind: MemoryKind, bytes: u64) {
 
 // === impl Parts ===
 
-impl Parts {
+impl MemoryParts {
     /// Adds what a living process has.
     pub(super) fn add_process(&mut self, kind: MemoryKind, usage: &HeldUsage) {
         let part = &mut self.kinds[usize::from(kind.code())];

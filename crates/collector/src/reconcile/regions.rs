@@ -10,7 +10,7 @@ use telltale_schema::chip::{AsicId, BoardId, ChipIdentity};
 use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessState};
 
 use super::holders::out_of_sight;
-use super::parts::Parts;
+use super::parts::MemoryParts;
 use super::{ClaimedDevice, Draft, ProcessDraft, Reconciliation, held, matching, put};
 use crate::limits::MAX_DEVICES;
 use crate::observation::{RegionObservation, RowObservation, RowOwner};
@@ -140,7 +140,7 @@ impl ProcessDraft {
     }
 
     /// Takes a row of a region for its own, unless ledger or endpoint speak for that device.
-    fn take_row(&mut self, index: usize, row: &RowObservation, parts: &mut Parts) {
+    fn take_row(&mut self, index: usize, row: &RowObservation, parts: &mut MemoryParts) {
         if let Some(claimed) = self.claimed.iter_mut().find(|claimed| claimed.device == index) {
             claimed.row_found = true;
             return;
@@ -159,7 +159,7 @@ impl ProcessDraft {
 
     /// Leaves behind a row of a process that is dead: a ghost, unless the process itself says that
     /// it kept one.
-    fn leave_row(&mut self, index: usize, row: &RowObservation, parts: &mut Parts) {
+    fn leave_row(&mut self, index: usize, row: &RowObservation, parts: &mut MemoryParts) {
         let kept = |claimed: &&mut ClaimedDevice| {
             claimed.device == index && claimed.mirror == RegionMirror::TotalsAndRow
         };

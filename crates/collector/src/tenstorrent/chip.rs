@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use telltale_schema::chip::{AsicId, BoardId, BoardType, PciAddress};
 use telltale_schema::clock::Timestamp;
 
-use super::fields::{Item, Pace, Place};
+use super::fields::{FileLocation, Item, ReadInterval};
 use super::traffic::FlitCounter;
 use crate::tree::{Directory, MAX_PIDS_BYTES, Tree, Unreadable};
 
@@ -19,7 +19,7 @@ const STALE_NS: u64 = 60_000_000_000;
 
 /// What reading one file gave.
 #[derive(Debug, Clone)]
-pub(super) enum Outcome {
+pub(super) enum FileOutcome {
     /// Its content and when it was read.
     Text {
         text: Vec<u8>,
@@ -32,8 +32,8 @@ pub(super) enum Outcome {
 
 /// A file's last outcome and when to look again.
 #[derive(Debug, Clone)]
-pub(super) struct Slot {
-    pub(super) outcome: Outcome,
+pub(super) struct FileSlot {
+    pub(super) outcome: FileOutcome,
     /// The last read did not come back; `outcome` may be an older one.
     pub(super) timed_out: bool,
     look_again_ns: u64,
@@ -45,11 +45,11 @@ pub(super) struct Slot {
 pub(super) struct OpenChip {
     pub(super) ordinal: u32,
     pub(super) pci: Option<PciAddress>,
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<FileSlot>,
     pub(super) counters: Vec<FlitCounter>,
     /// Who the chip was when its files said so last. They say nothing while it resets; its address
     /// and this registration with the driver are what it is known by until they do again.
-    pub(super) known: Known,
+    pub(super) known: ChipFacts,
     /// Device and inode of the class directory: another one is another registration of the chip.
     registration: (u64, u64),
     class: Arc<Directory>,
@@ -60,7 +60,7 @@ pub(super) struct OpenChip {
 
 /// What a chip's files have said of who it is.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Known {
+pub(super) struct ChipFacts {
     pub(super) board_id: Option<BoardId>,
     pub(super) asic_id: Option<AsicId>,
     pub(super) board_type: BoardType,
@@ -103,16 +103,16 @@ impl OpenChip {
         let hwmon = function.as_ref().and_then(hwmon_of);
         let process_list = root.directory(&format!("proc/driver/tenstorrent/{ordinal}")).ok();
         let slot = |wanted: &bool| {
-            let missing = Outcome::Unreadable(Unreadable::Errno(Errno::NOENT));
-            let outcome = if *wanted { missing } else { Outcome::NotAsked };
-            Slot { outcome, timed_out: false, look_again_ns: 0, read_ns: 0 }
+            let missing = FileOutcome::Unreadable(Unreadable::Errno(Errno::NOENT));
+            let outcome = if *wanted { missing } else { FileOutcome::NotAsked };
+            FileSlot { outcome, timed_out: false, look_again_ns: 0, read_ns: 0 }
         };
         Ok(Self {
             ordinal,
             pci,
             slots: wanted.iter().map(slot).collect(),
             counters: vec![FlitCounter::default(); 2 * super::fields::COUNTERS.len()],
-            known: Known::default(),
+            known: ChipFacts::default(),
             registration: (stat.st_dev, stat.st_ino),
             class: Arc::new(class),
             function: function.map(Arc::new),
@@ -142,16 +142,16 @@ impl OpenChip {
     /// The read of `item`, unless what is known of it still holds.
     pub(super) fn due(&self, index: usize, item: Item, now_ns: u64) -> Option<FileRead> {
         let slot = &self.slots[index];
-        if now_ns < slot.look_again_ns || matches!(slot.outcome, Outcome::NotAsked) {
+        if now_ns < slot.look_again_ns || matches!(slot.outcome, FileOutcome::NotAsked) {
             return None;
         }
         let directory = match item.place {
-            Place::Class => Some(&self.class),
-            Place::Pci => self.function.as_ref(),
-            Place::Hwmon => self.hwmon.as_ref(),
-            Place::Proc => self.process_list.as_ref(),
+            FileLocation::Class => Some(&self.class),
+            FileLocation::Pci => self.function.as_ref(),
+            FileLocation::Hwmon => self.hwmon.as_ref(),
+            FileLocation::Proc => self.process_list.as_ref(),
         }?;
-        let (directory, whole) = (Arc::clone(directory), item.place == Place::Proc);
+        let (directory, whole) = (Arc::clone(directory), item.place == FileLocation::Proc);
         Some(FileRead { directory, file: item.file, whole })
     }
 
@@ -166,21 +166,21 @@ impl OpenChip {
         let slot = &mut self.slots[index];
         slot.timed_out = result.is_none();
         let seldom = match &result {
-            Some(Ok(_)) => item.pace == Pace::Seldom,
+            Some(Ok(_)) => item.pace == ReadInterval::Seldom,
             Some(Err(unreadable)) => unreadable.is_missing(),
             None => false,
         };
         slot.look_again_ns = if seldom { now_ns.saturating_add(SELDOM_NS) } else { 0 };
         match result {
             Some(Ok(text)) => {
-                slot.outcome = Outcome::Text { text, at };
+                slot.outcome = FileOutcome::Text { text, at };
                 slot.read_ns = now_ns;
             }
-            Some(Err(unreadable)) => slot.outcome = Outcome::Unreadable(unreadable),
+            Some(Err(unreadable)) => slot.outcome = FileOutcome::Unreadable(unreadable),
             None => {
                 let fresh = now_ns.saturating_sub(slot.read_ns) <= STALE_NS;
-                if !(fresh && matches!(slot.outcome, Outcome::Text { .. })) {
-                    slot.outcome = Outcome::TimedOut;
+                if !(fresh && matches!(slot.outcome, FileOutcome::Text { .. })) {
+                    slot.outcome = FileOutcome::TimedOut;
                 }
             }
         }

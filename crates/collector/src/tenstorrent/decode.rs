@@ -6,13 +6,13 @@ use telltale_schema::chip::{AsicId, BoardId, BoardType, ChipIdentity, GalaxyPosi
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Holder, PcieTraffic, Telemetry};
 
-use super::chip::{Known, OpenChip, Outcome, Slot};
+use super::chip::{ChipFacts, FileOutcome, FileSlot, OpenChip};
 use super::fields::{
     COUNTERS, COUNTERS_AT, COUNTS, COUNTS_AT, FIRMWARE, FIRMWARE_AT, IDENTITY, Item, LABELS,
     LABELS_AT, MEASURES, MEASURES_AT, PIDS_AT,
 };
 use super::pids;
-use crate::report::Report;
+use crate::report::SourceReport;
 
 /// The longest firmware version that is shown.
 const MAX_VERSION_BYTES: usize = 64;
@@ -30,7 +30,7 @@ impl Complaints {
     }
 
     /// Hands them over, one error for each reason.
-    pub(super) fn report(self, chip: &str, report: &mut Report) {
+    pub(super) fn report(self, chip: &str, report: &mut SourceReport) {
         for (reason, (file, detail, count)) in self.by_reason {
             let words = if detail.is_empty() { reason.words() } else { &detail };
             let more =
@@ -41,15 +41,15 @@ impl Complaints {
 }
 
 /// The text of a slot, or why there is none.
-fn text(slot: &Slot) -> Reading<&str> {
+fn text(slot: &FileSlot) -> Reading<&str> {
     match &slot.outcome {
-        Outcome::Text { text, at } => match std::str::from_utf8(text) {
+        FileOutcome::Text { text, at } => match std::str::from_utf8(text) {
             Ok(text) => Reading::new(text.trim(), *at),
             Err(_) => Reading::absent(Absence::Implausible, "not text"),
         },
-        Outcome::Unreadable(unreadable) => unreadable.reading(),
-        Outcome::TimedOut => Reading::absent(Absence::TimedOut, "the driver did not answer"),
-        Outcome::NotAsked => Reading::absent(Absence::NotAsked, ""),
+        FileOutcome::Unreadable(unreadable) => unreadable.reading(),
+        FileOutcome::TimedOut => Reading::absent(Absence::TimedOut, "the driver did not answer"),
+        FileOutcome::NotAsked => Reading::absent(Absence::NotAsked, ""),
     }
 }
 
@@ -70,7 +70,7 @@ fn excerpt(text: &str) -> String {
 }
 
 /// Notes why `reading` is absent, unless the file merely does not exist or is not wanted.
-fn complain<T>(complaints: &mut Complaints, item: Item, slot: &Slot, reading: &Reading<T>) {
+fn complain<T>(complaints: &mut Complaints, item: Item, slot: &FileSlot, reading: &Reading<T>) {
     if slot.timed_out {
         complaints.add(item.file, Absence::TimedOut, "the driver did not answer");
     } else if let Some((reason, detail)) = reading.absence()
@@ -107,9 +107,9 @@ pub(super) fn identity(chip: &mut OpenChip, complaints: &mut Complaints) -> Chip
         }
         known => known,
     };
-    let known = chip.known.updated(Known { board_id, asic_id, board_type });
+    let known = chip.known.updated(ChipFacts { board_id, asic_id, board_type });
     chip.known = known;
-    let Known { board_id, asic_id, board_type } = known;
+    let ChipFacts { board_id, asic_id, board_type } = known;
     let galaxy = chip.pci.and_then(|pci: PciAddress| GalaxyPosition::from_bus(board_type, pci.bus));
     ChipIdentity {
         driver_ordinal: Some(chip.ordinal),
@@ -129,7 +129,7 @@ pub(super) fn why_no_board(chip: &OpenChip) -> Option<Absence> {
     (reason != Absence::Unsupported).then_some(reason)
 }
 
-impl Known {
+impl ChipFacts {
     /// What is known after the files said `now`: another board is another chip.
     fn updated(self, now: Self) -> Self {
         let before = match (self.board_id, now.board_id) {
@@ -195,12 +195,12 @@ fn large(text: &str) -> Option<f64> {
 fn mislabelled(chip: &OpenChip, file: &str) -> Option<String> {
     let index = LABELS.iter().position(|label| file.starts_with(label.channel))?;
     match &chip.slots[LABELS_AT + index].outcome {
-        Outcome::Text { text, .. } => {
+        FileOutcome::Text { text, .. } => {
             let label = String::from_utf8_lossy(text.trim_ascii());
             let ours = LABELS[index].accepted.contains(&label.as_ref());
             (!ours).then(|| excerpt(&label))
         }
-        Outcome::Unreadable(_) | Outcome::TimedOut | Outcome::NotAsked => None,
+        FileOutcome::Unreadable(_) | FileOutcome::TimedOut | FileOutcome::NotAsked => None,
     }
 }
 
@@ -252,7 +252,7 @@ pub(super) fn holders(chip: &OpenChip, complaints: &mut Complaints) -> Reading<V
         complaints.add("pids", Absence::TimedOut, "the driver did not answer");
     }
     match &slot.outcome {
-        Outcome::Text { text, at } => {
+        FileOutcome::Text { text, at } => {
             let openers = pids::parse(text);
             if openers.junk_lines > 0 {
                 let detail = format!("{} lines are no pid", openers.junk_lines);
@@ -264,15 +264,15 @@ pub(super) fn holders(chip: &OpenChip, complaints: &mut Complaints) -> Reading<V
             }
             Reading::new(openers.holders, *at)
         }
-        Outcome::Unreadable(unreadable) if unreadable.is_missing() => Reading::absent(
+        FileOutcome::Unreadable(unreadable) if unreadable.is_missing() => Reading::absent(
             Absence::Unsupported,
             "the driver lists no openers; update it to 2.7 or later",
         ),
-        Outcome::Unreadable(unreadable) => {
+        FileOutcome::Unreadable(unreadable) => {
             complaints.add("pids", unreadable.absence(), &unreadable.to_string());
             unreadable.reading()
         }
-        Outcome::NotAsked => Reading::absent(Absence::NotAsked, ""),
-        Outcome::TimedOut => Reading::absent(Absence::TimedOut, "the driver did not answer"),
+        FileOutcome::NotAsked => Reading::absent(Absence::NotAsked, ""),
+        FileOutcome::TimedOut => Reading::absent(Absence::TimedOut, "the driver did not answer"),
     }
 }

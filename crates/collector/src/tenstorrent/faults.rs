@@ -24,7 +24,7 @@ pub(super) type Moment = (u64, Timestamp);
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     beats: BTreeMap<PciAddress, Beat>,
-    seen: BTreeMap<PciAddress, Seen>,
+    seen: BTreeMap<PciAddress, ListedChip>,
 }
 
 /// A heartbeat.
@@ -42,7 +42,7 @@ struct Beat {
 
 /// A chip that the driver listed.
 #[derive(Debug, Clone)]
-struct Seen {
+struct ListedChip {
     identity: ChipIdentity,
     facts: Reading<ChipFacts>,
     /// Since when the driver has not listed it.
@@ -51,7 +51,7 @@ struct Seen {
 
 /// What the driver lists at this look.
 #[derive(Clone, Copy)]
-pub(super) struct Listing<'a> {
+pub(super) struct DriverListing<'a> {
     /// The numbers of chips that it lists; none where that could not be read.
     pub(super) ordinals: Option<&'a [u32]>,
     /// Why there is no driver, if there is none.
@@ -62,7 +62,12 @@ pub(super) struct Listing<'a> {
 
 impl Faults {
     /// Adds to these chips what is wrong with them, and those that have vanished.
-    pub(super) fn look(&mut self, chips: &mut Vec<ChipReading>, listing: Listing<'_>, now: Moment) {
+    pub(super) fn look(
+        &mut self,
+        chips: &mut Vec<ChipReading>,
+        listing: DriverListing<'_>,
+        now: Moment,
+    ) {
         for chip in chips.iter_mut() {
             chip.faults.extend(self.beat(chip, now));
         }
@@ -72,7 +77,7 @@ impl Faults {
         for chip in chips.iter() {
             if let Some(pci) = chip.identity.pci {
                 let (identity, facts) = (chip.identity.clone(), chip.facts.clone());
-                self.seen.insert(pci, Seen { identity, facts, gone: None });
+                self.seen.insert(pci, ListedChip { identity, facts, gone: None });
             }
         }
         let Some(listed) = listing.ordinals else { return };
@@ -121,7 +126,7 @@ impl Faults {
                 let since = now.0.saturating_sub(now.1.since_ns(fault.since));
                 let (identity, facts) = (chip.clone(), device.facts.clone());
                 let gone = Some((since, fault.since));
-                self.seen.entry(pci).or_insert(Seen { identity, facts, gone });
+                self.seen.entry(pci).or_insert(ListedChip { identity, facts, gone });
             }
         }
     }
@@ -170,7 +175,7 @@ impl Beat {
     }
 }
 
-impl Seen {
+impl ListedChip {
     /// The row of a chip that the driver has not listed since then. `numbers` are those of the
     /// others, one of which may have its number by now.
     fn vanished(&self, since: Moment, no_driver: bool, numbers: &[u32]) -> ChipReading {
@@ -193,7 +198,7 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::{Faults, HEARTBEAT_TIMEOUT_NS, Listing, Moment, VANISHED_KEPT_NS};
+    use super::{DriverListing, Faults, HEARTBEAT_TIMEOUT_NS, Moment, VANISHED_KEPT_NS};
     use crate::tenstorrent::ChipReading;
     use telltale_schema::chip::ChipIdentity;
     use telltale_schema::clock::Timestamp;
@@ -215,8 +220,8 @@ mod tests {
         }
     }
 
-    const LISTING: Listing<'_> =
-        Listing { ordinals: None, no_driver: false, has_other_driver: &|_| false };
+    const LISTING: DriverListing<'_> =
+        DriverListing { ordinals: None, no_driver: false, has_other_driver: &|_| false };
 
     fn moment(seconds: u64) -> Moment {
         (seconds * SECOND, Timestamp((1000 + seconds) * SECOND))
@@ -226,7 +231,7 @@ mod tests {
         let numbers: Vec<u32> =
             chips.iter().filter_map(|chip| chip.identity.driver_ordinal).collect();
         let mut chips = chips.to_vec();
-        let listing = Listing { ordinals: Some(&numbers), ..LISTING };
+        let listing = DriverListing { ordinals: Some(&numbers), ..LISTING };
         faults.look(&mut chips, listing, moment(seconds));
         chips
     }
@@ -337,7 +342,7 @@ mod tests {
         // Where the driver's list cannot be read, or the chip is in it, nothing is said.
         let mut faults = Faults::default();
         look(&mut faults, &chips, 0);
-        for listing in [LISTING, Listing { ordinals: Some(&[1, 2]), ..LISTING }] {
+        for listing in [LISTING, DriverListing { ordinals: Some(&[1, 2]), ..LISTING }] {
             let mut found = chips[..1].to_vec();
             faults.look(&mut found, listing, moment(1));
             assert_eq!(found.len(), 1);

@@ -24,7 +24,7 @@ pub enum Sensors {
 
 /// Where a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FileLocation {
     /// `/sys/class/tenstorrent/tenstorrent!N/`.
     Class,
     /// The PCI function's directory.
@@ -37,7 +37,7 @@ pub(super) enum Place {
 
 /// How often a file is read by a collector that keeps running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pace {
+pub(super) enum ReadInterval {
     /// Each time.
     Always,
     /// Now and then: it does not change while the chip is the same.
@@ -47,9 +47,9 @@ pub(super) enum Pace {
 /// One file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
-    pub(super) place: Place,
+    pub(super) place: FileLocation,
     pub(super) file: &'static str,
-    pub(super) pace: Pace,
+    pub(super) pace: ReadInterval,
 }
 
 /// A measured value: the file's integer divided by `divisor` is in the unit of the range. (A product
@@ -72,7 +72,7 @@ pub(super) struct Count {
 }
 
 /// A PCIe traffic counter, of which there is one for each network (suffix 0 and 1).
-pub(super) struct Counter {
+pub(super) struct PcieCounter {
     pub(super) name: &'static str,
     pub(super) files: [&'static str; 2],
     pub(super) direction: TrafficDirection,
@@ -85,7 +85,7 @@ pub(super) struct Label {
     pub(super) accepted: [&'static str; 2],
 }
 
-const fn item(place: Place, file: &'static str, pace: Pace) -> Item {
+const fn item(place: FileLocation, file: &'static str, pace: ReadInterval) -> Item {
     Item { place, file, pace }
 }
 
@@ -96,7 +96,13 @@ const fn hwmon(
     most: f64,
     put: fn(&mut Telemetry, Reading<f64>),
 ) -> Measure {
-    Measure { item: item(Place::Hwmon, file, Pace::Always), divisor, least, most, put }
+    Measure {
+        item: item(FileLocation::Hwmon, file, ReadInterval::Always),
+        divisor,
+        least,
+        most,
+        put,
+    }
 }
 
 const fn class(
@@ -106,15 +112,15 @@ const fn class(
     most: u64,
     put: fn(&mut Telemetry, Reading<u64>),
 ) -> Count {
-    Count { item: item(Place::Class, file, Pace::Always), scale, least, most, put }
+    Count { item: item(FileLocation::Class, file, ReadInterval::Always), scale, least, most, put }
 }
 
 /// The files that say who a chip is.
 pub(super) static IDENTITY: [Item; 4] = [
-    item(Place::Class, "tt_serial", Pace::Seldom),
-    item(Place::Class, "tt_asic_id", Pace::Seldom),
-    item(Place::Class, "tt_card_type", Pace::Seldom),
-    item(Place::Pci, "vendor", Pace::Seldom),
+    item(FileLocation::Class, "tt_serial", ReadInterval::Seldom),
+    item(FileLocation::Class, "tt_asic_id", ReadInterval::Seldom),
+    item(FileLocation::Class, "tt_card_type", ReadInterval::Seldom),
+    item(FileLocation::Pci, "vendor", ReadInterval::Seldom),
 ];
 
 /// The counter by which the firmware shows that it runs.
@@ -146,7 +152,7 @@ pub(super) const COUNTS: &[Count] = &[
     class(HEARTBEAT, 1, 0, U32_MAX, |to, value| to.heartbeat_total = value),
     class("tt_therm_trip_count", 1, 0, U32_MAX, |to, value| to.thermal_trips_total = value),
     Count {
-        item: item(Place::Hwmon, "fan1_input", Pace::Always),
+        item: item(FileLocation::Hwmon, "fan1_input", ReadInterval::Always),
         scale: 1,
         least: 0,
         most: 30_000,
@@ -156,17 +162,17 @@ pub(super) const COUNTS: &[Count] = &[
 
 /// Firmware versions, shown as the driver prints them.
 pub(super) static FIRMWARE: [Item; 6] = [
-    item(Place::Class, "tt_fw_bundle_ver", Pace::Seldom),
-    item(Place::Class, "tt_m3app_fw_ver", Pace::Seldom),
-    item(Place::Class, "tt_m3bl_fw_ver", Pace::Seldom),
-    item(Place::Class, "tt_arc_fw_ver", Pace::Seldom),
-    item(Place::Class, "tt_eth_fw_ver", Pace::Seldom),
-    item(Place::Class, "tt_ttflash_ver", Pace::Seldom),
+    item(FileLocation::Class, "tt_fw_bundle_ver", ReadInterval::Seldom),
+    item(FileLocation::Class, "tt_m3app_fw_ver", ReadInterval::Seldom),
+    item(FileLocation::Class, "tt_m3bl_fw_ver", ReadInterval::Seldom),
+    item(FileLocation::Class, "tt_arc_fw_ver", ReadInterval::Seldom),
+    item(FileLocation::Class, "tt_eth_fw_ver", ReadInterval::Seldom),
+    item(FileLocation::Class, "tt_ttflash_ver", ReadInterval::Seldom),
 ];
 
 macro_rules! counter {
     ($name:literal, $direction:ident) => {
-        Counter {
+        PcieCounter {
             name: $name,
             files: [
                 concat!("pcie_perf_counters/", $name, "0"),
@@ -180,7 +186,7 @@ macro_rules! counter {
 /// PCIe traffic. The device is master when it moves the data itself: what it read came from the
 /// host, what it wrote went there; as slave it is the other way round (tt-kmd's names; the
 /// mapping was not checked on hardware).
-pub(super) static COUNTERS: [Counter; 6] = [
+pub(super) static COUNTERS: [PcieCounter; 6] = [
     counter!("mst_rd_data_word_received", HostToDevice),
     counter!("slv_posted_wr_data_word_received", HostToDevice),
     counter!("slv_nonposted_wr_data_word_received", HostToDevice),
@@ -192,22 +198,22 @@ pub(super) static COUNTERS: [Counter; 6] = [
 /// Labels of the hwmon channels, Wormhole's first, then Blackhole's.
 pub(super) static LABELS: [Label; 4] = [
     Label {
-        item: item(Place::Hwmon, "temp1_label", Pace::Seldom),
+        item: item(FileLocation::Hwmon, "temp1_label", ReadInterval::Seldom),
         channel: "temp1_",
         accepted: ["asic1_temp", "asic_temp"],
     },
     Label {
-        item: item(Place::Hwmon, "power1_label", Pace::Seldom),
+        item: item(FileLocation::Hwmon, "power1_label", ReadInterval::Seldom),
         channel: "power1_",
         accepted: ["power1", "power"],
     },
     Label {
-        item: item(Place::Hwmon, "curr1_label", Pace::Seldom),
+        item: item(FileLocation::Hwmon, "curr1_label", ReadInterval::Seldom),
         channel: "curr1_",
         accepted: ["current1", "current"],
     },
     Label {
-        item: item(Place::Hwmon, "in0_label", Pace::Seldom),
+        item: item(FileLocation::Hwmon, "in0_label", ReadInterval::Seldom),
         channel: "in0_",
         accepted: ["vcore1", "vcore"],
     },
@@ -229,8 +235,8 @@ pub(super) fn items() -> Vec<Item> {
     items.extend(COUNTS.iter().map(|count| count.item));
     items.extend(FIRMWARE);
     items.extend(LABELS.iter().map(|label| label.item));
-    items.extend(counters.map(|file| item(Place::Class, file, Pace::Always)));
-    items.push(item(Place::Proc, "pids", Pace::Always));
+    items.extend(counters.map(|file| item(FileLocation::Class, file, ReadInterval::Always)));
+    items.push(item(FileLocation::Proc, "pids", ReadInterval::Always));
     debug_assert_eq!(items.len(), PIDS_AT + 1);
     items
 }

@@ -76,8 +76,8 @@ fn a_process_whose_memory_is_locked_costs_its_command_line() {
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &hung, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     fs::write(root.join("proc/driver/tenstorrent/0/pids"), "77\n78\n").unwrap();
-    let patience = Duration::from_millis(100);
-    let options = CollectOptions { patience, ..bench.options() };
+    let timeout = Duration::from_millis(100);
+    let options = CollectOptions { timeout, ..bench.options() };
     let snapshot = Collector::new(options).unwrap().collect();
     let command = |pid| process(&snapshot, pid).command.clone();
     assert_eq!(command(77).absence().map(|(reason, _)| reason), Some(Absence::TimedOut));
@@ -98,8 +98,8 @@ fn entries_of_every_wrong_kind_are_told_and_passed_over() {
     let fifo = at(ledger_name(17, 1, None));
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    let patience = Duration::from_millis(100);
-    let options = CollectOptions { patience, ..bench.options() };
+    let timeout = Duration::from_millis(100);
+    let options = CollectOptions { timeout, ..bench.options() };
     let started = Instant::now();
     let mut collector = Collector::new(options).unwrap();
     // The second time, who kept silent is not waited for.

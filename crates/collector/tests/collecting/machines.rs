@@ -22,8 +22,8 @@ impl Bench {
         let scratch = Scratch::new();
         let root = scratch.join("machine");
         let machine = Machine::create(&root, kind, &MachineOptions::default()).unwrap();
-        let patience = std::time::Duration::from_millis(150);
-        let options = CollectOptions { root, patience, ..CollectOptions::default() };
+        let timeout = std::time::Duration::from_millis(150);
+        let options = CollectOptions { root, timeout, ..CollectOptions::default() };
         Self { machine, collector: Collector::new(options).unwrap(), _scratch: scratch }
     }
 

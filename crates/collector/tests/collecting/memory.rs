@@ -13,7 +13,7 @@ use telltale_schema::snapshot::{Accounting, ProcessSource, ProcessState, Snapsho
 use crate::collecting::bench::{Bench, dram, process, subjects};
 use crate::collecting::workload::{Child, Role, command, let_begin, start};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
 fn processes_are_counted_once_whatever_they_offer() {
@@ -105,7 +105,7 @@ fn a_killed_process_is_in_no_total_and_its_last_figures_are_shown() {
     });
     assert_eq!(pids.len(), 2);
     killed.kill();
-    wait_until("the end to be noticed", PATIENCE, || {
+    wait_until("the end to be noticed", TIMEOUT, || {
         let mut count = 0;
         running.read_memory(|_, _| count += 1);
         count == 1
@@ -159,7 +159,7 @@ fn a_process_that_ends_well_is_gone_from_a_running_collector() {
     let mut running = bench.collector();
     assert_eq!(running.collect().processes.len(), 1);
     drop(ends.child().stdin.take());
-    ends.wait_within("the workload to end", PATIENCE);
+    ends.wait_within("the workload to end", TIMEOUT);
     let snapshot = running.collect();
     assert_eq!(snapshot.processes.len(), 0);
     assert_eq!(snapshot.devices[0].kind(MemoryKind::Dram), None);

@@ -16,7 +16,7 @@ use telltale_schema::snapshot::{ProcessSource, Snapshot};
 use crate::collecting::bench::{Bench, dram, process, subjects};
 use crate::collecting::workload::hand_out;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn used(snapshot: &Snapshot) -> Option<u64> {
     snapshot.devices[0].kind(MemoryKind::Dram).map(|one| one.total_bytes)
@@ -61,7 +61,7 @@ fn a_ledger_that_an_endpoint_hands_out_is_let_go_with_its_socket() {
         let ledger = hand_out(&directory, &name, bench.chips.clone(), bytes);
         let mut snapshot = collector.collect();
         // Asked the second time, it is the ledger that is followed.
-        wait_until("the ledger to be followed", PATIENCE, || {
+        wait_until("the ledger to be followed", TIMEOUT, || {
             snapshot = collector.collect();
             process(&snapshot, std::process::id()).known_by == Some(ProcessSource::Ledger)
         });
@@ -97,7 +97,7 @@ fn a_ledger_that_shrinks_after_it_was_handed_out_leaves_its_process_to_its_answe
     let mut descriptors = Vec::new();
     // Behind its header a ledger may say anything of its own process, zeros as well.
     for cut in [32, 16, 1, 0] {
-        wait_until("the ledger to be followed", PATIENCE, || {
+        wait_until("the ledger to be followed", TIMEOUT, || {
             known_by(&collector.collect()) == Some(ProcessSource::Ledger)
         });
         collector.watch();

@@ -13,7 +13,7 @@ use telltale_schema::reading::{Absence, Reading};
 use crate::hardware::tree::Machine;
 
 /// How long one file may take in these tests.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(150);
+pub(crate) const TIMEOUT: Duration = Duration::from_millis(150);
 /// A source that hangs is back long before this.
 const SOON: Duration = Duration::from_secs(20);
 

@@ -14,7 +14,7 @@ use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{Accounting, ProcessSource};
 
-use crate::hardware::conformance::{Hardware, PATIENCE};
+use crate::hardware::conformance::{Hardware, TIMEOUT};
 use crate::hardware::tree::Machine;
 
 const MIB: u64 = 1 << 20;
@@ -23,7 +23,7 @@ const INTEL: &str = "sys/devices/pci0000:00/0000:00:02.0";
 const NPU: &str = "sys/devices/pci0000:00/0000:00:0b.0";
 
 fn source(machine: &Machine) -> DrmSource {
-    DrmSource::new(machine.tree(), Arc::new(SystemClock), (PATIENCE, Duration::from_secs(20)))
+    DrmSource::new(machine.tree(), Arc::new(SystemClock), (TIMEOUT, Duration::from_secs(20)))
 }
 
 /// A card: its function's files, and the class that lists it.
@@ -95,7 +95,7 @@ fn devices(reading: &SourceReading) -> Vec<String> {
 fn drm_conforms() {
     Hardware {
         source: |tree, clock| {
-            Box::new(DrmSource::new(tree, clock, (PATIENCE, Duration::from_secs(20))))
+            Box::new(DrmSource::new(tree, clock, (TIMEOUT, Duration::from_secs(20))))
         },
         furnish,
         files: &[
@@ -152,7 +152,7 @@ fn counters_are_rates_from_one_look_to_the_next() {
     let machine = Machine::new();
     furnish(&machine);
     let clock = Arc::new(ManualClock::default());
-    let limits = (PATIENCE, Duration::from_secs(20));
+    let limits = (TIMEOUT, Duration::from_secs(20));
     let mut source = DrmSource::new(machine.tree(), Arc::clone(&clock) as Arc<_>, limits);
     let first = source.read();
     assert_eq!(first.devices[0].telemetry.power_watts.absence().unwrap().0, Absence::NotYet);

@@ -7,7 +7,7 @@ use telltale_collector::hardware::HostSource;
 use telltale_collector::source::HardwareSource;
 use telltale_schema::reading::Absence;
 
-use crate::hardware::conformance::{Hardware, PATIENCE};
+use crate::hardware::conformance::{Hardware, TIMEOUT};
 use crate::hardware::tree::Machine;
 
 const KIB: u64 = 1024;
@@ -30,7 +30,7 @@ pub(crate) fn furnish(machine: &Machine) {
 }
 
 pub(crate) const HOST: Hardware = Hardware {
-    source: |tree, clock| Box::new(HostSource::new(tree, clock, PATIENCE)),
+    source: |tree, clock| Box::new(HostSource::new(tree, clock, TIMEOUT)),
     furnish,
     files: &[
         "proc/meminfo",
@@ -50,7 +50,7 @@ fn the_host_conforms() {
 fn memory_that_programs_can_have_is_free_and_time_that_passed_is_a_share() {
     let machine = Machine::new();
     furnish(&machine);
-    let mut source = HostSource::new(machine.tree(), Arc::new(SystemClock), PATIENCE);
+    let mut source = HostSource::new(machine.tree(), Arc::new(SystemClock), TIMEOUT);
     let first = source.read();
     let [device] = first.devices.as_slice() else { panic!("{:?}", first.devices) };
     assert!(device.identity.is_host());

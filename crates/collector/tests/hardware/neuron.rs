@@ -11,7 +11,7 @@ use telltale_schema::device::DeviceClass;
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::Absence;
 
-use crate::hardware::conformance::{Hardware, PATIENCE};
+use crate::hardware::conformance::{Hardware, TIMEOUT};
 use crate::hardware::tree::Machine;
 
 const DEVICES: &str = "sys/devices/virtual/neuron_device";
@@ -19,7 +19,7 @@ const FIRST_CYCLES: &str = "xrow_grp,mm_active,wl_active,idle\n0,100,100,800\n1,
 const LATER_CYCLES: &str = "xrow_grp,mm_active,wl_active,idle\n0,700,200,1100\n1,700,200,1100\n";
 
 fn source(machine: &Machine) -> NeuronSource {
-    NeuronSource::new(machine.tree(), Arc::new(SystemClock), (PATIENCE, Duration::from_secs(20)))
+    NeuronSource::new(machine.tree(), Arc::new(SystemClock), (TIMEOUT, Duration::from_secs(20)))
 }
 
 /// A Trainium with two cores, and one whose second core nobody ever used.
@@ -78,7 +78,7 @@ fn busy(reading: &SourceReading, place: usize) -> Option<f64> {
 fn neuron_conforms() {
     Hardware {
         source: |tree, clock| {
-            Box::new(NeuronSource::new(tree, clock, (PATIENCE, Duration::from_secs(20))))
+            Box::new(NeuronSource::new(tree, clock, (TIMEOUT, Duration::from_secs(20))))
         },
         furnish,
         files: &[

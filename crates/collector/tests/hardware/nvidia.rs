@@ -18,7 +18,7 @@ use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::ProcessSource;
 
-use crate::hardware::conformance::{Hardware, PATIENCE};
+use crate::hardware::conformance::{Hardware, TIMEOUT};
 use crate::hardware::tree::Machine;
 
 const MIB: u64 = 1 << 20;
@@ -39,7 +39,7 @@ fn compiled() -> &'static Path {
 
 fn of_tree(tree: Arc<Tree>, clock: Arc<dyn Clock>) -> NvidiaSource {
     let library = tree.path().join(LIBRARY);
-    NvidiaSource::new(tree, clock, NvmlUse::At(library), (PATIENCE, DEADLINE))
+    NvidiaSource::new(tree, clock, NvmlUse::At(library), (TIMEOUT, DEADLINE))
 }
 
 fn source(machine: &Machine) -> NvidiaSource {

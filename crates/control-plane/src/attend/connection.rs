@@ -15,9 +15,9 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::operator::MAX_REFERRALS;
 use crate::protocol::ProtocolError;
-use crate::protocol::decode::{Told, coordinator_message};
+use crate::protocol::decode::{DecodedOrder, coordinator_message};
 use crate::random;
-use crate::reach::{CoordinatorAddress, Credentials, Keyring, ReachError, Trouble, reach};
+use crate::reach::{CoordinatorAddress, Credentials, Keyring, ReachError, ReachTrouble, reach};
 use telltale_cluster::message::ToNode;
 use telltale_cluster::node::NodeName;
 
@@ -26,7 +26,7 @@ const MAX_WAITING_MESSAGES: usize = 64;
 /// Events that may wait for the agent.
 const MAX_WAITING_EVENTS: usize = 64;
 /// How long a coordinator may take to answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// Addresses of which it is known what was told last.
 const MAX_TOLD_ADDRESSES: usize = 64;
 /// The rest after the first attempt at all addresses, and the longest.
@@ -46,7 +46,7 @@ pub(super) enum Brought {
 
 /// Whom to reach, and as whom.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(super) struct CoordinatorTarget {
     pub(super) node: NodeName,
     pub(super) addresses: Vec<CoordinatorAddress>,
     pub(super) keyring: Keyring,
@@ -59,7 +59,7 @@ enum Lost {
     Reach(#[from] ReachError),
     #[error(transparent)]
     Call(#[from] CallError),
-    #[error("{address} did not take the stream within {} s", PATIENCE.as_secs())]
+    #[error("{address} did not take the stream within {} s", TIMEOUT.as_secs())]
     Late { address: CoordinatorAddress },
     #[error("{address} sent what cannot be")]
     Protocol {
@@ -78,7 +78,7 @@ enum Lost {
 }
 
 /// Keeps up a way for ever. To be started as a task of its own.
-pub(super) fn keep(target: Target) -> mpsc::Receiver<Brought> {
+pub(super) fn keep(target: CoordinatorTarget) -> mpsc::Receiver<Brought> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
     let (told, refused) = (Refrain::default(), Refrain::default());
     tokio::spawn(async move { Keeping { target, sender, told, refused }.run().await });
@@ -88,7 +88,7 @@ pub(super) fn keep(target: Target) -> mpsc::Receiver<Brought> {
 impl Lost {
     /// What a call's error means: that there is no way, or what the coordinator said.
     fn by(address: &CoordinatorAddress, credentials: &Credentials, error: CallError) -> Self {
-        match Trouble::of_call(address, credentials, &error) {
+        match ReachTrouble::of_call(address, credentials, &error) {
             Some(trouble) => Self::Reach(trouble.into()),
             None => Self::Call(error),
         }
@@ -96,7 +96,7 @@ impl Lost {
 }
 
 struct Keeping {
-    target: Target,
+    target: CoordinatorTarget,
     sender: mpsc::Sender<Brought>,
     /// Why there is no way.
     told: Refrain,
@@ -148,11 +148,11 @@ impl Keeping {
 
     async fn begin(&mut self, address: &CoordinatorAddress) -> Result<Orders, Lost> {
         let credentials = self.target.keyring.now();
-        let mut client = reach(address, &credentials, PATIENCE).await?;
+        let mut client = reach(address, &credentials, TIMEOUT).await?;
         let (sender, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
         let attended = client.attend(ReceiverStream::new(messages));
         let late = |_| Lost::Late { address: address.clone() };
-        let orders = tokio::time::timeout(PATIENCE, attended).await.map_err(late)?;
+        let orders = tokio::time::timeout(TIMEOUT, attended).await.map_err(late)?;
         let orders = orders.map_err(|error| Lost::by(address, &credentials, error))?;
         // The agent is gone when nobody listens, and `run` looks.
         let _ = self.sender.send(Brought::Connected(sender)).await;
@@ -177,7 +177,7 @@ impl Keeping {
                 }
             };
             match coordinator_message(message) {
-                Ok(Told::Order { node, message }) if node == self.target.node => {
+                Ok(DecodedOrder::Order { node, message }) if node == self.target.node => {
                     if !was_heard {
                         was_heard = true;
                         info!(address = %address, "attends to the coordinator at {address}");
@@ -189,8 +189,8 @@ impl Keeping {
                     }
                 }
                 // This stream carries one node only.
-                Ok(Told::Order { .. }) => {}
-                Ok(Told::Refused { reason, .. }) => {
+                Ok(DecodedOrder::Order { .. }) => {}
+                Ok(DecodedOrder::Refused { reason, .. }) => {
                     // Who is refused registers again each second.
                     let text = format!("the coordinator refused a message: {reason}");
                     if let Some(text) = self.refused.news(address, text) {

@@ -8,7 +8,7 @@ use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use telltale_cluster::message::Outcome;
+use telltale_cluster::message::JobOutcome;
 
 /// A second `SIGINT` that comes sooner is taken for the first: a program between the terminal and the agent may pass
 /// on what both have received.
@@ -20,9 +20,9 @@ const MAX_WAITING_SIGNALS: usize = 16;
 
 /// Why an agent has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending {
+pub enum AgentEnding {
     /// The job is over.
-    Over(Outcome),
+    Over(JobOutcome),
     /// The command cannot be executed on this node, for this reason.
     CannotRun(String),
     /// A signal asked it to end: its workers were asked to as well.
@@ -31,7 +31,7 @@ pub enum Ending {
     AtOnce,
 }
 
-impl Ending {
+impl AgentEnding {
     /// Whether nothing failed: a signal asked the agent to end, or there is nothing to do any more.
     #[must_use]
     pub const fn is_planned(&self) -> bool {

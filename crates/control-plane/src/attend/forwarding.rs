@@ -7,20 +7,15 @@ use std::time::Duration;
 use telltale_schema::text::with_causes;
 
 use crate::intake::server::{NodeOrder, Unmet, Wish};
-use crate::operator::{AskError, Operator};
+use crate::operator::{Operator, OperatorError};
 use telltale_cluster::node::NodeName;
 
 /// How long one coordinator may take for each step towards an answer.
-pub(super) const STEP_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Has a coordinator carry out an order, for as long as somebody waits for that and no longer than
-/// `patience`: what has not been given until then never is.
-pub(super) async fn forward(
-    operator: Operator,
-    node: NodeName,
-    mut wish: Wish,
-    patience: Duration,
-) {
+/// `timeout`: what has not been given until then never is.
+pub(super) async fn forward(operator: Operator, node: NodeName, mut wish: Wish, timeout: Duration) {
     let is_given = Cell::new(false);
     let asked = operator.ask(async |client| {
         is_given.set(true);
@@ -30,7 +25,7 @@ pub(super) async fn forward(
             NodeOrder::Restart => client.restart().await,
         }
     });
-    let asked = tokio::time::timeout(patience, asked);
+    let asked = tokio::time::timeout(timeout, asked);
     let outcome = tokio::select! {
         asked = asked => asked,
         // Who asked has gone.
@@ -38,10 +33,12 @@ pub(super) async fn forward(
     };
     let outcome = match outcome {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(AskError::Late { .. } | AskError::Broken(_))) | Err(_) if is_given.get() => {
+        Ok(Err(OperatorError::Late { .. } | OperatorError::Broken(_))) | Err(_)
+            if is_given.get() =>
+        {
             Err(Unmet::PerhapsGiven)
         }
-        Ok(Err(error @ AskError::Call(_))) => Err(Unmet::Refused(with_causes(&error))),
+        Ok(Err(error @ OperatorError::Call(_))) => Err(Unmet::Refused(with_causes(&error))),
         Ok(Err(error)) => Err(Unmet::Unreached(with_causes(&error))),
         Err(_) => Err(Unmet::NotGiven),
     };
@@ -138,14 +135,14 @@ mod tests {
     }
 
     /// What becomes of an order that a coordinator has taken and nobody answers.
-    fn given(breaks: bool, step: Duration, patience: Duration) -> Option<Unmet> {
+    fn given(breaks: bool, step: Duration, timeout: Duration) -> Option<Unmet> {
         let (address, end, thread) = mute(breaks);
         let operator = Operator::new(vec![address], Credentials::default(), step);
         let (answer, answered) = oneshot::channel();
         let wish = Wish { order: NodeOrder::Remove, answer };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let unmet = runtime.block_on(async {
-            forward(operator, NodeName::new("a").unwrap(), wish, patience).await;
+            forward(operator, NodeName::new("a").unwrap(), wish, timeout).await;
             answered.await.unwrap().err()
         });
         // One that broke has gone.
@@ -157,17 +154,17 @@ mod tests {
     #[test]
     fn an_order_that_was_given_and_not_answered_may_be_carried_out() {
         let (short, long) = (Duration::from_secs(1), Duration::from_secs(3600));
-        for (what, breaks, step, patience) in [
+        for (what, breaks, step, timeout) in [
             ("the coordinator takes too long", false, short, long),
-            ("whoever ordered waits no longer", false, long, short),
+            ("the caller waits no longer", false, long, short),
             ("the way breaks", true, long, long),
         ] {
-            assert_eq!(given(breaks, step, patience), Some(Unmet::PerhapsGiven), "{what}");
+            assert_eq!(given(breaks, step, timeout), Some(Unmet::PerhapsGiven), "{what}");
         }
     }
 
     /// What becomes of an order that three coordinators are tried with that stand still.
-    fn tried(step: Duration, patience: Duration, is_awaited: bool) -> Option<Unmet> {
+    fn tried(step: Duration, timeout: Duration, is_awaited: bool) -> Option<Unmet> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let still = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let address = |still: &TcpListener| still.local_addr().unwrap().to_string();
@@ -178,7 +175,7 @@ mod tests {
         let answered = is_awaited.then_some(answered);
         let wish = Wish { order: NodeOrder::Restart, answer };
         runtime.block_on(async {
-            forward(operator, NodeName::new("a").unwrap(), wish, patience).await;
+            forward(operator, NodeName::new("a").unwrap(), wish, timeout).await;
             answered?.await.unwrap().err()
         })
     }

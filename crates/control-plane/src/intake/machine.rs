@@ -10,7 +10,7 @@ const MAX_FILE_BYTES: u64 = 8192;
 
 /// The latest look at the machine.
 #[derive(Debug, Default)]
-pub(super) struct Machine {
+pub(super) struct MachineSample {
     /// Ticks of all processors since the machine began: busy ones and all.
     ticks: Option<(u64, u64)>,
     /// How busy the processors were between the last two looks, 0 to 1.
@@ -19,7 +19,7 @@ pub(super) struct Machine {
     pub(super) memory_bytes: Option<(u64, u64)>,
 }
 
-impl Machine {
+impl MachineSample {
     pub(super) fn look(&mut self) {
         let ticks = read("/proc/stat").as_deref().and_then(ticks);
         self.busy_ratio = self.ticks.zip(ticks).and_then(|(before, now)| busy(before, now));
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_memory() {
-        let mut machine = Machine::default();
+        let mut machine = MachineSample::default();
         machine.look();
         let (used, all) = machine.memory_bytes.unwrap();
         assert!(used < all && all > 1 << 20);

@@ -28,11 +28,11 @@ pub(crate) struct Senders {
     remedy: &'static str,
     own: u32,
     pid: u32,
-    known: Mutex<Known>,
+    known: Mutex<KnownSender>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownSender {
     /// Users of the agent's processes, and when one of each was seen last.
     users: BTreeMap<u32, Instant>,
     looked: Option<Instant>,
@@ -103,7 +103,7 @@ impl Senders {
 
 // === impl Known ===
 
-impl Known {
+impl KnownSender {
     /// Takes in the users of all processes at one moment.
     fn look(&mut self, users: BTreeSet<u32>, now: Instant) {
         self.looked = Some(now);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_user_is_verified_for_a_while_after_its_last_process_was_seen() {
-        let mut known = Known::default();
+        let mut known = KnownSender::default();
         let start = Instant::now();
         known.look(BTreeSet::from([7, 8]), start);
         known.look(BTreeSet::from([8]), start + LOOK_AGAIN);

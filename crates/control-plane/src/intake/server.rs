@@ -37,7 +37,7 @@ const MAX_UNVERIFIED_CONNECTIONS: usize = 128;
 /// Orders that may wait to be forwarded.
 pub const MAX_WAITING_WISHES: usize = 16;
 /// How long an order may take until a coordinator has answered it.
-pub const ORDER_PATIENCE: Duration = Duration::from_secs(10);
+pub const ORDER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much longer whoever ordered over HTTP waits, so as to hear what became of it.
 const ANSWER_MARGIN: Duration = Duration::from_secs(2);
 /// What a connection may take. Clients keep theirs between posts.
@@ -102,7 +102,7 @@ pub struct ServerOptions {
 
 /// Why the agent cannot listen.
 #[derive(Debug, Error)]
-pub enum ServeError {
+pub enum IntakeServeError {
     /// Anybody could reach what starts and stops processes.
     #[error(
         "{address} can be reached from other machines, and there is neither a token nor an authority \
@@ -122,7 +122,7 @@ pub enum ServeError {
 
 /// The agent's HTTP, ready to be served.
 #[derive(Debug)]
-pub struct Server {
+pub struct IntakeServer {
     sockets: Vec<(Socket, Reach)>,
     app: Arc<App>,
 }
@@ -145,7 +145,7 @@ struct App {
 
 // === impl Server ===
 
-impl Server {
+impl IntakeServer {
     /// A server on these sockets, whose posts go to `intake` and whose orders go to `wishes`. To be
     /// called within a tokio runtime.
     ///
@@ -157,13 +157,13 @@ impl Server {
         intake: Intake,
         wishes: mpsc::Sender<Wish>,
         options: ServerOptions,
-    ) -> Result<Self, ServeError> {
+    ) -> Result<Self, IntakeServeError> {
         let tls = Arc::new(Tls::new(options.tls)?);
         let proves = options.token.is_some() || tls.asks_for_certificates();
         let mut sockets = Vec::new();
         for listener in listeners {
             let reach = reach(&listener, proves, &tls)?;
-            sockets.push((Socket::new(listener).map_err(ServeError::Socket)?, reach));
+            sockets.push((Socket::new(listener).map_err(IntakeServeError::Socket)?, reach));
         }
         let app = App {
             intake,
@@ -204,13 +204,13 @@ impl Server {
 }
 
 /// Who reaches a socket; `proves` says whether callers have to prove who they are.
-fn reach(listener: &Listener, proves: bool, tls: &Tls) -> Result<Reach, ServeError> {
+fn reach(listener: &Listener, proves: bool, tls: &Tls) -> Result<Reach, IntakeServeError> {
     let Some(Address::Tcp(address)) = listener.address() else { return Ok(Reach::Machine) };
     if address.ip().to_canonical().is_loopback() {
         return Ok(Reach::Machine);
     }
     if !proves {
-        return Err(ServeError::Open { address });
+        return Err(IntakeServeError::Open { address });
     }
     if !tls.is_there() {
         warn!(address = %address, "{address} is served without TLS: the token can be read on the network");

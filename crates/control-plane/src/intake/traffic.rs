@@ -27,12 +27,12 @@ const LEAST_BYTES: u64 = 64 << 10;
 pub(super) struct Connections {
     at: Option<Instant>,
     /// By their cookies, which no two sockets have.
-    known: BTreeMap<u64, Known>,
+    known: BTreeMap<u64, KnownConnection>,
     has_failed: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct KnownConnection {
     carried: Carried,
     /// Whether a worker has it; nothing while it has carried too little to ask.
     is_own: Option<bool>,
@@ -64,7 +64,7 @@ impl Connections {
             };
             let earlier = before.get(&socket.cookie);
             let is_own = earlier.and_then(|one| one.is_own);
-            self.known.insert(socket.cookie, Known { carried, is_own });
+            self.known.insert(socket.cookie, KnownConnection { carried, is_own });
             let Some(since) = earlier.map(|one| since(carried, one.carried)) else { continue };
             if since.acknowledged.saturating_add(since.received) >= LEAST_BYTES
                 && is_own != Some(false)

@@ -9,12 +9,13 @@ use std::num::{NonZeroU16, NonZeroU64};
 use telltale_wire::cluster::decode::Bounded as _;
 use telltale_wire::cluster::message::{self, node_message};
 
-pub use order::{Told, coordinator_message};
+pub use order::{DecodedOrder, coordinator_message};
 
 use super::ProtocolError;
 use telltale_cluster::epoch::{Epoch, JobIdentity};
 use telltale_cluster::message::{
-    Acknowledgement, Activity, FromNode, FromNodeBody, KnownJob, NotPrepared, Registration, Step,
+    Acknowledgement, AgentActivity, FromNode, FromNodeBody, KnownJob, NotPrepared, OrderStep,
+    Registration,
 };
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::policy::is_job_name;
@@ -117,25 +118,25 @@ fn acknowledgement(from: &message::Acknowledgement) -> Result<Acknowledgement, P
     let missing = ProtocolError::Missing("the step of an acknowledgement");
     let step = match Wire::try_from(from.step).unwrap_or_default() {
         Wire::Unspecified => return Err(missing),
-        Wire::Stopping => Step::Stopping,
-        Wire::Prepared => Step::Prepared { port: from.port.map(port).transpose()? },
-        Wire::NoPort => Step::NotPrepared(NotPrepared::NoPort),
-        Wire::RestartsUsedUp => Step::NotPrepared(NotPrepared::RestartsUsedUp),
-        Wire::Started => Step::Started,
+        Wire::Stopping => OrderStep::Stopping,
+        Wire::Prepared => OrderStep::Prepared { port: from.port.map(port).transpose()? },
+        Wire::NoPort => OrderStep::NotPrepared(NotPrepared::NoPort),
+        Wire::RestartsUsedUp => OrderStep::NotPrepared(NotPrepared::RestartsUsedUp),
+        Wire::Started => OrderStep::Started,
     };
     Ok(Acknowledgement { epoch: epoch(from.epoch)?, step })
 }
 
-fn activity(from: Option<message::Activity>) -> Result<Activity, ProtocolError> {
+fn activity(from: Option<message::Activity>) -> Result<AgentActivity, ProtocolError> {
     use message::ActivityKind as Wire;
     let missing = ProtocolError::Missing("what the agent is doing");
     let Some(from) = from else { return Err(missing) };
     let epoch = epoch(from.epoch)?;
     match Wire::try_from(from.kind).unwrap_or_default() {
         Wire::Unspecified => Err(missing),
-        Wire::Idle => Ok(Activity::Idle),
-        Wire::Preparing => Ok(Activity::Preparing(epoch)),
-        Wire::Committed => Ok(Activity::Committed(epoch)),
+        Wire::Idle => Ok(AgentActivity::Idle),
+        Wire::Preparing => Ok(AgentActivity::Preparing(epoch)),
+        Wire::Committed => Ok(AgentActivity::Committed(epoch)),
     }
 }
 

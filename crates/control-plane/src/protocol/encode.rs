@@ -10,8 +10,8 @@ use telltale_wire::cluster::message::{self, coordinator_message, node_message};
 
 use telltale_cluster::epoch::JobIdentity;
 use telltale_cluster::message::{
-    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, NotPrepared, Order, Outcome,
-    Step, ToNode,
+    Acknowledgement, AgentActivity, Assignment, FromNode, FromNodeBody, JobOutcome, NotPrepared,
+    Order, OrderStep, ToNode,
 };
 use telltale_cluster::node::{Incarnation, NodeName};
 use telltale_cluster::vitals::Vitals;
@@ -102,11 +102,11 @@ pub fn refusal(node: Option<&NodeName>, reason: &str) -> message::CoordinatorMes
 fn acknowledgement(from: Acknowledgement) -> message::Acknowledgement {
     use message::AcknowledgedStep as Wire;
     let (step, port) = match from.step {
-        Step::Stopping => (Wire::Stopping, None),
-        Step::Prepared { port } => (Wire::Prepared, port),
-        Step::NotPrepared(NotPrepared::NoPort) => (Wire::NoPort, None),
-        Step::NotPrepared(NotPrepared::RestartsUsedUp) => (Wire::RestartsUsedUp, None),
-        Step::Started => (Wire::Started, None),
+        OrderStep::Stopping => (Wire::Stopping, None),
+        OrderStep::Prepared { port } => (Wire::Prepared, port),
+        OrderStep::NotPrepared(NotPrepared::NoPort) => (Wire::NoPort, None),
+        OrderStep::NotPrepared(NotPrepared::RestartsUsedUp) => (Wire::RestartsUsedUp, None),
+        OrderStep::Started => (Wire::Started, None),
     };
     let port = port.map(|port| port.get().into());
     message::Acknowledgement { epoch: from.epoch.number(), step: step.into(), port }
@@ -127,19 +127,19 @@ fn assignment(from: &Assignment) -> message::Assignment {
     }
 }
 
-pub(crate) fn activity(from: Activity) -> message::Activity {
+pub(crate) fn activity(from: AgentActivity) -> message::Activity {
     use message::ActivityKind as Wire;
     let (kind, epoch) = match from {
-        Activity::Idle => (Wire::Idle, 0),
-        Activity::Preparing(epoch) => (Wire::Preparing, epoch.number()),
-        Activity::Committed(epoch) => (Wire::Committed, epoch.number()),
+        AgentActivity::Idle => (Wire::Idle, 0),
+        AgentActivity::Preparing(epoch) => (Wire::Preparing, epoch.number()),
+        AgentActivity::Committed(epoch) => (Wire::Committed, epoch.number()),
     };
     message::Activity { kind: kind.into(), epoch }
 }
 
-pub(crate) const fn outcome(from: Outcome) -> message::JobOutcome {
+pub(crate) const fn outcome(from: JobOutcome) -> message::JobOutcome {
     match from {
-        Outcome::Finished => message::JobOutcome::Finished,
-        Outcome::GivenUp => message::JobOutcome::GivenUp,
+        JobOutcome::Finished => message::JobOutcome::Finished,
+        JobOutcome::GivenUp => message::JobOutcome::GivenUp,
     }
 }

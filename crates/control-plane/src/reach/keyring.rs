@@ -6,21 +6,21 @@ use tracing::error;
 
 use telltale_schema::text::with_causes;
 
-use super::{Access, AccessError, Credentials};
+use super::{AccessError, ClientFiles, Credentials};
 
 /// The files by which one proves who one is, and what was in them when they could be read last. Clones
 /// share everything.
 #[derive(Debug, Clone)]
-pub struct Keyring(Arc<Shared>);
+pub struct Keyring(Arc<KeyringShared>);
 
 #[derive(Debug)]
-struct Shared {
-    access: Access,
-    held: Mutex<Held>,
+struct KeyringShared {
+    access: ClientFiles,
+    held: Mutex<LoadedKeys>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct LoadedKeys {
     credentials: Credentials,
     /// What was told of why the files are of no use, so as not to repeat it at each attempt.
     told: Option<String>,
@@ -31,9 +31,9 @@ impl Keyring {
     ///
     /// # Errors
     /// When they are of no use.
-    pub fn load(access: Access) -> Result<Self, AccessError> {
-        let held = Mutex::new(Held { credentials: access.load()?, told: None });
-        Ok(Self(Arc::new(Shared { access, held })))
+    pub fn load(access: ClientFiles) -> Result<Self, AccessError> {
+        let held = Mutex::new(LoadedKeys { credentials: access.load()?, told: None });
+        Ok(Self(Arc::new(KeyringShared { access, held })))
     }
 
     /// Reads the files again, and gives what is in them, or else what was.
@@ -77,7 +77,7 @@ mod tests {
         };
         let words = ["the-word-of-last-year", "the-word-of-this-year"];
         write(words[0], 0o600);
-        let access = Access { token_file: Some(token.clone()), ..Access::default() };
+        let access = ClientFiles { token_file: Some(token.clone()), ..ClientFiles::default() };
         let keyring = Keyring::load(access.clone()).unwrap();
         let shared = keyring.clone();
         let held = |keyring: &Keyring| keyring.now().token.unwrap().expose().to_owned();
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(held(&keyring), words[1]);
         // A certificate that is half written is found out before it is used.
         std::fs::write(&authority, "-----BEGIN CERTIFICATE-----\nAAAA").unwrap();
-        let access = Access { authority: Some(authority), ..Access::default() };
+        let access = ClientFiles { authority: Some(authority), ..ClientFiles::default() };
         assert!(matches!(Keyring::load(access), Err(AccessError::NoCertificate(_))));
     }
 }

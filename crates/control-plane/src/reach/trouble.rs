@@ -14,7 +14,7 @@ use super::{CoordinatorAddress, Credentials};
 /// What is in the way.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "each says what it is as its text, with the address in it")]
-pub enum Trouble {
+pub enum ReachTrouble {
     #[error("nobody listens at {0}; does a coordinator run there?")]
     NobodyListens(CoordinatorAddress),
     #[error("cannot resolve {address}: {why}")]
@@ -50,7 +50,7 @@ pub enum Trouble {
 
 // === impl Trouble ===
 
-impl Trouble {
+impl ReachTrouble {
     /// What an error means that came while connecting.
     pub(super) fn of(
         address: &CoordinatorAddress,
@@ -95,23 +95,23 @@ const fn caller(credentials: &Credentials) -> Caller {
 }
 
 /// What is in the way to a coordinator.
-fn to(address: &CoordinatorAddress, credentials: &Credentials, obstacle: Obstacle) -> Trouble {
+fn to(address: &CoordinatorAddress, credentials: &Credentials, obstacle: Obstacle) -> ReachTrouble {
     let address = address.clone();
     match obstacle {
-        Obstacle::NobodyListens => Trouble::NobodyListens(address),
-        Obstacle::Unresolved(why) => Trouble::Unresolved { address, why },
-        Obstacle::SpeaksTls => Trouble::SpeaksTls(address),
-        Obstacle::SpeaksNoTls => Trouble::SpeaksNoTls(address),
-        Obstacle::WantsCertificate => Trouble::WantsCertificate(address),
-        Obstacle::RefusesCertificate => Trouble::RefusesCertificate(address),
+        Obstacle::NobodyListens => ReachTrouble::NobodyListens(address),
+        Obstacle::Unresolved(why) => ReachTrouble::Unresolved { address, why },
+        Obstacle::SpeaksTls => ReachTrouble::SpeaksTls(address),
+        Obstacle::SpeaksNoTls => ReachTrouble::SpeaksNoTls(address),
+        Obstacle::WantsCertificate => ReachTrouble::WantsCertificate(address),
+        Obstacle::RefusesCertificate => ReachTrouble::RefusesCertificate(address),
         Obstacle::OtherAuthority => {
             let file = credentials.authority.clone().unwrap_or_default();
-            Trouble::OtherAuthority { address, file }
+            ReachTrouble::OtherAuthority { address, file }
         }
-        Obstacle::OtherName => Trouble::OtherName(address),
-        Obstacle::NotValidNow => Trouble::NotValidNow(address),
-        Obstacle::UnfitCertificate => Trouble::UnfitCertificate(address),
-        Obstacle::BrokeOff { perhaps } => Trouble::BrokeOff { address, perhaps },
-        Obstacle::Other(why) => Trouble::Other { address, why },
+        Obstacle::OtherName => ReachTrouble::OtherName(address),
+        Obstacle::NotValidNow => ReachTrouble::NotValidNow(address),
+        Obstacle::UnfitCertificate => ReachTrouble::UnfitCertificate(address),
+        Obstacle::BrokeOff { perhaps } => ReachTrouble::BrokeOff { address, perhaps },
+        Obstacle::Other(why) => ReachTrouble::Other { address, why },
     }
 }

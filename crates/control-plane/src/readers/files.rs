@@ -29,7 +29,7 @@ const MAX_UNVERIFIED_FILES: usize = 64;
 pub(super) const MAX_NAMES: usize = 16_384;
 
 /// A file's name, and whether anything in its directory can be evidence.
-pub(super) struct Named {
+pub(super) struct CandidateFile {
     path: PathBuf,
     directory: Sender,
 }
@@ -47,19 +47,19 @@ pub(super) type Identity = (u64, u64);
 
 /// Which files of a directory are followed.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub(super) struct DirectoryListing {
     /// The workers' files that have been found and are still there.
     verified: BTreeSet<PathBuf>,
 }
 
 /// How far each file has been read.
 #[derive(Debug, Default)]
-pub(super) struct Files {
-    listing: Listing,
+pub(super) struct ReadPositions {
+    listing: DirectoryListing,
     read_bytes: BTreeMap<Identity, u64>,
 }
 
-impl Files {
+impl ReadPositions {
     /// Everything that is there now counts as read.
     pub(super) fn at_their_ends(
         path: &Path,
@@ -67,7 +67,7 @@ impl Files {
         counts: &mut ReaderCounts,
     ) -> Self {
         let mut files = Self::default();
-        let mut listing = Listing::default();
+        let mut listing = DirectoryListing::default();
         for Opened { status, .. } in
             listing.look(path, owners, counts).filter_map(|named| named.open(owners))
         {
@@ -131,7 +131,7 @@ fn read_lines(
 
 // === impl Listing ===
 
-impl Listing {
+impl DirectoryListing {
     /// The file at `path`, or those in the directory there whose names do not begin with a dot, in their
     /// order. The workers' files that were found before come before all other names, and those that may be
     /// anybody's have a limit of their own, so that they take nobody's place.
@@ -140,7 +140,7 @@ impl Listing {
         path: &Path,
         owners: &mut Owners,
         counts: &mut ReaderCounts,
-    ) -> impl Iterator<Item = Named> + use<> {
+    ) -> impl Iterator<Item = CandidateFile> + use<> {
         let mut named = Vec::new();
         match std::fs::read_dir(path) {
             Ok(listed) => {
@@ -164,18 +164,18 @@ impl Listing {
                         }
                     } else if unverified < MAX_UNVERIFIED_FILES {
                         unverified += 1;
-                        named.push(Named { path, directory });
+                        named.push(CandidateFile { path, directory });
                     } else {
                         left_out += 1;
                     }
                 }
                 counts.files_left_out = counts.files_left_out.saturating_add(left_out);
                 let verified = self.verified.iter().cloned();
-                named.extend(verified.map(|path| Named { path, directory }));
+                named.extend(verified.map(|path| CandidateFile { path, directory }));
             }
             Err(_) => {
                 let directory = owners.directory(path.parent().unwrap_or(Path::new("/")));
-                named.push(Named { path: path.to_owned(), directory });
+                named.push(CandidateFile { path: path.to_owned(), directory });
             }
         }
         named.sort_unstable_by(|one, other| one.path.cmp(&other.path));
@@ -196,7 +196,7 @@ pub(super) fn identity(status: &Metadata) -> Identity {
     (status.dev(), status.ino())
 }
 
-impl Named {
+impl CandidateFile {
     /// A regular file; nothing where it is a link, a pipe, or not to be read.
     pub(super) fn open(self, owners: &mut Owners) -> Option<Opened> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -13,13 +13,13 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::ReaderCounts;
-use super::files::{self, Identity, Listing, Opened, read_whole};
+use super::files::{self, DirectoryListing, Identity, Opened, read_whole};
 use super::inspector::whole_us;
 use super::owners::Owners;
 use telltale_cluster::group::GroupId;
 use telltale_cluster::intake::Sender;
-use telltale_cluster::intake::entry::{Entry, MAX_MEMBERS_PER_GROUP, Told};
-use telltale_cluster::latency::record::{CollectiveRecord, Operation, Stage, Waited};
+use telltale_cluster::intake::entry::{EntryContent, MAX_MEMBERS_PER_GROUP, PostEntry};
+use telltale_cluster::latency::record::{CollectiveRecord, OperationType, Stage, Waited};
 use telltale_cluster::latency::{Collective, Direction};
 use telltale_cluster::rank::Rank;
 
@@ -34,16 +34,16 @@ type Written = (i64, i64, u64);
 /// What has been told of each rank.
 #[derive(Debug, Default)]
 pub(super) struct Dumps {
-    listing: Listing,
+    listing: DirectoryListing,
     /// When each file was written last, as the system says it, and how long it was.
     seen: BTreeMap<Identity, Written>,
-    ranks: BTreeMap<Rank, Progress>,
+    ranks: BTreeMap<Rank, DumpProgress>,
     /// The same of dumps that may be anybody's, which change nothing of the workers'.
-    unverified: BTreeMap<Rank, Progress>,
+    unverified: BTreeMap<Rank, DumpProgress>,
 }
 
 #[derive(Debug, Default)]
-struct Progress {
+struct DumpProgress {
     /// Operations with a smaller number have been told.
     next: u64,
     /// Those of them that had not ended.
@@ -112,7 +112,7 @@ impl Dumps {
         path: &Path,
         owners: &mut Owners,
         counts: &mut ReaderCounts,
-        mut put: impl FnMut(Entry, Sender),
+        mut put: impl FnMut(PostEntry, Sender),
     ) {
         let before = std::mem::take(&mut self.seen);
         let named = self.listing.look(path, owners, counts);
@@ -143,11 +143,11 @@ impl Dumps {
 
 /// Gives `put` what is new in a rank's dump.
 fn take(
-    ranks: &mut BTreeMap<Rank, Progress>,
+    ranks: &mut BTreeMap<Rank, DumpProgress>,
     rank: Rank,
     dump: Dump,
     counts: &mut ReaderCounts,
-    mut put: impl FnMut(Entry),
+    mut put: impl FnMut(PostEntry),
 ) {
     if ranks.len() >= MAX_RANKS && !ranks.contains_key(&rank) {
         counts.malformed += 1;
@@ -157,12 +157,12 @@ fn take(
     // Numbers that begin anew are those of a new process.
     let newest = dump.entries.iter().map(|one| one.record_id).max().unwrap_or(0);
     if newest.saturating_add(1) < progress.next {
-        *progress = Progress::default();
+        *progress = DumpProgress::default();
     }
     let groups = groups(&dump.pg_config, counts);
     for (name, members) in &groups {
-        let told = Told::Group { group: GroupId::of_name(name), members: members.clone() };
-        put(Entry { epoch: None, told });
+        let told = EntryContent::Group { group: GroupId::of_name(name), members: members.clone() };
+        put(PostEntry { epoch: None, told });
     }
     for operated in &dump.entries {
         let is_over = operated.is_over();
@@ -171,14 +171,14 @@ fn take(
         }
         match operated.record(rank, is_over, &groups) {
             Some(record) => {
-                put(Entry { epoch: None, told: Told::Operation(record) });
+                put(PostEntry { epoch: None, told: EntryContent::Operation(record) });
             }
             None => counts.malformed += 1,
         }
     }
     progress.next = progress.next.max(newest.saturating_add(1));
 }
-impl Progress {
+impl DumpProgress {
     /// Whether an operation is to be told: it was not known, or has ended since.
     fn is_news(&mut self, number: u64, is_over: bool) -> bool {
         if is_over {
@@ -212,16 +212,20 @@ impl Operated {
         let (_, operation) = self.profiling_name.split_once(':')?;
         let bytes = self.bytes();
         let operation = match transfer(operation) {
-            Some((direction, remote_rank)) => Operation::Transfer { direction, remote_rank, bytes },
-            None => Operation::Collective { collective: Collective::named(operation), size: bytes },
+            Some((direction, remote_rank)) => {
+                OperationType::Transfer { direction, remote_rank, bytes }
+            }
+            None => {
+                OperationType::Collective { collective: Collective::named(operation), size: bytes }
+            }
         };
         // What the dump no longer has is a gap in these numbers.
         let sequence = match operation {
-            Operation::Collective { .. } => self.collective_seq_id,
-            Operation::Transfer { .. } => self.p2p_seq_id,
+            OperationType::Collective { .. } => self.collective_seq_id,
+            OperationType::Transfer { .. } => self.p2p_seq_id,
         };
         // Neither end of a transfer goes on without the other, so its time holds the wait for its peer.
-        let overlapped = matches!(operation, Operation::Transfer { .. });
+        let overlapped = matches!(operation, OperationType::Transfer { .. });
         Some(CollectiveRecord {
             operation,
             group: Some(GroupId::of_name(name)),

@@ -6,22 +6,22 @@
 use serde::Deserialize;
 
 use telltale_cluster::group::GroupId;
-use telltale_cluster::intake::entry::{Entry, Told};
+use telltale_cluster::intake::entry::{EntryContent, PostEntry};
 use telltale_cluster::latency::Collective;
 use telltale_cluster::latency::record::{
-    CollectiveRecord, MAX_DURATION_US, Operation, Stage, Waited,
+    CollectiveRecord, MAX_DURATION_US, OperationType, Stage, Waited,
 };
 use telltale_cluster::rank::Rank;
 
 #[derive(Debug, Deserialize)]
-struct Line {
-    header: Header,
+struct InspectorLine {
+    header: InspectorHeader,
     metadata: Metadata,
     coll_perf: Performance,
 }
 
 #[derive(Debug, Deserialize)]
-struct Header {
+struct InspectorHeader {
     /// The communicator's number, in hexadecimal.
     id: String,
     rank: u32,
@@ -41,11 +41,11 @@ struct Performance {
 }
 
 /// What the line tells; nothing where it makes no sense. `rank_of` knows whose a process is.
-pub(super) fn entry(line: &[u8], rank_of: impl Fn(u32) -> Option<Rank>) -> Option<Entry> {
-    let Line { header, metadata, coll_perf } = serde_json::from_slice(line).ok()?;
+pub(super) fn entry(line: &[u8], rank_of: impl Fn(u32) -> Option<Rank>) -> Option<PostEntry> {
+    let InspectorLine { header, metadata, coll_perf } = serde_json::from_slice(line).ok()?;
     let collective = Collective::named(&coll_perf.coll);
     let record = CollectiveRecord {
-        operation: Operation::Collective { collective, size: coll_perf.coll_msg_size_bytes },
+        operation: OperationType::Collective { collective, size: coll_perf.coll_msg_size_bytes },
         group: Some(GroupId::of_name(&header.id)),
         context_rank: header.rank,
         global_rank: rank_of(metadata.pid),
@@ -56,7 +56,7 @@ pub(super) fn entry(line: &[u8], rank_of: impl Fn(u32) -> Option<Rank>) -> Optio
         step: None,
         waited: Waited::default(),
     };
-    Some(Entry { epoch: None, told: Told::Operation(record) })
+    Some(PostEntry { epoch: None, told: EntryContent::Operation(record) })
 }
 
 /// A number of microseconds, rounded; nothing where it is no duration that is believed.

@@ -47,7 +47,7 @@ fn the_inspector_s_files_are_followed_from_their_ends() {
     let place = Scratch::new();
     let old = place.join("h-pid1.log");
     append(&old, &format!("{}\n", line("0xa", 2, "1")));
-    let mut reader = Reader::new(Format::Inspector, place.path());
+    let mut reader = FileReader::new(Format::Inspector, place.path());
     let intake = intake();
     // Whose process it is is known from an observation on.
     assert_eq!(progress(&intake), []);
@@ -73,7 +73,7 @@ fn the_inspector_s_files_are_followed_from_their_ends() {
 fn a_file_that_begins_anew_is_read_from_its_beginning() {
     let place = Scratch::new();
     let path = place.join("one.log");
-    let mut reader = Reader::new(Format::Inspector, &path);
+    let mut reader = FileReader::new(Format::Inspector, &path);
     let intake = intake();
     append(&path, &format!("{0}\n{0}\n", line("0xa", 4, "5")));
     reader.look(&intake);
@@ -88,7 +88,7 @@ fn a_file_that_begins_anew_is_read_from_its_beginning() {
 #[test]
 fn a_look_that_finds_more_than_the_queue_holds_loses_nothing() {
     let place = Scratch::new();
-    let mut reader = Reader::new(Format::Inspector, place.path());
+    let mut reader = FileReader::new(Format::Inspector, place.path());
     let intake = intake();
     let (files, lines) = (14, 2400);
     let text = format!("{}\n", line("0xa", 4, "5")).repeat(lines);
@@ -98,7 +98,7 @@ fn a_look_that_finds_more_than_the_queue_holds_loses_nothing() {
     assert_eq!(reader.counts(), ReaderCounts { read, ..ReaderCounts::default() });
 
     let place = Scratch::new();
-    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let intake = self::intake();
     let (ranks, entries) = (3, 12_000);
     let numbers = 1..=entries;
@@ -118,7 +118,7 @@ fn a_look_that_finds_more_than_the_queue_holds_loses_nothing() {
 fn what_the_inspector_would_not_write_is_counted() {
     let place = Scratch::new();
     let path = place.join("one.log");
-    let mut reader = Reader::new(Format::Inspector, &path);
+    let mut reader = FileReader::new(Format::Inspector, &path);
     let times = ["-1", "1e300", "\"5\"", "null"];
     times.iter().for_each(|time| append(&path, &format!("{}\n", line("0xa", 4, time))));
     append(&path, "{}\n[]\n");
@@ -147,7 +147,7 @@ fn dump(entries: &[(u64, &str, &str, &str)]) -> String {
 fn an_operation_of_the_flight_recorder_is_told_when_it_begins_and_when_it_ends() {
     let place = Scratch::new();
     let path = place.join("gloo_trace_rank_3.json");
-    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let intake = intake();
     let all = GroupId::of_name("0");
     let send = (5, "gloo:send 3->1", "scheduled", "null");
@@ -185,7 +185,7 @@ fn an_operation_of_the_flight_recorder_is_told_when_it_begins_and_when_it_ends()
 fn a_transfer_of_the_flight_recorder_holds_the_wait_for_its_peer() {
     let place = Scratch::new();
     let path = place.join("trace_rank_3.json");
-    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let intake = intake();
     let ended = (1..=60).map(|number| {
         let operation = ["nccl:send 3->1", "nccl:recv 3<-2"][usize::from(number % 2 == 0)];
@@ -210,7 +210,7 @@ const GLOO: &str = include_str!("tests/pytorch_2_15_gloo_trace_rank_1.json");
 fn gloo_s_operations_end_when_they_are_retired() {
     let place = Scratch::new();
     let path = place.join("trace_rank_1.json");
-    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let intake = intake();
     std::fs::write(&path, GLOO).unwrap();
     reader.look(&intake);
@@ -223,7 +223,7 @@ fn gloo_s_operations_end_when_they_are_retired() {
     // The barrier has begun.
     let (before, barrier) = GLOO.rsplit_once(r#""retired":true"#).unwrap();
     std::fs::write(&path, format!(r#"{before}"retired":false{barrier}"#)).unwrap();
-    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let intake = self::intake();
     reader.look(&intake);
     assert!(progress(&intake).contains(&(all, 1, 4, 3)));
@@ -232,7 +232,7 @@ fn gloo_s_operations_end_when_they_are_retired() {
 #[test]
 fn what_nccl_has_retired_and_not_completed_goes_on() {
     let place = Scratch::new();
-    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let entry = dump(&[(1, "nccl:all_reduce", "started", "null")]);
     let timed_out = entry.replace(r#""retired":false"#, r#""retired":true"#);
     std::fs::write(place.join("trace_0"), timed_out).unwrap();
@@ -244,7 +244,7 @@ fn what_nccl_has_retired_and_not_completed_goes_on() {
 #[test]
 fn what_the_flight_recorder_would_not_write_is_counted() {
     let place = Scratch::new();
-    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let write = |name: &str, text: &str| std::fs::write(place.join(name), text).unwrap();
     write("no_number.json", &dump(&[]));
     // A pickle.
@@ -291,14 +291,14 @@ fn what_others_may_have_written_is_shown_and_is_no_evidence() {
         std::fs::write(&path, ended(4)).unwrap();
         mode(&path, of_file);
         let intake = intake();
-        Reader::new(Format::FlightRecorder, &directory).look(&intake);
+        FileReader::new(Format::FlightRecorder, &directory).look(&intake);
         let expected = if is_evidence { (vec![(3, 4, 4)], 0) } else { (vec![], 2) };
         assert_eq!(shown(&intake), expected, "{of_directory:o} {of_file:o}");
         // One that is read by its own name, in the same way, line by line.
         let lines = directory.join("one.log");
         append(&lines, "");
         mode(&lines, of_file);
-        let mut reader = Reader::new(Format::Inspector, &lines);
+        let mut reader = FileReader::new(Format::Inspector, &lines);
         append(&lines, &format!("{}\n", line("0xa", 4, "5")));
         let intake = self::intake();
         assert_eq!(progress(&intake), []);
@@ -326,7 +326,7 @@ fn files_of_another_user_change_nothing_of_the_workers_files() {
         std::fs::write(&path, "").unwrap();
         strange(&path);
     }
-    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let intake = intake();
     reader.look(&intake);
     assert_eq!(shown(&intake).0, [(3, 4, 4)]);
@@ -368,7 +368,7 @@ fn what_a_shared_group_may_have_written_is_no_evidence() {
         owned(&path, group, of_file);
         owned(&directory, group, of_directory);
         let intake = intake();
-        Reader::new(Format::FlightRecorder, &directory).look(&intake);
+        FileReader::new(Format::FlightRecorder, &directory).look(&intake);
         let expected = if is_evidence { (vec![(3, 4, 4)], 0) } else { (vec![], 2) };
         assert_eq!(shown(&intake), expected, "{of_directory:o} {of_file:o} {group}");
     }
@@ -383,7 +383,7 @@ fn names_of_another_user_hide_no_file_that_was_found_and_are_not_all_read() {
     let ended = |number| dump(&[(number, "gloo:barrier", "completed", "2000000")]);
     let own = |rank: u32| place.join(format!("nccl_trace_rank_{rank}"));
     (0..4).for_each(|rank| std::fs::write(own(rank), ended(4)).unwrap());
-    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let intake = intake();
     reader.look(&intake);
     let ranks = |number| (0..4).map(|rank| (rank, number, number)).collect::<Vec<_>>();

@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use telltale_server::problem::Problem;
 
-use super::desk::AskError;
 use super::http::Web;
+use super::mailbox::MailboxError;
 use super::standing::Standing;
 use crate::view::{ExplanationView, IncidentView, JobStepsView, NodeView, StatusView};
 
@@ -19,10 +19,12 @@ const NEWEST: &str = "newest";
 
 pub(super) async fn status(State(web): State<Web>) -> Response {
     let asked = async {
-        let status = web.desk.status().await?;
+        let status = web.mailbox.status().await?;
         let open = match &status.open_incident {
             // It may be closed by now, and is not what was asked for.
-            Some(id) => web.desk.incident(id.clone()).await.ok().and_then(|found| found.incident),
+            Some(id) => {
+                web.mailbox.incident(id.clone()).await.ok().and_then(|found| found.incident)
+            }
             None => None,
         };
         Ok(StatusView::from(&status).with_incident(open.as_ref()))
@@ -31,36 +33,36 @@ pub(super) async fn status(State(web): State<Web>) -> Response {
 }
 
 pub(super) async fn steps(State(web): State<Web>) -> Response {
-    answer(web.desk.steps().await.map(|steps| JobStepsView::from(&steps)))
+    answer(web.mailbox.steps().await.map(|steps| JobStepsView::from(&steps)))
 }
 
 pub(super) async fn nodes(State(web): State<Web>) -> Response {
     let views = |nodes: &[_]| nodes.iter().map(NodeView::from).collect::<Vec<_>>();
-    answer(web.desk.nodes().await.map(|listed| views(&listed.nodes)))
+    answer(web.mailbox.nodes().await.map(|listed| views(&listed.nodes)))
 }
 
 pub(super) async fn incidents(State(web): State<Web>) -> Response {
     let views = |incidents: &[_]| incidents.iter().map(IncidentView::from).collect::<Vec<_>>();
-    answer(web.desk.incidents(MAX_INCIDENTS).await.map(|listed| views(&listed.incidents)))
+    answer(web.mailbox.incidents(MAX_INCIDENTS).await.map(|listed| views(&listed.incidents)))
 }
 
 pub(super) async fn incident(State(web): State<Web>, Path(id): Path<String>) -> Response {
     let id = if id == NEWEST { String::new() } else { id };
-    answer(web.desk.incident(id).await.map(|incident| ExplanationView::from(&incident)))
+    answer(web.mailbox.incident(id).await.map(|incident| ExplanationView::from(&incident)))
 }
 
-fn answer<View: Serialize>(asked: Result<View, AskError>) -> Response {
+fn answer<View: Serialize>(asked: Result<View, MailboxError>) -> Response {
     match asked {
         Ok(view) => json(StatusCode::OK, &view),
         Err(error) => {
             let status = match &error {
-                AskError::NoIncident | AskError::NoneYet => StatusCode::NOT_FOUND,
+                MailboxError::NoIncident | MailboxError::NoneYet => StatusCode::NOT_FOUND,
                 _ => StatusCode::SERVICE_UNAVAILABLE,
             };
             let problem = Problem::new(status, error.to_string()).with_error();
             match &error {
                 // The address of the coordinator that leads.
-                AskError::NotLeading(Standing { leader: Some(leader), .. }) => {
+                MailboxError::NotLeading(Standing { leader: Some(leader), .. }) => {
                     problem.member("leader", leader.as_str())
                 }
                 _ => problem,

@@ -15,9 +15,9 @@ use telltale_server::tls::MAX_CERTIFICATES_BYTES;
 
 use super::{AccessFiles, DEFAULT_CONNECTIONS, Plan};
 use crate::store::{
-    EtcdPlan, EtcdSettings, EtcdSettingsError, EtcdTls, JournalSettings, LEAST_LEASE, Place,
+    EtcdPlan, EtcdSettings, EtcdSettingsError, EtcdTls, JournalSettings, LEAST_LEASE, StoreLocation,
 };
-use telltale_cluster::detection::{Rule, Settings};
+use telltale_cluster::detection::{DetectionSettings, Rule};
 use telltale_cluster::policy::{Job, Mode, NoSpare, Policy};
 use telltale_cluster::rank::WorkersPerNode;
 
@@ -302,7 +302,7 @@ impl Default for PolicyOptions {
 
 impl Default for DetectionOptions {
     fn default() -> Self {
-        let settings = Settings::default();
+        let settings = DetectionSettings::default();
         let rule = match settings.rule {
             Rule::OwnHistory => RuleOption::OwnHistory,
             Rule::MeanTwoSigma => RuleOption::MeanTwoSigma,
@@ -371,13 +371,13 @@ impl Configuration {
 }
 
 impl Configuration {
-    fn place(&self) -> Result<Place, ConfigurationError> {
+    fn place(&self) -> Result<StoreLocation, ConfigurationError> {
         let store = &self.store;
         match (&store.journal, store.etcd.as_slice()) {
             (None, []) => Err(ConfigurationError::NoStore),
             (Some(_), [_, ..]) => Err(ConfigurationError::TwoStores),
             (Some(directory), []) => {
-                Ok(Place::Journal(JournalSettings { directory: directory.clone() }))
+                Ok(StoreLocation::Journal(JournalSettings { directory: directory.clone() }))
             }
             (None, members) => {
                 let prefix = format!("telltale/{}", self.job.name);
@@ -389,7 +389,7 @@ impl Configuration {
                     lease: Duration::from_secs(store.etcd_lease_seconds.unwrap_or(LEASE_SECONDS)),
                     tls: store.tls()?,
                 };
-                Ok(Place::Etcd(EtcdSettings::new(&plan)?))
+                Ok(StoreLocation::Etcd(EtcdSettings::new(&plan)?))
             }
         }
     }
@@ -423,9 +423,9 @@ fn contents(path: &Path, most_bytes: u64) -> Result<Vec<u8>, ConfigurationError>
 
 impl PolicyOptions {
     fn policy(&self) -> Result<Policy, ConfigurationError> {
-        let patience = seconds("shrink_after_seconds", self.shrink_after_seconds)?;
+        let timeout = seconds("shrink_after_seconds", self.shrink_after_seconds)?;
         let no_spare = match self.shrink_to_nodes {
-            Some(least_slots) => NoSpare::Shrink { least_slots, patience },
+            Some(least_slots) => NoSpare::Shrink { least_slots, timeout },
             None => NoSpare::Hold,
         };
         Ok(Policy {
@@ -466,11 +466,11 @@ impl From<ModeOption> for Mode {
 }
 
 impl DetectionOptions {
-    fn settings(&self, keep_alive: Duration) -> Result<Settings, ConfigurationError> {
+    fn settings(&self, keep_alive: Duration) -> Result<DetectionSettings, ConfigurationError> {
         if !(1.0..=1000.0).contains(&self.meaningful_ratio) {
             return Err(ConfigurationError::Ratio(self.meaningful_ratio));
         }
-        Ok(Settings {
+        Ok(DetectionSettings {
             rule: match self.rule {
                 RuleOption::OwnHistory => Rule::OwnHistory,
                 RuleOption::MeanTwoSigma => Rule::MeanTwoSigma,
@@ -479,7 +479,7 @@ impl DetectionOptions {
             crash_settling: seconds("crash_settling_seconds", self.crash_settling_seconds)?,
             hang_after: seconds("hang_after_seconds", self.hang_after_seconds)?,
             hang_at_start: seconds("hang_at_start_seconds", self.hang_at_start_seconds)?,
-            window: Settings::default().window,
+            window: DetectionSettings::default().window,
             meaningful_ratio: self.meaningful_ratio,
             latency_threshold: seconds(
                 "latency_threshold_seconds",
@@ -510,7 +510,7 @@ mod tests {
     fn what_is_not_said_is_as_the_machines_have_it() {
         let plan = of("[job]\nnodes = 4\n[store]\njournal = \"/tmp/j\"\n").unwrap();
         assert_eq!(plan.policy, Policy::default());
-        assert_eq!(plan.detection, Settings::default());
+        assert_eq!(plan.detection, DetectionSettings::default());
         assert_eq!((plan.job.slots, plan.job.workers.get()), (4, 1));
     }
 

@@ -24,7 +24,7 @@ impl Counter {
 
 /// Why a connection, a call or a message was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum RefusalReason {
     /// Too many connections.
     Crowded,
     /// The TLS handshake failed: no certificate, an expired one, one of somebody else's.
@@ -55,7 +55,7 @@ pub(super) enum Refused {
     Job,
 }
 
-impl Refused {
+impl RefusalReason {
     /// All of them, with their names in the metrics.
     pub(super) const ALL: [(Self, &'static str); 14] = [
         (Self::Crowded, "crowded"),
@@ -129,16 +129,16 @@ pub(super) struct Counters {
     /// Looks of detection that were left out because the one before was not done.
     pub(super) late_looks: Counter,
     pub(super) waits: Waits,
-    refused: [Counter; Refused::ALL.len()],
+    refused: [Counter; RefusalReason::ALL.len()],
 }
 
 impl Counters {
-    pub(super) fn refuse(&self, reason: Refused) {
+    pub(super) fn refuse(&self, reason: RefusalReason) {
         self.refused(reason).add(1);
     }
 
-    pub(super) fn refused(&self, reason: Refused) -> &Counter {
-        let place = Refused::ALL.iter().position(|(one, _)| *one == reason);
+    pub(super) fn refused(&self, reason: RefusalReason) -> &Counter {
+        let place = RefusalReason::ALL.iter().position(|(one, _)| *one == reason);
         &self.refused[place.expect("every reason is in the list")]
     }
 }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use telltale_wire::cluster::message;
 
 use crate::protocol::encode;
-use crate::store::{DecisionRecord, Kept};
-use telltale_cluster::message::Outcome;
+use crate::store::{DecisionRecord, SideState};
+use telltale_cluster::message::JobOutcome;
 use telltale_cluster::node::NodeName;
 use telltale_cluster::stored::{Decision, Phase, Why};
 
@@ -19,7 +19,7 @@ pub(super) struct Decisions(VecDeque<message::DecisionSummary>);
 
 impl Decisions {
     /// Takes over what the store kept, of which nobody knows when it was.
-    pub(super) fn restore(&mut self, kept: &Kept) {
+    pub(super) fn restore(&mut self, kept: &SideState) {
         self.0 = kept.decisions().map(of_record).collect();
         while self.0.len() > MAX_DECISIONS {
             self.0.pop_front();
@@ -55,8 +55,8 @@ pub(super) fn sentence(decision: &Decision) -> String {
         nodes => format!("; replaced: {}", nodes.join(", ")),
     };
     let outcome = match &decision.state.phase {
-        Phase::Over(Outcome::Finished) => ": it has finished",
-        Phase::Over(Outcome::GivenUp) => ": its restart budget is used up",
+        Phase::Over(JobOutcome::Finished) => ": it has finished",
+        Phase::Over(JobOutcome::GivenUp) => ": its restart budget is used up",
         Phase::Forming | Phase::Preparing | Phase::Committed(_) => "",
     };
     let (epoch, why) = (decision.state.epoch, summary.why);
@@ -162,7 +162,7 @@ mod tests {
         };
         let incident = IncidentId { term: Term::new(2), number: 3 };
         let why = Why::Incident { incident, evicted: vec![name("a"), name("b")] };
-        let over = Phase::Over(Outcome::GivenUp);
+        let over = Phase::Over(JobOutcome::GivenUp);
         let cases = [
             (
                 sentence(&decision(why, Phase::Preparing)),
@@ -170,7 +170,7 @@ mod tests {
                  replaced: a, b",
             ),
             (
-                sentence(&decision(Why::Over(Outcome::GivenUp), over)),
+                sentence(&decision(Why::Over(JobOutcome::GivenUp), over)),
                 "epoch 7: the job is over: its restart budget is used up",
             ),
             (

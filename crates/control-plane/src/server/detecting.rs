@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use telltale_cluster::detection::Settings;
-use telltale_cluster::lookout::{Lookout, Seen, Work};
+use telltale_cluster::detection::DetectionSettings;
+use telltale_cluster::lookout::{Lookout, LookoutState, Work};
 
 /// Reports and looks that may wait for the thread: some seconds of ten thousand nodes.
 const MAX_WORK: usize = 65_536;
@@ -22,12 +22,12 @@ const MAX_SEEN: usize = 16;
 #[derive(Debug)]
 pub(super) struct Detection {
     work: mpsc::Sender<Work>,
-    seen: mpsc::Receiver<Seen>,
+    seen: mpsc::Receiver<LookoutState>,
 }
 
 impl Detection {
     /// Starts the thread. It ends when this is dropped.
-    pub(super) fn start(settings: Settings) -> io::Result<Self> {
+    pub(super) fn start(settings: DetectionSettings) -> io::Result<Self> {
         let (to_thread, work) = mpsc::channel(MAX_WORK);
         let (to_task, seen) = mpsc::channel(MAX_SEEN);
         let thread = std::thread::Builder::new().name("detection".to_owned());
@@ -41,12 +41,12 @@ impl Detection {
     }
 
     /// What it has seen. Ends only when the thread has.
-    pub(super) async fn seen(&mut self) -> Option<Seen> {
+    pub(super) async fn seen(&mut self) -> Option<LookoutState> {
         self.seen.recv().await
     }
 }
 
-fn run(mut lookout: Lookout, mut work: mpsc::Receiver<Work>, to_task: &mpsc::Sender<Seen>) {
+fn run(mut lookout: Lookout, mut work: mpsc::Receiver<Work>, to_task: &mpsc::Sender<LookoutState>) {
     while let Some(one) = work.blocking_recv() {
         let is_report = matches!(one, Work::Observed { .. });
         if let Some(seen) = lookout.take(&one)

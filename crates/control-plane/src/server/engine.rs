@@ -15,18 +15,18 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
 use super::clock::Clock;
-use super::counters::{Counters, Refused};
+use super::counters::{Counters, RefusalReason};
 use super::decisions::Decisions;
-use super::desk::{AskError, Ending, Event, Question, Reply, not_leading};
 use super::detecting::Detection;
 use super::incidents::Incidents;
+use super::mailbox::{MailboxError, MailboxEvent, Question, Reply, StreamEnding, not_leading};
 use super::roster::{Orders, Roster, StreamId};
 use super::standing::Standing;
 use super::{Plan, ServeError};
 use crate::protocol::decode::NodeWord;
 use crate::protocol::encode;
 use crate::random;
-use crate::store::{Authority, Event as StoreEvent, Gained, Store};
+use crate::store::{Authority, Gained, Store, StoreEvent};
 use store_trouble::StoreTrouble;
 use telltale_cluster::coordinator::{
     Coordinator, Input, OperatorOrder, OtherJob, Output, RequestId, check_stored,
@@ -35,7 +35,7 @@ use telltale_cluster::detection::DetectionCounts;
 use telltale_cluster::detection::steps::StepsView;
 use telltale_cluster::epoch::{JobIdentity, Term};
 use telltale_cluster::incident::{Hold, IncidentId};
-use telltale_cluster::lookout::{self, Followed, Seen, Work};
+use telltale_cluster::lookout::{self, Followed, LookoutState, Work};
 use telltale_cluster::node::NodeName;
 use telltale_cluster::policy::{Job, Policy};
 use telltale_cluster::stored::Decision;
@@ -155,7 +155,7 @@ impl Engine {
     /// Runs until `stop` ends, or the store or the thread of detection has.
     pub(super) async fn run(
         mut self,
-        mut events: mpsc::Receiver<Event>,
+        mut events: mpsc::Receiver<MailboxEvent>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let [mut tick, mut look, mut prune] = [every(TICK), every(self.window), every(PRUNE)];
@@ -207,25 +207,25 @@ impl Engine {
         }
     }
 
-    fn take(&mut self, event: Event) {
+    fn take(&mut self, event: MailboxEvent) {
         self.heed_authority();
         match event {
-            Event::Opened { stream, orders } => self.open(stream, orders),
-            Event::Heard { stream, word, read, share: _ } => {
+            MailboxEvent::Opened { stream, orders } => self.open(stream, orders),
+            MailboxEvent::Heard { stream, word, read, share: _ } => {
                 self.hear(stream, *word);
                 self.counters.waits.note(read.elapsed());
             }
-            Event::Closed { stream, ending } => {
+            MailboxEvent::Closed { stream, ending } => {
                 let speaker = self.roster.close(stream);
                 // A process that dies without a word breaks its connections off as its kernel closes them.
-                let is_gone = matches!(ending, Ending::ByAgent | Ending::Broken);
+                let is_gone = matches!(ending, StreamEnding::ByAgent | StreamEnding::Broken);
                 if let Some(node) = speaker.filter(|_| is_gone) {
                     // Without room it is missed when its next report is overdue.
                     let _ = self.detection.tell(Work::Closed { node: node.clone() });
                     self.step(Input::Closed { node });
                 }
             }
-            Event::Asked(question) => self.answer(question),
+            MailboxEvent::Asked(question) => self.answer(question),
         }
     }
 
@@ -233,7 +233,7 @@ impl Engine {
         if self.coordinator.leads() {
             self.roster.open(stream, orders);
         } else {
-            self.counters.refuse(Refused::NotLeading);
+            self.counters.refuse(RefusalReason::NotLeading);
             // A stream that is gone needs no refusal.
             let _ = orders.try_send(Err(not_leading(&self.standing())));
         }
@@ -242,7 +242,7 @@ impl Engine {
     /// Takes a message of a node: its observation goes to detection if the coordinator believes it.
     fn hear(&mut self, stream: StreamId, mut word: NodeWord) {
         if !self.coordinator.leads() {
-            self.counters.refuse(Refused::NotLeading);
+            self.counters.refuse(RefusalReason::NotLeading);
             return;
         }
         let now = self.clock.now();
@@ -253,13 +253,13 @@ impl Engine {
             return;
         }
         if !self.roster.is_own(now, stream, &word, self.policy.keep_alive) {
-            self.counters.refuse(Refused::Claimed);
+            self.counters.refuse(RefusalReason::Claimed);
             let refusal = encode::refusal(Some(&word.message.node), CLAIMED);
             self.roster.refuse(stream, &refusal);
             return;
         }
         if !self.roster.note(now, stream, &mut word) {
-            self.counters.refuse(Refused::NoPlace);
+            self.counters.refuse(RefusalReason::NoPlace);
             let refusal = encode::refusal(Some(&word.message.node), NO_PLACE);
             self.roster.refuse(stream, &refusal);
             return;
@@ -308,7 +308,7 @@ impl Engine {
         }
     }
 
-    fn take_verdicts(&mut self, seen: Seen) {
+    fn take_verdicts(&mut self, seen: LookoutState) {
         self.detection_counts = seen.counts;
         if seen.steps.is_some() {
             self.steps.clone_from(&seen.steps);
@@ -394,7 +394,7 @@ impl Engine {
             Question::Incident(id, reply) => {
                 let found = self
                     .not_leading()
-                    .map_or_else(|| self.incidents.get(&id).ok_or(AskError::NoIncident), Err);
+                    .map_or_else(|| self.incidents.get(&id).ok_or(MailboxError::NoIncident), Err);
                 drop(reply.send(found));
             }
         }
@@ -402,12 +402,12 @@ impl Engine {
 
     /// Answers one who may have gone, if this coordinator leads.
     fn reply<T>(&self, reply: Reply<T>, answer: impl FnOnce(&Self) -> Option<T>) {
-        let refused = || AskError::NotLeading(self.standing());
+        let refused = || MailboxError::NotLeading(self.standing());
         drop(reply.send(answer(self).ok_or_else(refused)));
     }
 
-    fn not_leading(&self) -> Option<AskError> {
-        (!self.coordinator.leads()).then(|| AskError::NotLeading(self.standing()))
+    fn not_leading(&self) -> Option<MailboxError> {
+        (!self.coordinator.leads()).then(|| MailboxError::NotLeading(self.standing()))
     }
 
     fn order(

@@ -1,6 +1,6 @@
 //! What the metrics say of this moment.
 
-use telltale_cluster::coordinator::Figures;
+use telltale_cluster::coordinator::CoordinatorCounts;
 use telltale_cluster::detection::DetectionCounts;
 use telltale_cluster::policy::Mode;
 
@@ -9,7 +9,7 @@ use telltale_cluster::policy::Mode;
 pub(super) struct Gauges {
     pub(super) leads: bool,
     pub(super) streams: usize,
-    pub(super) figures: Figures,
+    pub(super) figures: CoordinatorCounts,
     pub(super) detection: DetectionCounts,
     pub(super) dropped_incidents: u64,
     /// Only of one that leads.

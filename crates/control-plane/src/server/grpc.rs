@@ -21,8 +21,8 @@ use tonic::service::Routes;
 use tonic_health::ServingStatus;
 
 use super::access::Access;
-use super::counters::{Counters, Refused};
-use super::desk::Desk;
+use super::counters::{Counters, RefusalReason};
+use super::mailbox::Mailbox;
 use super::peer::{STRANGER, is_stranger};
 use super::standing::Standing;
 use attend::Attend;
@@ -45,7 +45,7 @@ pub(super) const LIMITS: Limits = Limits {
 /// What all calls share.
 #[derive(Debug, Clone)]
 pub(super) struct Serving {
-    pub(super) desk: Desk,
+    pub(super) mailbox: Mailbox,
     pub(super) access: Arc<Access>,
     pub(super) counters: Arc<Counters>,
     pub(super) gate: Arc<Gate>,
@@ -108,12 +108,12 @@ impl Service<http::Request<Body>> for Coordinator {
         Box::pin(async move {
             serving.counters.calls.add(1);
             if is_stranger(request.extensions()) {
-                serving.counters.refuse(Refused::Stranger);
+                serving.counters.refuse(RefusalReason::Stranger);
                 return Ok(Status::permission_denied(STRANGER).into_http());
             }
             let header = request.headers().get(http::header::AUTHORIZATION);
             if !serving.access.admits(header.and_then(|value| value.to_str().ok())) {
-                serving.counters.refuse(Refused::Token);
+                serving.counters.refuse(RefusalReason::Token);
                 let text = "the call must carry this coordinator's token; see --token-file";
                 return Ok(Status::unauthenticated(text).into_http());
             }
@@ -127,7 +127,7 @@ impl Service<http::Request<Body>> for Coordinator {
                 return Ok(Status::unimplemented("no such method here").into_http());
             };
             let mut grpc = Grpc::new(RawCodec).max_decoding_message_size(MAX_REQUEST_BYTES);
-            Ok(grpc.unary(Call { desk: serving.desk, method }, request).await)
+            Ok(grpc.unary(Call { mailbox: serving.mailbox, method }, request).await)
         })
     }
 }

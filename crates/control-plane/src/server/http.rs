@@ -18,8 +18,8 @@ use tokio::sync::watch;
 
 use super::access::Access;
 use super::api;
-use super::counters::{Counters, Refused};
-use super::desk::Desk;
+use super::counters::{Counters, RefusalReason};
+use super::mailbox::Mailbox;
 use super::metrics;
 use super::page;
 use super::peer::{STRANGER, is_stranger};
@@ -35,7 +35,7 @@ pub(super) const LIMITS: Limits = Limits {
 /// What all requests share.
 #[derive(Debug, Clone)]
 pub(super) struct Web {
-    pub(super) desk: Desk,
+    pub(super) mailbox: Mailbox,
     pub(super) access: Arc<Access>,
     pub(super) counters: Arc<Counters>,
     pub(super) hosts: Arc<Hosts>,
@@ -88,12 +88,12 @@ fn names_us(web: &Web, request: &Request) -> Result<(), Problem> {
 fn may_ask(web: &Web, request: &Request) -> Result<(), Problem> {
     names_us(web, request)?;
     if is_stranger(request.extensions()) {
-        web.counters.refuse(Refused::Stranger);
+        web.counters.refuse(RefusalReason::Stranger);
         return Err(Problem::new(StatusCode::FORBIDDEN, STRANGER));
     }
     let token = request.headers().get(header::AUTHORIZATION);
     if !web.access.admits(token.and_then(|value| value.to_str().ok())) {
-        web.counters.refuse(Refused::Token);
+        web.counters.refuse(RefusalReason::Token);
         let detail = "send this coordinator's token: Authorization: Bearer TOKEN";
         let problem = Problem::new(StatusCode::UNAUTHORIZED, detail);
         return Err(problem.with(header::WWW_AUTHENTICATE, "Bearer"));
@@ -108,7 +108,7 @@ async fn tell_ready(State(web): State<Web>) -> Response {
 }
 
 async fn tell_metrics(State(web): State<Web>, headers: HeaderMap) -> Response {
-    let Some(gauges) = web.desk.gauges().await else {
+    let Some(gauges) = web.mailbox.gauges().await else {
         let detail = "the coordinator is ending";
         return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_error().into_response();
     };

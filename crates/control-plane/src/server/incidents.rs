@@ -8,10 +8,10 @@ use telltale_wire::cluster::message::{self, GetIncidentResponse};
 
 use super::clock::Clock;
 use crate::protocol::encode;
-use crate::store::{IncidentRecord, Kept, MAX_INCIDENT_BYTES, MAX_KEPT_INCIDENTS};
+use crate::store::{IncidentRecord, MAX_INCIDENT_BYTES, MAX_KEPT_INCIDENTS, SideState};
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::incident::{Incident, IncidentId, Standing};
-use telltale_cluster::lookout::Seen;
+use telltale_cluster::lookout::LookoutState;
 use telltale_cluster::node::NodeName;
 
 /// Verdicts that are kept of one incident.
@@ -37,7 +37,7 @@ struct File {
 
 impl Incidents {
     /// Takes over what the store kept.
-    pub(super) fn restore(&mut self, kept: &Kept) {
+    pub(super) fn restore(&mut self, kept: &SideState) {
         self.files.clear();
         self.last_look = None;
         for (id, content) in kept.incidents() {
@@ -130,7 +130,7 @@ impl Incidents {
 
     /// Takes in what detection has seen: for the incident that it was asked for, else for those of that
     /// epoch that are open.
-    pub(super) fn saw(&mut self, clock: &Clock, seen: &Seen) -> Option<IncidentRecord> {
+    pub(super) fn saw(&mut self, clock: &Clock, seen: &LookoutState) -> Option<IncidentRecord> {
         let unix_ms = |moment| clock.unix_ms(moment);
         let verdicts = seen.verdicts.iter().take(MAX_VERDICTS);
         let verdicts: Vec<_> = verdicts.map(|one| encode::verdict(one, &unix_ms)).collect();
@@ -255,7 +255,7 @@ mod tests {
     use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 
     /// A look in which node `of` is suspected.
-    fn look(epoch: u64, of: &str) -> Seen {
+    fn look(epoch: u64, of: &str) -> LookoutState {
         let node = NodeName::new(of).unwrap();
         let verdict = Verdict {
             kind: VerdictKind::SlowNode,
@@ -266,7 +266,7 @@ mod tests {
             windows: 1,
         };
         let cell = LatencyCell { from: 0, to: 0, usual_ns: 1, now_ns: 2, is_slow: true };
-        Seen {
+        LookoutState {
             epoch: Epoch::new(epoch),
             at: Moment::from_ns(0),
             incident: None,
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(suspects(&incidents, 1), all("present"));
         incidents.stands(&clock, &opened(2, 2));
         assert_eq!(suspects(&incidents, 2), all("present"), "the look that opened it");
-        let last = Seen { incident: Some(id(2)), ..look(3, "next") };
+        let last = LookoutState { incident: Some(id(2)), ..look(3, "next") };
         assert_eq!(incidents.saw(&clock, &last), None);
         assert_eq!(suspects(&incidents, 2), all("present"));
     }
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(incidents.stands(&clock, &incident).1, None);
         let mut seen = look(1, "survivor");
         (seen.verdicts[0].kind, seen.verdicts[0].confidence) = (VerdictKind::Crash, 0.7);
-        incidents.saw(&clock, &Seen { incident: Some(id), ..seen });
+        incidents.saw(&clock, &LookoutState { incident: Some(id), ..seen });
         assert_eq!(incidents.get("1-1").unwrap().verdicts.len(), 1);
         incident.add(Moment::from_ns(9), Sign::Silent { node: node("dead") });
         let withdrawn = incidents.stands(&clock, &incident).1;
@@ -344,7 +344,7 @@ mod tests {
             let mut seen = look(1, "survivor");
             seen.verdicts[0].kind = VerdictKind::Crash;
             seen.verdicts[0].confidence = if end.is_cause() { 1.0 } else { 0.7 };
-            incidents.saw(&clock, &Seen { incident: Some(id), ..seen });
+            incidents.saw(&clock, &LookoutState { incident: Some(id), ..seen });
             let gone = std::slice::from_ref(&dead);
             assert_eq!(incidents.unanswering(7, Epoch::new(3), gone), None);
             incidents.unanswering(7, Epoch::new(2), gone).unwrap();

@@ -8,7 +8,7 @@ use telltale_server::peer_user;
 use tokio::sync::Semaphore;
 
 use super::access::{Access, is_ours};
-use super::counters::{Counters, Refused};
+use super::counters::{Counters, RefusalReason};
 use super::peer::Stranger;
 
 /// The keeper of all sockets.
@@ -21,7 +21,7 @@ pub(super) struct CoordinatorKeeper {
 }
 
 impl CoordinatorKeeper {
-    fn refuse(&self, why: Refused) -> Option<Guest> {
+    fn refuse(&self, why: RefusalReason) -> Option<Guest> {
         self.counters.refuse(why);
         None
     }
@@ -49,10 +49,10 @@ impl Keeper for CoordinatorKeeper {
             if let Stream::Unix(stream) = stream
                 && !stream.peer_cred().is_ok_and(|peer| self.access.lets_in(peer.uid()))
             {
-                return self.refuse(Refused::Stranger);
+                return self.refuse(RefusalReason::Stranger);
             }
             let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
-                return self.refuse(Refused::Crowded);
+                return self.refuse(RefusalReason::Crowded);
             };
             self.counters.connections.add(1);
             Some(Guest::new(permit).with(Stranger(self.is_stranger(stream).await)))
@@ -61,10 +61,10 @@ impl Keeper for CoordinatorKeeper {
 
     fn ended(&self, end: End) {
         match end {
-            End::Handshake => self.counters.refuse(Refused::Handshake),
-            End::Malformed => self.counters.refuse(Refused::Garbage),
-            End::TooLarge => self.counters.refuse(Refused::TooLarge),
-            End::Flood => self.counters.refuse(Refused::Flood),
+            End::Handshake => self.counters.refuse(RefusalReason::Handshake),
+            End::Malformed => self.counters.refuse(RefusalReason::Garbage),
+            End::TooLarge => self.counters.refuse(RefusalReason::TooLarge),
+            End::Flood => self.counters.refuse(RefusalReason::Flood),
             End::Fine | End::Slow | End::MadeRoom => {}
         }
     }

@@ -4,13 +4,13 @@ use telltale_schema::metric::MetricDefinition;
 use telltale_schema::metric::definitions as defined;
 use telltale_wire::exposition::{Buckets, Encoder, Format, Head, Labels, Number};
 
-use super::counters::{Counters, Refused, WAIT_BOUNDS_MS};
+use super::counters::{Counters, RefusalReason, WAIT_BOUNDS_MS};
 use super::gauges::{Gauges, JobGauges};
 
 /// The whole text.
 pub(super) fn text(format: Format, counters: &Counters, gauges: &Gauges) -> String {
     let mut text = String::new();
-    let mut page = Page(Encoder::new(format, &mut text));
+    let mut page = MetricsPage(Encoder::new(format, &mut text));
     let version = [("version", env!("CARGO_PKG_VERSION"), 1)];
     page.labelled(defined::COORDINATOR_INFO, version);
     page.one(defined::COORDINATOR_LEADING, u64::from(gauges.leads));
@@ -23,9 +23,9 @@ pub(super) fn text(format: Format, counters: &Counters, gauges: &Gauges) -> Stri
     text
 }
 
-struct Page<'t>(Encoder<'t>);
+struct MetricsPage<'t>(Encoder<'t>);
 
-impl Page<'_> {
+impl MetricsPage<'_> {
     fn job(&mut self, job: &JobGauges) {
         self.one(defined::COORDINATOR_TERM, job.term);
         self.one(defined::COORDINATOR_EPOCH, job.epoch);
@@ -70,7 +70,7 @@ impl Page<'_> {
         self.one(defined::COORDINATOR_STREAMS, whole(gauges.streams));
         self.one(defined::COORDINATOR_CALLS_TOTAL, counters.calls.get());
         self.one(defined::COORDINATOR_MESSAGES_TOTAL, counters.messages.get());
-        let refused = Refused::ALL;
+        let refused = RefusalReason::ALL;
         let refused = refused.map(|(one, name)| ("reason", name, counters.refused(one).get()));
         self.labelled(defined::COORDINATOR_REFUSED_TOTAL, refused);
         let orders = [

@@ -18,11 +18,11 @@ const BUSY_FOR: Duration = Duration::from_millis(100);
 
 /// Watches how often the threads of a runtime wait.
 #[derive(Debug, Default)]
-pub struct Moderation(Mutex<Pace>);
+pub struct Moderation(Mutex<WaitHistory>);
 
 /// How often somebody has waited lately.
 #[derive(Debug, Default)]
-struct Pace {
+struct WaitHistory {
     last: Option<Instant>,
     /// Waits in quick succession.
     quick: u32,
@@ -40,7 +40,7 @@ impl Moderation {
     }
 }
 
-impl Pace {
+impl WaitHistory {
     /// Whether whoever is about to wait at this time is to rest first.
     fn rests(&mut self, now: Instant) -> bool {
         let last = self.last.replace(now);
@@ -64,7 +64,7 @@ mod tests {
     /// Of a second in which a thread is woken every `each`, how often it rests.
     fn rests(each: Duration) -> u32 {
         let start = Instant::now();
-        let (mut pace, mut now, mut rests) = (Pace::default(), start, 0);
+        let (mut pace, mut now, mut rests) = (WaitHistory::default(), start, 0);
         while now < start + Duration::from_secs(1) {
             if pace.rests(now) {
                 rests += 1;
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_soon_forgotten() {
-        let (mut pace, start) = (Pace::default(), Instant::now());
+        let (mut pace, start) = (WaitHistory::default(), Instant::now());
         let burst: Vec<bool> = (0..=BUSY_AFTER).map(|_| pace.rests(start)).collect();
         assert_eq!(burst.iter().filter(|rests| **rests).count(), 1);
         assert!(pace.rests(start + BUSY_FOR / 2));

@@ -15,7 +15,7 @@ use tonic::Status;
 use super::counters::Counters;
 use crate::protocol::decode::{Instance, NodeWord};
 use telltale_cluster::coordinator::MAX_NODES;
-use telltale_cluster::message::{Activity, FromNode, FromNodeBody};
+use telltale_cluster::message::{AgentActivity, FromNode, FromNodeBody};
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::observation::WorkerObservation;
 use telltale_cluster::rank::WorkersPerNode;
@@ -43,14 +43,14 @@ pub(super) struct Facts {
     /// How it registered last: in which life, and by what that is known again.
     introduced: Option<(Incarnation, Option<Instance>)>,
     pub(super) heard: Moment,
-    pub(super) activity: Activity,
+    pub(super) activity: AgentActivity,
     pub(super) registered: Option<(HostAddress, WorkersPerNode)>,
     pub(super) states: Vec<WorkerObservation>,
     pub(super) vitals: Option<Vitals>,
 }
 
 #[derive(Debug)]
-struct Stream {
+struct AgentStream {
     orders: Orders,
     nodes: usize,
     /// The node that came last.
@@ -60,7 +60,7 @@ struct Stream {
 /// All streams and nodes.
 #[derive(Debug)]
 pub(super) struct Roster {
-    streams: HashMap<StreamId, Stream>,
+    streams: HashMap<StreamId, AgentStream>,
     nodes: HashMap<NodeName, Facts>,
     counters: Arc<Counters>,
 }
@@ -71,7 +71,7 @@ impl Roster {
     }
 
     pub(super) fn open(&mut self, stream: StreamId, orders: Orders) {
-        self.streams.insert(stream, Stream { orders, nodes: 0, speaker: None });
+        self.streams.insert(stream, AgentStream { orders, nodes: 0, speaker: None });
     }
 
     /// Ends a stream. Returns the node whose it was, where it was of one alone and that has no other.
@@ -135,7 +135,7 @@ impl Roster {
             stream,
             introduced: None,
             heard: now,
-            activity: Activity::Idle,
+            activity: AgentActivity::Idle,
             registered: None,
             states: Vec::new(),
             vitals: None,
@@ -191,7 +191,7 @@ impl Roster {
 }
 
 fn moved(
-    streams: &mut HashMap<StreamId, Stream>,
+    streams: &mut HashMap<StreamId, AgentStream>,
     former: Option<StreamId>,
     stream: StreamId,
     node: &NodeName,
@@ -205,7 +205,7 @@ fn moved(
     }
 }
 
-impl Stream {
+impl AgentStream {
     fn send(&self, message: &CoordinatorMessage) -> bool {
         let waiting = self.orders.max_capacity() - self.orders.capacity();
         if waiting >= LEAST_WAITING + WAITING_PER_NODE * self.nodes {

@@ -17,11 +17,11 @@ const FOR_EVER_NS: u64 = u64::MAX;
 /// Says whether this coordinator may lead at this moment.
 #[derive(Debug, Clone, Default)]
 pub struct Authority {
-    shared: Arc<Shared>,
+    shared: Arc<AuthorityShared>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct AuthorityShared {
     /// The term of the leadership that began last.
     term: AtomicU64,
     until_ns: AtomicU64,

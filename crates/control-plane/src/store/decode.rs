@@ -8,7 +8,7 @@ use telltale_wire::cluster_state::{VERSION, message};
 use super::kept::{DecisionRecord, IncidentRecord, MAX_INCIDENT_BYTES};
 use telltale_cluster::epoch::{Epoch, JobIdentity, Term};
 use telltale_cluster::incident::IncidentId;
-use telltale_cluster::message::{Master, Outcome};
+use telltale_cluster::message::{JobOutcome, Master};
 use telltale_cluster::node::{Bar, HostAddress, NodeName, NodeNameError};
 use telltale_cluster::policy::{self, Mode};
 use telltale_cluster::rank::{MAX_SLOTS, RankMap, Slot, WorkersPerNode};
@@ -207,10 +207,10 @@ fn port(number: u32) -> Result<NonZeroU16, StateError> {
     port.ok_or(StateError::Range { field: "a port" })
 }
 
-fn outcome(number: i32) -> Result<Outcome, StateError> {
+fn outcome(number: i32) -> Result<JobOutcome, StateError> {
     match message::Outcome::try_from(number) {
-        Ok(message::Outcome::Finished) => Ok(Outcome::Finished),
-        Ok(message::Outcome::GivenUp) => Ok(Outcome::GivenUp),
+        Ok(message::Outcome::Finished) => Ok(JobOutcome::Finished),
+        Ok(message::Outcome::GivenUp) => Ok(JobOutcome::GivenUp),
         _ => Err(StateError::Range { field: "how the job ended" }),
     }
 }
@@ -275,8 +275,8 @@ mod tests {
             (Why::Filled, Phase::Preparing),
             (Why::Shrunk, Phase::Preparing),
             (Why::Prepared, Phase::Committed(master)),
-            (Why::Over(Outcome::Finished), Phase::Over(Outcome::Finished)),
-            (Why::Ordered, Phase::Over(Outcome::GivenUp)),
+            (Why::Over(JobOutcome::Finished), Phase::Over(JobOutcome::Finished)),
+            (Why::Ordered, Phase::Over(JobOutcome::GivenUp)),
             (Why::Reset, Phase::Forming),
         ];
         for (why, phase) in cases {

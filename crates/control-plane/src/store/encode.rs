@@ -4,7 +4,7 @@ use telltale_wire::cluster_state::{VERSION, message};
 
 use super::kept::{DecisionRecord, IncidentRecord};
 use telltale_cluster::epoch::JobIdentity;
-use telltale_cluster::message::Outcome;
+use telltale_cluster::message::JobOutcome;
 use telltale_cluster::node::{Bar, NodeName};
 use telltale_cluster::policy::Mode;
 use telltale_cluster::rank::Slot;
@@ -117,10 +117,10 @@ fn names(nodes: &[NodeName]) -> Vec<String> {
     nodes.iter().map(|node| node.as_str().to_owned()).collect()
 }
 
-const fn outcome(outcome: Outcome) -> message::Outcome {
+const fn outcome(outcome: JobOutcome) -> message::Outcome {
     match outcome {
-        Outcome::Finished => message::Outcome::Finished,
-        Outcome::GivenUp => message::Outcome::GivenUp,
+        JobOutcome::Finished => message::Outcome::Finished,
+        JobOutcome::GivenUp => message::Outcome::GivenUp,
     }
 }
 

@@ -16,12 +16,12 @@ use telltale_wire::cluster_state::message::{JournalRecord, journal_record::Conte
 
 use super::decode::{self, StateError, StoredDecision};
 use super::encode;
-use super::kept::{DecisionRecord, IncidentRecord, Kept};
+use super::kept::{DecisionRecord, IncidentRecord, SideState};
 use telltale_cluster::epoch::{Revision, Term};
 use telltale_cluster::stored::{Decision, StoreOutcome, StoredState};
 
 pub(super) use actor::run;
-use directory::{Medium, Place};
+use directory::{JournalPath, Medium};
 
 /// Bytes from which on a journal is written anew, without what has been overtaken.
 const LEAST_COMPACTED_BYTES: usize = 1 << 20;
@@ -152,7 +152,7 @@ struct Journal<M> {
     term: Term,
     last: Option<StoredDecision>,
     last_bytes: Vec<u8>,
-    kept: Kept,
+    kept: SideState,
 }
 
 // === impl Journal ===
@@ -171,7 +171,7 @@ impl<M: Medium> Journal<M> {
             term: Term::new(0),
             last: None,
             last_bytes: Vec::new(),
-            kept: Kept::default(),
+            kept: SideState::default(),
         };
         if !bytes.is_empty() {
             journal.replay(&bytes)?;
@@ -269,7 +269,7 @@ impl<M: Medium> Journal<M> {
     }
 
     /// Everything that is kept, with the decision that holds.
-    fn kept(&self) -> Kept {
+    fn kept(&self) -> SideState {
         let mut kept = self.kept.clone();
         if let Some(last) = &self.last {
             kept.log(last.record.clone());
@@ -285,14 +285,14 @@ impl<M: Medium> Journal<M> {
     fn look_for_it(&mut self) -> Result<(), JournalError> {
         let path = self.medium.path();
         match self.medium.place().map_err(|source| self.failed(source))? {
-            Place::Kept => Ok(()),
+            JournalPath::Kept => Ok(()),
             // Whatever removed it, the whole of it is known here.
-            Place::Empty => {
+            JournalPath::Empty => {
                 self.unsure = true;
                 Ok(())
             }
-            Place::Other(displaced) => Err(JournalError::Displaced { path, displaced }),
-            Place::Taken => {
+            JournalPath::Other(displaced) => Err(JournalError::Displaced { path, displaced }),
+            JournalPath::Taken => {
                 let directory = path.parent().map(PathBuf::from).unwrap_or_default();
                 Err(JournalError::Taken { directory })
             }

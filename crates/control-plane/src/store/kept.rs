@@ -56,12 +56,12 @@ pub struct IncidentRecord {
 
 /// What is kept beside the state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Kept {
+pub struct SideState {
     decisions: VecDeque<DecisionRecord>,
     incidents: BTreeMap<IncidentId, Vec<u8>>,
 }
 
-impl Kept {
+impl SideState {
     /// The last decisions, the oldest first; at most [`MAX_KEPT_DECISIONS`].
     pub fn decisions(&self) -> impl Iterator<Item = &DecisionRecord> {
         self.decisions.iter()
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_oldest_make_room() {
-        let mut kept = Kept::default();
+        let mut kept = SideState::default();
         let most = u32::try_from(MAX_KEPT_INCIDENTS).unwrap();
         for number in 0..most {
             assert_eq!(kept.keep(incident(number)), []);

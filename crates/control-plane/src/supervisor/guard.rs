@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, getppid};
 
-use super::leftovers::Record;
-use super::process::{Origin, Process, Table};
+use super::leftovers::LeftoverRecord;
+use super::process::{Origin, ProcessStat, ProcessTable};
 
 /// The subcommand that runs [`guard`].
 pub const GUARD: &str = "worker-guard";
@@ -39,7 +39,7 @@ pub struct Guarded {
 /// # Errors
 /// When the record cannot be read, or something does not go away.
 pub fn guard(guarded: &Guarded) -> io::Result<()> {
-    let record = Record::at(&guarded.record);
+    let record = LeftoverRecord::at(&guarded.record);
     let agent = getppid();
     let (alive, until_ended) = mpsc::channel::<()>();
     thread::spawn(move || {
@@ -54,16 +54,16 @@ pub fn guard(guarded: &Guarded) -> io::Result<()> {
 }
 
 /// Notes what neither session nor mark gives away, if that is not what the note says already.
-fn note_strays(record: &Record, whose: &str, agent: Option<Pid>) -> io::Result<()> {
+fn note_strays(record: &LeftoverRecord, whose: &str, agent: Option<Pid>) -> io::Result<()> {
     let mut workers = record.read()?;
     workers.retain(|worker| worker.mark.starts_with(whose));
     let noted = record.strays()?;
     if workers.is_empty() && noted.is_empty() {
         return Ok(());
     }
-    let table = Table::read();
+    let table = ProcessTable::read();
     let mut strays = Vec::new();
-    let mut add = |found: Vec<Process>, mark: &str| {
+    let mut add = |found: Vec<ProcessStat>, mark: &str| {
         for process in found {
             if !strays.iter().any(|one: &Origin| one.leader == process.pid) {
                 strays.push(process.as_origin(mark));
@@ -142,7 +142,7 @@ mod tests {
     fn an_environment_is_read_once_for_all_workers() {
         let reads = |workers: u32| {
             let scratch = telltale_harness::Scratch::new();
-            let record = Record::at(&scratch.join("workers"));
+            let record = LeftoverRecord::at(&scratch.join("workers"));
             for number in 0..workers {
                 // Older than all processes, so that every environment is looked through.
                 let mark = format!("read-once-{number}");

@@ -18,8 +18,8 @@ use telltale_schema::text::with_causes;
 use thiserror::Error;
 
 use super::command::is_lasting;
-use super::leftovers::Record;
-use super::process::{MARK, Origin, Process};
+use super::leftovers::LeftoverRecord;
+use super::process::{MARK, Origin, ProcessStat};
 use super::warm::GATE;
 
 /// The subcommand that runs [`hold`].
@@ -147,7 +147,7 @@ fn become_command(hold: &Hold, channel: &OwnedFd) -> HoldError {
 
 fn write_down(hold: &Hold, mark: String) -> io::Result<()> {
     let me =
-        Process::read(getpid()).ok_or_else(|| io::Error::other("/proc has no such process"))?;
+        ProcessStat::read(getpid()).ok_or_else(|| io::Error::other("/proc has no such process"))?;
     let origin = Origin { leader: me.pid, started_ticks: me.started_ticks, mark };
-    Record::at(&hold.record).add(&origin)
+    LeftoverRecord::at(&hold.record).add(&origin)
 }

@@ -13,24 +13,24 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::process::{self, Origin, Table};
+use super::process::{self, Origin, ProcessTable};
 
 /// Bytes of a record that are read: some thousand lives of some ten workers.
 const MAX_RECORD_BYTES: u64 = 4 << 20;
 
 /// How long killed processes may take to be gone before that is an error.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where the kernel tells which of its lives this is.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The file.
 #[derive(Debug, Clone)]
-pub(super) struct Record {
+pub(super) struct LeftoverRecord {
     path: PathBuf,
 }
 
-impl Record {
+impl LeftoverRecord {
     pub(super) fn at(path: &Path) -> Self {
         Self { path: path.to_path_buf() }
     }
@@ -82,7 +82,7 @@ impl Record {
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
         loop {
-            let table = Table::read();
+            let table = ProcessTable::read();
             let mut left = table.followers(&origins);
             left.extend(origins.iter().filter_map(process::leader));
             left.extend(table.still(&strays));
@@ -91,7 +91,7 @@ impl Record {
             if left.is_empty() {
                 return Ok(());
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 let pids: Vec<String> = left.iter().map(|one| one.pid.to_string()).collect();
                 return Err(io::Error::other(format!("still there: {}", pids.join(", "))));
             }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn only_whole_lines_of_this_boot_count() {
         let scratch = telltale_harness::Scratch::new();
-        let record = Record::at(&scratch.join("workers"));
+        let record = LeftoverRecord::at(&scratch.join("workers"));
         assert_eq!(record.read().unwrap(), [], "a record that is not there is empty");
         let origin = |pid: i32| Origin {
             leader: Pid::from_raw(pid).unwrap(),
@@ -169,11 +169,11 @@ mod tests {
     #[test]
     fn a_number_that_was_given_to_another_is_left_alone() {
         let scratch = telltale_harness::Scratch::new();
-        let record = Record::at(&scratch.join("workers"));
+        let record = LeftoverRecord::at(&scratch.join("workers"));
         let mut stranger =
             telltale_harness::ChildGuard::spawn(std::process::Command::new("sleep").arg("600"));
         let leader = Pid::from_raw(stranger.id().try_into().unwrap()).unwrap();
-        let started_ticks = process::Process::read(leader).unwrap().started_ticks;
+        let started_ticks = process::ProcessStat::read(leader).unwrap().started_ticks;
         let earlier = Origin { leader, started_ticks: started_ticks - 1, mark: "n-1-0".to_owned() };
         record.add(&earlier).unwrap();
         record.clear("").unwrap();

@@ -16,8 +16,8 @@ use rustix::process::{
 use tokio::signal::unix::Signal as ChildEnds;
 use tokio::time::sleep;
 
-use super::leftovers::Record;
-use super::process::{Key, Origin, Process, Table};
+use super::leftovers::LeftoverRecord;
+use super::process::{Key, Origin, ProcessStat, ProcessTable};
 use super::shutdown::Shutdown;
 
 /// How long what a worker has left may take to end by `SIGTERM`, if the worker was not asked to stop
@@ -48,7 +48,7 @@ pub(super) struct Lifetime {
 pub(super) struct Lifetimes {
     workers: Mutex<Vec<Arc<Lifetime>>>,
     /// The latest table that was read, and since when it holds: one look is for all workers that have ended.
-    table: Mutex<Option<(Instant, Arc<Table>)>>,
+    table: Mutex<Option<(Instant, Arc<ProcessTable>)>>,
 }
 
 impl Lifetimes {
@@ -66,7 +66,7 @@ impl Lifetimes {
     }
 
     /// The processes at a moment that is not before `since`.
-    fn table(&self, since: Instant) -> Arc<Table> {
+    fn table(&self, since: Instant) -> Arc<ProcessTable> {
         let mut latest = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((read, table)) = &*latest
             && *read >= since
@@ -74,14 +74,14 @@ impl Lifetimes {
             return Arc::clone(table);
         }
         let read = Instant::now();
-        let table = Arc::new(Table::read());
+        let table = Arc::new(ProcessTable::read());
         *latest = Some((read, Arc::clone(&table)));
         table
     }
 
     /// What `one`, which has ended, has left, at a moment that is not before `since`. When nothing of another worker
     /// with a rank is left, that is also every orphan that fell to this process: no other can have started it.
-    fn left_by(&self, one: &Lifetime, since: Instant, record: &Record) -> Vec<Process> {
+    fn left_by(&self, one: &Lifetime, since: Instant, record: &LeftoverRecord) -> Vec<ProcessStat> {
         let origin = std::slice::from_ref(&one.origin);
         let table = self.table(since);
         let mut left = table.followers(origin);
@@ -104,7 +104,7 @@ impl Lifetimes {
     fn orphans(&self) -> HashSet<Key> {
         let now = Instant::now();
         let table = self.table(now.checked_sub(ORPHANS_AGE).unwrap_or(now));
-        table.children(getpid()).map(Process::key).collect()
+        table.children(getpid()).map(ProcessStat::key).collect()
     }
 
     fn end(&self, one: &Lifetime) {
@@ -164,7 +164,7 @@ impl Lifetime {
         &self,
         ends: &mut ChildEnds,
         all: &Lifetimes,
-        record: &Record,
+        record: &LeftoverRecord,
         reap: impl FnOnce() -> T,
     ) -> T {
         self.leader_ended(ends).await;
@@ -185,7 +185,7 @@ impl Lifetime {
     }
 
     /// Asks what the worker has left to end, and kills it when its time is over, until nothing is left.
-    async fn clear(&self, all: &Lifetimes, record: &Record) {
+    async fn clear(&self, all: &Lifetimes, record: &LeftoverRecord) {
         let orphans = self.orphans.get();
         let mut shutdown = Shutdown::new(orphans.cloned().unwrap_or_default());
         let ended = Instant::now();
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn workers_that_end_together_look_at_the_processes_once() {
         let scratch = telltale_harness::Scratch::new();
-        let record = Record::at(&scratch.join("workers"));
+        let record = LeftoverRecord::at(&scratch.join("workers"));
         let lifetimes = Lifetimes::default();
         // They are older than all processes, so every environment is looked through.
         let begin = |number| {

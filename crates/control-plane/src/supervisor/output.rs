@@ -19,7 +19,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
 
-use files::Files;
+use files::OutputFiles;
 use telltale_cluster::epoch::Epoch;
 
 /// Bytes of a line that are kept together; what is longer becomes several lines.
@@ -32,18 +32,18 @@ const MAX_WAITING_PIECES: usize = 64;
 const MAX_ECHOED_PIECES: usize = 64;
 
 /// Which worker prints; known once a worker that was started ahead has got its place.
-pub(super) type Name = Arc<OnceLock<Place>>;
+pub(super) type Name = Arc<OnceLock<WorkerPosition>>;
 
 /// A worker's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct WorkerPosition {
     pub(super) epoch: Epoch,
     pub(super) rank: u32,
 }
 
 /// Which of a worker's outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stream {
+pub(super) enum OutputStream {
     Output,
     Error,
 }
@@ -51,8 +51,8 @@ pub(super) enum Stream {
 /// Whole lines of one worker.
 #[derive(Debug)]
 struct Piece {
-    place: Option<Place>,
-    stream: Stream,
+    place: Option<WorkerPosition>,
+    stream: OutputStream,
     lines: Vec<u8>,
 }
 
@@ -67,7 +67,7 @@ enum ToFiles {
 /// What is on its way to the agent's own output.
 #[derive(Debug)]
 enum ToEcho {
-    Lines(Stream, Vec<u8>),
+    Lines(OutputStream, Vec<u8>),
     Flush(oneshot::Sender<()>),
 }
 
@@ -94,12 +94,12 @@ impl OutputFigures {
 
 /// Takes what workers print.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct WorkerOutput {
     pieces: mpsc::Sender<ToFiles>,
     figures: Arc<OutputFigures>,
 }
 
-impl Output {
+impl WorkerOutput {
     /// Starts the threads that write: to files below `directory`, each of `bytes` at most, and to
     /// the agent's own output.
     pub(super) fn start(directory: PathBuf, bytes: u64) -> io::Result<Self> {
@@ -109,14 +109,18 @@ impl Output {
             for next in echoed {
                 // Nobody is left to be told when nobody reads.
                 let _ = match next {
-                    ToEcho::Lines(Stream::Output, lines) => io::stdout().lock().write_all(&lines),
-                    ToEcho::Lines(Stream::Error, lines) => io::stderr().lock().write_all(&lines),
+                    ToEcho::Lines(OutputStream::Output, lines) => {
+                        io::stdout().lock().write_all(&lines)
+                    }
+                    ToEcho::Lines(OutputStream::Error, lines) => {
+                        io::stderr().lock().write_all(&lines)
+                    }
                     ToEcho::Flush(done) => done.send(()).map_err(|()| io::Error::other("late")),
                 };
             }
         })?;
         let (pieces, waiting) = mpsc::channel(MAX_WAITING_PIECES);
-        let files = Files::below(directory, bytes);
+        let files = OutputFiles::below(directory, bytes);
         let counted = Arc::clone(&figures);
         thread::Builder::new()
             .name("output".to_owned())
@@ -142,7 +146,7 @@ impl Output {
     pub(super) fn follow(
         &self,
         name: Name,
-        stream: Stream,
+        stream: OutputStream,
         pipe: OwnedFd,
     ) -> impl Future<Output = ()> + Send + use<> {
         let pieces = self.pieces.clone();
@@ -188,7 +192,7 @@ fn rest(bytes: &mut Vec<u8>) -> Vec<u8> {
 /// Writes pieces until no worker and no agent is left to print.
 fn write(
     mut waiting: mpsc::Receiver<ToFiles>,
-    mut files: Files,
+    mut files: OutputFiles,
     echo: &SyncSender<ToEcho>,
     figures: &OutputFigures,
 ) {
@@ -206,7 +210,7 @@ fn write(
         {
             // Told once: what fails once fails for each line.
             let told = format!("telltale: writing the workers' output failed: {error}\n");
-            let _ = echo.try_send(ToEcho::Lines(Stream::Error, told.into_bytes()));
+            let _ = echo.try_send(ToEcho::Lines(OutputStream::Error, told.into_bytes()));
         }
         if let Err(TrySendError::Full(ToEcho::Lines(_, lines))) =
             echo.try_send(ToEcho::Lines(stream, prefixed(place, &lines)))
@@ -218,7 +222,7 @@ fn write(
 }
 
 /// The same lines, each behind its rank.
-fn prefixed(place: Option<Place>, lines: &[u8]) -> Vec<u8> {
+fn prefixed(place: Option<WorkerPosition>, lines: &[u8]) -> Vec<u8> {
     let prefix = place.map_or_else(|| "[warm] ".to_owned(), |place| format!("[{}] ", place.rank));
     let mut text = Vec::with_capacity(lines.len() + prefix.len());
     for line in lines.split_inclusive(|byte| *byte == b'\n') {
@@ -246,7 +250,7 @@ mod tests {
 
     #[test]
     fn each_line_has_its_rank_in_front() {
-        let place = Place { epoch: Epoch::new(1), rank: 12 };
+        let place = WorkerPosition { epoch: Epoch::new(1), rank: 12 };
         assert_eq!(prefixed(Some(place), b"a\n\nb\n"), b"[12] a\n[12] \n[12] b\n");
         assert_eq!(prefixed(None, b"a\n"), b"[warm] a\n");
     }

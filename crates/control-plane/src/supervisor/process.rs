@@ -32,7 +32,7 @@ pub(super) type Key = (Pid, u64);
 
 /// One process, as `/proc/<pid>/stat` tells of it (proc(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Process {
+pub(super) struct ProcessStat {
     pub(super) pid: Pid,
     /// `R`, `S`, `D`, `Z`, `T`, `t` and so on.
     pub(super) state: u8,
@@ -53,7 +53,7 @@ pub(super) struct Origin {
     pub(super) mark: String,
 }
 
-impl Process {
+impl ProcessStat {
     /// What `/proc` tells of this process, if it is there.
     pub(super) fn read(pid: Pid) -> Option<Self> {
         let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -122,25 +122,25 @@ type Marks = Arc<[Vec<u8>]>;
 
 /// The processes of this machine at one moment.
 #[derive(Debug)]
-pub(super) struct Table {
-    processes: Vec<Process>,
+pub(super) struct ProcessTable {
+    processes: Vec<ProcessStat>,
     /// The marks of those that were asked for theirs: an environment is read once, for all workers.
     marks: Mutex<HashMap<Pid, Marks>>,
 }
 
-impl Table {
+impl ProcessTable {
     pub(super) fn read() -> Self {
         Self { processes: all(), marks: Mutex::default() }
     }
 
-    fn marks(&self, process: &Process) -> Marks {
+    fn marks(&self, process: &ProcessStat) -> Marks {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(marks.entry(process.pid).or_insert_with(|| process.marks()))
     }
 
     /// All living processes of these workers and what descends from them, but for the leaders
     /// themselves.
-    pub(super) fn followers(&self, origins: &[Origin]) -> Vec<Process> {
+    pub(super) fn followers(&self, origins: &[Origin]) -> Vec<ProcessStat> {
         let leaders: HashMap<i32, &Origin> = origins
             .iter()
             .filter(|origin| self.has_leader(origin))
@@ -152,8 +152,8 @@ impl Table {
             *ticks = origin.started_ticks.min(*ticks);
         }
         let Some(first) = began.values().min().copied() else { return Vec::new() };
-        let is_after = |process: &Process, ticks: u64| process.started_ticks >= ticks;
-        let belongs = |process: &Process| {
+        let is_after = |process: &ProcessStat, ticks: u64| process.started_ticks >= ticks;
+        let belongs = |process: &ProcessStat| {
             let leader = leaders.get(&process.session);
             leader.is_some_and(|origin| is_after(process, origin.started_ticks))
                 || (!process.is_dead()
@@ -163,7 +163,7 @@ impl Table {
                     }))
         };
         let is_leader =
-            |process: &Process| leaders.contains_key(&process.pid.as_raw_nonzero().get());
+            |process: &ProcessStat| leaders.contains_key(&process.pid.as_raw_nonzero().get());
         let mut followers = self.with_descendants(|process| belongs(process) || is_leader(process));
         followers.retain(|process| !is_leader(process));
         followers
@@ -172,7 +172,7 @@ impl Table {
     /// Orphans of workers that have fallen to `agent`, known by their session and parent alone, and
     /// what descends from them. `is_known` are the agent's own children; one that bears a mark is its
     /// worker's.
-    pub(super) fn strays(&self, agent: Pid, is_known: impl Fn(Pid) -> bool) -> Vec<Process> {
+    pub(super) fn strays(&self, agent: Pid, is_known: impl Fn(Pid) -> bool) -> Vec<ProcessStat> {
         let Some(session) =
             self.processes.iter().find(|one| one.pid == agent).map(|one| one.session)
         else {
@@ -189,21 +189,21 @@ impl Table {
     }
 
     /// The children of `agent`.
-    pub(super) fn children(&self, agent: Pid) -> impl Iterator<Item = &Process> {
+    pub(super) fn children(&self, agent: Pid) -> impl Iterator<Item = &ProcessStat> {
         let agent = agent.as_raw_nonzero().get();
         self.processes.iter().filter(move |process| process.parent == agent)
     }
 
     /// Those of `noted` that are still there, and what descends from them.
-    pub(super) fn still(&self, noted: &[Origin]) -> Vec<Process> {
+    pub(super) fn still(&self, noted: &[Origin]) -> Vec<ProcessStat> {
         self.with_descendants(|process| noted.iter().any(|one| one.key() == process.key()))
     }
 
     /// Followers of a worker that neither its session nor its mark gives away.
-    pub(super) fn hidden_followers(&self, origin: &Origin) -> Vec<Process> {
+    pub(super) fn hidden_followers(&self, origin: &Origin) -> Vec<ProcessStat> {
         let mut hidden = self.followers(std::slice::from_ref(origin));
         let leader = origin.leader.as_raw_nonzero().get();
-        let has_mark = |process: &Process| {
+        let has_mark = |process: &ProcessStat| {
             self.marks(process).iter().any(|mark| mark == origin.mark.as_bytes())
         };
         hidden.retain(|process| process.session != leader && !has_mark(process));
@@ -211,7 +211,7 @@ impl Table {
     }
 
     /// The living ones among the roots and all that descends from them.
-    fn with_descendants(&self, is_root: impl Fn(&Process) -> bool) -> Vec<Process> {
+    fn with_descendants(&self, is_root: impl Fn(&ProcessStat) -> bool) -> Vec<ProcessStat> {
         let mut found: HashSet<Pid> = self
             .processes
             .iter()
@@ -224,7 +224,7 @@ impl Table {
             let children = self.processes.iter().filter(|process| process.parent == parent);
             waiting.extend(children.map(|child| child.pid).filter(|pid| found.insert(*pid)));
         }
-        let living = |process: &&Process| !process.is_dead() && found.contains(&process.pid);
+        let living = |process: &&ProcessStat| !process.is_dead() && found.contains(&process.pid);
         self.processes.iter().filter(living).copied().collect()
     }
 
@@ -234,7 +234,7 @@ impl Table {
 }
 
 impl Origin {
-    /// As of [`Process::key`].
+    /// As of [`ProcessStat::key`].
     const fn key(&self) -> Key {
         (self.leader, self.started_ticks)
     }
@@ -247,7 +247,7 @@ pub(super) fn reap_orphans(ours: impl Fn(Pid) -> bool) {
     for _ in 0..MAX_REAPED_AT_ONCE {
         let Ok(Some(_)) = waitid(WaitId::All, look) else { return };
         let us = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
-        let dead = |one: &&Process| one.is_dead() && one.parent == us && !ours(one.pid);
+        let dead = |one: &&ProcessStat| one.is_dead() && one.parent == us && !ours(one.pid);
         let all = all();
         let Some(orphan) = all.iter().find(dead) else { return };
         let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG);
@@ -255,17 +255,17 @@ pub(super) fn reap_orphans(ours: impl Fn(Pid) -> bool) {
 }
 
 /// The worker itself, if it is still there.
-pub(super) fn leader(origin: &Origin) -> Option<Process> {
-    Process::read(origin.leader)
+pub(super) fn leader(origin: &Origin) -> Option<ProcessStat> {
+    ProcessStat::read(origin.leader)
         .filter(|process| process.key() == origin.key() && !process.is_dead())
 }
 
-fn all() -> Vec<Process> {
+fn all() -> Vec<ProcessStat> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pid = |entry: fs::DirEntry| {
         entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
     };
-    entries.filter_map(Result::ok).filter_map(pid).filter_map(Process::read).collect()
+    entries.filter_map(Result::ok).filter_map(pid).filter_map(ProcessStat::read).collect()
 }
 
 /// How often this thread reads from files while it does this (proc(5), `/proc/<pid>/io`).
@@ -289,19 +289,19 @@ mod tests {
     fn a_name_may_look_like_anything() {
         let pid = Pid::from_raw(7).unwrap();
         let fields = "T 5 6 4 0 -1 1 2 3 4 5 6 7 8 9 20 0 1 0 4711 1 2";
-        let expected = Process { pid, state: b'T', parent: 5, session: 4, started_ticks: 4711 };
+        let expected = ProcessStat { pid, state: b'T', parent: 5, session: 4, started_ticks: 4711 };
         for name in ["a", ") R 1 1 1", "\u{ff}", ""] {
             let text = format!("7 ({name}) {fields}\n");
-            assert_eq!(Process::parse(pid, text.as_bytes()), Some(expected), "{name:?}");
+            assert_eq!(ProcessStat::parse(pid, text.as_bytes()), Some(expected), "{name:?}");
         }
         for broken in ["", "7 (a)", "7 (a) T x", "7 a T 5 6 4"] {
-            assert_eq!(Process::parse(pid, broken.as_bytes()), None, "{broken:?}");
+            assert_eq!(ProcessStat::parse(pid, broken.as_bytes()), None, "{broken:?}");
         }
     }
 
     #[test]
     fn this_process_is_there() {
-        let me = Process::read(rustix::process::getpid()).unwrap();
+        let me = ProcessStat::read(rustix::process::getpid()).unwrap();
         assert!(!me.is_dead());
         assert!(all().contains(&me) || all().iter().any(|one| one.pid == me.pid));
     }

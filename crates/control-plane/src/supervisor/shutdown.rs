@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-use super::process::{Key, Process};
+use super::process::{Key, ProcessStat};
 
 /// How long what reads a pipe may take to end by itself when nothing writes into it any more.
 const EOF_TIMEOUT: Duration = Duration::from_millis(250);
@@ -46,32 +46,33 @@ impl Shutdown {
     }
 
     /// Which of `left` get `SIGTERM` now. None is named twice.
-    pub(super) fn due(&mut self, left: &[Process], now: Instant) -> Vec<Process> {
+    pub(super) fn due(&mut self, left: &[ProcessStat], now: Instant) -> Vec<ProcessStat> {
         let numbers: HashSet<i32> = left.iter().map(|one| number(one.pid)).collect();
-        let has_parent = |one: &Process| numbers.contains(&one.parent);
-        let (asked, waiting): (Vec<Process>, Vec<Process>) = left
+        let has_parent = |one: &ProcessStat| numbers.contains(&one.parent);
+        let (asked, waiting): (Vec<ProcessStat>, Vec<ProcessStat>) = left
             .iter()
             .filter(|one| !has_parent(one))
             .partition(|one| self.asked.contains(&one.key()));
-        let waiting: Vec<(Process, Input)> =
+        let waiting: Vec<(ProcessStat, Input)> =
             waiting.into_iter().map(|one| (one, self.input(&one, left, now))).collect();
         let read_on = waiting.iter().filter(|(_, input)| *input != Input::Written);
-        let is_daemon = |one: &Process| self.daemons.contains(&one.key());
+        let is_daemon = |one: &ProcessStat| self.daemons.contains(&one.key());
         let is_busy = read_on.map(|(one, _)| one).chain(&asked).any(|one| !is_daemon(one));
-        let is_due = |(one, input): &&(Process, Input)| {
+        let is_due = |(one, input): &&(ProcessStat, Input)| {
             *input == Input::Any && (!is_busy || !is_daemon(one))
         };
-        let mut due: Vec<Process> = waiting.iter().filter(is_due).map(|(one, _)| *one).collect();
-        let is_ending = |(_, input): &(Process, Input)| *input == Input::Ending;
+        let mut due: Vec<ProcessStat> =
+            waiting.iter().filter(is_due).map(|(one, _)| *one).collect();
+        let is_ending = |(_, input): &(ProcessStat, Input)| *input == Input::Ending;
         if due.is_empty() && asked.is_empty() && !waiting.iter().any(is_ending) {
             // They read from each other.
             due = waiting.iter().map(|(one, _)| *one).collect();
         }
-        self.asked.extend(due.iter().map(Process::key));
+        self.asked.extend(due.iter().map(ProcessStat::key));
         due
     }
 
-    fn input(&mut self, one: &Process, left: &[Process], now: Instant) -> Input {
+    fn input(&mut self, one: &ProcessStat, left: &[ProcessStat], now: Instant) -> Input {
         let Some(pipe) = input_pipe(one.pid) else { return Input::Any };
         if left.iter().any(|other| other.pid != one.pid && writes_into(other.pid, &pipe)) {
             return Input::Written;
@@ -122,12 +123,12 @@ mod tests {
             let (pid, parent) = word.split_once('<').expect("a number and its parent");
             let [pid, parent]: [i32; 2] = [pid, parent].map(|text| text.parse().expect("a number"));
             let parent = if parent == 0 { AGENT } else { FIRST + parent };
-            Process::made_up(Pid::from_raw(FIRST + pid).expect("more than 0"), parent)
+            ProcessStat::made_up(Pid::from_raw(FIRST + pid).expect("more than 0"), parent)
         };
         let daemon = |daemon: &i32| process(&format!("{daemon}<0")).key();
         let mut shutdown = Shutdown::new(daemons.iter().map(daemon).collect());
         for (left, expected) in looks {
-            let left: Vec<Process> = left.split_whitespace().map(process).collect();
+            let left: Vec<ProcessStat> = left.split_whitespace().map(process).collect();
             let due = shutdown.due(&left, Instant::now());
             let due: Vec<i32> = due.iter().map(|one| number(one.pid) - FIRST).collect();
             assert_eq!(due, *expected, "{left:?}");

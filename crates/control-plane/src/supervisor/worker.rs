@@ -23,16 +23,16 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::holder::{self, UNFIT};
-use super::leftovers::Record;
+use super::leftovers::LeftoverRecord;
 use super::lifetime::{Lifetime, Lifetimes};
-use super::process::{MARK, Origin, Process};
+use super::process::{MARK, Origin, ProcessStat};
 use super::warm::WARM;
 use telltale_cluster::agent::Exit;
 
 /// Bytes of the reason why a worker could not be started.
 const MAX_REASON_BYTES: usize = 4096;
 /// How long output may still come from a worker of which nothing is left.
-const OUTPUT_PATIENCE: Duration = Duration::from_millis(500);
+const OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What every worker is started with.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ impl Recipe {
 fn adopt(child: &mut Child, mark: String) -> io::Result<(Origin, OwnedFd, OwnedFd)> {
     let gone = || io::Error::other("the process has no entry in /proc");
     let leader = Pid::from_child(child);
-    let started_ticks = Process::read(leader).ok_or_else(gone)?.started_ticks;
+    let started_ticks = ProcessStat::read(leader).ok_or_else(gone)?.started_ticks;
     let output = child.stdout.take().ok_or_else(gone)?;
     let error = child.stderr.take().ok_or_else(gone)?;
     Ok((Origin { leader, started_ticks, mark }, output.into(), error.into()))
@@ -116,7 +116,7 @@ pub(super) struct Watched {
     /// The agent's other workers.
     pub(super) all: Arc<Lifetimes>,
     /// Where what has escaped from workers is written down.
-    pub(super) record: Record,
+    pub(super) record: LeftoverRecord,
     pub(super) ends: ChildEnds,
     pub(super) channel: UnixStream,
     /// The tasks that pass on its output.
@@ -198,7 +198,7 @@ async fn begun(mut channel: UnixStream) -> Result<(), Failed> {
 async fn output_ended(followed: [JoinHandle<()>; 2]) {
     for one in followed {
         let abort = one.abort_handle();
-        if timeout(OUTPUT_PATIENCE, one).await.is_err() {
+        if timeout(OUTPUT_TIMEOUT, one).await.is_err() {
             abort.abort();
         }
     }

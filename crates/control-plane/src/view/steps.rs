@@ -280,7 +280,7 @@ impl AnalysisView {
         )];
         let mut causes = self.slow_ranks();
         causes.extend(self.slow_links());
-        let rest = |cost: f64, text: String| Cause { weight: cost, cost, text };
+        let rest = |cost: f64, text: String| SlowCause { weight: cost, cost, text };
         let of_stages = self.stages.first().map(|slowest| stage_text(slowest, self.stages.len()));
         causes.extend(of_stages.map(|text| rest(self.lost_seconds.stages, text)));
         let data = "Computations vary from step to step with their data: no node is at fault.";
@@ -295,13 +295,14 @@ impl AnalysisView {
         causes.retain(|one| one.weight >= LEAST_PART * lost);
         causes.sort_by(|one, other| other.weight.total_cmp(&one.weight));
         let part = |cost: f64| (100.0 * cost / lost).min(100.0);
-        let sentence = |one: Cause| format!("{} ({:.0} % of the loss)", one.text, part(one.cost));
+        let sentence =
+            |one: SlowCause| format!("{} ({:.0} % of the loss)", one.text, part(one.cost));
         text.extend(causes.into_iter().map(sentence));
         text
     }
 
     /// The slow ranks: each with what a step takes once those before it take what is usual.
-    fn slow_ranks(&self) -> Vec<Cause> {
+    fn slow_ranks(&self) -> Vec<SlowCause> {
         let mut with_seconds = self.actual_seconds;
         let mut causes = Vec::new();
         for one in &self.ranks {
@@ -311,14 +312,14 @@ impl AnalysisView {
             let what = rank_text(one);
             let text = format!("{what}; without {that} a step takes {without} instead of {with}.");
             let cost = one.cost_seconds;
-            causes.push(Cause { weight: cost, cost, text });
+            causes.push(SlowCause { weight: cost, cost, text });
             with_seconds = without_seconds;
         }
         weighed(causes)
     }
 
     /// The slow links, both ways of one together.
-    fn slow_links(&self) -> Vec<Cause> {
+    fn slow_links(&self) -> Vec<SlowCause> {
         let mut with_seconds = self.actual_seconds;
         let mut causes = Vec::new();
         for (place, one) in self.links.iter().enumerate() {
@@ -333,7 +334,7 @@ impl AnalysisView {
             let that = if causes.is_empty() { "that" } else { "that too" };
             let what = link_text(one, back);
             let text = format!("{what}; without {that} a step takes {without} instead of {with}.");
-            causes.push(Cause { weight: cost, cost, text });
+            causes.push(SlowCause { weight: cost, cost, text });
             with_seconds = without_seconds;
         }
         weighed(causes)
@@ -341,7 +342,7 @@ impl AnalysisView {
 }
 
 /// Why steps take longer than they need.
-struct Cause {
+struct SlowCause {
     /// By which causes are in order: of a slow rank or link, what it costs with those that it hides.
     weight: f64,
     /// What a step takes less without it, in seconds.
@@ -350,7 +351,7 @@ struct Cause {
 }
 
 /// These with what each costs with all after it.
-fn weighed(mut causes: Vec<Cause>) -> Vec<Cause> {
+fn weighed(mut causes: Vec<SlowCause>) -> Vec<SlowCause> {
     let mut weight = 0.0;
     for one in causes.iter_mut().rev() {
         weight += one.cost;

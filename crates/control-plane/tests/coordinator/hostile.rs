@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use prost::Message as _;
 use telltale_cluster::epoch::Epoch;
-use telltale_cluster::message::{Acknowledgement, Activity, FromNodeBody, Order, Step};
+use telltale_cluster::message::{Acknowledgement, AgentActivity, FromNodeBody, Order, OrderStep};
 use telltale_cluster::observation::WorkerState;
-use telltale_control_plane::protocol::decode::{Told, coordinator_message};
+use telltale_control_plane::protocol::decode::{DecodedOrder, coordinator_message};
 use telltale_harness::Scratch;
 use telltale_wire::cluster::message::{
     self, ActivityKind, CoordinatorMessage, EdgeWindow, NodeMessage, Registration, Report, Worker,
@@ -92,7 +92,7 @@ fn what_cannot_be_is_refused_with_a_reason_and_the_job_runs_on() {
             assert_eq!(after, before + 1, "{words}");
         }
         // The stream that they came on still works, and so does the job.
-        nodes[0].say_registration(Activity::Committed(epoch)).await;
+        nodes[0].say_registration(AgentActivity::Committed(epoch)).await;
         nodes[0].until_order("welcome", |_| true).await;
         let status = client.status().await.unwrap();
         assert_eq!((status.epoch, status.runs), (epoch.number(), true));
@@ -133,7 +133,7 @@ fn bytes_that_are_no_message_are_refused_and_the_next_message_is_taken() {
         for bytes in &broken {
             let told = within("a refusal", answers.message()).await.unwrap().unwrap();
             let told = coordinator_message(CoordinatorMessage::decode(told).unwrap()).unwrap();
-            let Told::Refused { reason, .. } = told else { panic!("{bytes:?}: {told:?}") };
+            let DecodedOrder::Refused { reason, .. } = told else { panic!("{bytes:?}: {told:?}") };
             assert!(reason.starts_with("not a message of the protocol"), "{bytes:?}: {reason}");
         }
         assert_eq!(running.metrics("refused_total").await["malformed"], 4);
@@ -234,16 +234,16 @@ fn what_is_stale_or_replayed_is_counted_and_changes_nothing() {
         let before = running.metrics("stale_messages_total").await;
         // Acknowledgements once more, of this epoch and of others. Each is answered with the reason.
         for (epoch, step) in [
-            (epoch, Step::Prepared { port: None }),
-            (Epoch::new(99), Step::Started),
-            (Epoch::NONE_RAN, Step::Stopping),
+            (epoch, OrderStep::Prepared { port: None }),
+            (Epoch::new(99), OrderStep::Started),
+            (Epoch::NONE_RAN, OrderStep::Stopping),
         ] {
             nodes[0].acknowledge(epoch, step).await;
             let told = nodes[0].refusal().await;
             assert!(told.contains("another epoch or phase"), "{told}");
         }
-        nodes[0].acknowledge(epoch, Step::Started).await;
-        let again = Acknowledgement { epoch, step: Step::Started };
+        nodes[0].acknowledge(epoch, OrderStep::Started).await;
+        let again = Acknowledgement { epoch, step: OrderStep::Started };
         nodes[0].say_again(FromNodeBody::Acknowledge(again)).await;
         let told = nodes[0].refusal().await;
         assert!(told.contains("it comes again"), "{told}");
@@ -274,7 +274,7 @@ fn an_agent_whose_clock_went_back_an_hour_is_told_and_waits_until_its_former_lif
         let first = Node::register(&mut client, "a").await;
         let mut second = Node::attend(&mut client, "a").await;
         second.life = first.life - 3_600_000;
-        second.say_registration(Activity::Idle).await;
+        second.say_registration(AgentActivity::Idle).await;
         let told = second.refusal().await;
         assert!(told.contains("clock was set back"), "{told}");
         assert_eq!(running.metrics("stale_messages_total").await["incarnation"], 1);
@@ -282,9 +282,11 @@ fn an_agent_whose_clock_went_back_an_hour_is_told_and_waits_until_its_former_lif
         // It goes on registering, as agents do.
         let welcomed = async {
             loop {
-                second.say_registration(Activity::Idle).await;
+                second.say_registration(AgentActivity::Idle).await;
                 match second.told().await.unwrap() {
-                    Told::Order { message, .. } if message.order == Order::Welcome => return,
+                    DecodedOrder::Order { message, .. } if message.order == Order::Welcome => {
+                        return;
+                    }
                     _ => tokio::time::sleep(Duration::from_millis(200)).await,
                 }
             }
@@ -295,20 +297,20 @@ fn an_agent_whose_clock_went_back_an_hour_is_told_and_waits_until_its_former_lif
 }
 
 #[test]
-fn a_node_that_is_heard_is_not_displaced_by_whoever_takes_its_name() {
+fn a_node_that_is_heard_is_not_displaced_by_who_takes_its_name() {
     run(async {
         let scratch = Scratch::new();
         let running = Running::start(plan(scratch.path(), 2)).await;
         let mut client = running.client();
         let (mut nodes, epoch) = job(&mut client, &["a", "b"]).await;
         nodes[0].instance = 7;
-        nodes[0].say_registration(Activity::Committed(epoch)).await;
+        nodes[0].say_registration(AgentActivity::Committed(epoch)).await;
         nodes[0].until_order("welcome", |order| *order == Order::Welcome).await;
         // A later life, the same life, and one that guesses; and a report without a registration.
         for (life, instance) in [(LIFE + 1, 9), (LIFE + 1, 7), (LIFE, 0), (LIFE, 8)] {
             let mut other = Node::attend(&mut client, "a").await;
             (other.life, other.instance) = (life, instance);
-            other.say_registration(Activity::Idle).await;
+            other.say_registration(AgentActivity::Idle).await;
             let told = other.refusal().await;
             assert!(told.contains("heard on another connection"), "{told}");
             other.report(epoch, 0, WorkerState::Stopped).await;
@@ -316,7 +318,7 @@ fn a_node_that_is_heard_is_not_displaced_by_whoever_takes_its_name() {
         }
         assert_eq!(running.metrics("refused_total").await["claimed"], 8);
         // What is for the node still comes to it, and nothing has happened to the job.
-        nodes[0].say_registration(Activity::Committed(epoch)).await;
+        nodes[0].say_registration(AgentActivity::Committed(epoch)).await;
         nodes[0].until_order("welcome", |order| *order == Order::Welcome).await;
         let status = client.status().await.unwrap();
         assert_eq!((status.epoch, status.runs), (epoch.number(), true));
@@ -324,7 +326,7 @@ fn a_node_that_is_heard_is_not_displaced_by_whoever_takes_its_name() {
         // The agent itself may come by another connection at once, whatever became of the first.
         let mut again = Node::attend(&mut client, "a").await;
         (again.instance, again.sequence) = (7, nodes[0].sequence);
-        again.say_registration(Activity::Committed(epoch)).await;
+        again.say_registration(AgentActivity::Committed(epoch)).await;
         again.until_order("welcome", |order| *order == Order::Welcome).await;
         // And one that is started anew, once the connection of its former life is gone.
         drop((nodes.remove(0), again));
@@ -332,7 +334,7 @@ fn a_node_that_is_heard_is_not_displaced_by_whoever_takes_its_name() {
         until("the former streams have ended", gone, |streams| *streams <= 1).await;
         let mut new = Node::attend(&mut client, "a").await;
         (new.life, new.instance) = (LIFE + 1, 9);
-        new.say_registration(Activity::Idle).await;
+        new.say_registration(AgentActivity::Idle).await;
         new.until_order("welcome", |order| *order == Order::Welcome).await;
         running.end().await;
     });
@@ -345,16 +347,16 @@ fn a_node_that_is_for_another_job_is_refused_with_both_names() {
         let running = Running::start(plan(scratch.path(), 2)).await;
         let mut node = Node::attend(&mut running.client(), "a").await;
         node.job = "other";
-        node.say_registration(Activity::Idle).await;
+        node.say_registration(AgentActivity::Idle).await;
         let told = node.refusal().await;
         assert!(told.contains(r#"for the job "other", and this coordinator runs "job""#), "{told}");
         assert_eq!(running.metrics("refused_total").await["job"], 1);
         node.job = "a\nb";
-        node.say_registration(Activity::Idle).await;
+        node.say_registration(AgentActivity::Idle).await;
         assert!(node.refusal().await.contains("no control characters"));
         for job in ["job", ""] {
             node.job = job;
-            node.say_registration(Activity::Idle).await;
+            node.say_registration(AgentActivity::Idle).await;
             node.until_order("welcome", |order| *order == Order::Welcome).await;
         }
         running.end().await;

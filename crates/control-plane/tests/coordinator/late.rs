@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use telltale_cluster::detection::Settings;
+use telltale_cluster::detection::DetectionSettings;
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::group::GroupId;
 use telltale_cluster::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket, Window};
-use telltale_cluster::message::{Activity, FromNodeBody, Report};
+use telltale_cluster::message::{AgentActivity, FromNodeBody, Report};
 use telltale_cluster::observation::{Observation, WorkerObservation, WorkerState};
 use telltale_cluster::rank::Rank;
 use telltale_control_plane::server::Plan;
@@ -50,7 +50,7 @@ fn transfers(epoch: Epoch, worker: u32, from: u32, to: &[(u32, u64)]) -> FromNod
     let workers = vec![WorkerObservation { rank: Rank(worker), state: WorkerState::Running }];
     let edges = to.iter().map(edge).collect();
     let observation = Observation { workers, edges, ..Observation::default() };
-    FromNodeBody::Report(Report { activity: Activity::Committed(epoch), observation })
+    FromNodeBody::Report(Report { activity: AgentActivity::Committed(epoch), observation })
 }
 
 /// All three tell that their transfers to the other two take as long as usual, but for those from rank 0
@@ -70,7 +70,7 @@ async fn report(nodes: &mut [Node], epoch: Epoch, first_ns: u64) {
 fn latencies_of_a_former_rank_map_are_nobodys() {
     run(async {
         let scratch = Scratch::new();
-        let detection = Settings { window: WINDOW, ..Settings::default() };
+        let detection = DetectionSettings { window: WINDOW, ..DetectionSettings::default() };
         let running = Running::start(Plan { detection, ..plan(scratch.path(), 3) }).await;
         let mut client = running.client();
         let (mut nodes, former) = job(&mut client, &["a", "b", "c"]).await;

@@ -1,11 +1,11 @@
 //! Epochs, crashes, and coordinators that end and begin again.
 
 use telltale_cluster::epoch::Epoch;
-use telltale_cluster::message::{Activity, Order};
+use telltale_cluster::message::{AgentActivity, Order};
 use telltale_cluster::observation::{WorkerEnd, WorkerState};
 use telltale_cluster::rank::WorkersPerNode;
 use telltale_control_plane::server::{Plan, ServeError};
-use telltale_control_plane::store::{EtcdPlan, EtcdSettings, LEAST_LEASE, Place};
+use telltale_control_plane::store::{EtcdPlan, EtcdSettings, LEAST_LEASE, StoreLocation};
 use telltale_harness::{EtcdCluster, Scratch, needs_etcd};
 use telltale_wire::cluster::message::{
     GetStatusResponse, IncidentStanding, JobPhase, NodeState, evidence, sign, worker_end,
@@ -74,7 +74,7 @@ fn a_silent_node_is_replaced_by_the_spare_in_its_slot() {
             loop {
                 first.report(epoch, 0, WorkerState::Running).await;
                 last.report(epoch, 2, WorkerState::Running).await;
-                spare.say_registration(Activity::Idle).await;
+                spare.say_registration(AgentActivity::Idle).await;
                 let incidents = running.metric("incidents_total").await;
                 if incidents > 0 && client.status().await.unwrap().epoch > epoch.number() {
                     break;
@@ -113,7 +113,7 @@ fn a_coordinator_that_ends_and_begins_again_disturbs_nobody() {
         let mut attending = Vec::new();
         for (name, rank) in [("a", 0), ("b", 1)] {
             let mut node = Node::attend(&mut client, name).await;
-            node.say_registration(Activity::Committed(epoch)).await;
+            node.say_registration(AgentActivity::Committed(epoch)).await;
             // Nothing but a welcome: it goes on with what it does.
             let told = node.until_order("any order", |_| true).await;
             assert_eq!((told.order, told.epoch), (Order::Welcome, epoch));
@@ -163,7 +163,7 @@ fn another_job_than_the_stored_one_is_told_and_left_alone_until_it_is_reset() {
         assert_eq!((status.workers_per_node, status.epoch), (2, epoch.number()));
         // Whoever still runs what was is stopped.
         let mut node = Node::attend(&mut reset.client(), "a").await;
-        node.say_registration(Activity::Committed(epoch)).await;
+        node.say_registration(AgentActivity::Committed(epoch)).await;
         node.until_order("standby", |order| *order == Order::Standby).await;
         reset.end().await;
     });
@@ -185,7 +185,7 @@ fn a_standby_that_could_not_go_on_with_the_job_says_so_at_its_start() {
             lease: LEAST_LEASE,
             tls: None,
         };
-        let store = Place::Etcd(EtcdSettings::new(&settings).unwrap());
+        let store = StoreLocation::Etcd(EtcdSettings::new(&settings).unwrap());
         Plan { store, resets_other_job, ..plan(scratch.path(), nodes) }
     };
     run(async {
@@ -211,11 +211,11 @@ fn many_nodes_may_share_a_stream() {
         let mut client = running.client();
         let mut shared = Node::register(&mut client, "a").await;
         shared.name = telltale_cluster::node::NodeName::new("b").unwrap();
-        shared.say_registration(Activity::Idle).await;
+        shared.say_registration(AgentActivity::Idle).await;
         // Both are told on the one stream, each by its name.
         let mut told = Vec::new();
         while told.len() < 3 {
-            let Ok(telltale_control_plane::protocol::decode::Told::Order { node, message }) =
+            let Ok(telltale_control_plane::protocol::decode::DecodedOrder::Order { node, message }) =
                 shared.told().await
             else {
                 panic!("no order")

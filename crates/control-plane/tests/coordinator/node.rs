@@ -2,13 +2,13 @@
 
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::message::{
-    Acknowledgement, Activity, FromNode, FromNodeBody, Order, Ports, Registration, Report, Step,
-    ToNode,
+    Acknowledgement, AgentActivity, FromNode, FromNodeBody, Order, OrderStep, Ports, Registration,
+    Report, ToNode,
 };
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::observation::{Observation, WorkerObservation, WorkerState};
 use telltale_cluster::rank::{Rank, WorkersPerNode};
-use telltale_control_plane::protocol::decode::{Told, coordinator_message};
+use telltale_control_plane::protocol::decode::{DecodedOrder, coordinator_message};
 use telltale_control_plane::protocol::encode;
 use telltale_wire::cluster::message::NodeMessage;
 use telltale_wire::cluster::message::node_message::Body;
@@ -47,12 +47,12 @@ impl Node {
     /// A node that is welcomed.
     pub(crate) async fn register(client: &mut Client, name: &str) -> Self {
         let mut node = Self::attend(client, name).await;
-        node.say_registration(Activity::Idle).await;
+        node.say_registration(AgentActivity::Idle).await;
         node.until_order("welcome", |order| *order == Order::Welcome).await;
         node
     }
 
-    pub(crate) async fn say_registration(&mut self, activity: Activity) {
+    pub(crate) async fn say_registration(&mut self, activity: AgentActivity) {
         let address = HostAddress::new("127.0.0.1").unwrap();
         let workers = WorkersPerNode::new(1).unwrap();
         let (known, planned_since) = (None, None);
@@ -81,19 +81,19 @@ impl Node {
         self.messages.send(message).await.unwrap();
     }
 
-    pub(crate) async fn acknowledge(&mut self, epoch: Epoch, step: Step) {
+    pub(crate) async fn acknowledge(&mut self, epoch: Epoch, step: OrderStep) {
         self.say(FromNodeBody::Acknowledge(Acknowledgement { epoch, step })).await;
     }
 
     pub(crate) async fn report(&mut self, epoch: Epoch, rank: u32, state: WorkerState) {
         let workers = vec![WorkerObservation { rank: Rank(rank), state }];
         let observation = Observation { workers, ..Observation::default() };
-        let report = Report { activity: Activity::Committed(epoch), observation };
+        let report = Report { activity: AgentActivity::Committed(epoch), observation };
         self.say(FromNodeBody::Report(report)).await;
     }
 
     /// What it is told next; the reason, when the stream ends.
-    pub(crate) async fn told(&mut self) -> Result<Told, CallError> {
+    pub(crate) async fn told(&mut self) -> Result<DecodedOrder, CallError> {
         let next = within("an order comes", self.orders.next()).await?;
         Ok(coordinator_message(next.expect("the stream goes on")).unwrap())
     }
@@ -106,7 +106,7 @@ impl Node {
     ) -> ToNode {
         loop {
             match self.told().await {
-                Ok(Told::Order { node, message }) => {
+                Ok(DecodedOrder::Order { node, message }) => {
                     assert_eq!(node, self.name, "told what is another's");
                     if is_it(&message.order) {
                         return message;
@@ -121,8 +121,8 @@ impl Node {
     pub(crate) async fn refusal(&mut self) -> String {
         loop {
             match self.told().await {
-                Ok(Told::Refused { reason, .. }) => return reason,
-                Ok(Told::Order { .. }) => {}
+                Ok(DecodedOrder::Refused { reason, .. }) => return reason,
+                Ok(DecodedOrder::Order { .. }) => {}
                 Err(error) => panic!("{}: {error}", self.name),
             }
         }
@@ -134,7 +134,7 @@ impl Node {
         let message = self.until_order("prepare", prepare).await;
         let Order::Prepare { ports, .. } = message.order else { unreachable!("it was asked for") };
         let port = ports.map(|Ports { first, .. }| first);
-        self.acknowledge(message.epoch, Step::Prepared { port }).await;
+        self.acknowledge(message.epoch, OrderStep::Prepared { port }).await;
     }
 
     /// Starts its worker when it is told to; returns the epoch and the worker's rank.
@@ -142,7 +142,7 @@ impl Node {
         let commit = |order: &Order| matches!(order, Order::Commit(_));
         let message = self.until_order("commit", commit).await;
         let Order::Commit(assignment) = message.order else { unreachable!("it was asked for") };
-        self.acknowledge(message.epoch, Step::Started).await;
+        self.acknowledge(message.epoch, OrderStep::Started).await;
         self.report(message.epoch, assignment.first_rank.0, WorkerState::Running).await;
         (message.epoch, assignment.first_rank.0)
     }

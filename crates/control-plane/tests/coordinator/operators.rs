@@ -71,13 +71,13 @@ fn a_coordinator_that_stands_still_does_not_keep_an_order_from_the_next() {
         let addresses = [still.local_addr().unwrap(), running.grpc];
         let addresses: [CoordinatorAddress; 2] =
             addresses.map(|port| port.to_string().parse().unwrap());
-        let patience = Duration::from_secs(1);
-        let operator = Operator::new(addresses.to_vec(), Credentials::default(), patience);
+        let timeout = Duration::from_secs(1);
+        let operator = Operator::new(addresses.to_vec(), Credentials::default(), timeout);
         operator.ask(async |client| client.set_mode(Mode::Act).await).await.unwrap();
         let status = operator.ask(async |client| client.status().await).await.unwrap();
         assert_eq!(status.mode, i32::from(Mode::Act));
         let [first, _] = addresses;
-        let alone = Operator::new(vec![first], Credentials::default(), patience);
+        let alone = Operator::new(vec![first], Credentials::default(), timeout);
         let error = alone.ask(async |client| client.restart().await).await.unwrap_err();
         assert!(error.to_string().contains("did not answer within 1 s"), "{error}");
         running.end().await;

@@ -8,11 +8,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use telltale_cluster::detection::Settings;
+use telltale_cluster::detection::DetectionSettings;
 use telltale_cluster::policy::{Job, Policy};
 use telltale_cluster::rank::WorkersPerNode;
 use telltale_control_plane::server::{AccessFiles, Plan, ServeError, Server};
-use telltale_control_plane::store::{JournalSettings, Place};
+use telltale_control_plane::store::{JournalSettings, StoreLocation};
 use telltale_server::listen::Address;
 use telltale_wire::cluster::Client;
 use tokio::runtime::Runtime;
@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
 
 /// How long anything in a test may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A coordinator on two ports of loopback.
 pub(crate) struct Running {
@@ -37,9 +37,9 @@ pub(crate) fn plan(directory: &Path, nodes: u32) -> Plan {
     let any_port: Address = "127.0.0.1:0".parse().unwrap();
     Plan {
         job: Job { name: "job".to_owned(), slots: nodes, workers: WorkersPerNode::new(1).unwrap() },
-        policy: Policy { prepare_deadline: PATIENCE, ..Policy::default() },
-        detection: Settings::default(),
-        store: Place::Journal(JournalSettings { directory: directory.join("journal") }),
+        policy: Policy { prepare_deadline: TIMEOUT, ..Policy::default() },
+        detection: DetectionSettings::default(),
+        store: StoreLocation::Journal(JournalSettings { directory: directory.join("journal") }),
         grpc: vec![any_port.clone()],
         http: vec![any_port],
         names: Vec::new(),
@@ -136,7 +136,7 @@ pub(crate) async fn get(
         format!("GET {path} HTTP/1.1\r\nHost: {port}\r\n{authorization}Connection: close\r\n\r\n");
     let asked = tokio::task::spawn_blocking(move || {
         let stream = TcpStream::connect(port).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         answer(stream, &request)
     });
     asked.await.unwrap()
@@ -147,7 +147,7 @@ pub(crate) async fn get_at(socket: PathBuf, path: &str) -> (u16, String) {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     let asked = tokio::task::spawn_blocking(move || {
         let stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         answer(stream, &request)
     });
     asked.await.unwrap()
@@ -163,8 +163,8 @@ fn answer(mut stream: impl Read + Write, request: &str) -> (u16, String) {
 
 /// Waits for something, but not for ever.
 pub(crate) async fn within<T>(what: &str, it: impl Future<Output = T>) -> T {
-    let ended = tokio::time::timeout(PATIENCE, it).await;
-    ended.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"))
+    let ended = tokio::time::timeout(TIMEOUT, it).await;
+    ended.unwrap_or_else(|_| panic!("{what}: not within {TIMEOUT:?}"))
 }
 
 /// Asks until the answer is as it should be.
@@ -179,7 +179,7 @@ pub(crate) async fn until<T, F: Future<Output = T>>(
         if is_so(&found) {
             return found;
         }
-        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        assert!(start.elapsed() < TIMEOUT, "{what}: not within {TIMEOUT:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

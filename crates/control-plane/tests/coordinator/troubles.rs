@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use telltale_control_plane::operator::Operator;
-use telltale_control_plane::reach::Access;
+use telltale_control_plane::reach::ClientFiles;
 use telltale_control_plane::server::{AccessFiles, Plan};
 use telltale_harness::Scratch;
 use telltale_harness::authority::{Signed, Wish};
@@ -17,7 +17,7 @@ use crate::coordinator::trust::{authority, written};
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
 
 /// What an operator is told who asks there.
-async fn told(address: &str, access: &Access) -> String {
+async fn told(address: &str, access: &ClientFiles) -> String {
     let addresses = vec![address.parse().unwrap()];
     let operator = Operator::new(addresses, access.load().unwrap(), Duration::from_secs(10));
     let asked = operator.ask(async |client| client.nodes().await).await;
@@ -25,11 +25,11 @@ async fn told(address: &str, access: &Access) -> String {
 }
 
 /// The files of one who has this authority, and perhaps a certificate.
-fn caller(scratch: &Scratch, authority: &str, identity: Option<Signed>) -> Access {
+fn caller(scratch: &Scratch, authority: &str, identity: Option<Signed>) -> ClientFiles {
     let file = |name: &str, text: &str| written(scratch, name, text);
     let identity =
         identity.map(|own| (file("own certificate", &own.certificate), file("own key", &own.key)));
-    Access { authority: Some(file("authority", authority)), identity, token_file: None }
+    ClientFiles { authority: Some(file("authority", authority)), identity, token_file: None }
 }
 
 #[test]
@@ -41,9 +41,9 @@ fn a_token_that_is_wrong_or_missing_is_told() {
         let running = Running::start(Plan { access, ..plan(scratch.path(), 2) }).await;
         let at = running.grpc.to_string();
         let wrong = Some(written(&scratch, "wrong", "another-token-altogether"));
-        let none = Access::default();
+        let none = ClientFiles::default();
         assert_eq!(
-            told(&at, &Access { token_file: wrong, ..none.clone() }).await,
+            told(&at, &ClientFiles { token_file: wrong, ..none.clone() }).await,
             format!("the coordinator at {at} refuses this token; copy the coordinator's")
         );
         assert_eq!(
@@ -77,7 +77,7 @@ fn what_is_wrong_with_certificates_is_told() {
         let of_ours = || files(ours.sign(&Wish { names: &NAMES, ..Wish::default() }), false);
         // How sure it is depends on which of two packets comes first, here and below.
         let tls = " speaks TLS; name its authority with --authority";
-        check(&scratch, of_ours(), Access::default(), tls).await;
+        check(&scratch, of_ours(), ClientFiles::default(), tls).await;
         let other = caller(&scratch, &theirs.pem(), None);
         let file = scratch.join("authority");
         let words = format!("'s certificate is not of the authority in {}", file.display());
@@ -103,7 +103,7 @@ fn what_is_wrong_with_certificates_is_told() {
     });
 }
 
-async fn check(scratch: &Scratch, access: AccessFiles, caller: Access, expected: &str) {
+async fn check(scratch: &Scratch, access: AccessFiles, caller: ClientFiles, expected: &str) {
     let running = Running::start(Plan { access, ..plan(scratch.path(), 2) }).await;
     let at = running.grpc.to_string();
     let said = told(&at, &caller).await;

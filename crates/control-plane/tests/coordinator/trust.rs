@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use telltale_cluster::message::{Activity, Order};
-use telltale_control_plane::protocol::decode::Told;
+use telltale_cluster::message::{AgentActivity, Order};
+use telltale_control_plane::protocol::decode::DecodedOrder;
 use telltale_control_plane::server::{AccessError, AccessFiles, Plan, ServeError, Server};
 use telltale_harness::authority::{Authority, Signed, Wish, write_private};
 use telltale_harness::{Scratch, as_user, needs_root};
@@ -195,7 +195,7 @@ fn only_certificates_of_the_authority_that_are_good_now_get_in() {
         let not_yet = valid(&ours, HOUR..2 * HOUR);
         let foreign = theirs.sign(&Wish::default());
         let ask = || async { client(&running, &ours, Some(&good)).status().await.is_ok() };
-        until("whoever has a certificate is answered", ask, |answered| *answered).await;
+        until("a caller with a certificate is answered", ask, |answered| *answered).await;
         for (name, identity, reason) in [
             ("none", None, "CertificateRequired"),
             ("expired", Some(&expired), "CertificateExpired"),
@@ -252,12 +252,12 @@ fn a_certificate_speaks_only_for_the_nodes_that_it_names() {
             until("it leads", ask, |answered| *answered).await;
             for (name, may) in nodes {
                 let mut node = Node::attend(&mut client, name).await;
-                node.say_registration(Activity::Idle).await;
+                node.say_registration(AgentActivity::Idle).await;
                 match node.told().await.unwrap() {
-                    Told::Order { message, .. } => {
+                    DecodedOrder::Order { message, .. } => {
                         assert!(*may && message.order == Order::Welcome, "{names:?} as {name}");
                     }
-                    Told::Refused { reason, .. } => {
+                    DecodedOrder::Refused { reason, .. } => {
                         assert!(!may, "{names:?} as {name}: {reason}");
                         assert!(reason.contains("subjectAltName"), "{reason}");
                     }

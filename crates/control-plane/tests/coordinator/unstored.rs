@@ -7,18 +7,20 @@ use std::path::Path;
 use telltale_control_plane::operator::Operator;
 use telltale_control_plane::reach::Credentials;
 use telltale_control_plane::server::Plan;
-use telltale_control_plane::store::{EtcdPlan, EtcdSettings, JournalSettings, LEAST_LEASE, Place};
+use telltale_control_plane::store::{
+    EtcdPlan, EtcdSettings, JournalSettings, LEAST_LEASE, StoreLocation,
+};
 use telltale_harness::{EtcdCluster, Scratch, needs_etcd, on_small_disk};
 use telltale_wire::cluster::Client;
 use telltale_wire::cluster::message::Mode;
 
 use crate::coordinator::node::job;
-use crate::coordinator::running::{PATIENCE, Running, get, plan, run, until};
+use crate::coordinator::running::{Running, TIMEOUT, get, plan, run, until};
 
 /// What an operator is told who asks how the job stands.
 async fn told(running: &Running) -> String {
     let addresses = vec![running.grpc.to_string().parse().unwrap()];
-    let operator = Operator::new(addresses, Credentials::default(), PATIENCE);
+    let operator = Operator::new(addresses, Credentials::default(), TIMEOUT);
     let asked = operator.ask(async |client| client.status().await).await;
     asked.expect_err("it does not lead").to_string()
 }
@@ -68,7 +70,7 @@ fn a_coordinator_that_reaches_no_etcd_says_what_it_could_not_do_and_what_helps()
         lease: LEAST_LEASE,
         tls: None,
     };
-    let store = Place::Etcd(EtcdSettings::new(&settings).unwrap());
+    let store = StoreLocation::Etcd(EtcdSettings::new(&settings).unwrap());
     run(async {
         let running = Running::start(Plan { store, ..plan(scratch.path(), 1) }).await;
         etcd.member(0).kill();
@@ -93,7 +95,7 @@ fn a_coordinator_whose_disk_is_full_says_so_until_there_is_room() {
 }
 
 async fn fills_the_disk(directory: &Path) {
-    let store = Place::Journal(JournalSettings { directory: directory.join("state") });
+    let store = StoreLocation::Journal(JournalSettings { directory: directory.join("state") });
     let running = Running::start(Plan { store, ..plan(directory, 1) }).await;
     let mut client = running.client();
     let (nodes, _) = job(&mut client, &["a"]).await;

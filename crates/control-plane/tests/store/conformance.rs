@@ -6,17 +6,17 @@ use telltale_cluster::epoch::{Epoch, Revision, Term};
 use telltale_cluster::incident::IncidentId;
 use telltale_cluster::stored::StoreOutcome;
 use telltale_control_plane::store::{
-    IncidentRecord, MAX_INCIDENT_BYTES, MAX_KEPT_INCIDENTS, Place,
+    IncidentRecord, MAX_INCIDENT_BYTES, MAX_KEPT_INCIDENTS, StoreLocation,
 };
 use tokio::time::Instant;
 
 use crate::store::coordinator::{Coordinator, revision};
 
 /// A part of the suite: its name, and what it does with an empty place.
-type Case = (&'static str, fn(Place) -> std::pin::Pin<Box<dyn Future<Output = ()>>>);
+type Case = (&'static str, fn(StoreLocation) -> std::pin::Pin<Box<dyn Future<Output = ()>>>);
 
 /// Runs the suite, each part in a place of its own.
-pub(crate) fn check(mut empty_place: impl FnMut() -> Place) {
+pub(crate) fn check(mut empty_place: impl FnMut() -> StoreLocation) {
     let cases: [Case; 7] = [
         ("state_outlives_its_leader", |place| Box::pin(state_outlives_its_leader(place))),
         ("given_twice_is_stored_once", |place| Box::pin(given_twice_is_stored_once(place))),
@@ -35,7 +35,7 @@ pub(crate) fn check(mut empty_place: impl FnMut() -> Place) {
     }
 }
 
-async fn state_outlives_its_leader(place: Place) {
+async fn state_outlives_its_leader(place: StoreLocation) {
     let mut terms = vec![Term::new(0)];
     let mut last: Option<(Epoch, Revision)> = None;
     for epoch in 1..4 {
@@ -54,7 +54,7 @@ async fn state_outlives_its_leader(place: Place) {
     }
 }
 
-async fn given_twice_is_stored_once(place: Place) {
+async fn given_twice_is_stored_once(place: StoreLocation) {
     let mut leader = Coordinator::start(&place);
     let term = leader.gains().await.term;
     let first = leader.decides(term, Revision::EMPTY, 1);
@@ -66,7 +66,7 @@ async fn given_twice_is_stored_once(place: Place) {
     assert_eq!(leader.stores(&late).await, StoreOutcome::Conflict, "the revision has gone on");
 }
 
-async fn one_leads_at_a_time(place: Place) {
+async fn one_leads_at_a_time(place: StoreLocation) {
     let mut first = Coordinator::start(&place);
     let term = first.gains().await.term;
     let mut second = Coordinator::start(&place);
@@ -83,7 +83,7 @@ async fn one_leads_at_a_time(place: Place) {
     assert_eq!(gained.stored.map(|(state, _)| state.epoch), Some(Epoch::new(1)));
 }
 
-async fn stepping_down_is_at_once(place: Place) {
+async fn stepping_down_is_at_once(place: StoreLocation) {
     let mut leader = Coordinator::start(&place);
     let term = leader.gains().await.term;
     leader.store.step_down();
@@ -92,7 +92,7 @@ async fn stepping_down_is_at_once(place: Place) {
     assert!(again.term > term, "a new leadership has a new term");
 }
 
-async fn the_past_cannot_write(place: Place) {
+async fn the_past_cannot_write(place: StoreLocation) {
     let mut leader = Coordinator::start(&place);
     let term = leader.gains().await.term;
     let decision = leader.decides(term, Revision::EMPTY, 1);
@@ -107,7 +107,7 @@ async fn the_past_cannot_write(place: Place) {
     revision(leader.stores(&good).await);
 }
 
-async fn the_log_tells_who_decided_what(place: Place) {
+async fn the_log_tells_who_decided_what(place: StoreLocation) {
     let mut expected = Vec::new();
     let mut last = Revision::EMPTY;
     for leadership in 0..2 {
@@ -125,7 +125,7 @@ async fn the_log_tells_who_decided_what(place: Place) {
     }
 }
 
-async fn incidents_are_kept_within_bounds(place: Place) {
+async fn incidents_are_kept_within_bounds(place: StoreLocation) {
     let mut leader = Coordinator::start(&place);
     let term = leader.gains().await.term;
     let most = u32::try_from(MAX_KEPT_INCIDENTS).unwrap();

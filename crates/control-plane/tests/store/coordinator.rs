@@ -6,11 +6,11 @@ use telltale_cluster::epoch::{Epoch, Revision, Term};
 use telltale_cluster::policy::{Job, Mode};
 use telltale_cluster::rank::WorkersPerNode;
 use telltale_cluster::stored::{Decision, DecisionNumber, StoreOutcome, StoredState, Why};
-use telltale_control_plane::store::{Event, Gained, Place, Store, open};
+use telltale_control_plane::store::{Gained, Store, StoreEvent, StoreLocation, open};
 use tokio::time::{Instant, timeout_at};
 
 /// How long anything may take, on a machine that does much else.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Coordinator {
     pub(crate) store: Store,
@@ -30,7 +30,7 @@ pub(crate) struct Coordinator {
 }
 
 impl Coordinator {
-    pub(crate) fn start(place: &Place) -> Self {
+    pub(crate) fn start(place: &StoreLocation) -> Self {
         Self {
             store: open(place.clone()),
             troubles: Vec::new(),
@@ -44,17 +44,17 @@ impl Coordinator {
     }
 
     /// The next event of leadership or a decision, if one comes until then.
-    pub(crate) async fn event_until(&mut self, until: Instant) -> Option<Event> {
+    pub(crate) async fn event_until(&mut self, until: Instant) -> Option<StoreEvent> {
         loop {
             match timeout_at(until, self.store.event()).await.ok()? {
-                Some(Event::Trouble(trouble)) => {
+                Some(StoreEvent::Trouble(trouble)) => {
                     self.troubles.push(trouble.to_string());
                     self.is_troubled = true;
                 }
-                Some(Event::Unkept(trouble)) => self.unkept.push(trouble.to_string()),
-                Some(Event::Leader(leader)) => self.leader = leader,
-                Some(Event::Standby(state)) => self.standby = Some(*state),
-                Some(Event::Mended) => {
+                Some(StoreEvent::Unkept(trouble)) => self.unkept.push(trouble.to_string()),
+                Some(StoreEvent::Leader(leader)) => self.leader = leader,
+                Some(StoreEvent::Standby(state)) => self.standby = Some(*state),
+                Some(StoreEvent::Mended) => {
                     self.mended += 1;
                     self.is_troubled = false;
                 }
@@ -64,14 +64,14 @@ impl Coordinator {
         }
     }
 
-    pub(crate) async fn event(&mut self, what: &str) -> Event {
-        let event = self.event_until(Instant::now() + PATIENCE).await;
+    pub(crate) async fn event(&mut self, what: &str) -> StoreEvent {
+        let event = self.event_until(Instant::now() + TIMEOUT).await;
         event.unwrap_or_else(|| panic!("no {what}; {:?}", self.troubles))
     }
 
     pub(crate) async fn gains(&mut self) -> Gained {
         match self.event("leadership").await {
-            Event::Gained(gained) => {
+            StoreEvent::Gained(gained) => {
                 assert!(self.store.authority().holds());
                 *gained
             }
@@ -81,7 +81,7 @@ impl Coordinator {
 
     pub(crate) async fn loses(&mut self) {
         let event = self.event("loss of leadership").await;
-        assert!(matches!(event, Event::Lost), "{event:?}");
+        assert!(matches!(event, StoreEvent::Lost), "{event:?}");
         assert!(!self.store.authority().holds());
     }
 
@@ -94,7 +94,9 @@ impl Coordinator {
     pub(crate) async fn stores(&mut self, decision: &Decision) -> StoreOutcome {
         self.store.store(Box::new(decision.clone()));
         match self.event("answer").await {
-            Event::Stored { decision: number, outcome } if number == decision.number => outcome,
+            StoreEvent::Stored { decision: number, outcome } if number == decision.number => {
+                outcome
+            }
             other => panic!("{other:?} instead of an answer"),
         }
     }

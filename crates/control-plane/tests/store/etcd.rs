@@ -8,14 +8,16 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use telltale_cluster::epoch::{Epoch, Revision};
 use telltale_cluster::stored::StoreOutcome;
-use telltale_control_plane::store::{EtcdPlan, EtcdSettings, Event, LEAST_LEASE, Place};
+use telltale_control_plane::store::{
+    EtcdPlan, EtcdSettings, LEAST_LEASE, StoreEvent, StoreLocation,
+};
 use telltale_harness::{ChildGuard, EtcdCluster, needs_etcd, rounds, wait_until};
 use tokio::time::Instant;
 
 use crate::store::conformance;
-use crate::store::coordinator::{Coordinator, PATIENCE};
+use crate::store::coordinator::{Coordinator, TIMEOUT};
 
-fn place(members: &[String], prefix: &str, address: &str) -> Place {
+fn place(members: &[String], prefix: &str, address: &str) -> StoreLocation {
     let plan = EtcdPlan {
         members: members.to_vec(),
         prefix: format!("/telltale/{prefix}"),
@@ -23,7 +25,7 @@ fn place(members: &[String], prefix: &str, address: &str) -> Place {
         lease: LEAST_LEASE,
         tls: None,
     };
-    Place::Etcd(EtcdSettings::new(&plan).unwrap())
+    StoreLocation::Etcd(EtcdSettings::new(&plan).unwrap())
 }
 
 /// Runs a test whose own waiting holds up no store.
@@ -97,27 +99,27 @@ fn decisions_go_on_when_any_member_is_killed_or_stands_still() {
             // It may lose the lease meanwhile, and then it has it again; nothing is lost by that.
             let mut decision = one.decides(gained.term, last, epoch);
             one.store.store(Box::new(decision.clone()));
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + TIMEOUT;
             loop {
                 match one.event_until(until).await.expect("it leads again") {
-                    Event::Stored { outcome: StoreOutcome::Stored(revision), .. } => {
+                    StoreEvent::Stored { outcome: StoreOutcome::Stored(revision), .. } => {
                         // Also when it was stored before, and nobody had heard of it.
                         assert!(!one.is_troubled, "{:?}", one.troubles);
                         last = revision;
                         break;
                     }
-                    Event::Stored { outcome: StoreOutcome::Conflict, .. } => {
+                    StoreEvent::Stored { outcome: StoreOutcome::Conflict, .. } => {
                         panic!("nobody else decides; {:?}", one.troubles)
                     }
-                    Event::Stored { .. } => one.store.store(Box::new(decision.clone())),
-                    Event::Gained(again) => {
+                    StoreEvent::Stored { .. } => one.store.store(Box::new(decision.clone())),
+                    StoreEvent::Gained(again) => {
                         let stored = again.stored.as_ref();
                         last = stored.map_or(Revision::EMPTY, |(_, revision)| *revision);
                         gained = *again;
                         decision = one.decides(gained.term, last, epoch);
                         one.store.store(Box::new(decision.clone()));
                     }
-                    Event::Lost => {}
+                    StoreEvent::Lost => {}
                     other => panic!("{other:?}"),
                 }
             }
@@ -126,7 +128,7 @@ fn decisions_go_on_when_any_member_is_killed_or_stands_still() {
             } else {
                 cluster.restart(hit);
             }
-            wait_until("the member to be back", PATIENCE, || cluster.is_healthy());
+            wait_until("the member to be back", TIMEOUT, || cluster.is_healthy());
         }
         one.store.close().await;
         let mut two = Coordinator::start(&place(&addresses, "job", "two:4320"));
@@ -180,8 +182,8 @@ async fn leads_aloud(etcd: &str) {
     });
     loop {
         match coordinator.event("an event").await {
-            Event::Gained(gained) => println!("gained {}", gained.term),
-            Event::Lost => println!("lost"),
+            StoreEvent::Gained(gained) => println!("gained {}", gained.term),
+            StoreEvent::Lost => println!("lost"),
             other => panic!("{other:?}"),
         }
     }
@@ -201,9 +203,9 @@ fn two_never_lead_at_once_though_one_is_killed_or_stands_still() {
     block_on(async {
         for kills in [false, true] {
             let (mut process, lines) = coordinator_process(etcd);
-            let until = std::time::Instant::now() + PATIENCE;
+            let until = std::time::Instant::now() + TIMEOUT;
             let leads = |line: &String| line.starts_with("leads");
-            while !lines.recv_timeout(PATIENCE).as_ref().is_ok_and(leads) {
+            while !lines.recv_timeout(TIMEOUT).as_ref().is_ok_and(leads) {
                 assert!(std::time::Instant::now() < until, "it never led");
             }
             let mut other =

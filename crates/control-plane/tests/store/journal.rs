@@ -5,14 +5,14 @@ use std::path::Path;
 
 use telltale_cluster::epoch::{Epoch, Revision, Term};
 use telltale_cluster::stored::StoreOutcome;
-use telltale_control_plane::store::{JournalSettings, Place};
+use telltale_control_plane::store::{JournalSettings, StoreLocation};
 use telltale_harness::{Scratch, on_small_disk};
 
 use crate::store::conformance;
 use crate::store::coordinator::{Coordinator, revision};
 
-fn place(directory: &Path) -> Place {
-    Place::Journal(JournalSettings { directory: directory.to_path_buf() })
+fn place(directory: &Path) -> StoreLocation {
+    StoreLocation::Journal(JournalSettings { directory: directory.to_path_buf() })
 }
 
 fn block_on(future: impl Future<Output = ()>) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use telltale_cluster::epoch::Revision;
-use telltale_control_plane::store::{EtcdPlan, EtcdSettings, EtcdTls, LEAST_LEASE, Place};
+use telltale_control_plane::store::{EtcdPlan, EtcdSettings, EtcdTls, LEAST_LEASE, StoreLocation};
 use telltale_harness::authority::{Authority, Signed, Wish};
 use telltale_harness::{EtcdCluster, EtcdTlsFiles, Scratch, needs_etcd};
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ fn signed(by: &Authority, is_over: bool) -> Signed {
     }
 }
 
-fn place(members: &[String], authority: &Authority, identity: Option<Signed>) -> Place {
+fn place(members: &[String], authority: &Authority, identity: Option<Signed>) -> StoreLocation {
     let identity = identity.map(|own| (own.certificate.into(), own.key.into()));
     let plan = EtcdPlan {
         members: members.to_vec(),
@@ -28,12 +28,12 @@ fn place(members: &[String], authority: &Authority, identity: Option<Signed>) ->
         lease: LEAST_LEASE,
         tls: Some(EtcdTls { authorities: authority.pem().into(), identity }),
     };
-    Place::Etcd(EtcdSettings::new(&plan).unwrap())
+    StoreLocation::Etcd(EtcdSettings::new(&plan).unwrap())
 }
 
 #[test]
-fn whoever_has_a_certificate_leads_and_nobody_else() {
-    let test = "store::secure::whoever_has_a_certificate_leads_and_nobody_else";
+fn who_has_a_certificate_leads_and_nobody_else() {
+    let test = "store::secure::who_has_a_certificate_leads_and_nobody_else";
     if !needs_etcd(test) {
         return;
     }

@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::metadata::{self, DATA, METADATA, Metadata};
-use super::watch::{Change, Watch};
+use super::watch::{Change, DirectoryWatch};
 use super::{CapturedEvent, Item, Payload, Unreadable};
 
 /// The most events of a directory that are brought into order; those behind them are told of.
@@ -33,7 +33,7 @@ pub struct Directory {
     root: PathBuf,
     /// Directories that have events, by number.
     parents: Vec<PathBuf>,
-    ready: VecDeque<Entry>,
+    ready: VecDeque<EventEntry>,
     /// How often it was looked through.
     looks: u64,
     /// What was found beside events, to be told first.
@@ -49,7 +49,7 @@ pub struct Directory {
 /// What following a directory takes.
 #[derive(Debug)]
 struct Following {
-    watch: Watch,
+    watch: DirectoryWatch,
     /// Hashes of the paths of events that were given.
     seen: HashSet<u64>,
     /// Events that are not whole yet.
@@ -59,8 +59,8 @@ struct Following {
 
 /// An event that was found; kept small, since there may be many.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    key: Key,
+struct EventEntry {
+    key: EventKey,
     parent: usize,
     name: OsString,
     /// The look that found it.
@@ -69,7 +69,7 @@ struct Entry {
 
 /// What events are ordered by.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct EventKey {
     has_no_time: bool,
     /// The time, or else that of the last change to the file.
     time_ns: u64,
@@ -78,7 +78,7 @@ struct Key {
 }
 
 /// What became of a directory that has an event's files.
-enum Found {
+enum EventDirectory {
     Whole(Box<Metadata>, Payload, u64),
     /// Something is missing that may still come.
     Part(String),
@@ -97,7 +97,8 @@ impl Directory {
     /// When it cannot be opened or watched.
     pub fn follow(root: &Path) -> io::Result<Self> {
         let (seen, unfinished) = (HashSet::new(), BTreeSet::new());
-        let following = Following { watch: Watch::new()?, seen, unfinished, is_gone: false };
+        let following =
+            Following { watch: DirectoryWatch::new()?, seen, unfinished, is_gone: false };
         Self::begin(root, Some(following))
     }
 
@@ -128,7 +129,7 @@ impl Directory {
 
     /// What is watched, to wait for; none if the directory is not followed.
     #[must_use]
-    pub fn watch(&self) -> Option<&Watch> {
+    pub fn watch(&self) -> Option<&DirectoryWatch> {
         self.following.as_ref().map(|following| &following.watch)
     }
 
@@ -207,7 +208,7 @@ impl Directory {
 
     /// Whether events before this one may be missing only because they were written where the look
     /// that found it had already been. The next look finds them.
-    fn may_come_late(&self, entry: &Entry) -> bool {
+    fn may_come_late(&self, entry: &EventEntry) -> bool {
         let Some(number) = entry.key.number else { return false };
         let expected =
             self.last_sequence.get(&entry.key.core).map_or(0, |last| last.saturating_add(1));
@@ -255,7 +256,7 @@ impl Directory {
     /// several programs that write at once.
     fn find_mixed(&mut self) {
         let mut last = self.last_sequence.clone();
-        for Key { core, number, .. } in self.ready.iter().map(|entry| &entry.key) {
+        for EventKey { core, number, .. } in self.ready.iter().map(|entry| &entry.key) {
             let Some(number) = number else { continue };
             let before = last.insert(*core, *number);
             if *number > 0 && before.is_some_and(|before| *number <= before) {
@@ -265,7 +266,7 @@ impl Directory {
     }
 
     /// Adds the directory if it is an event, and gives the directories in it.
-    fn look_into(&mut self, place: &Path, found: &mut Vec<Entry>) -> io::Result<Vec<PathBuf>> {
+    fn look_into(&mut self, place: &Path, found: &mut Vec<EventEntry>) -> io::Result<Vec<PathBuf>> {
         let mut below = Vec::new();
         let (mut has_metadata, mut has_data, mut has_text) = (false, false, false);
         for entry in fs::read_dir(place)? {
@@ -290,10 +291,10 @@ impl Directory {
         Ok(below)
     }
 
-    fn consider(&mut self, place: &Path, has_text: bool, found: &mut Vec<Entry>) {
+    fn consider(&mut self, place: &Path, has_text: bool, found: &mut Vec<EventEntry>) {
         let look = look_at(place);
         if let Some(following) = &mut self.following {
-            if matches!(look, Found::Part(_)) && !has_text {
+            if matches!(look, EventDirectory::Part(_)) && !has_text {
                 following.unfinished.insert(place.to_owned());
                 return;
             }
@@ -302,8 +303,8 @@ impl Directory {
             following.remember(place);
         }
         let key = match look {
-            Found::Whole(metadata, ..) => Key::of(place, Some(&metadata)),
-            Found::Part(_) => Key::of(place, None),
+            EventDirectory::Whole(metadata, ..) => EventKey::of(place, Some(&metadata)),
+            EventDirectory::Part(_) => EventKey::of(place, None),
         };
         let parent = place.parent().unwrap_or(place);
         let (parent, name) = match place.file_name() {
@@ -313,7 +314,7 @@ impl Directory {
         if self.parents.last().is_none_or(|last| last != parent) {
             self.parents.push(parent.to_owned());
         }
-        found.push(Entry { key, parent: self.parents.len() - 1, name, look: self.looks });
+        found.push(EventEntry { key, parent: self.parents.len() - 1, name, look: self.looks });
     }
 
     fn tell(&mut self, place: &Path, reason: String) {
@@ -323,8 +324,8 @@ impl Directory {
 
     fn item(&self, path: &Path) -> Item {
         let (found, payload, bytes) = match look_at(path) {
-            Found::Whole(found, payload, bytes) => (found, payload, bytes),
-            Found::Part(reason) => {
+            EventDirectory::Whole(found, payload, bytes) => (found, payload, bytes),
+            EventDirectory::Part(reason) => {
                 let place = path.to_string_lossy().into_owned();
                 return Item::Unreadable(Unreadable { place, reason });
             }
@@ -384,7 +385,7 @@ fn hash(path: &Path) -> u64 {
     hasher.finish()
 }
 
-impl Key {
+impl EventKey {
     fn of(place: &Path, found: Option<&Metadata>) -> Self {
         let time_ns = found.and_then(|found| found.time_ns);
         let changed = || {
@@ -402,32 +403,32 @@ impl Key {
 }
 
 /// Whether the event's files are all there and fit together.
-fn look_at(place: &Path) -> Found {
+fn look_at(place: &Path) -> EventDirectory {
     let found = match metadata::read(place) {
         Ok(found) => Box::new(found),
-        Err(reason) => return Found::Part(reason),
+        Err(reason) => return EventDirectory::Part(reason),
     };
     let data = place.join(DATA);
     let (bytes, payload) = match data.symlink_metadata() {
         Ok(file) if file.is_file() => (file.len(), Payload::File(data)),
-        Ok(_) => return Found::Part(format!("{DATA} is no file")),
+        Ok(_) => return EventDirectory::Part(format!("{DATA} is no file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // Whoever wrote it did not want the data, or was killed.
             let bytes = found.data_bytes.unwrap_or(0);
             return if place.join(TEXT).exists() || bytes == 0 {
-                Found::Whole(found, Payload::LeftOut(None), bytes)
+                EventDirectory::Whole(found, Payload::LeftOut(None), bytes)
             } else {
-                Found::Part(format!("it has no {DATA}"))
+                EventDirectory::Part(format!("it has no {DATA}"))
             };
         }
-        Err(error) => return Found::Part(format!("cannot look at {DATA}: {error}")),
+        Err(error) => return EventDirectory::Part(format!("cannot look at {DATA}: {error}")),
     };
     match found.data_bytes {
-        Some(expected) if expected != bytes => Found::Part(format!(
+        Some(expected) if expected != bytes => EventDirectory::Part(format!(
             "{DATA} has {bytes} bytes and {METADATA} says {expected}; it was cut short, or is \
              still being written"
         )),
-        _ => Found::Whole(found, payload, bytes),
+        _ => EventDirectory::Whole(found, payload, bytes),
     }
 }
 

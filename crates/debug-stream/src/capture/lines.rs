@@ -8,8 +8,8 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::{CapturedEvent, Item, Payload, Unreadable};
-use crate::sink::json::{Line, Lost, Summary, VERSION};
-use crate::{Dtype, EventKind, Losses, MAX_DIMENSIONS, Statistics, Value};
+use crate::sink::json::{EventLine, LineSummary, Lost, VERSION};
+use crate::{Dtype, ElementValue, EventKind, Losses, MAX_DIMENSIONS, Statistics};
 
 /// The longest line that is read.
 pub const MAX_LINE_BYTES: usize = 64 << 20;
@@ -19,7 +19,7 @@ const MAX_TEXT_BYTES: usize = 4 << 10;
 /// A line as it is read: every field may be missing, others are passed over.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
-struct Found {
+struct JsonLine {
     version: Option<u32>,
     kind: Option<String>,
     #[serde(rename = "type")]
@@ -58,7 +58,7 @@ struct FoundStatistics {
 }
 
 /// A number, or a text that stands for what JSON has no number for.
-struct Number(Value);
+struct Number(ElementValue);
 
 #[derive(Serialize)]
 struct MissingLine {
@@ -101,7 +101,7 @@ pub(super) fn write_head(out: &mut Vec<u8>, item: &Item) -> io::Result<()> {
             let mut line = facts(event);
             // Whoever has the data can count it again.
             if let Payload::LeftOut(Some(told)) = &event.payload {
-                line.statistics = Some(Summary::from(told));
+                line.statistics = Some(LineSummary::from(told));
             }
             Ok(serde_json::to_writer(out, &line)?)
         }
@@ -129,9 +129,9 @@ fn marker(item: &Item) -> serde_json::Result<Vec<u8>> {
 }
 
 /// An event's line without its numbers.
-fn facts(event: &CapturedEvent) -> Line<'_> {
+fn facts(event: &CapturedEvent) -> EventLine<'_> {
     let is_tensor = event.kind == EventKind::Tensor;
-    Line {
+    EventLine {
         version: VERSION,
         kind: event.kind.name(),
         code: event.kind.code(),
@@ -144,11 +144,11 @@ fn facts(event: &CapturedEvent) -> Line<'_> {
         bytes: event.bytes,
         dtype: is_tensor.then_some(&event.dtype),
         shape: is_tensor.then_some(&event.shape),
-        ..Line::default()
+        ..EventLine::default()
     }
 }
 
-fn event_line(event: &CapturedEvent, most_values: Option<usize>) -> Line<'_> {
+fn event_line(event: &CapturedEvent, most_values: Option<usize>) -> EventLine<'_> {
     let mut line = facts(event);
     // As many bytes as values, where they are wanted whole.
     let bytes = |data: &[u8]| most_values.filter(|most| data.len() <= *most).map(|_| hex(data));
@@ -158,7 +158,7 @@ fn event_line(event: &CapturedEvent, most_values: Option<usize>) -> Line<'_> {
         }
         (EventKind::Tensor, Some(data)) => match event.tensor() {
             Ok(tensor) => {
-                line.statistics = Some(Summary::from(&tensor.statistics()));
+                line.statistics = Some(LineSummary::from(&tensor.statistics()));
                 match most_values {
                     Some(most) => line.put_values(&tensor, most),
                     None => line.values_left_out = Some(tensor.elements()),
@@ -170,7 +170,7 @@ fn event_line(event: &CapturedEvent, most_values: Option<usize>) -> Line<'_> {
             }
         },
         (EventKind::User(_) | EventKind::Unknown(_), Some(data)) => line.data = bytes(data),
-        _ => line.statistics = event.statistics().as_ref().map(Summary::from),
+        _ => line.statistics = event.statistics().as_ref().map(LineSummary::from),
     }
     line
 }
@@ -180,7 +180,7 @@ fn event_line(event: &CapturedEvent, most_values: Option<usize>) -> Line<'_> {
 /// # Errors
 /// A sentence that says what is wrong.
 pub(super) fn parse(line: &[u8]) -> Result<Item, String> {
-    let found: Found = serde_json::from_slice(line).map_err(|error| {
+    let found: JsonLine = serde_json::from_slice(line).map_err(|error| {
         // Whoever reads lines says which one it is.
         error.to_string().replace(" at line 1 column ", " at column ")
     })?;
@@ -208,7 +208,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Item, String> {
     })
 }
 
-fn event(found: Found) -> Result<CapturedEvent, String> {
+fn event(found: JsonLine) -> Result<CapturedEvent, String> {
     let code = found.code.ok_or("it has no type")?;
     let shape = found.shape.unwrap_or_default();
     let (prefix, dtype) = (found.prefix.unwrap_or_default(), found.dtype.unwrap_or_default());
@@ -299,19 +299,19 @@ impl Visitor<'_> for NumberVisitor {
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Number, E> {
-        Ok(Number(Value::Signed(value)))
+        Ok(Number(ElementValue::Signed(value)))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Number, E> {
-        Ok(Number(Value::Unsigned(value)))
+        Ok(Number(ElementValue::Unsigned(value)))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Number, E> {
-        Ok(Number(Value::Float(value)))
+        Ok(Number(ElementValue::Float(value)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Number, E> {
-        Ok(Number(Value::Float(match text {
+        Ok(Number(ElementValue::Float(match text {
             "nan" => f64::NAN,
             "inf" => f64::INFINITY,
             "-inf" => f64::NEG_INFINITY,

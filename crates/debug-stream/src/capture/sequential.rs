@@ -6,7 +6,7 @@ use std::io::{self, Read};
 
 use super::event_file::{self, MAGIC, Parsed, START_BYTES};
 use super::lines::{self, MAX_LINE_BYTES};
-use super::{EVENT_FILE_VERSION, Item, ReadError, Unreadable};
+use super::{CaptureReadError, EVENT_FILE_VERSION, Item, Unreadable};
 
 /// How much is read at once.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -26,7 +26,7 @@ pub struct Sequential<R> {
     offset: u64,
     /// Lines before the next.
     lines: u64,
-    form: Option<Form>,
+    form: Option<CaptureForm>,
     /// Bytes left out since the last item, and why the first of them was.
     left_out: Option<(u64, u64, &'static str)>,
     /// Bytes of records whose hash was not that of their bytes.
@@ -36,13 +36,13 @@ pub struct Sequential<R> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum CaptureForm {
     Lines,
     EventFile,
 }
 
 /// What one look at the buffer gave.
-enum Look {
+enum BufferRead {
     Item(Item),
     /// There is something to leave out, or an empty line; look again.
     Again,
@@ -83,20 +83,20 @@ impl<R: Read> Sequential<R> {
     ///
     /// # Errors
     /// When reading fails, or this is no capture.
-    pub fn next_item(&mut self) -> Result<Option<Item>, ReadError> {
+    pub fn next_item(&mut self) -> Result<Option<Item>, CaptureReadError> {
         loop {
             if self.form.is_none() {
                 self.form = self.recognise()?;
             }
             let look = match self.form {
-                None => Look::Short,
-                Some(Form::Lines) => self.look_for_line(),
-                Some(Form::EventFile) => self.look_for_record(),
+                None => BufferRead::Short,
+                Some(CaptureForm::Lines) => self.look_for_line(),
+                Some(CaptureForm::EventFile) => self.look_for_record(),
             };
             match look {
-                Look::Item(item) => return Ok(Some(item)),
-                Look::Again => {}
-                Look::Short => {
+                BufferRead::Item(item) => return Ok(Some(item)),
+                BufferRead::Again => {}
+                BufferRead::Short => {
                     if !self.fill()? {
                         return Ok(None);
                     }
@@ -114,17 +114,17 @@ impl<R: Read> Sequential<R> {
                 return self.tell_left_out();
             }
             match self.form {
-                Some(Form::EventFile) => match self.look_for_record() {
-                    Look::Item(item) => return Some(item),
-                    Look::Again => {}
-                    Look::Short => {
+                Some(CaptureForm::EventFile) => match self.look_for_record() {
+                    BufferRead::Item(item) => return Some(item),
+                    BufferRead::Again => {}
+                    BufferRead::Short => {
                         self.leave_out_to_mark("the last event was cut short");
                     }
                 },
-                Some(Form::Lines) | None => {
+                Some(CaptureForm::Lines) | None => {
                     self.buffer.push(b'\n');
-                    self.form = Some(Form::Lines);
-                    if let Look::Item(item) = self.look_for_line() {
+                    self.form = Some(CaptureForm::Lines);
+                    if let BufferRead::Item(item) = self.look_for_line() {
                         return Some(item);
                     }
                 }
@@ -157,7 +157,7 @@ impl<R: Read> Sequential<R> {
     }
 
     /// Which form this is; none while too little is there to tell.
-    fn recognise(&mut self) -> Result<Option<Form>, ReadError> {
+    fn recognise(&mut self) -> Result<Option<CaptureForm>, CaptureReadError> {
         let compared = self.buffer.len().min(MAGIC.len());
         if compared == 0 {
             return Ok(None);
@@ -167,10 +167,10 @@ impl<R: Read> Sequential<R> {
             return match event_file::version(start) {
                 Some(EVENT_FILE_VERSION) => {
                     (self.start, self.looked) = (START_BYTES, START_BYTES);
-                    Ok(Some(Form::EventFile))
+                    Ok(Some(CaptureForm::EventFile))
                 }
-                Some(other) => Err(ReadError::Version(other)),
-                None => Err(ReadError::NoCapture),
+                Some(other) => Err(CaptureReadError::Version(other)),
+                None => Err(CaptureReadError::NoCapture),
             };
         }
         // What begins as an object may be damaged behind that. Other lines may come before the
@@ -179,13 +179,13 @@ impl<R: Read> Sequential<R> {
         if self.buffer.trim_ascii_start().starts_with(b"{")
             || self.buffer.iter().take(CHUNK_BYTES).all(|byte| is_text(byte) || *byte == 0x1b)
         {
-            Ok(Some(Form::Lines))
+            Ok(Some(CaptureForm::Lines))
         } else {
-            Err(ReadError::NoCapture)
+            Err(CaptureReadError::NoCapture)
         }
     }
 
-    fn look_for_line(&mut self) -> Look {
+    fn look_for_line(&mut self) -> BufferRead {
         let end = self.buffer[self.looked..].iter().position(|byte| *byte == b'\n');
         let Some(end) = end.map(|position| self.looked + position) else {
             self.looked = self.buffer.len();
@@ -193,7 +193,7 @@ impl<R: Read> Sequential<R> {
                 self.is_line_too_long = true;
                 self.start = self.looked;
             }
-            return Look::Short;
+            return BufferRead::Short;
         };
         let line = &self.buffer[self.start..end];
         self.lines += 1;
@@ -206,30 +206,30 @@ impl<R: Read> Sequential<R> {
         };
         (self.start, self.looked, self.is_line_too_long) = (end + 1, end + 1, false);
         match parsed {
-            None => Look::Again,
-            Some(Ok(item)) => Look::Item(item),
+            None => BufferRead::Again,
+            Some(Ok(item)) => BufferRead::Item(item),
             Some(Err(reason)) => {
                 let place = format!("line {}", self.lines);
-                Look::Item(Item::Unreadable(Unreadable { place, reason }))
+                BufferRead::Item(Item::Unreadable(Unreadable { place, reason }))
             }
         }
     }
 
-    fn look_for_record(&mut self) -> Look {
+    fn look_for_record(&mut self) -> BufferRead {
         let rest = &self.buffer[self.start..];
         if rest.is_empty() {
-            return Look::Short;
+            return BufferRead::Short;
         }
         match event_file::parse(rest) {
             Parsed::Short(needed) => {
                 let missing = needed.saturating_sub(rest.len());
                 // What a header promises is not taken as memory before it is there.
                 self.buffer.reserve(missing.min(CHUNK_BYTES));
-                Look::Short
+                BufferRead::Short
             }
             Parsed::Broken(reason) => {
                 self.leave_out_to_mark(reason);
-                Look::Again
+                BufferRead::Again
             }
             Parsed::Damaged(bytes) => {
                 self.hashed_in_vain =
@@ -241,15 +241,15 @@ impl<R: Read> Sequential<R> {
                 } else {
                     self.leave_out(bytes, reason);
                 }
-                Look::Again
+                BufferRead::Again
             }
             Parsed::Record(item, bytes) => {
                 if let Some(told) = self.tell_left_out() {
-                    return Look::Item(told);
+                    return BufferRead::Item(told);
                 }
                 self.start += bytes;
                 self.looked = self.start;
-                Look::Item(item)
+                BufferRead::Item(item)
             }
         }
     }

@@ -19,7 +19,7 @@ const BUFFER_BYTES: usize = 16 << 10;
 
 /// Directories and files whose changes are told; its descriptor is readable when there are some.
 #[derive(Debug)]
-pub struct Watch {
+pub struct DirectoryWatch {
     descriptor: OwnedFd,
     paths: HashMap<i32, PathBuf>,
     is_incomplete: bool,
@@ -34,7 +34,7 @@ pub(super) enum Change {
     Gone(PathBuf),
 }
 
-impl Watch {
+impl DirectoryWatch {
     /// Watches nothing yet.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Watch {
         Ok(Self { descriptor, paths: HashMap::new(), is_incomplete: false })
     }
 
-    /// Also watches this path. Where that is not possible, [`Watch::is_incomplete`] says so from
+    /// Also watches this path. Where that is not possible, [`DirectoryWatch::is_incomplete`] says so from
     /// now on.
     pub fn add(&mut self, path: &Path) {
         let flags = WatchFlags::CREATE
@@ -128,7 +128,7 @@ impl Watch {
     }
 }
 
-impl AsFd for Watch {
+impl AsFd for DirectoryWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }

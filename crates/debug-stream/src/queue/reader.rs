@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::record::{Body, Found, HEADER_BYTES, Place, Size, coarse_time_ns};
+use super::record::{Body, HEADER_BYTES, HeaderPosition, RecordState, Size, coarse_time_ns};
 use super::segment::{Segment, class_of};
 use super::{Losses, Queue, process};
 use crate::sync::{Ordering, wait_a_little};
@@ -42,14 +42,14 @@ struct Cursor {
 
 /// An event as it lies in the queue.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Record<'queue> {
+pub(crate) struct QueuedEvent<'queue> {
     pub(crate) sequence: u64,
     pub(crate) time_ns: u64,
     pub(crate) body: Body<'queue>,
 }
 
 /// What a reader gets.
-pub(crate) enum Taken<R> {
+pub(crate) enum NextRecord<R> {
     Event(R),
     /// So many were lost here.
     Lost(Losses),
@@ -84,9 +84,9 @@ impl Reader {
 
     /// Takes what is next: `read` sees an event before it is given up.
     #[inline]
-    pub(crate) fn take<R>(&mut self, read: impl FnOnce(&Record<'_>) -> R) -> Taken<R> {
+    pub(crate) fn take<R>(&mut self, read: impl FnOnce(&QueuedEvent<'_>) -> R) -> NextRecord<R> {
         if self.is_foreign() {
-            return Taken::Foreign;
+            return NextRecord::Foreign;
         }
         if !self.cursor.waits(&self.queue)
             && let Some(taken) = self.take_the_last_loss()
@@ -97,16 +97,16 @@ impl Reader {
         let body = unsafe { self.cursor.place().event() };
         let lost = self.cursor.lost;
         if self.wants_losses && lost != self.told {
-            return Taken::Lost(self.tell(lost));
+            return NextRecord::Lost(self.tell(lost));
         }
         // Two producers may have looked at the clock in another order than they took their turns.
         self.time_ns = self.time_ns.max(body.time_ns);
         let sequence = self.taken() + lost.sum();
         self.cursor.fetch_next();
-        let result = read(&Record { sequence, time_ns: self.time_ns, body });
+        let result = read(&QueuedEvent { sequence, time_ns: self.time_ns, body });
         self.go_on();
         self.after_taking();
-        Taken::Event(result)
+        NextRecord::Event(result)
     }
 
     /// Whether this is not the process that connected.
@@ -174,7 +174,7 @@ impl Reader {
 
     /// What there is to take when no event is; none if one has come meanwhile.
     #[cold]
-    fn take_the_last_loss<R>(&mut self) -> Option<Taken<R>> {
+    fn take_the_last_loss<R>(&mut self) -> Option<NextRecord<R>> {
         let mut lost = self.cursor.last_loss(&self.queue, self.told);
         if lost.is_none() {
             if self.cursor.waits(&self.queue) {
@@ -186,13 +186,13 @@ impl Reader {
         if let Some(lost) = lost {
             let lost = self.tell(lost);
             self.after_taking();
-            return Some(Taken::Lost(lost));
+            return Some(NextRecord::Lost(lost));
         }
         let (cursor, queue, told) = (&mut self.cursor, &*self.queue, self.told);
         let waits = || cursor.waits(queue) || cursor.last_loss(queue, told).is_some();
         queue.bell.nothing(waits, queue);
         queue.pool.shrink(coarse_time_ns());
-        Some(Taken::Nothing)
+        Some(NextRecord::Nothing)
     }
 
     /// Notes that the reader knows of all these losses, and returns those that are new to it.
@@ -241,10 +241,10 @@ impl Drop for Reader {
 // === impl Cursor ===
 
 impl Cursor {
-    fn place(&self) -> Place {
+    fn place(&self) -> HeaderPosition {
         // SAFETY: the offset is a sum of distances, and a producer leaves room for one more header
         // behind each event.
-        unsafe { Place::at(self.segment.base(), self.offset) }
+        unsafe { HeaderPosition::at(self.segment.base(), self.offset) }
     }
 
     /// Has the event behind this one fetched into the cache while this one is read, so that a reader
@@ -255,8 +255,8 @@ impl Cursor {
         // behind it ready before, and left room for it.
         unsafe {
             let (size, _) = self.place().size();
-            let next = Place::at(self.segment.base(), self.offset + size.distance());
-            if let Found::Event = next.look() {
+            let next = HeaderPosition::at(self.segment.base(), self.offset + size.distance());
+            if let RecordState::Event = next.look() {
                 next.fetch();
             }
         }
@@ -268,10 +268,10 @@ impl Cursor {
         loop {
             // SAFETY: this is the consumer's next place and the segment is its own.
             match unsafe { self.place().look() } {
-                Found::Event => return true,
-                Found::Nothing => return false,
-                Found::Jump(base) => self.jump(base, queue),
-                Found::Lost(lost) => self.pass(lost),
+                RecordState::Event => return true,
+                RecordState::Nothing => return false,
+                RecordState::Jump(base) => self.jump(base, queue),
+                RecordState::Lost(lost) => self.pass(lost),
             }
         }
     }

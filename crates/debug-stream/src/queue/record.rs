@@ -38,7 +38,7 @@ pub(crate) struct Facts {
 }
 
 #[repr(C, align(64))]
-struct Header {
+struct RecordHeader {
     state: AtomicU32,
     name_bytes: u16,
     dimensions: u16,
@@ -57,7 +57,7 @@ struct LossHeader {
 }
 
 const _: () =
-    assert!(size_of::<Header>() == HEADER_BYTES && size_of::<LossHeader>() == HEADER_BYTES);
+    assert!(size_of::<RecordHeader>() == HEADER_BYTES && size_of::<LossHeader>() == HEADER_BYTES);
 
 /// An event to be queued.
 #[derive(Debug, Clone, Copy)]
@@ -90,13 +90,13 @@ pub(super) struct Size {
 
 /// Where a header is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(NonNull<Header>);
+pub(super) struct HeaderPosition(NonNull<RecordHeader>);
 
 // SAFETY: an address; every use of it is an unsafe call that says what must hold.
-unsafe impl Send for Place {}
+unsafe impl Send for HeaderPosition {}
 
 /// What the consumer finds at a place.
-pub(super) enum Found {
+pub(super) enum RecordState {
     /// Nothing yet.
     Nothing,
     /// A whole event.
@@ -196,7 +196,7 @@ fn fetch_line(at: *const u8) {
 
 // === impl Place ===
 
-impl Place {
+impl HeaderPosition {
     /// The place so far into a segment.
     ///
     /// # Safety
@@ -207,7 +207,7 @@ impl Place {
         Self(unsafe { base.add(offset) }.cast())
     }
 
-    fn header(self) -> *mut Header {
+    fn header(self) -> *mut RecordHeader {
         self.0.as_ptr()
     }
 
@@ -268,7 +268,7 @@ impl Place {
     ///
     /// # Safety
     /// The place is the next one in the chain and this thread's alone; the one behind it has been
-    /// made ready with [`Place::empty`].
+    /// made ready with [`HeaderPosition::empty`].
     pub(super) unsafe fn tell(self, lost: Losses) {
         let header: *mut LossHeader = self.header().cast();
         // SAFETY: as for `write`.
@@ -283,7 +283,7 @@ impl Place {
     ///
     /// # Safety
     /// The place is the next one in the chain and this thread's alone; the segment there has been
-    /// made ready with [`Place::empty`].
+    /// made ready with [`HeaderPosition::empty`].
     pub(super) unsafe fn jump(self, base: NonNull<u8>) {
         // SAFETY: as for `write`.
         unsafe {
@@ -298,16 +298,16 @@ impl Place {
     /// # Safety
     /// The place is the consumer's next one, in a segment that it owns.
     #[inline(always)]
-    pub(super) unsafe fn look(self) -> Found {
+    pub(super) unsafe fn look(self) -> RecordState {
         // SAFETY: the state was initialised by `empty` before the consumer could get here, and what
         // stands beside a state other than EMPTY is not written again until the consumer goes on.
         unsafe {
             // SYNC: committed
             match (*self.header()).state.load(Ordering::Acquire) {
-                COMMITTED => Found::Event,
-                JUMP => (*self.header()).elsewhere.map_or(Found::Nothing, Found::Jump),
-                LOST => Found::Lost((*self.header().cast::<LossHeader>()).lost),
-                _ => Found::Nothing,
+                COMMITTED => RecordState::Event,
+                JUMP => (*self.header()).elsewhere.map_or(RecordState::Nothing, RecordState::Jump),
+                LOST => RecordState::Lost((*self.header().cast::<LossHeader>()).lost),
+                _ => RecordState::Nothing,
             }
         }
     }
@@ -315,12 +315,12 @@ impl Place {
     /// The event here.
     ///
     /// # Safety
-    /// [`Place::look`] found an event, and the consumer does not go on while the parts are in use.
+    /// [`HeaderPosition::look`] found an event, and the consumer does not go on while the parts are in use.
     #[inline(always)]
     pub(super) unsafe fn event<'segment>(self) -> Body<'segment> {
         // SAFETY: a committed event is whole and is not written to again.
         unsafe {
-            let Header { time_ns, elsewhere, ref facts, .. } = *self.header();
+            let RecordHeader { time_ns, elsewhere, ref facts, .. } = *self.header();
             let (size, _) = self.size();
             let (data, dimensions) = self.parts(size, elsewhere);
             let dimensions = slice::from_raw_parts(dimensions, size.dimensions.into());
@@ -334,7 +334,7 @@ impl Place {
     /// Has the event here fetched into the cache, or as much of it as is likely to stay there.
     ///
     /// # Safety
-    /// As for [`Place::event`].
+    /// As for [`HeaderPosition::event`].
     #[inline(always)]
     pub(super) unsafe fn fetch(self) {
         // SAFETY: as for `event`.
@@ -349,11 +349,11 @@ impl Place {
     /// The size of the event here, and the segment with its data, if it has one of its own.
     ///
     /// # Safety
-    /// As for [`Place::event`].
+    /// As for [`HeaderPosition::event`].
     #[inline(always)]
     pub(super) unsafe fn size(self) -> (Size, Option<NonNull<u8>>) {
         // SAFETY: as for `event`.
-        let Header { name_bytes, dimensions, data_bytes, elsewhere, .. } =
+        let RecordHeader { name_bytes, dimensions, data_bytes, elsewhere, .. } =
             unsafe { &*self.header() };
         let [name_bytes, dimensions] = [*name_bytes, *dimensions];
         (Size { name_bytes, dimensions, data_bytes: *data_bytes }, *elsewhere)

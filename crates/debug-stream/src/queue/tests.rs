@@ -28,10 +28,10 @@ fn take(reader: &mut Reader) -> Got {
         Got::Event(record.sequence, data.len())
     });
     match taken {
-        Taken::Event(got) => got,
-        Taken::Lost(lost) => Got::Lost(lost),
-        Taken::Nothing => Got::Nothing,
-        Taken::Foreign => panic!("this is the process that connected"),
+        NextRecord::Event(got) => got,
+        NextRecord::Lost(lost) => Got::Lost(lost),
+        NextRecord::Nothing => Got::Nothing,
+        NextRecord::Foreign => panic!("this is the process that connected"),
     }
 }
 
@@ -39,11 +39,11 @@ fn mark(kind: u32) -> u8 {
     u8::try_from(kind % 251).unwrap()
 }
 
-fn push(queue: &Queue, kind: u32, bytes: usize) -> Result<(), Refused> {
+fn push(queue: &Queue, kind: u32, bytes: usize) -> Result<(), QueueRefusal> {
     push_data(queue, kind, &vec![mark(kind); bytes])
 }
 
-fn push_data(queue: &Queue, kind: u32, data: &[u8]) -> Result<(), Refused> {
+fn push_data(queue: &Queue, kind: u32, data: &[u8]) -> Result<(), QueueRefusal> {
     let facts = Facts { numbers: [kind, 0, 0], ..Facts::default() };
     queue.push(&Draft { facts, dimensions: &[], name: b"", data })
 }
@@ -56,8 +56,8 @@ fn readable(reader: &Reader) -> bool {
 /// Waits until there is something to take.
 fn wait(reader: &Reader) {
     let mut set = [PollFd::new(reader, PollFlags::IN)];
-    let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
-    assert_eq!(poll(&mut set, Some(&patience)).unwrap(), 1, "waited a minute for an event");
+    let timeout = Timespec { tv_sec: 60, tv_nsec: 0 };
+    assert_eq!(poll(&mut set, Some(&timeout)).unwrap(), 1, "waited a minute for an event");
 }
 
 fn connected(bounds: Bounds) -> (Arc<Queue>, Reader) {
@@ -111,7 +111,7 @@ fn after_the_end_of_a_connection_nothing_is_readable_and_nothing_accepted() {
     drop(reader);
     let mut set = [PollFd::new(&kept, PollFlags::IN)];
     assert_eq!(poll(&mut set, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap(), 0);
-    assert_eq!(push(&queue, 1, 1), Err(Refused::Disconnected));
+    assert_eq!(push(&queue, 1, 1), Err(QueueRefusal::Disconnected));
     let totals = queue.totals();
     assert_eq!((totals.reserved, totals.unread, totals.waiting_bytes), (3, 3, 0));
     assert_eq!(totals.idle_bytes, 0, "memory is given back");
@@ -123,7 +123,7 @@ fn after_the_end_of_a_connection_nothing_is_readable_and_nothing_accepted() {
 #[test]
 fn the_newest_events_are_lost_and_told_of_where_they_were_lost() {
     let (queue, mut reader) = connected(Bounds { events: 2, bytes: 1 << 20 });
-    let full = Err(Refused::Lost(Cause::Events));
+    let full = Err(QueueRefusal::Lost(LossCause::Events));
     assert_eq!([(); 4].map(|()| push(&queue, 1, 8)), [Ok(()), Ok(()), full, full]);
     assert_eq!(take(&mut reader), Got::Event(0, 8));
     assert_eq!(push(&queue, 2, 16), Ok(()));
@@ -141,7 +141,7 @@ fn the_newest_events_are_lost_and_told_of_where_they_were_lost() {
 #[test]
 fn an_event_above_the_byte_budget_is_lost_and_wakes_who_wants_to_know() {
     let (queue, mut reader) = connected(Bounds { events: 100, bytes: 4_096 });
-    let too_large = Err(Refused::Lost(Cause::Bytes));
+    let too_large = Err(QueueRefusal::Lost(LossCause::Bytes));
     assert_eq!(push(&queue, 1, 5_000), too_large);
     assert_eq!(push(&queue, 1, 500_000), too_large);
     assert!(readable(&reader));
@@ -185,8 +185,8 @@ fn a_child_gets_errors_and_leaves_the_descriptor_alone() {
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
-        let refused = push_data(&queue, 1, &[1; 8]) == Err(Refused::Disconnected);
-        let foreign = matches!(reader.take(|_| ()), Taken::Foreign);
+        let refused = push_data(&queue, 1, &[1; 8]) == Err(QueueRefusal::Disconnected);
+        let foreign = matches!(reader.take(|_| ()), NextRecord::Foreign);
         drop(reader);
         // SAFETY: ends the child at once.
         unsafe { libc::_exit(i32::from(!(refused && foreign))) };
@@ -243,7 +243,7 @@ fn stress(producers: u32, bounds: Bounds, waits_each_time: bool) {
             workers.into_iter().for_each(|worker| worker.join().unwrap());
             done.store(true, Ordering::Release);
             // Something to wake the reader by, when it has everything.
-            while matches!(push_data(queue, u32::MAX, &[]), Err(Refused::Lost(_))) {
+            while matches!(push_data(queue, u32::MAX, &[]), Err(QueueRefusal::Lost(_))) {
                 thread::yield_now();
             }
         });
@@ -265,17 +265,17 @@ fn stress(producers: u32, bounds: Bounds, waits_each_time: bool) {
                 Some(())
             });
             match taken {
-                Taken::Event(Some(())) => events += 1,
-                Taken::Event(None) => break,
-                Taken::Lost(losses) => {
+                NextRecord::Event(Some(())) => events += 1,
+                NextRecord::Event(None) => break,
+                NextRecord::Lost(losses) => {
                     lost += losses.sum();
                     next += losses.sum();
                 }
-                Taken::Nothing => {
+                NextRecord::Nothing => {
                     assert!(!waits_each_time, "readable, and nothing there");
                     thread::yield_now();
                 }
-                Taken::Foreign => panic!("this is the process that connected"),
+                NextRecord::Foreign => panic!("this is the process that connected"),
             }
         }
         assert!(done.load(Ordering::Acquire));

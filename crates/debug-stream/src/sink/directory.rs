@@ -11,8 +11,8 @@ use std::hash::BuildHasher;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Shown, lines, raw};
-use crate::{Event, Next, Tensor, TextStyle, format_tensor};
+use super::{Fidelity, lines, raw};
+use crate::{Event, NextEvent, Tensor, TextStyle, format_tensor};
 
 /// The longest name that is kept whole; file systems take 255 bytes.
 const MAX_NAME_BYTES: usize = 200;
@@ -106,16 +106,16 @@ impl DefaultConsumer {
     /// told of.
     pub fn take(
         &mut self,
-        mut next: Next,
+        mut next: NextEvent,
         out: &mut impl Write,
         err: &mut impl Write,
     ) -> Result<(), TakeError> {
         let saved = match &mut next {
-            Next::Lost(lost) => {
+            NextEvent::Lost(lost) => {
                 self.totals.lost += lost.sum();
                 Ok(())
             }
-            Next::Event(event) => {
+            NextEvent::Event(event) => {
                 self.totals.events += 1;
                 self.save(event)
             }
@@ -132,14 +132,19 @@ impl DefaultConsumer {
         self.totals
     }
 
-    fn print(&mut self, next: &Next, out: &mut impl Write, err: &mut impl Write) -> io::Result<()> {
+    fn print(
+        &mut self,
+        next: &NextEvent,
+        out: &mut impl Write,
+        err: &mut impl Write,
+    ) -> io::Result<()> {
         let mut line = Vec::new();
         match lines::write_text(&mut line, next, self.style)? {
-            Shown::Whole => {}
-            Shown::UnknownType => self.totals.unknown += 1,
-            Shown::Malformed => self.totals.malformed += 1,
+            Fidelity::Whole => {}
+            Fidelity::UnknownType => self.totals.unknown += 1,
+            Fidelity::Malformed => self.totals.malformed += 1,
         }
-        let is_error = matches!(next, Next::Event(event) if event.pipe != 0);
+        let is_error = matches!(next, NextEvent::Event(event) if event.pipe != 0);
         if is_error { err.write_all(&line) } else { out.write_all(&line) }
     }
 

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::Shown;
-use crate::{Event, EventKind, Losses, Next, Statistics, Tensor, Value};
+use super::Fidelity;
+use crate::{ElementValue, Event, EventKind, Losses, NextEvent, Statistics, Tensor};
 
 /// The version of the lines, which each of them has. It grows when a field changes its meaning or
 /// goes away; new fields may come without.
@@ -14,7 +14,7 @@ pub(crate) const VERSION: u32 = 1;
 
 /// An event's line; what is not known is left out.
 #[derive(Default, Serialize)]
-pub(crate) struct Line<'event> {
+pub(crate) struct EventLine<'event> {
     pub(crate) version: u32,
     pub(crate) kind: &'static str,
     #[serde(rename = "type")]
@@ -42,7 +42,7 @@ pub(crate) struct Line<'event> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) malformed: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) statistics: Option<Summary>,
+    pub(crate) statistics: Option<LineSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) values: Option<Vec<Json>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ pub(crate) struct Line<'event> {
 }
 
 #[derive(Serialize)]
-pub(crate) struct Summary {
+pub(crate) struct LineSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     min: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,20 +78,26 @@ pub(crate) struct Lost {
 ///
 /// # Errors
 /// When writing fails.
-pub fn write_json_line(out: &mut impl Write, next: &Next, most_values: usize) -> io::Result<Shown> {
+pub fn write_json_line(
+    out: &mut impl Write,
+    next: &NextEvent,
+    most_values: usize,
+) -> io::Result<Fidelity> {
     let (mut text, shown) = match next {
-        Next::Lost(losses) => (serde_json::to_vec(&Lost::from(losses))?, Shown::Whole),
-        Next::Event(event) => (serde_json::to_vec(&line(event, most_values))?, Shown::of(event)),
+        NextEvent::Lost(losses) => (serde_json::to_vec(&Lost::from(losses))?, Fidelity::Whole),
+        NextEvent::Event(event) => {
+            (serde_json::to_vec(&line(event, most_values))?, Fidelity::of(event))
+        }
     };
     text.push(b'\n');
     out.write_all(&text)?;
     Ok(shown)
 }
 
-fn line(event: &Event, most_values: usize) -> Line<'_> {
+fn line(event: &Event, most_values: usize) -> EventLine<'_> {
     let is_tensor = event.kind == EventKind::Tensor;
     let is_text = matches!(event.kind, EventKind::Text | EventKind::Breakpoint);
-    let mut line = Line {
+    let mut line = EventLine {
         version: VERSION,
         kind: event.kind.name(),
         code: event.kind.code(),
@@ -105,12 +111,12 @@ fn line(event: &Event, most_values: usize) -> Line<'_> {
         text: is_text.then(|| String::from_utf8_lossy(&event.data).into_owned()),
         dtype: is_tensor.then_some(&event.dtype),
         shape: is_tensor.then_some(&event.shape),
-        ..Line::default()
+        ..EventLine::default()
     };
     if is_tensor {
         match Tensor::of(event) {
             Ok(tensor) => {
-                line.statistics = Some(Summary::from(&tensor.statistics()));
+                line.statistics = Some(LineSummary::from(&tensor.statistics()));
                 line.put_values(&tensor, most_values);
             }
             Err(reason) => line.malformed = Some(reason.to_string()),
@@ -119,7 +125,7 @@ fn line(event: &Event, most_values: usize) -> Line<'_> {
     line
 }
 
-impl Line<'_> {
+impl EventLine<'_> {
     /// Adds at most so many elements, and how many more there are.
     pub(crate) fn put_values(&mut self, tensor: &Tensor<'_>, most_values: usize) {
         self.values = Some(tensor.values().take(most_values).map(json).collect());
@@ -128,7 +134,7 @@ impl Line<'_> {
     }
 }
 
-impl From<&Statistics> for Summary {
+impl From<&Statistics> for LineSummary {
     fn from(found: &Statistics) -> Self {
         Self {
             min: found.min,
@@ -149,13 +155,13 @@ impl From<&Losses> for Lost {
     }
 }
 
-fn json(value: Value) -> Json {
+fn json(value: ElementValue) -> Json {
     match value {
-        Value::Signed(value) => value.into(),
-        Value::Unsigned(value) => value.into(),
-        Value::Float(value) if value.is_nan() => "nan".into(),
-        Value::Float(f64::INFINITY) => "inf".into(),
-        Value::Float(f64::NEG_INFINITY) => "-inf".into(),
-        Value::Float(value) => value.into(),
+        ElementValue::Signed(value) => value.into(),
+        ElementValue::Unsigned(value) => value.into(),
+        ElementValue::Float(value) if value.is_nan() => "nan".into(),
+        ElementValue::Float(f64::INFINITY) => "inf".into(),
+        ElementValue::Float(f64::NEG_INFINITY) => "-inf".into(),
+        ElementValue::Float(value) => value.into(),
     }
 }

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use telltale_schema::text::steers;
 
-use super::Shown;
-use crate::{Event, EventKind, Next, Statistics, Tensor, TextStyle, format_tensor};
+use super::Fidelity;
+use crate::{Event, EventKind, NextEvent, Statistics, Tensor, TextStyle, format_tensor};
 
 /// How many bytes of data are shown of what cannot be read.
 const SHOWN_BYTES: usize = 32;
@@ -14,9 +14,13 @@ const SHOWN_BYTES: usize = 32;
 ///
 /// # Errors
 /// When writing fails.
-pub fn write_text(out: &mut impl Write, next: &Next, style: TextStyle) -> io::Result<Shown> {
+pub fn write_text(
+    out: &mut impl Write,
+    next: &NextEvent,
+    style: TextStyle,
+) -> io::Result<Fidelity> {
     match next {
-        Next::Lost(lost) => {
+        NextEvent::Lost(lost) => {
             writeln!(
                 out,
                 "lost {} events here ({} by number, {} by bytes, {} for want of memory)",
@@ -25,11 +29,11 @@ pub fn write_text(out: &mut impl Write, next: &Next, style: TextStyle) -> io::Re
                 lost.bytes,
                 lost.memory
             )?;
-            Ok(Shown::Whole)
+            Ok(Fidelity::Whole)
         }
-        Next::Event(event) => {
+        NextEvent::Event(event) => {
             let mut line = heading(event);
-            let shown = Shown::of(event);
+            let shown = Fidelity::of(event);
             match event.kind {
                 EventKind::Tensor => line.push_str(&tensor(event, style)),
                 EventKind::Text | EventKind::Breakpoint => {

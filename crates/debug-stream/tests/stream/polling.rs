@@ -7,12 +7,12 @@ use std::thread;
 use nix::sys::select::FdSet;
 use nix::sys::time::{TimeVal, TimeValLike};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
-use telltale_debug_stream::{Consumer, Next, Published};
+use telltale_debug_stream::{Consumer, NextEvent, Published};
 
 use crate::stream::{number, publish, stream};
 
 /// Longer than any machine needs; a lost wake-up ends the test here.
-const PATIENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+const TIMEOUT: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
 
 /// Whether the wait ended because the descriptor is readable.
 type Wait<'descriptor> = Box<dyn FnMut() -> bool + 'descriptor>;
@@ -20,7 +20,7 @@ type Wait<'descriptor> = Box<dyn FnMut() -> bool + 'descriptor>;
 fn poll(descriptor: BorrowedFd<'_>) -> Wait<'_> {
     Box::new(move || {
         let mut set = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
-        rustix::event::poll(&mut set, Some(&PATIENCE)).unwrap() == 1
+        rustix::event::poll(&mut set, Some(&TIMEOUT)).unwrap() == 1
     })
 }
 
@@ -30,7 +30,7 @@ fn epoll_with(descriptor: BorrowedFd<'_>, flags: epoll::EventFlags) -> Wait<'_> 
     epoll::add(&set, descriptor, data, flags | epoll::EventFlags::IN).unwrap();
     Box::new(move || {
         let mut found = Vec::with_capacity(4);
-        epoll::wait(&set, rustix::buffer::spare_capacity(&mut found), Some(&PATIENCE)).unwrap() == 1
+        epoll::wait(&set, rustix::buffer::spare_capacity(&mut found), Some(&TIMEOUT)).unwrap() == 1
     })
 }
 
@@ -46,8 +46,8 @@ fn select(descriptor: BorrowedFd<'_>) -> Wait<'_> {
     Box::new(move || {
         let mut set = FdSet::new();
         set.insert(descriptor);
-        let mut patience = TimeVal::seconds(PATIENCE.tv_sec);
-        nix::sys::select::select(None, &mut set, None, None, &mut patience).unwrap() == 1
+        let mut timeout = TimeVal::seconds(TIMEOUT.tv_sec);
+        nix::sys::select::select(None, &mut set, None, None, &mut timeout).unwrap() == 1
     })
 }
 
@@ -89,12 +89,12 @@ fn everything_arrives(wait: fn(BorrowedFd<'_>) -> Wait<'_>, takes: Takes) {
 fn take(consumer: &mut Consumer, expected: &mut u32) -> bool {
     match consumer.try_next().unwrap() {
         None => false,
-        Some(Next::Event(event)) => {
+        Some(NextEvent::Event(event)) => {
             assert_eq!(number(&event.data), *expected);
             *expected += 1;
             true
         }
-        Some(Next::Lost(losses)) => panic!("there was room for all: {losses:?}"),
+        Some(NextEvent::Lost(losses)) => panic!("there was room for all: {losses:?}"),
     }
 }
 

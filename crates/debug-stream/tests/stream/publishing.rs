@@ -1,16 +1,17 @@
 //! What publishers are told, what consumers get, and what the counters say of both.
 
 use telltale_debug_stream::{
-    Cause, ConnectError, EventKind, Filter, Losses, Next, Published, StreamCounters, TensorEvent,
+    ConnectError, EventKind, Filter, LossCause, Losses, NextEvent, Published, StreamCounters,
+    TensorEvent,
 };
 
 use crate::stream::{number, publish, stream};
 
-fn text_of(next: Option<Next>) -> String {
+fn text_of(next: Option<NextEvent>) -> String {
     match next {
         None => "-".to_owned(),
-        Some(Next::Lost(losses)) => format!("lost {}", losses.sum()),
-        Some(Next::Event(event)) => {
+        Some(NextEvent::Lost(losses)) => format!("lost {}", losses.sum()),
+        Some(NextEvent::Event(event)) => {
             let iteration = event.iteration.map_or("?".to_owned(), |n| n.to_string());
             format!("{} {}#{iteration} {}B", event.kind.name(), event.prefix, event.data.len())
         }
@@ -58,16 +59,16 @@ fn sequence_numbers_count_what_is_lost_and_times_do_not_go_back() {
     let mut newest_ns = 0;
     for round in 0..3 {
         let published = [0, 1, 2].map(|index| publish(&publisher, "x", 10 * round + index));
-        assert_eq!(published[2], Published::Lost(Cause::Events));
+        assert_eq!(published[2], Published::Lost(LossCause::Events));
         while let Some(next) = consumer.try_next().unwrap() {
             match next {
-                Next::Event(event) => {
+                NextEvent::Event(event) => {
                     assert!(event.time_ns >= newest_ns);
                     newest_ns = event.time_ns;
                     assert_eq!((event.core, event.kind), (7, EventKind::Tensor));
                     seen.push((event.sequence, u64::from(number(&event.data))));
                 }
-                Next::Lost(losses) => seen.push((u64::MAX, losses.events)),
+                NextEvent::Lost(losses) => seen.push((u64::MAX, losses.events)),
             }
         }
     }

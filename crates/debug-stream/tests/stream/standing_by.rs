@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
-use telltale_debug_stream::{ConnectError, Consumer, Next, Published};
+use telltale_debug_stream::{ConnectError, Consumer, NextEvent, Published};
 
 use crate::stream::{publish, stream};
 
 /// Takes what waits, and tells how many events that was.
 fn take_all(consumer: &mut Consumer) -> u64 {
     let mut events = 0;
-    consumer.drain(|next| events += u64::from(matches!(next, Next::Event(_)))).unwrap();
+    consumer.drain(|next| events += u64::from(matches!(next, NextEvent::Event(_)))).unwrap();
     events
 }
 
@@ -96,7 +96,7 @@ fn one_bell_tells_of_the_events_of_many_streams() {
             rustix::io::read(&*bell, &mut [0; 8]).unwrap();
             for (standby, events) in standbys.iter_mut().zip(&mut events) {
                 while let Some(next) = standby.try_next().unwrap() {
-                    *events += u32::from(matches!(next, Next::Event(_)));
+                    *events += u32::from(matches!(next, NextEvent::Event(_)));
                 }
             }
         }

@@ -7,7 +7,7 @@ use telltale_debug_stream::{AsyncConsumer, Next, Published};
 
 use crate::stream::{number, publish, stream};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn every_event_wakes_the_task_that_awaits_it() {
@@ -27,7 +27,7 @@ fn every_event_wakes_the_task_that_awaits_it() {
     runtime.block_on(async {
         let mut consumer = AsyncConsumer::new(consumer).unwrap();
         for expected in 0..count {
-            let next = tokio::time::timeout(PATIENCE, consumer.next()).await;
+            let next = tokio::time::timeout(TIMEOUT, consumer.next()).await;
             let Next::Event(event) = next.expect("a lost wake-up").unwrap() else {
                 panic!("there was room for all")
             };

@@ -13,7 +13,7 @@ use crate::kernels::ExecutionError;
 
 /// One thing that went wrong.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct BlamedFault {
     error: Arc<ExecutionError>,
     /// Somebody was told of it.
     is_told: AtomicBool,
@@ -23,11 +23,11 @@ pub(super) struct Fault {
 
 /// What a buffer knows of why it is undone.
 #[derive(Debug, Default)]
-pub(super) struct Undone(Mutex<Option<Cause>>);
+pub(super) struct Undone(Mutex<Option<FaultCause>>);
 
 #[derive(Debug, Clone)]
-struct Cause {
-    fault: Arc<Fault>,
+struct FaultCause {
+    fault: Arc<BlamedFault>,
     /// The operation that should have done it, if it was not the one that failed.
     not_run: Option<&'static str>,
 }
@@ -36,18 +36,18 @@ struct Cause {
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     /// What `finish` is to tell.
-    first: Option<Arc<Fault>>,
+    first: Option<Arc<BlamedFault>>,
     era: u64,
     /// A buffer may be undone.
     any: bool,
 }
 
 impl Undone {
-    fn cause(&self) -> Option<Cause> {
+    fn cause(&self) -> Option<FaultCause> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, cause: Option<Cause>) {
+    fn set(&self, cause: Option<FaultCause>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = cause;
     }
 }
@@ -69,10 +69,10 @@ impl Faults {
         if let Some(operation) = operation {
             error = Arc::new(ExecutionError::Operation { operation, source: error });
         }
-        let fault = Arc::new(Fault { error, is_told: AtomicBool::new(false), era: self.era });
+        let fault = Arc::new(BlamedFault { error, is_told: AtomicBool::new(false), era: self.era });
         self.any = true;
         for buffer in buffers {
-            let cause = Cause { fault: Arc::clone(&fault), not_run: None };
+            let cause = FaultCause { fault: Arc::clone(&fault), not_run: None };
             buffer.undone().set(Some(cause));
         }
         self.first.get_or_insert(fault);
@@ -83,10 +83,10 @@ impl Faults {
     pub(super) fn forbid(&self, operation: Option<&'static str>, buffers: &[Arc<Buffer>]) -> bool {
         let causes = buffers.iter().filter_map(|buffer| self.cause(buffer));
         let mut untold = causes.filter(|cause| !cause.fault.is_told.load(Ordering::Relaxed));
-        let Some(Cause { fault, .. }) = untold.next() else { return false };
+        let Some(FaultCause { fault, .. }) = untold.next() else { return false };
         for buffer in buffers {
             if self.cause(buffer).is_none() {
-                let cause = Cause { fault: Arc::clone(&fault), not_run: operation };
+                let cause = FaultCause { fault: Arc::clone(&fault), not_run: operation };
                 buffer.undone().set(Some(cause));
             }
         }
@@ -100,7 +100,7 @@ impl Faults {
 
     /// Why a buffer is undone, if it is, for somebody who reads it.
     pub(super) fn why(&self, buffer: &Buffer) -> Result<(), ExecutionError> {
-        let Some(Cause { fault, not_run }) = self.cause(buffer) else { return Ok(()) };
+        let Some(FaultCause { fault, not_run }) = self.cause(buffer) else { return Ok(()) };
         let source = Arc::clone(&fault.error);
         Err(match not_run {
             Some(operation) => ExecutionError::NotRun { operation, source },
@@ -110,7 +110,7 @@ impl Faults {
 
     /// Notes that somebody was told why a buffer is undone.
     pub(super) fn is_told(&self, buffer: &Buffer) {
-        if let Some(Cause { fault, .. }) = self.cause(buffer) {
+        if let Some(FaultCause { fault, .. }) = self.cause(buffer) {
             fault.is_told.store(true, Ordering::Relaxed);
         }
     }
@@ -126,7 +126,7 @@ impl Faults {
         *self = Self { first: None, era: self.era + 1, any: false };
     }
 
-    fn cause(&self, buffer: &Buffer) -> Option<Cause> {
+    fn cause(&self, buffer: &Buffer) -> Option<FaultCause> {
         let cause = self.any.then(|| buffer.undone().cause()).flatten();
         cause.filter(|cause| cause.fault.era == self.era)
     }

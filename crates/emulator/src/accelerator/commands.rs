@@ -14,8 +14,8 @@ use super::memory::{Buffer, OpenChip};
 use super::program::LoadedProgram;
 use super::queue::Queue;
 use super::reach::{Memories, Reach};
-use crate::kernels::{ExecutionError, Executor, Progress};
-use crate::protocol::Activity;
+use crate::kernels::{DeviceProgress, ExecutionError, Executor};
+use crate::protocol::DeviceActivity;
 
 /// How often the emulated sensors are told what the chip did, at most.
 const ACTIVITY_PERIOD: Duration = Duration::from_millis(50);
@@ -73,15 +73,15 @@ impl SpareWords {
 }
 
 /// The thread's own.
-pub(super) struct Worker {
+pub(super) struct CommandThread {
     chip: Arc<OpenChip>,
     queue: Arc<Queue<Command>>,
-    progress: Arc<Progress>,
+    progress: Arc<DeviceProgress>,
     spare: Arc<SpareWords>,
     reach: Reach,
     executor: Executor,
     faults: Faults,
-    activity: Activity,
+    activity: DeviceActivity,
     told: Instant,
 }
 
@@ -94,11 +94,11 @@ impl Drop for Farewell {
     }
 }
 
-impl Worker {
+impl CommandThread {
     pub(super) fn new(
         chip: Arc<OpenChip>,
         queue: Arc<Queue<Command>>,
-        progress: Arc<Progress>,
+        progress: Arc<DeviceProgress>,
         spare: Arc<SpareWords>,
         memories: Memories,
         executor: Executor,
@@ -111,7 +111,7 @@ impl Worker {
             progress,
             spare,
             faults: Faults::default(),
-            activity: Activity::default(),
+            activity: DeviceActivity::default(),
             told: Instant::now(),
         }
     }
@@ -218,7 +218,7 @@ impl Worker {
     fn tell_activity(&mut self) {
         let activity = std::mem::take(&mut self.activity);
         self.told = Instant::now();
-        if activity != Activity::default() {
+        if activity != DeviceActivity::default() {
             // A device that is gone has no sensors to move.
             let _ = self.chip.client.report_activity(activity);
         }

@@ -10,13 +10,13 @@ const MAX_WAITING: usize = 256;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<QueueState<T>>,
     came: Condvar,
     room: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct QueueState<T> {
     waiting: VecDeque<T>,
     ended: bool,
 }
@@ -32,16 +32,17 @@ pub(super) enum Given<T> {
 
 impl<T> Queue<T> {
     pub(super) fn new() -> Self {
-        let state = State { waiting: VecDeque::with_capacity(MAX_WAITING), ended: false };
+        let state = QueueState { waiting: VecDeque::with_capacity(MAX_WAITING), ended: false };
         Self { state: Mutex::new(state), came: Condvar::new(), room: Condvar::new() }
     }
 
-    /// Gives a command, waiting for room for at most `patience`.
-    pub(super) fn give(&self, command: T, patience: Duration) -> Given<T> {
-        let is_full = |state: &mut State<T>| state.waiting.len() >= MAX_WAITING && !state.ended;
+    /// Gives a command, waiting for room for at most `timeout`.
+    pub(super) fn give(&self, command: T, timeout: Duration) -> Given<T> {
+        let is_full =
+            |state: &mut QueueState<T>| state.waiting.len() >= MAX_WAITING && !state.ended;
         let (mut state, _) = self
             .room
-            .wait_timeout_while(self.lock(), patience, is_full)
+            .wait_timeout_while(self.lock(), timeout, is_full)
             .unwrap_or_else(PoisonError::into_inner);
         if state.ended {
             return Given::Ended;
@@ -57,7 +58,7 @@ impl<T> Queue<T> {
 
     /// Takes the next command; none once the queue has ended and is empty.
     pub(super) fn take(&self) -> Option<T> {
-        let nothing = |state: &mut State<T>| state.waiting.is_empty() && !state.ended;
+        let nothing = |state: &mut QueueState<T>| state.waiting.is_empty() && !state.ended;
         let mut state =
             self.came.wait_while(self.lock(), nothing).unwrap_or_else(PoisonError::into_inner);
         let was_full = state.waiting.len() >= MAX_WAITING;
@@ -87,7 +88,7 @@ impl<T> Queue<T> {
         self.room.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,7 +9,7 @@ use telltale_schema::chip::ChipFacts;
 use telltale_schema::memory::MemorySpace;
 
 use super::memory::{LiveBuffer, OpenChip};
-use crate::kernels::{Access, BufferAccess, KernelFault, Memory, Place};
+use crate::kernels::{AccessKind, AccessibleMemory, BufferAccess, KernelFault, Memory};
 
 /// Buffers that are found without a lock.
 const REMEMBERED: usize = 64;
@@ -136,12 +136,12 @@ impl BufferAccess for Reach {
     #[inline]
     fn place(
         &self,
-        access: Access,
+        access: AccessKind,
         address: u32,
         offset: u64,
         bytes: u32,
         page_bytes: u32,
-    ) -> Result<Place, KernelFault> {
+    ) -> Result<AccessibleMemory, KernelFault> {
         let Some(found) = self.find(address) else {
             return Err(KernelFault::NoBuffer { access, address });
         };
@@ -162,11 +162,13 @@ impl BufferAccess for Reach {
                 page_bytes,
             });
         }
-        if self.watches.get() && access == Access::Write {
+        if self.watches.get() && access == AccessKind::Write {
             self.note_write(address);
         }
         // The end is inside the mapping, so the offset is a usize and the sum does not wrap.
-        Ok(Place { start: found.start.wrapping_add(usize::try_from(offset).unwrap_or_default()) })
+        Ok(AccessibleMemory {
+            start: found.start.wrapping_add(usize::try_from(offset).unwrap_or_default()),
+        })
     }
 
     fn extent(&self, address: u32) -> u64 {

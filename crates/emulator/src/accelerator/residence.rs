@@ -19,11 +19,11 @@ const SEMAPHORE_BYTES: u64 = 16;
 /// The programs on a chip.
 pub(super) struct Residents {
     chip: Arc<OpenChip>,
-    shared: Mutex<Shared>,
+    shared: Mutex<ResidenceShared>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct ResidenceShared {
     /// By the address of the loaded kernel, which its allocation keeps loaded.
     kernels: HashMap<(usize, MemoryKind), Weak<KernelCode>>,
     semaphores: Weak<Allocation>,
@@ -115,7 +115,7 @@ impl Residents {
         Ok(())
     }
 
-    fn resize(&self, shared: &mut Shared) -> Result<(), DeviceError> {
+    fn resize(&self, shared: &mut ResidenceShared) -> Result<(), DeviceError> {
         let needed = shared.needs.last_key_value().map_or(0, |(bytes, _)| bytes * self.cores());
         let has = shared.region.as_ref().map_or(0, Allocation::bytes);
         if needed == has {
@@ -133,7 +133,7 @@ impl Residents {
         self.chip.description().facts.worker_cores.into()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, ResidenceShared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

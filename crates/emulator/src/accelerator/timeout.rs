@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::AcceleratorOptions;
 use super::error::OpenAcceleratorError;
-use crate::kernels::{ExecutionError, Look, Mark, ProgramRun, Progress, Timeouts};
+use crate::kernels::{DeviceProgress, ExecutionError, Mark, ProgramRun, ThreadSample, Timeouts};
 
 /// The variable that says how many seconds a kernel may run; `off` for ever.
 pub const KERNEL_TIMEOUT_VARIABLE: &str = "TELLTALE_KERNEL_TIMEOUT";
@@ -61,8 +61,8 @@ fn parse(
 ///
 /// A kernel or a program is named once it has slept for its time, or computed for twice its time: within
 /// three times its time by the clock, if the machine is not busy.
-pub(super) struct Watch<'a> {
-    progress: &'a Progress,
+pub(super) struct KernelWatch<'a> {
+    progress: &'a DeviceProgress,
     timeouts: Timeouts,
     /// How long is waited between two looks.
     pub(super) period: Duration,
@@ -81,8 +81,8 @@ struct Since<T> {
     slept: Duration,
 }
 
-impl<'a> Watch<'a> {
-    pub(super) fn new(progress: &'a Progress, timeouts: Timeouts) -> Self {
+impl<'a> KernelWatch<'a> {
+    pub(super) fn new(progress: &'a DeviceProgress, timeouts: Timeouts) -> Self {
         let period = timeouts.shortest().map_or(LONGEST_PERIOD, |timeout| timeout / LOOKS);
         let period = period.clamp(Duration::from_millis(1), LONGEST_PERIOD);
         let last_look = Instant::now();
@@ -123,7 +123,12 @@ impl<'a> Watch<'a> {
 
 impl<T: PartialEq> Since<T> {
     /// Adds what a look found; begins again if it is something else than before.
-    fn follow<'s>(seen: &'s mut Option<Self>, found: T, look: &Look, passed: Duration) -> &'s Self {
+    fn follow<'s>(
+        seen: &'s mut Option<Self>,
+        found: T,
+        look: &ThreadSample,
+        passed: Duration,
+    ) -> &'s Self {
         let before = seen.take().filter(|seen| seen.found == found).map(|mut seen| {
             seen.slept += if look.activity.sleeps { passed } else { Duration::ZERO };
             seen
@@ -137,7 +142,7 @@ impl<T: PartialEq> Since<T> {
     }
 
     /// For how many seconds it has been there, if it has slept or computed for too long.
-    fn is_over(&self, look: &Look, timeout: Option<Duration>) -> Option<u64> {
+    fn is_over(&self, look: &ThreadSample, timeout: Option<Duration>) -> Option<u64> {
         let timeout = timeout?;
         // Twice, for a kernel that uses the processor is stopped after once if it can be.
         let used = look.activity.used.saturating_sub(self.used);

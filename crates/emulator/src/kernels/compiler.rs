@@ -18,7 +18,7 @@ use super::includes::{Included, included};
 use super::source::{KERNEL_API, KernelText};
 
 /// How long a compiler may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// As much of the compiler's messages as is kept.
 const MAX_MESSAGE_BYTES: u64 = 16 << 10;
 /// Compilers that one process knows: `$CC` rarely changes while it runs.
@@ -117,7 +117,7 @@ pub enum CompilerError {
         message: String,
     },
     /// It took too long.
-    #[error("the C compiler took more than {} s: make the kernel simpler", PATIENCE.as_secs())]
+    #[error("the C compiler took more than {} s: make the kernel simpler", TIMEOUT.as_secs())]
     TooSlow,
     /// A file could not be read or written.
     #[error("cannot keep the files of a compilation")]
@@ -354,7 +354,7 @@ impl Installed {
 /// Waits for a child, for as long as a compiler may take.
 fn wait(mut child: Child) -> Result<ExitStatus, CompilerError> {
     let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     if let Ok(ended) = &ended {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering, compiler_fence};
 
 use corosensei::Yielder;
 
-use super::fault::{Access, KernelFault};
+use super::fault::{AccessKind, KernelFault};
 use super::floating_point::FloatingPoint;
-use super::printing::{self, Part, Printer};
+use super::printing::{self, PrintedPart, Printer};
 use super::stack::STACK_BYTES;
 use super::trap::{self, Exit};
 
@@ -55,7 +55,7 @@ pub(super) struct Calls {
     fault: extern "C" fn(&Core, u32, u32, u32) -> !,
     print_text: unsafe extern "C" fn(&Core, *const c_char, *const c_char),
     print_scalar: unsafe extern "C" fn(&Core, *const c_char, u32, u64),
-    print_tile: unsafe extern "C" fn(&Core, *const c_char, u32, u32, *const Part),
+    print_tile: unsafe extern "C" fn(&Core, *const c_char, u32, u32, *const PrintedPart),
 }
 
 /// One kernel on one core. C sees the fields up to `print_is_read`.
@@ -85,7 +85,7 @@ pub(super) struct Core {
     pub(super) semaphores: Cell<*const SemaphoreValues>,
     /// Where the core's prints go.
     pub(super) printer: Cell<*const Printer>,
-    pub(super) waiting: Cell<Waiting>,
+    pub(super) waiting: Cell<WaitReason>,
     /// A call of this crate is where the kernel's own pointers lead, and holds no lock.
     pub(super) is_at_its_memory: AtomicBool,
 }
@@ -95,7 +95,7 @@ pub(super) type SemaphoreValues = [Cell<Option<u32>>; SEMAPHORES];
 
 /// What a kernel waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(super) enum WaitReason {
     /// It can run.
     Nothing,
     Room {
@@ -122,7 +122,7 @@ pub(super) enum Waiting {
 }
 
 /// Where a kernel may read or write.
-pub(crate) struct Place {
+pub(crate) struct AccessibleMemory {
     /// The first byte.
     pub(crate) start: *mut u8,
 }
@@ -143,12 +143,12 @@ pub(crate) trait BufferAccess {
     /// zero stands for any page size.
     fn place(
         &self,
-        access: Access,
+        access: AccessKind,
         address: u32,
         offset: u64,
         bytes: u32,
         page_bytes: u32,
-    ) -> Result<Place, KernelFault>;
+    ) -> Result<AccessibleMemory, KernelFault>;
 
     /// How many bytes the buffer at `address` has from there on; zero if there is none.
     fn extent(&self, address: u32) -> u64;
@@ -156,7 +156,7 @@ pub(crate) trait BufferAccess {
     /// Whether it is asked for which buffers are written.
     fn notes_writes(&self) -> bool;
 
-    /// Says that the buffer that `address` is in was written otherwise than at a [`Place`] to write
+    /// Says that the buffer that `address` is in was written otherwise than at a [`AccessibleMemory`] to write
     /// to.
     fn note_write(&self, address: u32);
 }
@@ -238,7 +238,7 @@ impl Core {
             surroundings: Cell::new(std::ptr::null()),
             semaphores: Cell::new(std::ptr::null()),
             printer: Cell::new(std::ptr::null()),
-            waiting: Cell::new(Waiting::Nothing),
+            waiting: Cell::new(WaitReason::Nothing),
             is_at_its_memory: AtomicBool::new(false),
         }
     }
@@ -246,22 +246,22 @@ impl Core {
     /// Whether what the kernel waits for has come.
     pub(super) fn can_run(&self) -> bool {
         match self.waiting.get() {
-            Waiting::Nothing => true,
-            Waiting::Room { buffer, pages } => {
+            WaitReason::Nothing => true,
+            WaitReason::Room { buffer, pages } => {
                 self.buffer(buffer).is_some_and(|found| found.room() >= pages)
             }
-            Waiting::Pages { buffer, pages } => {
+            WaitReason::Pages { buffer, pages } => {
                 self.buffer(buffer).is_some_and(|found| found.filled() >= pages)
             }
-            Waiting::Semaphore { semaphore, value, or_more } => {
+            WaitReason::Semaphore { semaphore, value, or_more } => {
                 let now = self.semaphore(semaphore).and_then(Cell::get);
                 now.is_some_and(|now| if or_more { now >= value } else { now == value })
             }
-            Waiting::GlobalSemaphore { at, value, or_more, .. } => {
+            WaitReason::GlobalSemaphore { at, value, or_more, .. } => {
                 let now = global_value(at);
                 if or_more { now >= value } else { now == value }
             }
-            Waiting::Failed(_) => false,
+            WaitReason::Failed(_) => false,
         }
     }
 
@@ -302,7 +302,7 @@ impl Core {
     }
 
     /// Lets others run until the scheduler finds that the kernel can go on.
-    fn wait(&self, waiting: Waiting) {
+    fn wait(&self, waiting: WaitReason) {
         self.waiting.set(waiting);
         let yielder = self.yielder.get();
         // SAFETY: the yielder was set by this kernel's fibre when it started, lies at the bottom
@@ -311,7 +311,7 @@ impl Core {
             FloatingPoint::kept_during(|| (*yielder).suspend(()));
             self.runs_with(yielder);
         }
-        self.waiting.set(Waiting::Nothing);
+        self.waiting.set(WaitReason::Nothing);
     }
 
     /// Ends a kernel here that has little stack left or whose time is over. A call of this crate may
@@ -348,13 +348,13 @@ impl Core {
 
     fn fail(&self, fault: KernelFault) -> ! {
         loop {
-            self.wait(Waiting::Failed(fault));
+            self.wait(WaitReason::Failed(fault));
         }
     }
 
     fn place(
         &self,
-        access: Access,
+        access: AccessKind,
         address: u32,
         offset: u64,
         bytes: u32,
@@ -391,16 +391,16 @@ impl Core {
 
 impl Core {
     /// Waits if what is waited for has not come.
-    fn wait_if_needed(&self, waiting: Waiting) {
+    fn wait_if_needed(&self, waiting: WaitReason) {
         self.waiting.set(waiting);
         match self.can_run() {
-            true => self.waiting.set(Waiting::Nothing),
+            true => self.waiting.set(WaitReason::Nothing),
             false => self.wait(waiting),
         }
     }
 
     /// The value of a global semaphore on a core.
-    fn global_semaphore(&self, access: Access, x: u32, y: u32, address: u32) -> *mut u32 {
+    fn global_semaphore(&self, access: AccessKind, x: u32, y: u32, address: u32) -> *mut u32 {
         let (columns, rows) = self.surroundings().grid;
         if x >= columns || y >= rows {
             self.fail(KernelFault::NoCore { x, y });
@@ -411,7 +411,7 @@ impl Core {
 
     /// The value of a global semaphore on the kernel's own core, to be read.
     fn own_global_semaphore(&self, address: u32) -> *const u32 {
-        self.global_semaphore(Access::Read, self.x.get(), self.y.get(), address)
+        self.global_semaphore(AccessKind::Read, self.x.get(), self.y.get(), address)
     }
 }
 
@@ -426,12 +426,12 @@ pub(super) fn global_value(at: *const u32) -> u32 {
 
 extern "C" fn wait_for_room(core: &Core, buffer: u32, pages: u32) {
     core.check_call();
-    core.wait(Waiting::Room { buffer, pages });
+    core.wait(WaitReason::Room { buffer, pages });
 }
 
 extern "C" fn wait_for_pages(core: &Core, buffer: u32, pages: u32) {
     core.check_call();
-    core.wait(Waiting::Pages { buffer, pages });
+    core.wait(WaitReason::Pages { buffer, pages });
 }
 
 /// # Safety
@@ -444,7 +444,7 @@ unsafe extern "C" fn read(
     page_bytes: u32,
     to: *mut u8,
 ) {
-    let from = core.place(Access::Read, address, offset, bytes, page_bytes);
+    let from = core.place(AccessKind::Read, address, offset, bytes, page_bytes);
     // SAFETY: `from` was checked; `to` is this function's contract. They may overlap where a
     // circular buffer lies on top of the buffer.
     core.at_its_memory(|| unsafe { from.copy_to(to, bytes as usize) });
@@ -460,7 +460,7 @@ unsafe extern "C" fn write(
     page_bytes: u32,
     from: *const u8,
 ) {
-    let to = core.place(Access::Write, address, offset, bytes, page_bytes);
+    let to = core.place(AccessKind::Write, address, offset, bytes, page_bytes);
     // SAFETY: `to` was checked; `from` is this function's contract. They may overlap, see `read`.
     core.at_its_memory(|| unsafe { to.copy_from(from, bytes as usize) });
 }
@@ -478,7 +478,7 @@ extern "C" fn semaphore_write(core: &Core, x: u32, y: u32, semaphore: u32, value
 
 extern "C" fn semaphore_wait(core: &Core, semaphore: u32, value: u32, or_more: u32) {
     core.semaphore_of(core.x.get(), core.y.get(), semaphore);
-    core.wait_if_needed(Waiting::Semaphore { semaphore, value, or_more: or_more != 0 });
+    core.wait_if_needed(WaitReason::Semaphore { semaphore, value, or_more: or_more != 0 });
 }
 
 extern "C" fn global_semaphore_read(core: &Core, address: u32) -> u32 {
@@ -493,7 +493,7 @@ extern "C" fn global_semaphore_write(
     value: u32,
     add: u32,
 ) {
-    let at = core.global_semaphore(Access::Write, x, y, address);
+    let at = core.global_semaphore(AccessKind::Write, x, y, address);
     let before = if add == 0 { 0 } else { global_value(at) };
     // SAFETY: as `global_value`; only the device's thread, which this is, writes there.
     unsafe { at.write_unaligned(before.wrapping_add(value)) };
@@ -501,7 +501,7 @@ extern "C" fn global_semaphore_write(
 
 extern "C" fn global_semaphore_wait(core: &Core, address: u32, value: u32, or_more: u32) {
     let at = core.own_global_semaphore(address);
-    core.wait_if_needed(Waiting::GlobalSemaphore { address, at, value, or_more: or_more != 0 });
+    core.wait_if_needed(WaitReason::GlobalSemaphore { address, at, value, or_more: or_more != 0 });
 }
 
 extern "C" fn fault(core: &Core, code: u32, number: u32, limit: u32) -> ! {

@@ -17,7 +17,7 @@ pub(super) struct Includes {
 }
 
 /// What a directive or a question names.
-enum Named {
+enum DirectiveOperand {
     Quoted(OsString),
     /// In angle brackets: it is not looked for beside the text.
     Angled,
@@ -59,11 +59,11 @@ pub(super) fn may_include(text: &[u8]) -> bool {
 }
 
 impl Includes {
-    fn add(&mut self, named: Named) {
+    fn add(&mut self, named: DirectiveOperand) {
         match named {
-            Named::Quoted(name) => self.names.push(name),
-            Named::Angled => {}
-            Named::Unknown => self.has_unknown = true,
+            DirectiveOperand::Quoted(name) => self.names.push(name),
+            DirectiveOperand::Angled => {}
+            DirectiveOperand::Unknown => self.has_unknown = true,
         }
     }
 
@@ -114,18 +114,20 @@ fn directive(line: &[u8]) -> Option<&[u8]> {
     without_blanks(behind_comment).is_empty().then(|| without_blanks(&line[end..]))
 }
 
-fn named(rest: &[u8]) -> Named {
+fn named(rest: &[u8]) -> DirectiveOperand {
     let rest = without_blanks(rest);
     if rest.starts_with(b"<") {
-        return Named::Angled;
+        return DirectiveOperand::Angled;
     }
     let name = rest.strip_prefix(b"\"").and_then(|rest| {
         let end = rest.iter().position(|byte| *byte == b'"')?;
         Some(&rest[..end])
     });
     match name {
-        Some(name) if !name.contains(&0) => Named::Quoted(OsString::from_vec(name.to_vec())),
-        _ => Named::Unknown,
+        Some(name) if !name.contains(&0) => {
+            DirectiveOperand::Quoted(OsString::from_vec(name.to_vec()))
+        }
+        _ => DirectiveOperand::Unknown,
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct DiskCache {
 
 /// A compiled kernel on disk that was checked.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CachedKernel {
     pub(crate) path: PathBuf,
     pub(crate) code: CodeSize,
     /// Whether it was made just now.
@@ -150,16 +150,16 @@ impl DiskCache {
         key: &[u8],
         unusable: impl Fn(io::Error) -> E,
         make: impl FnOnce(&mut Workshop) -> Result<(), E>,
-    ) -> Result<Entry, E> {
+    ) -> Result<CachedKernel, E> {
         let name = name_of(key);
         let path = self.directory.join(format!("{:016x}{:016x}.so", name[0], name[1]));
         if let Some(code) = check(&path, key) {
-            return Ok(Entry { path, code, fresh: false });
+            return Ok(CachedKernel { path, code, fresh: false });
         }
         let lock = name[0] % LOCKS;
         let locked = self.lock(lock).map_err(&unusable)?;
         if let Some(code) = check(&path, key) {
-            return Ok(Entry { path, code, fresh: false });
+            return Ok(CachedKernel { path, code, fresh: false });
         }
         let mut workshop = self.workshop(lock).map_err(&unusable)?;
         make(&mut workshop)?;
@@ -167,7 +167,7 @@ impl DiskCache {
         // More than the limit for a while does no harm; the next entry tries again.
         let _ = self.remove_oldest();
         drop(locked);
-        Ok(Entry { path, code, fresh: true })
+        Ok(CachedKernel { path, code, fresh: true })
     }
 
     /// What `take` makes of a library that `make` makes and that is removed afterwards.

@@ -45,7 +45,7 @@ pub enum ExecutionError {
     #[error("the program hangs: {}", Listed(waits, *omitted))]
     Hang {
         /// Who waits for what; never empty.
-        waits: Vec<Wait>,
+        waits: Vec<KernelWait>,
         /// Kernels that wait beside these.
         omitted: usize,
     },
@@ -131,7 +131,7 @@ pub enum ExecutionError {
 
 /// A kernel that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wait {
+pub struct KernelWait {
     /// The kernel's name.
     pub kernel: Arc<str>,
     /// The core's column.
@@ -191,7 +191,7 @@ pub enum WaitsFor {
 }
 
 /// Waits as one line.
-struct Listed<'a>(&'a [Wait], usize);
+struct Listed<'a>(&'a [KernelWait], usize);
 
 impl ExecutionError {
     pub(super) fn host_memory(error: io::Error) -> Self {
@@ -212,7 +212,7 @@ impl fmt::Display for Listed<'_> {
     }
 }
 
-impl fmt::Display for Wait {
+impl fmt::Display for KernelWait {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kernel, x, y, waits_for } = self;
         write!(formatter, "kernel {kernel} on core ({x}, {y}) waits for {waits_for}")

@@ -76,7 +76,7 @@ pub enum KernelFault {
     )]
     NoBuffer {
         /// What it did.
-        access: Access,
+        access: AccessKind,
         /// The address.
         address: u32,
     },
@@ -87,7 +87,7 @@ pub enum KernelFault {
     )]
     PageSize {
         /// What it did.
-        access: Access,
+        access: AccessKind,
         /// The address.
         address: u32,
         /// The kernel's page size.
@@ -102,7 +102,7 @@ pub enum KernelFault {
     )]
     OutsideBuffer {
         /// What it did.
-        access: Access,
+        access: AccessKind,
         /// The address.
         address: u32,
         /// The first byte.
@@ -264,14 +264,14 @@ impl fmt::Display for MemoryPlace {
 
 /// How a kernel used a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum AccessKind {
     /// It read from it.
     Read,
     /// It wrote to it.
     Write,
 }
 
-impl fmt::Display for Access {
+impl fmt::Display for AccessKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Read => "reads from",

@@ -29,7 +29,7 @@ pub(crate) struct Printer {
 /// Which part of a circular buffer is printed; `telltale_part` of `kernel_print.h`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Part {
+pub(super) struct PrintedPart {
     width: u32,
     row: u32,
     column: u32,
@@ -53,7 +53,7 @@ struct Bytes {
 
 /// Why a print cannot be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-enum Refused {
+enum PrintRefusal {
     #[error("there is no data type {0}")]
     Dtype(u32),
     #[error("this core has no circular buffer {0}")]
@@ -92,7 +92,7 @@ impl Printer {
     }
 
     #[cold]
-    fn refuse(&self, prefix: &str, reason: Refused) {
+    fn refuse(&self, prefix: &str, reason: PrintRefusal) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         self.text(prefix, &format!("not printed: {reason}"));
     }
@@ -100,7 +100,7 @@ impl Printer {
 
 // === impl Part ===
 
-impl Part {
+impl PrintedPart {
     /// Where it lies in a buffer of pages of so many bytes; none if it has no numbers, or more
     /// bytes than can be.
     fn in_pages(self, page_bytes: u32, element_bytes: usize) -> Option<Bytes> {
@@ -146,11 +146,11 @@ impl CircularBuffer {
         &self,
         number: u32,
         dtype: Dtype,
-        part: Part,
-    ) -> Result<(Cow<'_, [u8]>, [u64; 2]), Refused> {
+        part: PrintedPart,
+    ) -> Result<(Cow<'_, [u8]>, [u64; 2]), PrintRefusal> {
         let page_bytes = self.page_bytes.get();
         let place = part.in_pages(page_bytes, dtype.element_bytes());
-        let place = place.ok_or(Refused::Empty {
+        let place = place.ok_or(PrintRefusal::Empty {
             width: if part.width == 0 { TILE_COLUMNS } else { part.width },
             column: part.column,
             columns: part.columns,
@@ -166,7 +166,13 @@ impl CircularBuffer {
         let has = u64::from(pages) * u64::from(page_bytes);
         let end = place.end().and_then(|end| u64::try_from(end).ok()).unwrap_or(u64::MAX);
         if end > has {
-            return Err(Refused::Outside { buffer: number, page: part.page, end, has, access });
+            return Err(PrintRefusal::Outside {
+                buffer: number,
+                page: part.page,
+                end,
+                has,
+                access,
+            });
         }
         // Neither is larger than the buffer, which is in memory: page `part.page` is one of them.
         let [first, length] =
@@ -217,7 +223,7 @@ pub(super) unsafe extern "C" fn tile(
     prefix: *const c_char,
     buffer: u32,
     dtype: u32,
-    part: *const Part,
+    part: *const PrintedPart,
 ) {
     core.check_call();
     // SAFETY: this function's contract.
@@ -225,7 +231,7 @@ pub(super) unsafe extern "C" fn tile(
     // SAFETY: as above.
     let part = core.at_its_memory(|| unsafe { part.read() });
     let present = core.buffer(buffer).filter(|found| !found.base.get().is_null());
-    let printed = present.ok_or(Refused::NoBuffer(buffer)).and_then(|found| {
+    let printed = present.ok_or(PrintRefusal::NoBuffer(buffer)).and_then(|found| {
         let dtype = known(dtype)?;
         Ok((dtype, found.printed(buffer, dtype, part)?))
     });
@@ -236,9 +242,9 @@ pub(super) unsafe extern "C" fn tile(
 }
 
 /// The data type of a number from C.
-fn known(dtype: u32) -> Result<Dtype, Refused> {
+fn known(dtype: u32) -> Result<Dtype, PrintRefusal> {
     let found = usize::try_from(dtype).ok().and_then(|index| Dtype::ALL.get(index));
-    found.copied().ok_or(Refused::Dtype(dtype))
+    found.copied().ok_or(PrintRefusal::Dtype(dtype))
 }
 
 /// The text at `text`, at most `kept` bytes of it.
@@ -274,20 +280,20 @@ mod tests {
 
     #[test]
     fn a_part_is_what_is_left_of_a_tile_unless_it_says_otherwise() {
-        let whole = Part::default();
+        let whole = PrintedPart::default();
         for (part, expected) in [
             (whole, Some((32, 32, 0, 4_096))),
-            (Part { row: 30, ..whole }, Some((2, 32, 3_840, 4_096))),
-            (Part { row: 1, column: 28, rows: 2, ..whole }, Some((2, 4, 240, 384))),
-            (Part { width: 128, ..whole }, Some((8, 128, 0, 4_096))),
-            (Part { width: 1_000, columns: 3, ..whole }, Some((1, 3, 0, 12))),
-            (Part { rows: 40, ..whole }, Some((40, 32, 0, 5_120))),
-            (Part { row: 32, ..whole }, None),
-            (Part { row: 33, ..whole }, None),
-            (Part { column: 32, ..whole }, None),
-            (Part { column: 33, columns: 1, ..whole }, None),
-            (Part { column: 1, columns: 32, ..whole }, None),
-            (Part { width: 1_025, ..whole }, None),
+            (PrintedPart { row: 30, ..whole }, Some((2, 32, 3_840, 4_096))),
+            (PrintedPart { row: 1, column: 28, rows: 2, ..whole }, Some((2, 4, 240, 384))),
+            (PrintedPart { width: 128, ..whole }, Some((8, 128, 0, 4_096))),
+            (PrintedPart { width: 1_000, columns: 3, ..whole }, Some((1, 3, 0, 12))),
+            (PrintedPart { rows: 40, ..whole }, Some((40, 32, 0, 5_120))),
+            (PrintedPart { row: 32, ..whole }, None),
+            (PrintedPart { row: 33, ..whole }, None),
+            (PrintedPart { column: 32, ..whole }, None),
+            (PrintedPart { column: 33, columns: 1, ..whole }, None),
+            (PrintedPart { column: 1, columns: 32, ..whole }, None),
+            (PrintedPart { width: 1_025, ..whole }, None),
         ] {
             let found = part.in_pages(4_096, 4);
             let found =
@@ -295,7 +301,7 @@ mod tests {
             assert_eq!(found, expected, "{part:?}");
         }
         let most = u32::MAX;
-        let endless = Part { width: most, row: most, rows: most, ..whole };
+        let endless = PrintedPart { width: most, row: most, rows: most, ..whole };
         assert!(endless.in_pages(4_096, 8).is_none_or(|found| found.end().is_none()));
     }
 }

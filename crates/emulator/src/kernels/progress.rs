@@ -18,12 +18,12 @@ const MAX_TRIES: u32 = 1_000;
 
 /// Written by the device's thread, read by others.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct DeviceProgress {
     /// Switches so far, the kernel's number, the core's place in the grid.
     mark: AtomicU64,
     /// How often a program began or ended: odd while one runs.
     programs: AtomicU64,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<RunningProgram>>,
     /// What the kernel did in which the thread stays for ever.
     damage: OnceLock<KernelFault>,
     /// The thread's number; 0 before it has started.
@@ -32,7 +32,7 @@ pub(crate) struct Progress {
 
 /// A program that runs.
 #[derive(Debug)]
-struct Running {
+struct RunningProgram {
     plan: Arc<Plan>,
     /// What the operation is called that it belongs to.
     operation: Option<&'static str>,
@@ -40,7 +40,7 @@ struct Running {
 
 /// What the thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Activity {
+pub(crate) struct ThreadActivity {
     /// The processor's time that it has used.
     pub(crate) used: Duration,
     /// It waits in a call of the system.
@@ -57,13 +57,13 @@ pub(crate) struct ProgramRun(u64);
 
 /// The thread at one moment at which a program ran.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct ThreadSample {
     pub(crate) run: ProgramRun,
     pub(crate) mark: Mark,
-    pub(crate) activity: Activity,
+    pub(crate) activity: ThreadActivity,
 }
 
-impl Progress {
+impl DeviceProgress {
     /// Says that this is the device's thread.
     pub(super) fn is_of_this_thread(&self) {
         self.thread.store(rustix::thread::gettid().as_raw_pid(), Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl Progress {
 
     /// Says which program runs now, for an operation of this name.
     pub(crate) fn begins(&self, plan: Arc<Plan>, operation: Option<&'static str>) {
-        self.set(Some(Running { plan, operation }));
+        self.set(Some(RunningProgram { plan, operation }));
     }
 
     /// Says that no program runs any more.
@@ -79,7 +79,7 @@ impl Progress {
         self.set(None);
     }
 
-    fn set(&self, running: Option<Running>) {
+    fn set(&self, running: Option<RunningProgram>) {
         // Only this thread writes it.
         let programs = self.programs.load(Ordering::Relaxed).wrapping_add(1);
         let mut guarded = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,21 +129,21 @@ impl Progress {
     }
 
     /// Where the thread is now, and what it does; none while no program runs.
-    pub(crate) fn look(&self) -> Option<Look> {
+    pub(crate) fn look(&self) -> Option<ThreadSample> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let (run, mark) = (self.run()?, self.switch());
         drop(running);
-        Some(Look { run, mark, activity: self.activity() })
+        Some(ThreadSample { run, mark, activity: self.activity() })
     }
 
     /// Of a thread that the system says nothing about it is thought that it sleeps: then elapsed
     /// time decides.
-    fn activity(&self) -> Activity {
+    fn activity(&self) -> ThreadActivity {
         let thread = self.thread.load(Ordering::Relaxed);
         let told = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
         told.ok()
-            .and_then(|line| Activity::of(&line))
-            .unwrap_or(Activity { used: Duration::ZERO, sleeps: true })
+            .and_then(|line| ThreadActivity::of(&line))
+            .unwrap_or(ThreadActivity { used: Duration::ZERO, sleeps: true })
     }
 
     /// What `error` makes of the kernel that is switched to and of its core's column and row, as an
@@ -172,7 +172,7 @@ impl Progress {
     }
 }
 
-impl Running {
+impl RunningProgram {
     fn error(
         &self,
         mark: Mark,
@@ -194,7 +194,7 @@ impl Running {
     }
 }
 
-impl Activity {
+impl ThreadActivity {
     /// From the line of `/proc/…/stat`: behind the name in parentheses, the state is field 3, the
     /// times in user code and in the kernel are fields 14 and 15.
     fn of(line: &str) -> Option<Self> {
@@ -213,16 +213,16 @@ impl Activity {
 mod tests {
     use std::time::Duration;
 
-    use super::{Activity, Progress};
+    use super::{DeviceProgress, ThreadActivity};
 
     #[test]
     fn a_thread_that_runs_is_told_from_one_that_sleeps() {
         let line = "7 (a) R b) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20";
         let a_second = rustix::param::clock_ticks_per_second();
         let used = Duration::from_millis(200_000 / a_second);
-        assert_eq!(Activity::of(line), Some(Activity { used, sleeps: true }));
-        assert_eq!(Activity::of("7 (a) R 1"), None);
-        let progress = Progress::default();
+        assert_eq!(ThreadActivity::of(line), Some(ThreadActivity { used, sleeps: true }));
+        assert_eq!(ThreadActivity::of("7 (a) R 1"), None);
+        let progress = DeviceProgress::default();
         progress.is_of_this_thread();
         assert!(!progress.activity().sleeps, "it runs at this moment");
     }

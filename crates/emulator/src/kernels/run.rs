@@ -13,15 +13,15 @@ use corosensei::Coroutine;
 
 use super::context::{
     BufferAccess, CIRCULAR_BUFFERS, CircularBuffer, Core, SEMAPHORES, SemaphoreValues,
-    Surroundings, Waiting, global_value,
+    Surroundings, WaitReason, global_value,
 };
-use super::execution_error::{ExecutionError, MAX_WAITS, Wait, WaitsFor};
-use super::fault::Access;
+use super::execution_error::{ExecutionError, KernelWait, MAX_WAITS, WaitsFor};
+use super::fault::AccessKind;
 use super::floating_point::FloatingPoint;
 use super::memory::Memory;
 use super::plan::{CircularBufferPlace, KERNELS_OF_CORE, Plan, PlannedCore};
 use super::printing::Printer;
-use super::progress::Progress;
+use super::progress::DeviceProgress;
 use super::stack::KernelStack;
 use super::timeouts::Timeouts;
 use super::trap::{Exit, Guard};
@@ -35,7 +35,7 @@ type Fibre = Coroutine<(), (), (), KernelStack>;
 pub(crate) struct Executor {
     grid: (u16, u16),
     #[expect(clippy::vec_box, reason = "kernels hold the address of a seat, so it must not move")]
-    idle: Vec<Box<Seat>>,
+    idle: Vec<Box<CoreRun>>,
     stacks: Vec<KernelStack>,
     guard: Guard,
     semaphores: Vec<SemaphoreValues>,
@@ -46,7 +46,7 @@ pub(crate) struct Executor {
 }
 
 /// What a core needs while it runs. Kernels hold its address, so it is always boxed.
-struct Seat {
+struct CoreRun {
     kernels: [Core; KERNELS_OF_CORE],
     fibres: Vec<Fibre>,
     circular_buffers: [CircularBuffer; CIRCULAR_BUFFERS],
@@ -74,10 +74,10 @@ struct Run<'a> {
     plan: &'a Plan,
     words: &'a [u32],
     surroundings: &'a Surroundings,
-    progress: &'a Progress,
+    progress: &'a DeviceProgress,
     notes_writes: bool,
     /// Cores that wait for others.
-    blocked: Vec<(&'a PlannedCore, Box<Seat>)>,
+    blocked: Vec<(&'a PlannedCore, Box<CoreRun>)>,
 }
 
 // === impl Executor ===
@@ -88,7 +88,7 @@ impl Executor {
     pub(crate) fn new(
         grid: (u16, u16),
         printers: Box<[Printer]>,
-        progress: Arc<Progress>,
+        progress: Arc<DeviceProgress>,
         timeouts: Timeouts,
     ) -> io::Result<Self> {
         let cores = usize::from(grid.0) * usize::from(grid.1);
@@ -111,7 +111,7 @@ impl Executor {
         plan: &Plan,
         words: &[u32],
         buffers: &(dyn BufferAccess + 'static),
-        progress: &Progress,
+        progress: &DeviceProgress,
     ) -> Result<(), ExecutionError> {
         if std::mem::replace(&mut self.has_semaphores, !plan.semaphores.is_empty()) {
             let values = self.semaphores.iter().flatten();
@@ -146,7 +146,7 @@ impl Executor {
     }
 
     /// Ends whatever still waits on a seat, and keeps seat and stacks for later.
-    fn take_back(&mut self, mut seat: Box<Seat>) {
+    fn take_back(&mut self, mut seat: Box<CoreRun>) {
         for mut fibre in seat.fibres.drain(..) {
             if !fibre.done() {
                 // SAFETY: the fibre is suspended in `Core::wait`, or has not started. Between
@@ -185,7 +185,7 @@ impl<'a> Run<'a> {
     fn go_on(
         &mut self,
         core: &'a PlannedCore,
-        mut seat: Box<Seat>,
+        mut seat: Box<CoreRun>,
     ) -> Result<bool, ExecutionError> {
         match seat.run(core, self.progress, &self.executor.guard) {
             Came::ToTheEnd => {
@@ -214,8 +214,8 @@ impl<'a> Run<'a> {
     }
 
     /// Gives a core a seat on which its kernels are ready to run.
-    fn start(&mut self, core: &PlannedCore) -> Result<Box<Seat>, ExecutionError> {
-        let mut seat = self.executor.idle.pop().unwrap_or_else(Seat::empty);
+    fn start(&mut self, core: &PlannedCore) -> Result<Box<CoreRun>, ExecutionError> {
+        let mut seat = self.executor.idle.pop().unwrap_or_else(CoreRun::empty);
         let ready = self
             .place_circular_buffers(core, &mut seat)
             .and_then(|()| self.start_kernels(core, &mut seat));
@@ -231,7 +231,7 @@ impl<'a> Run<'a> {
     fn place_circular_buffers(
         &self,
         core: &PlannedCore,
-        seat: &mut Seat,
+        seat: &mut CoreRun,
     ) -> Result<(), ExecutionError> {
         for index in seat.present.drain(..) {
             let absent = std::ptr::null_mut();
@@ -295,12 +295,12 @@ impl<'a> Run<'a> {
         // Where it is not, asking for what is beyond the end makes the finder say what there is.
         let start = if is_inside { start } else { extent };
         // What is placed is not written yet: it may be an input. See `note_writes`.
-        buffers.place(Access::Read, address, start, bytes, 0).map(|place| place.start)
+        buffers.place(AccessKind::Read, address, start, bytes, 0).map(|place| place.start)
     }
 
     /// Says which buffers were written through the circular buffers on top of them.
     #[cold]
-    fn note_writes(&self, core: &PlannedCore, seat: &Seat) {
+    fn note_writes(&self, core: &PlannedCore, seat: &CoreRun) {
         // SAFETY: as in `part_of_buffer`.
         let buffers = unsafe { &*self.surroundings.buffers };
         for (number, _) in &core.circular_buffers {
@@ -315,7 +315,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn start_kernels(&mut self, core: &PlannedCore, seat: &mut Seat) -> Result<(), ExecutionError> {
+    fn start_kernels(
+        &mut self,
+        core: &PlannedCore,
+        seat: &mut CoreRun,
+    ) -> Result<(), ExecutionError> {
         for (place, (number, words)) in core.kernels.iter().enumerate() {
             let planned = &self.plan.kernels[*number];
             let arguments = words.of(self.words).unwrap_or_default();
@@ -333,7 +337,7 @@ impl<'a> Run<'a> {
             let printer = &self.executor.printers[core.place];
             kernel.printer.set(printer);
             kernel.print_is_read.set(printer.is_read_at());
-            kernel.waiting.set(Waiting::Nothing);
+            kernel.waiting.set(WaitReason::Nothing);
             let stack = self.executor.take_stack().map_err(ExecutionError::host_memory)?;
             let lowest = stack.bounds().0;
             let (entry, running) = (planned.code.entry(), &raw const *kernel);
@@ -355,7 +359,7 @@ impl<'a> Run<'a> {
 
     fn failure(&self, core: &PlannedCore, kernel: &Core, place: usize) -> ExecutionError {
         let name = Arc::clone(&self.plan.kernels[core.kernels[place].0].name);
-        let Waiting::Failed(source) = kernel.waiting.get() else {
+        let WaitReason::Failed(source) = kernel.waiting.get() else {
             unreachable!("only a kernel that failed is asked why");
         };
         ExecutionError::Kernel { kernel: name, x: core.x, y: core.y, source }
@@ -375,7 +379,7 @@ impl<'a> Run<'a> {
                     continue;
                 }
                 let kernel = &seat.kernels[place];
-                waits.push(Wait {
+                waits.push(KernelWait {
                     kernel: Arc::clone(&self.plan.kernels[core.kernels[place].0].name),
                     x: core.x,
                     y: core.y,
@@ -389,7 +393,7 @@ impl<'a> Run<'a> {
 
 // === impl Seat ===
 
-impl Seat {
+impl CoreRun {
     fn empty() -> Box<Self> {
         Box::new(Self {
             kernels: [const { Core::idle() }; KERNELS_OF_CORE],
@@ -410,7 +414,7 @@ impl Seat {
     }
 
     /// Runs the kernels of the core in turn until none can go on.
-    fn run(&mut self, core: &PlannedCore, progress: &Progress, guard: &Guard) -> Came {
+    fn run(&mut self, core: &PlannedCore, progress: &DeviceProgress, guard: &Guard) -> Came {
         let (mut moved, mut running) = (false, true);
         while running {
             running = false;
@@ -426,7 +430,7 @@ impl Seat {
                 let _ = fibre.resume(());
                 guard.leave();
                 FloatingPoint::make_usual();
-                if matches!(kernel.waiting.get(), Waiting::Failed(_)) {
+                if matches!(kernel.waiting.get(), WaitReason::Failed(_)) {
                     return Came::Failed(place);
                 }
             }
@@ -442,24 +446,24 @@ impl Seat {
 impl Core {
     fn waits_for(&self) -> WaitsFor {
         match self.waiting.get() {
-            Waiting::Room { buffer, pages } => WaitsFor::Room {
+            WaitReason::Room { buffer, pages } => WaitsFor::Room {
                 buffer,
                 pages,
                 filled: self.buffer(buffer).map_or(0, CircularBuffer::filled),
             },
-            Waiting::Pages { buffer, pages } => WaitsFor::Pages {
+            WaitReason::Pages { buffer, pages } => WaitsFor::Pages {
                 buffer,
                 pages,
                 filled: self.buffer(buffer).map_or(0, CircularBuffer::filled),
             },
-            Waiting::Semaphore { semaphore, value, or_more } => {
+            WaitReason::Semaphore { semaphore, value, or_more } => {
                 let now = self.semaphore(semaphore).and_then(Cell::get).unwrap_or_default();
                 WaitsFor::Semaphore { semaphore, value, or_more, now }
             }
-            Waiting::GlobalSemaphore { address, at, value, or_more } => {
+            WaitReason::GlobalSemaphore { address, at, value, or_more } => {
                 WaitsFor::GlobalSemaphore { address, value, or_more, now: global_value(at) }
             }
-            Waiting::Nothing | Waiting::Failed(_) => WaitsFor::Nothing,
+            WaitReason::Nothing | WaitReason::Failed(_) => WaitsFor::Nothing,
         }
     }
 }

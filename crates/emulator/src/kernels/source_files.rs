@@ -19,14 +19,14 @@ const MAX_FILES: usize = 256;
 /// the place of one of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SourceFiles {
-    files: Vec<(PathBuf, Seen)>,
+    files: Vec<(PathBuf, PathState)>,
     /// They cannot be watched, so they never count as unchanged.
     never: bool,
 }
 
 /// What was at a path.
 #[derive(Debug, Clone, Copy)]
-enum Seen {
+enum PathState {
     /// No file.
     Absent,
     Present {
@@ -63,7 +63,7 @@ impl SourceFiles {
 
     /// Adds a file whose content was read from an open file with this metadata, taken before.
     pub(super) fn add_read(&mut self, path: PathBuf, metadata: &Metadata, content: &[u8]) {
-        self.add_seen(path, Seen::present(metadata, digest(content)));
+        self.add_seen(path, PathState::present(metadata, digest(content)));
     }
 
     /// Adds what is at a path now, unless the path is known. Whether it may be other than it was at
@@ -72,10 +72,10 @@ impl SourceFiles {
         if self.contains(&path) {
             return false;
         }
-        let seen = Seen::now(&path);
+        let seen = PathState::now(&path);
         let is_young = match seen {
-            Seen::Absent => false,
-            Seen::Present { stamp, .. } => !stamp.is_older_than(time),
+            PathState::Absent => false,
+            PathState::Present { stamp, .. } => !stamp.is_older_than(time),
         };
         self.add_seen(path, seen);
         is_young
@@ -98,7 +98,7 @@ impl SourceFiles {
         self.files.iter().any(|(known, _)| known == path)
     }
 
-    fn add_seen(&mut self, path: PathBuf, seen: Seen) {
+    fn add_seen(&mut self, path: PathBuf, seen: PathState) {
         if self.contains(&path) {
             return;
         }
@@ -112,7 +112,7 @@ impl SourceFiles {
 
 // === impl Seen ===
 
-impl Seen {
+impl PathState {
     fn present(metadata: &Metadata, content: [u64; 2]) -> Self {
         let stamp = Stamp::of(metadata);
         Self::Present { stamp, content, settled: stamp.is_older_than(SystemTime::now()) }

@@ -28,12 +28,12 @@ use corosensei::{Coroutine, Yielder};
 
 use self::budget::Budget;
 use self::interrupted::Interrupted;
-use self::line::Line;
-use super::context::{Core, Waiting};
+use self::line::FaultLine;
+use super::context::{Core, WaitReason};
 use super::fault::{KernelFault, MemoryUse};
 use super::floating_point::FloatingPoint;
 use super::memory::{GUARD_BYTES, Memory};
-use super::progress::Progress;
+use super::progress::DeviceProgress;
 use super::stack::{KernelStack, STACK_BYTES};
 use super::timeouts::Timeouts;
 
@@ -44,22 +44,22 @@ const HANDLER_STACK_BYTES: usize = 256 << 10;
 
 thread_local! {
     /// What the handlers find on a device's thread; null on all others.
-    static GUARD: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+    static GUARD: Cell<*const TrapShared> = const { Cell::new(ptr::null()) };
 }
 
 /// Protects the thread on which kernels run, for as long as it lives. It belongs to that thread.
 pub(super) struct Guard {
-    shared: Box<Shared>,
+    shared: Box<TrapShared>,
     _stack: Memory,
     stack_before: libc::stack_t,
     of_this_thread: PhantomData<*const ()>,
 }
 
 /// What the thread and its handlers share.
-struct Shared {
+struct TrapShared {
     /// The kernel that is switched to; null while none is.
     running: AtomicPtr<Core>,
-    progress: Arc<Progress>,
+    progress: Arc<DeviceProgress>,
     budget: Option<Budget>,
     /// What the thread blocks; restored when a kernel is left.
     signals: libc::sigset_t,
@@ -82,7 +82,7 @@ pub(super) struct Exit {
 
 impl Guard {
     /// Protects this thread. Kernels are stopped when their time is over.
-    pub(super) fn new(progress: Arc<Progress>, timeouts: Timeouts) -> io::Result<Self> {
+    pub(super) fn new(progress: Arc<DeviceProgress>, timeouts: Timeouts) -> io::Result<Self> {
         progress.is_of_this_thread();
         handlers::install()?;
         // A new thread has what the one has set that opened the accelerator.
@@ -107,7 +107,7 @@ impl Guard {
             .map(|shortest| Budget::start(Arc::clone(&progress), timeouts, shortest));
         let shared = budget.transpose().map(|budget| {
             let running = AtomicPtr::new(ptr::null_mut());
-            Box::new(Shared { running, progress, budget, signals })
+            Box::new(TrapShared { running, progress, budget, signals })
         });
         let shared = match shared {
             Ok(shared) => shared,
@@ -148,7 +148,7 @@ fn give_back(stack: &libc::stack_t) {
 
 // === impl Shared ===
 
-impl Shared {
+impl TrapShared {
     /// This thread's, in a handler or below a kernel.
     fn of_this_thread() -> Option<&'static Self> {
         // SAFETY: it is set while the `Guard` of this thread lives. The callers are handlers, which
@@ -169,7 +169,7 @@ impl Shared {
         let (Some(exit), yielder) = (kernel.exit.get(), kernel.yielder.get()) else {
             return false;
         };
-        kernel.waiting.set(Waiting::Failed(fault));
+        kernel.waiting.set(WaitReason::Failed(fault));
         kernel.is_at_its_memory.store(false, Ordering::Relaxed);
         // SAFETY: the kernel runs on this fibre, whose stack is mapped. The parent link at its top
         // is what the kernel's fibre had there when it last began to run, for a kernel that writes
@@ -188,7 +188,7 @@ impl Shared {
     /// that is held there could say it.
     fn say(&self, fault: KernelFault) {
         self.progress.tell_soon(|kernel, x, y| {
-            Line::write(format_args!(
+            FaultLine::write(format_args!(
                 "telltale: kernel {kernel} on core ({x}, {y}) went wrong in a library that it had \
                  called, so this process may be damaged: {fault}"
             ));
@@ -256,7 +256,7 @@ fn can_be_left(
 
 /// What a kernel of this thread did whose time is over.
 pub(super) fn endless() -> KernelFault {
-    let budget = Shared::of_this_thread().and_then(|shared| shared.budget.as_ref());
+    let budget = TrapShared::of_this_thread().and_then(|shared| shared.budget.as_ref());
     // A tick that found another kernel since would have another one refused.
     budget.and_then(Budget::spent).unwrap_or(KernelFault::Endless { milliseconds: 0 })
 }

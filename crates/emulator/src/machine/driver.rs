@@ -66,7 +66,7 @@ pub(crate) const BEFORE_PIDS: DriverVersion = DriverVersion::new(2, 4, 1);
 
 /// The directory in which a file of a chip is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum FileDirectory {
     /// `/sys/class/tenstorrent/tenstorrent!N`
     Class,
     /// `pcie_perf_counters` in it.
@@ -80,7 +80,7 @@ pub(crate) enum Place {
 }
 
 /// What a file's text is made from.
-pub(crate) struct View<'a> {
+pub(crate) struct DriverView<'a> {
     pub(crate) ordinal: u32,
     pub(crate) architecture: Architecture,
     pub(crate) board_id: BoardId,
@@ -90,7 +90,7 @@ pub(crate) struct View<'a> {
 
 /// One file of a chip.
 pub(crate) struct Attribute {
-    pub(crate) place: Place,
+    pub(crate) place: FileDirectory,
     pub(crate) name: &'static str,
     /// The first driver that shows it for Wormhole; none if it never does.
     wormhole_since: Option<DriverVersion>,
@@ -99,7 +99,7 @@ pub(crate) struct Attribute {
     /// It comes from the chip's firmware, so it cannot be read while the chip resets.
     pub(crate) from_firmware: bool,
     /// The content without the newline at its end.
-    pub(crate) text: fn(&View<'_>) -> String,
+    pub(crate) text: fn(&DriverView<'_>) -> String,
 }
 
 impl Attribute {
@@ -121,110 +121,118 @@ const fn since(major: u16, minor: u16) -> Option<DriverVersion> {
     Some(DriverVersion::new(major, minor, 0))
 }
 
-const fn constant(place: Place, name: &'static str, text: fn(&View<'_>) -> String) -> Attribute {
+const fn constant(
+    place: FileDirectory,
+    name: &'static str,
+    text: fn(&DriverView<'_>) -> String,
+) -> Attribute {
     let (wormhole_since, blackhole_since) = (ALWAYS, ALWAYS);
     Attribute { place, name, wormhole_since, blackhole_since, from_firmware: false, text }
 }
 
 const fn firmware(
-    place: Place,
+    place: FileDirectory,
     name: &'static str,
     wormhole_since: Option<DriverVersion>,
     blackhole_since: Option<DriverVersion>,
-    text: fn(&View<'_>) -> String,
+    text: fn(&DriverView<'_>) -> String,
 ) -> Attribute {
     Attribute { place, name, wormhole_since, blackhole_since, from_firmware: true, text }
 }
 
-fn is_blackhole(view: &View<'_>) -> bool {
+fn is_blackhole(view: &DriverView<'_>) -> bool {
     view.architecture == Architecture::Blackhole
 }
 
-fn label(view: &View<'_>, wormhole: &str, blackhole: &str) -> String {
+fn label(view: &DriverView<'_>, wormhole: &str, blackhole: &str) -> String {
     if is_blackhole(view) { blackhole } else { wormhole }.to_owned()
 }
 
 /// Every file of a chip, in the order in which they are written. `pids` is not among them: its
 /// text comes from who has the device open, and it may be empty.
 pub(crate) static ATTRIBUTES: &[Attribute] = &[
-    constant(Place::Pci, "vendor", |_| "0x1e52".to_owned()),
-    constant(Place::Pci, "device", |view| label(view, "0x401e", "0xb140")),
+    constant(FileDirectory::Pci, "vendor", |_| "0x1e52".to_owned()),
+    constant(FileDirectory::Pci, "device", |view| label(view, "0x401e", "0xb140")),
     // The major number is whatever the kernel hands out; this is a common one.
-    constant(Place::Class, "dev", |view| format!("235:{}", view.ordinal)),
-    constant(Place::Class, "uevent", |view| {
+    constant(FileDirectory::Class, "dev", |view| format!("235:{}", view.ordinal)),
+    constant(FileDirectory::Class, "uevent", |view| {
         format!("MAJOR=235\nMINOR={0}\nDEVNAME=tenstorrent/{0}", view.ordinal)
     }),
-    firmware(Place::Class, "tt_aiclk", since(1, 29), since(1, 34), |view| {
+    firmware(FileDirectory::Class, "tt_aiclk", since(1, 29), since(1, 34), |view| {
         view.sensors.aiclk_megahertz.to_string()
     }),
-    firmware(Place::Class, "tt_axiclk", since(1, 29), since(1, 34), |view| {
+    firmware(FileDirectory::Class, "tt_axiclk", since(1, 29), since(1, 34), |view| {
         label(view, "900", "960")
     }),
-    firmware(Place::Class, "tt_arcclk", since(1, 29), since(1, 34), |view| {
+    firmware(FileDirectory::Class, "tt_arcclk", since(1, 29), since(1, 34), |view| {
         label(view, "540", "800")
     }),
-    firmware(Place::Class, "tt_serial", since(1, 29), since(1, 34), |view| {
+    firmware(FileDirectory::Class, "tt_serial", since(1, 29), since(1, 34), |view| {
         format!("{:016X}", view.board_id.0)
     }),
-    firmware(Place::Class, "tt_card_type", since(1, 29), since(1, 34), |view| {
+    firmware(FileDirectory::Class, "tt_card_type", since(1, 29), since(1, 34), |view| {
         card_type(view.board_id).to_owned()
     }),
-    firmware(Place::Class, "tt_fw_bundle_ver", since(1, 29), since(1, 34), |_| "19.9.0.0".into()),
-    firmware(Place::Class, "tt_m3app_fw_ver", since(1, 29), since(1, 34), |view| {
+    firmware(FileDirectory::Class, "tt_fw_bundle_ver", since(1, 29), since(1, 34), |_| {
+        "19.9.0.0".into()
+    }),
+    firmware(FileDirectory::Class, "tt_m3app_fw_ver", since(1, 29), since(1, 34), |view| {
         label(view, "5.12.0.0", "0.24.0.0")
     }),
-    firmware(Place::Class, "tt_m3bl_fw_ver", since(1, 29), NEVER, |_| "129.2.0.0".to_owned()),
-    firmware(Place::Class, "tt_arc_fw_ver", since(1, 29), NEVER, |_| "2.39.0.0".to_owned()),
-    firmware(Place::Class, "tt_eth_fw_ver", since(1, 29), NEVER, |_| "7.2.0".to_owned()),
-    firmware(Place::Class, "tt_ttflash_ver", since(1, 29), NEVER, |_| "3.5.0.0".to_owned()),
-    firmware(Place::Class, "tt_asic_id", since(2, 3), since(2, 1), |view| {
+    firmware(FileDirectory::Class, "tt_m3bl_fw_ver", since(1, 29), NEVER, |_| {
+        "129.2.0.0".to_owned()
+    }),
+    firmware(FileDirectory::Class, "tt_arc_fw_ver", since(1, 29), NEVER, |_| "2.39.0.0".to_owned()),
+    firmware(FileDirectory::Class, "tt_eth_fw_ver", since(1, 29), NEVER, |_| "7.2.0".to_owned()),
+    firmware(FileDirectory::Class, "tt_ttflash_ver", since(1, 29), NEVER, |_| "3.5.0.0".to_owned()),
+    firmware(FileDirectory::Class, "tt_asic_id", since(2, 3), since(2, 1), |view| {
         format!("{:016X}", view.asic_id)
     }),
-    firmware(Place::Class, "tt_heartbeat", since(2, 7), since(2, 7), |view| {
+    firmware(FileDirectory::Class, "tt_heartbeat", since(2, 7), since(2, 7), |view| {
         view.sensors.heartbeat.to_string()
     }),
-    firmware(Place::Class, "tt_therm_trip_count", NEVER, since(2, 7), |view| {
+    firmware(FileDirectory::Class, "tt_therm_trip_count", NEVER, since(2, 7), |view| {
         view.sensors.thermal_trips.to_string()
     }),
-    constant(Place::Hwmon, "name", |view| label(view, "wormhole", "blackhole")),
-    constant(Place::Hwmon, "temp1_label", |view| label(view, "asic1_temp", "asic_temp")),
-    firmware(Place::Hwmon, "temp1_input", ALWAYS, ALWAYS, |view| {
+    constant(FileDirectory::Hwmon, "name", |view| label(view, "wormhole", "blackhole")),
+    constant(FileDirectory::Hwmon, "temp1_label", |view| label(view, "asic1_temp", "asic_temp")),
+    firmware(FileDirectory::Hwmon, "temp1_input", ALWAYS, ALWAYS, |view| {
         view.sensors.temperature_millidegrees.to_string()
     }),
-    firmware(Place::Hwmon, "temp1_max", ALWAYS, since(2, 9), |view| {
+    firmware(FileDirectory::Hwmon, "temp1_max", ALWAYS, since(2, 9), |view| {
         view.sensors.limits.temperature_millidegrees.to_string()
     }),
-    constant(Place::Hwmon, "in0_label", |view| label(view, "vcore1", "vcore")),
-    firmware(Place::Hwmon, "in0_input", ALWAYS, ALWAYS, |view| {
+    constant(FileDirectory::Hwmon, "in0_label", |view| label(view, "vcore1", "vcore")),
+    firmware(FileDirectory::Hwmon, "in0_input", ALWAYS, ALWAYS, |view| {
         view.sensors.voltage_millivolts.to_string()
     }),
-    firmware(Place::Hwmon, "in0_max", ALWAYS, since(2, 9), |view| {
+    firmware(FileDirectory::Hwmon, "in0_max", ALWAYS, since(2, 9), |view| {
         view.sensors.limits.voltage_millivolts.to_string()
     }),
-    constant(Place::Hwmon, "curr1_label", |view| label(view, "current1", "current")),
+    constant(FileDirectory::Hwmon, "curr1_label", |view| label(view, "current1", "current")),
     // The firmware tells whole amperes and watts.
-    firmware(Place::Hwmon, "curr1_input", ALWAYS, ALWAYS, |view| {
+    firmware(FileDirectory::Hwmon, "curr1_input", ALWAYS, ALWAYS, |view| {
         (view.sensors.current_amperes * 1_000).to_string()
     }),
-    firmware(Place::Hwmon, "curr1_max", ALWAYS, since(2, 9), |view| {
+    firmware(FileDirectory::Hwmon, "curr1_max", ALWAYS, since(2, 9), |view| {
         (view.sensors.limits.current_amperes * 1_000).to_string()
     }),
-    constant(Place::Hwmon, "power1_label", |view| label(view, "power1", "power")),
-    firmware(Place::Hwmon, "power1_input", ALWAYS, ALWAYS, |view| {
+    constant(FileDirectory::Hwmon, "power1_label", |view| label(view, "power1", "power")),
+    firmware(FileDirectory::Hwmon, "power1_input", ALWAYS, ALWAYS, |view| {
         (view.sensors.power_watts * 1_000_000).to_string()
     }),
-    firmware(Place::Hwmon, "power1_max", ALWAYS, since(2, 9), |view| {
+    firmware(FileDirectory::Hwmon, "power1_max", ALWAYS, since(2, 9), |view| {
         (view.sensors.limits.power_watts * 1_000_000).to_string()
     }),
     Attribute {
-        place: Place::Hwmon,
+        place: FileDirectory::Hwmon,
         name: "fan1_label",
         wormhole_since: NEVER,
         blackhole_since: since(2, 0),
         from_firmware: false,
         text: |_| "fan_rpm".to_owned(),
     },
-    firmware(Place::Hwmon, "fan1_input", NEVER, since(2, 0), |view| {
+    firmware(FileDirectory::Hwmon, "fan1_input", NEVER, since(2, 0), |view| {
         view.sensors.fan_revolutions_per_minute.to_string()
     }),
     counter("mst_rd_data_word_received0", |view| view.sensors.pcie_flits[0].to_string()),
@@ -242,8 +250,8 @@ pub(crate) static ATTRIBUTES: &[Attribute] = &[
 ];
 
 /// The counters came in May 2025, which is when 2.0 was made.
-const fn counter(name: &'static str, text: fn(&View<'_>) -> String) -> Attribute {
-    firmware(Place::PcieCounters, name, since(2, 0), since(2, 0), text)
+const fn counter(name: &'static str, text: fn(&DriverView<'_>) -> String) -> Attribute {
+    firmware(FileDirectory::PcieCounters, name, since(2, 0), since(2, 0), text)
 }
 
 /// The name that the driver gives to a board's product number.

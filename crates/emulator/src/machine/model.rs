@@ -20,7 +20,7 @@ pub struct ChipLoad {
 
 /// Limits that the firmware reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct SensorLimits {
     pub(crate) temperature_millidegrees: u32,
     pub(crate) voltage_millivolts: u32,
     pub(crate) current_amperes: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Sensors {
     pub(crate) thermal_trips: u32,
     /// In the order of the counter files; each wraps at 2^32.
     pub(crate) pcie_flits: [u32; 12],
-    pub(crate) limits: Limits,
+    pub(crate) limits: SensorLimits,
 }
 
 /// What differs between the generations.
@@ -52,7 +52,7 @@ struct Constants {
     idle_millivolts: f64,
     busy_millivolts: f64,
     degrees_per_watt: f64,
-    limits: Limits,
+    limits: SensorLimits,
 }
 
 const WORMHOLE: Constants = Constants {
@@ -63,7 +63,7 @@ const WORMHOLE: Constants = Constants {
     idle_millivolts: 720.0,
     busy_millivolts: 850.0,
     degrees_per_watt: 0.5,
-    limits: Limits {
+    limits: SensorLimits {
         temperature_millidegrees: 75_000,
         voltage_millivolts: 950,
         current_amperes: 160,
@@ -79,7 +79,7 @@ const BLACKHOLE: Constants = Constants {
     idle_millivolts: 710.0,
     busy_millivolts: 860.0,
     degrees_per_watt: 0.22,
-    limits: Limits {
+    limits: SensorLimits {
         temperature_millidegrees: 95_000,
         voltage_millivolts: 950,
         current_amperes: 300,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use super::boards::DriverChip;
-use super::driver::Place;
+use super::driver::FileDirectory;
 use super::fault::InjectedErrno;
 use super::root::{TreeError, directory, remove_tree};
 
@@ -38,9 +38,9 @@ pub(crate) struct ChipTree {
     ordinal: u32,
     hwmon: u32,
     bus_address: String,
-    shown: BTreeMap<(Place, &'static str), Content>,
+    shown: BTreeMap<(FileDirectory, &'static str), Content>,
     /// Write ends of the pipes: a reader's open succeeds, and its read waits.
-    pipes: BTreeMap<(Place, &'static str), File>,
+    pipes: BTreeMap<(FileDirectory, &'static str), File>,
 }
 
 impl ChipTree {
@@ -67,18 +67,18 @@ impl ChipTree {
             pipes: BTreeMap::new(),
         };
         directories(root, &format!("sys/devices/{}", tree.pci_path))?;
-        for place in [Place::Class, Place::Hwmon] {
+        for place in [FileDirectory::Class, FileDirectory::Hwmon] {
             directories(root, &tree.inside(place))?;
             let path = tree.directory(place);
             link(&format!("../../../{}", tree.bus_address), &path.join("device"))?;
-            let class = if place == Place::Class { "tenstorrent" } else { "hwmon" };
+            let class = if place == FileDirectory::Class { "tenstorrent" } else { "hwmon" };
             link(&format!("../../../../../../class/{class}"), &path.join("subsystem"))?;
         }
         for (link_path, target) in tree.links() {
             link(&target, &link_path)?;
         }
         if proc {
-            directories(root, &tree.inside(Place::Proc))?;
+            directories(root, &tree.inside(FileDirectory::Proc))?;
         }
         Ok(tree)
     }
@@ -86,7 +86,7 @@ impl ChipTree {
     /// Makes a file show this; none removes it.
     pub(crate) fn show(
         &mut self,
-        place: Place,
+        place: FileDirectory,
         name: &'static str,
         content: Option<Content>,
     ) -> Result<(), TreeError> {
@@ -99,7 +99,7 @@ impl ChipTree {
         match &content {
             None => remove_file(&path)?,
             Some(content) => {
-                if place == Place::PcieCounters {
+                if place == FileDirectory::PcieCounters {
                     directory(&self.directory(place), 0o755)?;
                 }
                 let staged = self.staging.join("next");
@@ -119,14 +119,14 @@ impl ChipTree {
 
     /// Removes the list of processes and its directory.
     pub(crate) fn remove_proc(&mut self) -> Result<(), TreeError> {
-        self.shown.retain(|(place, _), _| *place != Place::Proc);
-        self.pipes.retain(|(place, _), _| *place != Place::Proc);
-        remove_tree(&self.directory(Place::Proc))
+        self.shown.retain(|(place, _), _| *place != FileDirectory::Proc);
+        self.pipes.retain(|(place, _), _| *place != FileDirectory::Proc);
+        remove_tree(&self.directory(FileDirectory::Proc))
     }
 
     /// Makes the directory of the list of processes.
     pub(crate) fn make_proc(&self) -> Result<(), TreeError> {
-        directories(&self.root, &self.inside(Place::Proc))
+        directories(&self.root, &self.inside(FileDirectory::Proc))
     }
 
     /// Removes everything.
@@ -135,7 +135,7 @@ impl ChipTree {
             remove_file(&link_path)?;
         }
         self.remove_proc()?;
-        remove_tree(&self.directory(Place::Pci))
+        remove_tree(&self.directory(FileDirectory::Pci))
     }
 
     fn links(&self) -> [(PathBuf, String); 3] {
@@ -157,21 +157,23 @@ impl ChipTree {
         ]
     }
 
-    fn directory(&self, place: Place) -> PathBuf {
+    fn directory(&self, place: FileDirectory) -> PathBuf {
         self.root.join(self.inside(place))
     }
 
     /// The directory of a place, relative to the root.
-    fn inside(&self, place: Place) -> String {
+    fn inside(&self, place: FileDirectory) -> String {
         let Self { ordinal, hwmon, pci_path, .. } = self;
         match place {
-            Place::Class => format!("sys/devices/{pci_path}/tenstorrent/tenstorrent!{ordinal}"),
-            Place::PcieCounters => format!(
+            FileDirectory::Class => {
+                format!("sys/devices/{pci_path}/tenstorrent/tenstorrent!{ordinal}")
+            }
+            FileDirectory::PcieCounters => format!(
                 "sys/devices/{pci_path}/tenstorrent/tenstorrent!{ordinal}/pcie_perf_counters"
             ),
-            Place::Hwmon => format!("sys/devices/{pci_path}/hwmon/hwmon{hwmon}"),
-            Place::Pci => format!("sys/devices/{pci_path}"),
-            Place::Proc => format!("proc/driver/tenstorrent/{ordinal}"),
+            FileDirectory::Hwmon => format!("sys/devices/{pci_path}/hwmon/hwmon{hwmon}"),
+            FileDirectory::Pci => format!("sys/devices/{pci_path}"),
+            FileDirectory::Proc => format!("proc/driver/tenstorrent/{ordinal}"),
         }
     }
 }

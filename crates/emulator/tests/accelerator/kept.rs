@@ -14,7 +14,7 @@ use telltale_runtime::{Options, Runtime};
 
 use crate::accelerator::bench::Bench;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A compiler that notes each compilation and then waits to be let go on.
 struct SlowCompiler {
@@ -82,7 +82,7 @@ fn cache(bench: &Bench) -> PathBuf {
 
 fn ends_well((mut child, mut output): (ChildGuard, BufReader<ChildStdout>)) -> String {
     let line = next_line(&mut output);
-    assert!(child.wait_within("the workload to end", PATIENCE).success());
+    assert!(child.wait_within("the workload to end", TIMEOUT).success());
     line
 }
 

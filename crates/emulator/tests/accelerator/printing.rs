@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use telltale_debug_stream::{
-    Consumer, DEFAULT_MAX_EVENTS, Dtype, Event, EventKind, Losses, Next, Stream,
+    Consumer, DEFAULT_MAX_EVENTS, Dtype, Event, EventKind, Losses, NextEvent, Stream,
 };
 use telltale_program_cache::{
     CircularBufferDescriptor, CircularBufferFormat, CoreCoord, CoreRanges, DataFormat,
@@ -42,8 +42,8 @@ fn everything(consumer: &mut Consumer) -> (Vec<Event>, u64) {
     let (mut events, mut lost) = (Vec::new(), 0);
     while let Some(next) = consumer.try_next().unwrap() {
         match next {
-            Next::Event(event) => events.push(event),
-            Next::Lost(losses) => lost += losses.sum(),
+            NextEvent::Event(event) => events.push(event),
+            NextEvent::Lost(losses) => lost += losses.sum(),
         }
     }
     (events, lost)

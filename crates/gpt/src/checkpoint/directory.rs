@@ -25,7 +25,7 @@ pub struct CheckpointDirectory {
 
 /// Why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum DirectoryError {
     /// It is not there and cannot be made, or cannot be opened.
     #[error("the directory {} for checkpoints cannot be used; choose one that you may write", path.display())]
     Directory {
@@ -86,14 +86,14 @@ impl CheckpointDirectory {
     ///
     /// # Errors
     /// When that is not possible, or another training uses it.
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let failed = |source| OpenError::Directory { path: path.to_owned(), source };
+    pub fn open(path: &Path) -> Result<Self, DirectoryError> {
+        let failed = |source| DirectoryError::Directory { path: path.to_owned(), source };
         fs::create_dir_all(path).map_err(failed)?;
         let directory = File::open(path).map_err(failed)?;
         access(path, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| failed(error.into()))?;
         match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { path: path.to_owned(), directory }),
-            Err(Errno::WOULDBLOCK) => Err(OpenError::Busy { path: path.to_owned() }),
+            Err(Errno::WOULDBLOCK) => Err(DirectoryError::Busy { path: path.to_owned() }),
             Err(error) => Err(failed(error.into())),
         }
     }
@@ -185,7 +185,7 @@ mod tests {
     use telltale_harness::Scratch;
 
     use super::super::tests::example;
-    use super::{CheckpointDirectory, FILE_NAME, LoadError, OpenError, PARTIAL_NAME};
+    use super::{CheckpointDirectory, DirectoryError, FILE_NAME, LoadError, PARTIAL_NAME};
 
     #[test]
     fn a_checkpoint_comes_back_and_the_next_replaces_it() {
@@ -206,7 +206,7 @@ mod tests {
         let place = Scratch::new();
         let first = CheckpointDirectory::open(place.path()).unwrap();
         let second = CheckpointDirectory::open(place.path());
-        assert!(matches!(second, Err(OpenError::Busy { .. })), "{second:?}");
+        assert!(matches!(second, Err(DirectoryError::Busy { .. })), "{second:?}");
         drop(first);
         assert!(CheckpointDirectory::open(place.path()).is_ok());
     }

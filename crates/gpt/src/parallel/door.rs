@@ -19,12 +19,12 @@ const MAX_WAITING: usize = 256;
 #[derive(Debug)]
 pub(super) struct Door {
     listener: TcpListener,
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingPeer>,
 }
 
 /// Somebody who has not yet said all of his first words.
 #[derive(Debug)]
-struct Waiting {
+struct PendingPeer {
     stream: TcpStream,
     from: IpAddr,
     said: Vec<u8>,
@@ -87,7 +87,7 @@ impl Door {
             if self.waiting.len() == MAX_WAITING {
                 self.waiting.remove(0);
             }
-            self.waiting.push(Waiting { stream, from: from.ip(), said: Vec::new() });
+            self.waiting.push(PendingPeer { stream, from: from.ip(), said: Vec::new() });
         }
     }
 
@@ -97,7 +97,7 @@ impl Door {
             match one.listen() {
                 Ok(None) => place += 1,
                 Ok(Some(words)) => {
-                    let Waiting { stream, from, .. } = self.waiting.remove(place);
+                    let PendingPeer { stream, from, .. } = self.waiting.remove(place);
                     return Some(Visitor { stream, from, words });
                 }
                 // Whoever hangs up has nothing to say.
@@ -108,7 +108,7 @@ impl Door {
     }
 }
 
-impl Waiting {
+impl PendingPeer {
     /// His first words, once all are there.
     fn listen(&mut self) -> io::Result<Option<[u8; HELLO_BYTES]>> {
         let mut buffer = [0; HELLO_BYTES];

@@ -52,7 +52,7 @@ pub(super) struct Exchanged {
 
 /// How long something may take, and what ends it before.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits<'a> {
+pub(super) struct LinkDeadline<'a> {
     pub(super) stop: &'a AtomicBool,
     /// How long nothing may move.
     pub(super) still: Duration,
@@ -74,13 +74,17 @@ impl Link {
     }
 
     /// Sends all of it.
-    pub(super) fn send(&self, bytes: &[u8], limits: Limits<'_>) -> Result<(), LinkError> {
+    pub(super) fn send(&self, bytes: &[u8], limits: LinkDeadline<'_>) -> Result<(), LinkError> {
         exchange(Outgoing { link: self, bytes }, Incoming { link: self, bytes: &mut [] }, limits)
             .map(|_| ())
     }
 
     /// Receives until the buffer is full.
-    pub(super) fn receive(&self, bytes: &mut [u8], limits: Limits<'_>) -> Result<(), LinkError> {
+    pub(super) fn receive(
+        &self,
+        bytes: &mut [u8],
+        limits: LinkDeadline<'_>,
+    ) -> Result<(), LinkError> {
         exchange(Outgoing { link: self, bytes: &[] }, Incoming { link: self, bytes }, limits)
             .map(|_| ())
     }
@@ -139,7 +143,7 @@ impl Incoming<'_> {
 pub(super) fn exchange(
     mut outgoing: Outgoing<'_>,
     mut incoming: Incoming<'_>,
-    limits: Limits<'_>,
+    limits: LinkDeadline<'_>,
 ) -> Result<Exchanged, LinkError> {
     let mut moved = Instant::now();
     let mut ends = Exchanged { sent: moved, received: moved };
@@ -194,7 +198,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 
-    use super::{Incoming, Limits, Link, LinkError, Outgoing, exchange};
+    use super::{Incoming, Link, LinkDeadline, LinkError, Outgoing, exchange};
 
     fn pair() -> [Link; 2] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -203,8 +207,8 @@ mod tests {
         [Link::new(one, 1).unwrap(), Link::new(other, 0).unwrap()]
     }
 
-    fn limits(stop: &AtomicBool) -> Limits<'_> {
-        Limits { stop, still: Duration::from_millis(200) }
+    fn limits(stop: &AtomicBool) -> LinkDeadline<'_> {
+        LinkDeadline { stop, still: Duration::from_millis(200) }
     }
 
     #[test]
@@ -219,7 +223,7 @@ mod tests {
                     let mut received = vec![0; sent.len()];
                     let outgoing = Outgoing { link: &link, bytes: sent };
                     let incoming = Incoming { link: &link, bytes: &mut received };
-                    exchange(outgoing, incoming, Limits { stop: &stop, still }).unwrap();
+                    exchange(outgoing, incoming, LinkDeadline { stop: &stop, still }).unwrap();
                     assert!(received == *sent);
                 });
             }

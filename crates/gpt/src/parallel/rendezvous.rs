@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 use rapidhash::v3::rapidhash_v3;
 
 use super::door::{Door, Visitor};
-use super::link::{LOOK, Limits, Link, LinkError};
+use super::link::{LOOK, Link, LinkDeadline, LinkError};
 use super::ring::Ring;
 use super::words::{
-    HELLO_BYTES, Held, Hello, Refusal, Round, TO_MASTER, TO_NEIGHBOUR, decode_answer, decode_hello,
-    encode_answer, encode_hello,
+    HELLO_BYTES, Hello, RankCheckpoint, RankRefusal, Round, TO_MASTER, TO_NEIGHBOUR, decode_answer,
+    decode_hello, encode_answer, encode_hello,
 };
-use super::{JOIN_PATIENCE, Master, Member};
+use super::{JOIN_TIMEOUT, Master, ParallelRank};
 use crate::checkpoint::{Checkpoint, DecodeError, Identity};
 
 /// How long one attempt to connect may take.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A ring, and where its training goes on.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub enum JoinError {
     },
     /// Rank 0 does not take it.
     #[error("rank 0 refuses this rank: {0}")]
-    Refused(Refusal),
+    Refused(RankRefusal),
     /// The connection was lost.
     #[error("joining failed at {step}")]
     Lost {
@@ -111,7 +111,7 @@ pub enum JoinError {
 
 /// What joining goes by.
 struct Joining<'a> {
-    member: Member,
+    member: ParallelRank,
     training: u64,
     stop: &'a AtomicBool,
     until: Instant,
@@ -120,7 +120,7 @@ struct Joining<'a> {
 /// Joins the ring of a training. `held` is the checkpoint that this rank has; `stop` ends waiting,
 /// here and in the ring.
 pub(super) fn join(
-    member: Member,
+    member: ParallelRank,
     master: &Master,
     identity: &Identity,
     held: Option<Checkpoint>,
@@ -131,11 +131,11 @@ pub(super) fn join(
         return Ok(Joined { ring, checkpoint: held, passed_by: None });
     }
     let bytes = held.as_ref().map(Checkpoint::encode);
-    let told = held
-        .as_ref()
-        .zip(bytes.as_deref())
-        .map(|(checkpoint, bytes)| Held { steps: checkpoint.steps, digest: rapidhash_v3(bytes) });
-    let until = Instant::now() + JOIN_PATIENCE;
+    let told = held.as_ref().zip(bytes.as_deref()).map(|(checkpoint, bytes)| RankCheckpoint {
+        steps: checkpoint.steps,
+        digest: rapidhash_v3(bytes),
+    });
+    let until = Instant::now() + JOIN_TIMEOUT;
     let joining = Joining { member, training: identity.digest(), stop: &stop, until };
     let (mut door, round) = match member.rank() {
         0 => joining.lead(master, told)?,
@@ -160,11 +160,15 @@ pub(super) fn join(
 
 impl Joining<'_> {
     /// Gathers all others, and tells each its neighbour.
-    fn lead(&self, master: &Master, held: Option<Held>) -> Result<(Door, Round), JoinError> {
+    fn lead(
+        &self,
+        master: &Master,
+        held: Option<RankCheckpoint>,
+    ) -> Result<(Door, Round), JoinError> {
         let mut door = self.open_at_one_of(resolve(master)?)?;
         let own = self.address_of(&door)?;
         let count = self.member.world_size() as usize;
-        let mut others: Vec<Option<(Link, SocketAddr, Option<Held>)>> = Vec::new();
+        let mut others: Vec<Option<(Link, SocketAddr, Option<RankCheckpoint>)>> = Vec::new();
         others.resize_with(count - 1, || None);
         while let Some(missing) = others.iter().position(Option::is_none) {
             let waits_for = || format!("rank {}", missing + 1);
@@ -194,11 +198,11 @@ impl Joining<'_> {
         let hello = decode_hello(&visitor.words)?;
         let link = Link::new(visitor.stream, hello.member.rank()).ok()?;
         let refusal = if hello.member.epoch() != self.member.epoch() {
-            Refusal::Epoch
+            RankRefusal::Epoch
         } else if hello.member.world_size() != self.member.world_size() {
-            Refusal::WorldSize
+            RankRefusal::WorldSize
         } else if hello.training != self.training {
-            Refusal::Training
+            RankRefusal::Training
         } else {
             return Some((hello, link, visitor.from));
         };
@@ -208,7 +212,11 @@ impl Joining<'_> {
     }
 
     /// Says to rank 0 who this is, and learns who is next.
-    fn follow(&self, master: &Master, held: Option<Held>) -> Result<(Door, Round), JoinError> {
+    fn follow(
+        &self,
+        master: &Master,
+        held: Option<RankCheckpoint>,
+    ) -> Result<(Door, Round), JoinError> {
         let stream = self.connect_master(master)?;
         let link = Link::new(stream.0, 0).map_err(|source| JoinError::Connect {
             peer: 0,
@@ -235,7 +243,7 @@ impl Joining<'_> {
         loop {
             let mut failed = None;
             for address in resolve(master)? {
-                let connected = TcpStream::connect_timeout(&address, CONNECT_PATIENCE);
+                let connected = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT);
                 match connected.and_then(|stream| Ok((stream.local_addr()?.ip(), stream))) {
                     Ok((own, stream)) => return Ok((stream, address, own)),
                     Err(source) => failed = Some((address, source)),
@@ -254,7 +262,7 @@ impl Joining<'_> {
     fn connect_next(&self, address: SocketAddr) -> Result<Link, JoinError> {
         let peer = self.member.next();
         // It listens already: one attempt shows whether it is there.
-        let link = TcpStream::connect_timeout(&address, CONNECT_PATIENCE)
+        let link = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)
             .and_then(|stream| Link::new(stream, peer))
             .map_err(|source| JoinError::Connect { peer, address, source })?;
         let hello = Hello { member: self.member, training: self.training, port: 0, held: None };
@@ -268,8 +276,8 @@ impl Joining<'_> {
         let waits_for = || format!("rank {peer}");
         loop {
             let visitor = door.next(self.stop, self.until, waits_for)?;
-            let Member { world_size, epoch, .. } = self.member;
-            let member = Member { rank: peer, world_size, epoch };
+            let ParallelRank { world_size, epoch, .. } = self.member;
+            let member = ParallelRank { rank: peer, world_size, epoch };
             let expected = Hello { member, training: self.training, port: 0, held: None };
             if visitor.words != encode_hello(TO_NEIGHBOUR, &expected) {
                 continue;
@@ -299,15 +307,19 @@ impl Joining<'_> {
         door.address().map_err(|source| JoinError::Listen { rank, address: unknown, source })
     }
 
-    fn limits(&self) -> Limits<'_> {
-        Limits { stop: self.stop, still: self.until.saturating_duration_since(Instant::now()) }
+    fn limits(&self) -> LinkDeadline<'_> {
+        LinkDeadline {
+            stop: self.stop,
+            still: self.until.saturating_duration_since(Instant::now()),
+        }
     }
 }
 
 /// Who passes a checkpoint round: the first of those who are furthest, unless all are as far.
-fn giver(all: &[Option<Held>]) -> Option<u32> {
+fn giver(all: &[Option<RankCheckpoint>]) -> Option<u32> {
     let furthest = all.iter().flatten().map(|held| held.steps).max()?;
-    let is_furthest = |held: &Option<Held>| held.is_some_and(|held| held.steps == furthest);
+    let is_furthest =
+        |held: &Option<RankCheckpoint>| held.is_some_and(|held| held.steps == furthest);
     let giver = all.iter().position(is_furthest)?;
     let differs = all.iter().any(|held| *held != all[giver]);
     differs.then(|| u32::try_from(giver).expect("MAX_WORLD_SIZE"))
@@ -333,10 +345,10 @@ fn lost(step: &'static str) -> impl FnOnce(LinkError) -> JoinError {
 
 #[cfg(test)]
 mod tests {
-    use super::{Held, giver};
+    use super::{RankCheckpoint, giver};
 
-    fn held(steps: u64, digest: u64) -> Option<Held> {
-        Some(Held { steps, digest })
+    fn held(steps: u64, digest: u64) -> Option<RankCheckpoint> {
+        Some(RankCheckpoint { steps, digest })
     }
 
     #[test]

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use super::link::{Incoming, Limits, Link, LinkError, Outgoing, exchange};
+use super::link::{Incoming, Link, LinkDeadline, LinkError, Outgoing, exchange};
 use super::rendezvous::{self, JoinError, Joined};
-use super::{Master, Member, Observer, STILL_PATIENCE, Transfer, TransferRecord};
+use super::{Master, Observer, ParallelRank, STILL_TIMEOUT, Transfer, TransferRecord};
 use crate::checkpoint::{Checkpoint, Identity};
 
 const NUMBER_BYTES: usize = size_of::<f32>();
@@ -20,7 +20,7 @@ const HEAD_BYTES: usize = 16;
 
 /// The ranks of one training, seen by one of them.
 pub struct Ring {
-    member: Member,
+    member: ParallelRank,
     neighbours: Option<Neighbours>,
     stop: Arc<AtomicBool>,
     observer: Option<Observer>,
@@ -57,7 +57,7 @@ impl Ring {
     /// # Errors
     /// When not all ranks come, or something else is in the way.
     pub fn join(
-        member: Member,
+        member: ParallelRank,
         master: &Master,
         identity: &Identity,
         held: Option<Checkpoint>,
@@ -67,18 +67,23 @@ impl Ring {
     }
 
     pub(super) fn alone(stop: Arc<AtomicBool>) -> Self {
-        let member = Member::alone();
+        let member = ParallelRank::alone();
         Self { member, neighbours: None, stop, observer: None, exchanges: 0 }
     }
 
-    pub(super) fn new(member: Member, next: Link, previous: Link, stop: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(
+        member: ParallelRank,
+        next: Link,
+        previous: Link,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
         let neighbours = Some(Neighbours { next, previous });
         Self { member, neighbours, stop, observer: None, exchanges: 0 }
     }
 
     /// Who this rank is.
     #[must_use]
-    pub fn member(&self) -> Member {
+    pub fn member(&self) -> ParallelRank {
         self.member
     }
 
@@ -128,7 +133,7 @@ impl Ring {
         own: Option<Vec<u8>>,
         length: usize,
     ) -> Result<Vec<u8>, LinkError> {
-        let limits = Limits { stop: &self.stop, still: STILL_PATIENCE };
+        let limits = LinkDeadline { stop: &self.stop, still: STILL_TIMEOUT };
         let Some(Neighbours { next, previous }) = &self.neighbours else {
             return Ok(own.unwrap_or_default());
         };
@@ -159,7 +164,7 @@ impl Ring {
         self.tell(send, began, None);
         self.tell(receive, began, None);
         let Some(Neighbours { next, previous }) = &self.neighbours else { return Ok(Vec::new()) };
-        let limits = Limits { stop: &self.stop, still: STILL_PATIENCE };
+        let limits = LinkDeadline { stop: &self.stop, still: STILL_TIMEOUT };
         let outgoing = Outgoing { link: next, bytes: &outgoing };
         let incoming = Incoming { link: previous, bytes: &mut received };
         let ends = exchange(outgoing, incoming, limits).map_err(RingError::Link)?;

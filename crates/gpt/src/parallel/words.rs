@@ -14,7 +14,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::Member;
+use super::ParallelRank;
 
 /// Bytes of all first words and answers.
 pub(super) const HELLO_BYTES: usize = 64;
@@ -25,7 +25,7 @@ const ANSWER: [u8; 8] = *b"TTRINGA\x01";
 
 /// Why rank 0 does not take a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RankRefusal {
     /// It is of another life of the training.
     #[error("it runs another epoch")]
     Epoch,
@@ -40,15 +40,15 @@ pub enum Refusal {
 /// What a rank says to rank 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hello {
-    pub(super) member: Member,
+    pub(super) member: ParallelRank,
     pub(super) training: u64,
     pub(super) port: u16,
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<RankCheckpoint>,
 }
 
 /// Which checkpoint a rank has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct RankCheckpoint {
     pub(super) steps: u64,
     pub(super) digest: u64,
 }
@@ -69,7 +69,7 @@ pub(super) fn encode_hello(magic: [u8; 8], hello: &Hello) -> [u8; HELLO_BYTES] {
     words[24..28].copy_from_slice(&member.rank().to_le_bytes());
     words[28..32].copy_from_slice(&member.world_size().to_le_bytes());
     words[32..40].copy_from_slice(&u64::from(port).to_le_bytes());
-    if let Some(Held { steps, digest }) = held {
+    if let Some(RankCheckpoint { steps, digest }) = held {
         words[40..48].copy_from_slice(&1_u64.to_le_bytes());
         words[48..56].copy_from_slice(&steps.to_le_bytes());
         words[56..].copy_from_slice(&digest.to_le_bytes());
@@ -82,23 +82,24 @@ pub(super) fn decode_hello(words: &[u8; HELLO_BYTES]) -> Option<Hello> {
         numbers(words, TO_MASTER)?;
     let rank = u32::try_from(rank_and_size & u64::from(u32::MAX)).ok()?;
     let world_size = u32::try_from(rank_and_size >> 32).ok()?;
-    let member = Member::new(rank, world_size, epoch).ok().filter(|member| member.rank() > 0)?;
+    let member =
+        ParallelRank::new(rank, world_size, epoch).ok().filter(|member| member.rank() > 0)?;
     let held = match has_held {
         0 => None,
-        1 => Some(Held { steps, digest }),
+        1 => Some(RankCheckpoint { steps, digest }),
         _ => return None,
     };
     Some(Hello { member, training, port: u16::try_from(port).ok()?, held })
 }
 
-pub(super) fn encode_answer(answer: Result<Round, Refusal>) -> [u8; HELLO_BYTES] {
+pub(super) fn encode_answer(answer: Result<Round, RankRefusal>) -> [u8; HELLO_BYTES] {
     let mut words = [0; HELLO_BYTES];
     words[..8].copy_from_slice(&ANSWER);
     let refused: u32 = match answer {
         Ok(_) => 0,
-        Err(Refusal::Epoch) => 1,
-        Err(Refusal::WorldSize) => 2,
-        Err(Refusal::Training) => 3,
+        Err(RankRefusal::Epoch) => 1,
+        Err(RankRefusal::WorldSize) => 2,
+        Err(RankRefusal::Training) => 3,
     };
     words[8..12].copy_from_slice(&refused.to_le_bytes());
     if let Ok(Round { next, giver }) = answer {
@@ -116,14 +117,14 @@ pub(super) fn encode_answer(answer: Result<Round, Refusal>) -> [u8; HELLO_BYTES]
     words
 }
 
-pub(super) fn decode_answer(words: &[u8; HELLO_BYTES]) -> Option<Result<Round, Refusal>> {
+pub(super) fn decode_answer(words: &[u8; HELLO_BYTES]) -> Option<Result<Round, RankRefusal>> {
     let [kind, giver, port, ..] = numbers(words, ANSWER)?;
     let (refused, has_giver) = (kind & u64::from(u32::MAX), kind >> 32);
     match refused {
         0 => {}
-        1 => return Some(Err(Refusal::Epoch)),
-        2 => return Some(Err(Refusal::WorldSize)),
-        3 => return Some(Err(Refusal::Training)),
+        1 => return Some(Err(RankRefusal::Epoch)),
+        2 => return Some(Err(RankRefusal::WorldSize)),
+        3 => return Some(Err(RankRefusal::Training)),
         _ => return None,
     }
     let address: [u8; 16] = *words[32..].first_chunk()?;
@@ -153,12 +154,12 @@ mod tests {
 
     #[test]
     fn what_is_said_is_understood_and_nothing_else() {
-        let member = Member::new(2, 5, u64::MAX - 1).unwrap();
+        let member = ParallelRank::new(2, 5, u64::MAX - 1).unwrap();
         let hello = Hello {
             member,
             training: 77,
             port: 65_535,
-            held: Some(Held { steps: 9, digest: u64::MAX }),
+            held: Some(RankCheckpoint { steps: 9, digest: u64::MAX }),
         };
         let words = encode_hello(TO_MASTER, &hello);
         assert_eq!(decode_hello(&words), Some(hello));
@@ -175,7 +176,7 @@ mod tests {
                 assert_eq!(decode_answer(&encode_answer(Ok(round))), Some(Ok(round)));
             }
         }
-        for refusal in [Refusal::Epoch, Refusal::WorldSize, Refusal::Training] {
+        for refusal in [RankRefusal::Epoch, RankRefusal::WorldSize, RankRefusal::Training] {
             assert_eq!(decode_answer(&encode_answer(Err(refusal))), Some(Err(refusal)));
         }
         assert_eq!(decode_answer(&words), None);

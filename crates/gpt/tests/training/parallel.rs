@@ -9,7 +9,7 @@ use std::thread;
 
 use telltale_gpt::checkpoint::Checkpoint;
 use telltale_gpt::parallel::{
-    JoinError, Joined, Master, Member, Refusal, Ring, RingError, Transfer,
+    JoinError, Joined, Master, ParallelRank, RankRefusal, Ring, RingError, Transfer,
 };
 use telltale_gpt::text::Text;
 use telltale_gpt::{Config, SharedStepError, Training};
@@ -29,7 +29,7 @@ fn master() -> Master {
 }
 
 fn join(
-    member: Member,
+    member: ParallelRank,
     master: &Master,
     held: Option<Checkpoint>,
     config: Config,
@@ -70,7 +70,7 @@ fn train(config: Config, until: u64, epoch: u64, held: &[Option<&Checkpoint>]) -
     let ranks = u32::try_from(held.len()).unwrap();
     in_all(ranks, |rank| {
         let bench = Bench::new();
-        let member = Member::new(rank, ranks, epoch).unwrap();
+        let member = ParallelRank::new(rank, ranks, epoch).unwrap();
         let own = held[rank as usize].cloned();
         let Joined { mut ring, checkpoint, passed_by } =
             join(member, &master, own, config).unwrap();
@@ -84,7 +84,7 @@ fn train(config: Config, until: u64, epoch: u64, held: &[Option<&Checkpoint>]) -
 }
 
 #[test]
-fn whoever_comes_in_the_place_of_the_dead_makes_no_difference_to_any_bit() {
+fn who_comes_in_the_place_of_the_dead_makes_no_difference_to_any_bit() {
     let none = [None; 3];
     let whole = train(SMALL, 6, 1, &none);
     let half = train(SMALL, 4, 1, &none);
@@ -123,7 +123,7 @@ fn sums_are_the_same_everywhere_and_each_transfer_is_told() {
     for (ranks, count) in [(2, 1), (3, 2), (4, 1000), (5, 70_001)] {
         let master = master();
         let sums = in_all(ranks, |rank| {
-            let member = Member::new(rank, ranks, 1).unwrap();
+            let member = ParallelRank::new(rank, ranks, 1).unwrap();
             let mut ring = join(member, &master, None, SMALL).unwrap().ring;
             let told = Arc::new(Mutex::new(Vec::new()));
             let telling = Arc::clone(&told);
@@ -153,7 +153,7 @@ fn who_loses_a_neighbour_still_has_the_training_as_it_was() {
     let (master, met) = (master(), Barrier::new(3));
     let kept = in_all(3, |rank| {
         let bench = Bench::new();
-        let member = Member::new(rank, 3, 1).unwrap();
+        let member = ParallelRank::new(rank, 3, 1).unwrap();
         let mut ring = join(member, &master, None, SMALL).unwrap().ring;
         let mut training = training(&bench, SMALL, None);
         training.step_shared(&mut ring, |_, _| Ok(())).unwrap();
@@ -172,13 +172,13 @@ fn who_loses_a_neighbour_still_has_the_training_as_it_was() {
 #[test]
 fn who_does_not_belong_is_told_so_and_who_says_nothing_keeps_nobody_waiting() {
     let master = master();
-    let member = |rank, ranks, epoch| Member::new(rank, ranks, epoch).unwrap();
+    let member = |rank, ranks, epoch| ParallelRank::new(rank, ranks, epoch).unwrap();
     thread::scope(|scope| {
         let leader = scope.spawn(|| join(member(0, 2, 5), &master, None, SMALL));
         let strangers = [
-            (member(1, 2, 4), SMALL, Refusal::Epoch),
-            (member(1, 3, 5), SMALL, Refusal::WorldSize),
-            (member(1, 2, 5), Config { width: 32, ..SMALL }, Refusal::Training),
+            (member(1, 2, 4), SMALL, RankRefusal::Epoch),
+            (member(1, 3, 5), SMALL, RankRefusal::WorldSize),
+            (member(1, 2, 5), Config { width: 32, ..SMALL }, RankRefusal::Training),
         ];
         for (member, config, expected) in strangers {
             let refused = join(member, &master, None, config);

@@ -1,7 +1,7 @@
 //! Activations that a kernel prints: their bytes are those that the step computed with, and the
 //! training is the same without them.
 
-use telltale_debug_stream::Next;
+use telltale_debug_stream::NextEvent;
 use telltale_gpt::{Activation, Training};
 use telltale_operations::PRINTING_CORE;
 use telltale_program_cache::CacheMode;
@@ -53,7 +53,7 @@ fn printed_activations_are_the_ones_computed_with_and_change_nothing() {
         assert_eq!(printing.bits, silent.bits, "{mode}");
         let mut events = Vec::new();
         while let Some(next) = consumer.try_next().unwrap() {
-            let Next::Event(event) = next else { panic!("{next:?}") };
+            let NextEvent::Event(event) = next else { panic!("{next:?}") };
             assert_eq!(event.dtype, "float32");
             events.push((event.prefix, event.data));
         }

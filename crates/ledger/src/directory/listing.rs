@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::Dir;
 
-use super::names::{Entry, EntryKind, parse_name};
+use super::names::{DirectoryEntry, EntryKind, parse_name};
 
 /// Entries, ours or not, that one listing looks at.
 pub const MOST_ENTRIES_LISTED: usize = 65_536;
@@ -14,11 +14,11 @@ pub const MOST_ENTRIES_LISTED: usize = 65_536;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing {
     /// Ledgers, by name.
-    pub ledgers: Vec<Entry>,
+    pub ledgers: Vec<DirectoryEntry>,
     /// Endpoints, by name.
-    pub endpoints: Vec<Entry>,
+    pub endpoints: Vec<DirectoryEntry>,
     /// Endpoints that have no name of their own yet, or never got one.
-    pub temporaries: Vec<Entry>,
+    pub temporaries: Vec<DirectoryEntry>,
     /// Entries whose names are none of ours.
     pub others: usize,
     /// There were more than [`MOST_ENTRIES_LISTED`]; the rest was not looked at.

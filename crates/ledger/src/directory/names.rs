@@ -21,7 +21,7 @@ pub enum EntryKind {
 
 /// An entry of the runtime directory by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// The name.
     pub name: String,
     /// What it stands for.
@@ -56,7 +56,7 @@ pub fn temporary_name(pid: u32, start_time_ticks: u64, random: u64) -> String {
 
 /// What a name stands for; none if it is none of ours. Only the one spelling that
 /// [`ledger_name`], [`endpoint_name`] and [`temporary_name`] give is accepted.
-pub fn parse_name(name: &str) -> Option<Entry> {
+pub fn parse_name(name: &str) -> Option<DirectoryEntry> {
     let (kind, pid, pid_namespace, canonical);
     if let Some(rest) = name.strip_prefix("ledger_").and_then(|rest| rest.strip_suffix(".tt")) {
         let (pid_text, rest) = rest.split_once('_')?;
@@ -78,7 +78,12 @@ pub fn parse_name(name: &str) -> Option<Entry> {
         (kind, pid, pid_namespace) = (EntryKind::Endpoint, pid_text.parse().ok()?, namespace);
         canonical = endpoint_name(pid, pid_namespace);
     }
-    (pid > 0 && canonical == name).then_some(Entry { name: canonical, kind, pid, pid_namespace })
+    (pid > 0 && canonical == name).then_some(DirectoryEntry {
+        name: canonical,
+        kind,
+        pid,
+        pid_namespace,
+    })
 }
 
 fn split_namespace(text: &str) -> Option<(&str, Option<u64>)> {

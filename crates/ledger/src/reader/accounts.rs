@@ -5,7 +5,7 @@
 
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
 
-use super::{Header, LedgerReading};
+use super::{LedgerHeader, LedgerReading};
 use crate::cell::{
     ALLOCATED_BYTES, ALLOCATIONS, CELL_WORDS, CellType, FAILED, FREED_BYTES, FREES,
     OVERFLOW_ALLOCATED_BYTES, OVERFLOW_ALLOCATIONS, OVERFLOW_FREED_BYTES, OVERFLOW_FREES, OWN_PEAK,
@@ -57,7 +57,7 @@ impl Accounts {
     /// a cell was torn, or more was freed than allocated.
     pub(crate) fn add_up(
         &mut self,
-        header: &Header,
+        header: &LedgerHeader,
         copy: &[u8],
         cells: usize,
         reading: &mut LedgerReading,

@@ -18,7 +18,7 @@ const FIXED_BYTES: usize = at::CELLS_USED;
 
 /// Where things are in one ledger. All of it was checked against the limits of `layout`.
 #[derive(Debug, Clone)]
-pub(crate) struct Header {
+pub(crate) struct LedgerHeader {
     fixed: [u8; FIXED_BYTES],
     header_bytes: usize,
     cells_offset: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Header {
     devices_capacity: usize,
 }
 
-impl Header {
+impl LedgerHeader {
     /// Checks the beginning of a file of `size` bytes.
     pub(crate) fn check(start: &[u8], size: u64) -> Result<Self, OpenError> {
         if start.len() < SHORTEST_HEADER_BYTES {

@@ -1,7 +1,7 @@
 //! Cells that were being written while they were copied: which copy of each is kept, and when
 //! another copy of the ledger is of no use.
 
-use super::Header;
+use super::LedgerHeader;
 use super::accounts::words;
 use crate::cell::{CellType, TAG, Tag, is_whole};
 
@@ -9,7 +9,7 @@ use crate::cell::{CellType, TAG, Tag, is_whole};
 /// and settled before. Gives whether another copy could be better: a torn cell has no whole twin,
 /// and is not as it was before either. One that is exactly as before has a writer that is
 /// stopped or dead in the middle of a record, and stays so.
-pub(crate) fn settle(header: &Header, previous: &[u8], copy: &mut [u8]) -> bool {
+pub(crate) fn settle(header: &LedgerHeader, previous: &[u8], copy: &mut [u8]) -> bool {
     let start = header.cells_offset();
     let width = header.cell_bytes();
     let Some(cells) = copy.get_mut(start..) else { return false };

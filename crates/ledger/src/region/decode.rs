@@ -7,7 +7,7 @@
 use telltale_schema::text::steers;
 use thiserror::Error;
 
-use super::findings::{CounterPlace, Finding, MAX_COUNTER_BYTES, find_in_table};
+use super::findings::{CounterPlace, MAX_COUNTER_BYTES, RegionFinding, find_in_table};
 use super::layout::{
     CHIP_ROWS, INIT_STATE_READY, Layout, LayoutVariant, PROCESS_NAME_BYTES, PROCESS_ROWS,
     RegionKind, UNUSED_CHIP,
@@ -185,7 +185,7 @@ pub struct Region {
     /// The process rows with a pid above 0.
     pub processes: Vec<ProcessRow>,
     /// What is wrong, as far as the bytes alone tell.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<RegionFinding>,
 }
 
 impl Region {
@@ -232,7 +232,7 @@ pub fn decode(bytes: &[u8], now: Now) -> Result<Region, DecodeError> {
         None => None,
     };
     let layout = layout.ok_or(DecodeError::Unsupported { version, size_bytes })?;
-    let table = Table { bytes, layout, now, findings: Vec::new() };
+    let table = RegionBytes { bytes, layout, now, findings: Vec::new() };
     if let Some(offset) = layout.init_state_offset {
         let init_state = table.u32(offset);
         if init_state != INIT_STATE_READY {
@@ -243,14 +243,14 @@ pub fn decode(bytes: &[u8], now: Now) -> Result<Region, DecodeError> {
 }
 
 /// The bytes of a file whose size the layout has, and what was found so far.
-struct Table<'a> {
+struct RegionBytes<'a> {
     bytes: &'a [u8],
     layout: &'static Layout,
     now: Now,
-    findings: Vec<Finding>,
+    findings: Vec<RegionFinding>,
 }
 
-impl Table<'_> {
+impl RegionBytes<'_> {
     fn array<const N: usize>(&self, offset: usize) -> [u8; N] {
         let field = self.bytes.get(offset..).and_then(|rest| rest.first_chunk::<N>());
         *field.expect("the layout was found by the file's size, so its fields are inside")
@@ -300,7 +300,7 @@ impl Table<'_> {
             if raw <= MAX_COUNTER_BYTES {
                 counters.bytes[kind.index()] = Some(raw);
             } else {
-                self.findings.push(Finding::WrappedCounter { place, kind, raw });
+                self.findings.push(RegionFinding::WrappedCounter { place, kind, raw });
             }
         }
         counters
@@ -348,9 +348,9 @@ impl Table<'_> {
                     processes.push(ProcessRow { row, pid, name, bytes, last_update });
                 }
                 Err(_) if pid == -1 && layout.version >= 4 => {
-                    self.findings.push(Finding::SlotReleasing { row });
+                    self.findings.push(RegionFinding::SlotReleasing { row });
                 }
-                Err(_) => self.findings.push(Finding::InvalidPid { row, pid }),
+                Err(_) => self.findings.push(RegionFinding::InvalidPid { row, pid }),
             }
         }
         processes

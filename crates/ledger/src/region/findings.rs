@@ -29,7 +29,7 @@ pub enum CounterPlace {
 
 /// Something that makes a naive reading of a region wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum RegionFinding {
     /// A counter is too large to be true, as after a subtraction below zero; it is left out.
     WrappedCounter {
         /// Where the counter is.
@@ -131,7 +131,7 @@ pub enum Finding {
     },
 }
 
-impl Finding {
+impl RegionFinding {
     /// For a disagreement between a total and its rows: the kind, and total minus rows, in bytes.
     #[must_use]
     pub fn disagreement(&self) -> Option<(RegionKind, i128)> {
@@ -148,13 +148,13 @@ impl Finding {
 }
 
 /// The findings that a region's own numbers give.
-pub(super) fn find_in_table(region: &Region) -> Vec<Finding> {
+pub(super) fn find_in_table(region: &Region) -> Vec<RegionFinding> {
     let mut findings = Vec::new();
     if region.processes.is_empty() && region.totals.sum() > 0 {
-        findings.push(Finding::NoProcessRows);
+        findings.push(RegionFinding::NoProcessRows);
     }
     if region.processes.len() == PROCESS_ROWS {
-        findings.push(Finding::TableFull { rest_is_in_totals: region.version < 4 });
+        findings.push(RegionFinding::TableFull { rest_is_in_totals: region.version < 4 });
     }
     findings.extend(duplicate_pids(region));
     for (kind, total_bytes) in region.totals.iter() {
@@ -164,7 +164,11 @@ pub(super) fn find_in_table(region: &Region) -> Vec<Finding> {
         }
         match region.chips_bytes(kind) {
             Some(chips_bytes) if chips_bytes > u128::from(total_bytes) => {
-                findings.push(Finding::ChipRowsExceedTotals { kind, total_bytes, chips_bytes });
+                findings.push(RegionFinding::ChipRowsExceedTotals {
+                    kind,
+                    total_bytes,
+                    chips_bytes,
+                });
             }
             Some(_) | None => {}
         }
@@ -177,22 +181,22 @@ fn compare_rows(
     kind: RegionKind,
     total_bytes: u64,
     rows_bytes: u128,
-) -> Option<Finding> {
+) -> Option<RegionFinding> {
     let total = u128::from(total_bytes);
     if total == rows_bytes {
         None
     } else if kind == RegionKind::Cb && version < 4 && rows_bytes > total {
-        Some(Finding::CbLastWriterWins { total_bytes, rows_bytes })
+        Some(RegionFinding::CbLastWriterWins { total_bytes, rows_bytes })
     } else {
-        Some(Finding::Drift { kind, total_bytes, rows_bytes })
+        Some(RegionFinding::Drift { kind, total_bytes, rows_bytes })
     }
 }
 
-fn duplicate_pids(region: &Region) -> Vec<Finding> {
+fn duplicate_pids(region: &Region) -> Vec<RegionFinding> {
     let mut pids: Vec<u32> = region.processes.iter().map(|row| row.pid).collect();
     pids.sort_unstable();
     let mut repeated: Vec<u32> =
         pids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
     repeated.dedup();
-    repeated.into_iter().map(|pid| Finding::DuplicatePid { pid }).collect()
+    repeated.into_iter().map(|pid| RegionFinding::DuplicatePid { pid }).collect()
 }

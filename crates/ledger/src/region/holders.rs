@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::decode::{ProcessRow, Region};
-use super::findings::Finding;
+use super::findings::RegionFinding;
 use super::layout::RegionKind;
 use super::read::RegionReading;
 
@@ -30,23 +30,23 @@ pub fn holder_findings(
     region: &Region,
     driver_pids: &BTreeSet<u32>,
     liveness: impl Fn(&ProcessRow) -> Liveness,
-) -> Vec<Finding> {
+) -> Vec<RegionFinding> {
     let mut findings = Vec::new();
     let mut tracked = BTreeSet::new();
     let mut anyone = false;
     for row in &region.processes {
         let (pid, bytes) = (row.pid, row.bytes);
         match liveness(row) {
-            Liveness::Dead => findings.push(Finding::GhostRow { pid, bytes }),
+            Liveness::Dead => findings.push(RegionFinding::GhostRow { pid, bytes }),
             Liveness::Unknown => {
                 anyone = true;
-                findings.push(Finding::UnknownOwner { pid, bytes });
+                findings.push(RegionFinding::UnknownOwner { pid, bytes });
             }
             Liveness::Alive => {
                 anyone = true;
                 tracked.insert(pid);
                 if !driver_pids.contains(&pid) {
-                    findings.push(Finding::RowWithoutHolder { pid, bytes });
+                    findings.push(RegionFinding::RowWithoutHolder { pid, bytes });
                 }
             }
         }
@@ -54,12 +54,12 @@ pub fn holder_findings(
     for pid in driver_pids.iter().copied().filter(|pid| *pid != 0) {
         anyone = true;
         if !tracked.contains(&pid) {
-            findings.push(Finding::UntrackedHolder { pid });
+            findings.push(RegionFinding::UntrackedHolder { pid });
         }
     }
     if !anyone && region.reference_count > 0 && !driver_pids.contains(&0) {
         let reference_count = region.reference_count;
-        findings.push(Finding::PinnedReferenceCount { reference_count });
+        findings.push(RegionFinding::PinnedReferenceCount { reference_count });
     }
     findings
 }

@@ -18,7 +18,7 @@ use rustix::io::{Errno, pread};
 use thiserror::Error;
 
 use super::decode::{DecodeError, Now, Region, decode};
-use super::findings::Finding;
+use super::findings::RegionFinding;
 use super::layout::{MAX_REGION_BYTES, RegionKind};
 use super::name::{FileName, file_name, parse_file_name};
 
@@ -55,7 +55,7 @@ pub struct RegionReading {
 
 /// Why a region could not be read.
 #[derive(Debug, Error)]
-pub enum ReadError {
+pub enum RegionReadError {
     /// The entry's name has the shape of a region's, but no decimal id.
     #[error(
         "{}: not a name that a region's writer gives; remove the file if it is not yours",
@@ -114,7 +114,7 @@ pub enum ReadError {
     },
 }
 
-impl ReadError {
+impl RegionReadError {
     /// The name of the entry.
     #[must_use]
     pub fn name(&self) -> &OsStr {
@@ -152,7 +152,7 @@ enum Name {
 #[derive(Debug)]
 pub struct Scan {
     /// Each region or the reason why it could not be read, by id.
-    pub regions: Vec<Result<RegionReading, ReadError>>,
+    pub regions: Vec<Result<RegionReading, RegionReadError>>,
     /// Files beyond [`MAX_REGIONS`], not read: how many of each user. They are taken in turns by owner, so
     /// that one user's many keep nobody else's from being read.
     pub left_out: BTreeMap<u32, u64>,
@@ -190,7 +190,7 @@ pub fn scan(directory: &Path, now: Now) -> Result<Scan, ScanError> {
     let left_out = turns::take(handle.as_fd(), &mut names, MAX_REGIONS);
     let regions = names.into_iter().map(|name| match name {
         Name::Region(id) => read_in(handle.as_fd(), id, now),
-        Name::Malformed(name) => Err(ReadError::Malformed { name }),
+        Name::Malformed(name) => Err(RegionReadError::Malformed { name }),
     });
     Ok(Scan { regions: regions.collect(), left_out, entries_left_out })
 }
@@ -198,11 +198,11 @@ pub fn scan(directory: &Path, now: Now) -> Result<Scan, ScanError> {
 /// Reads the region `name_id` in `directory`.
 ///
 /// # Errors
-/// As [`ReadError`] says.
-pub fn read(directory: &Path, name_id: u64, now: Now) -> Result<RegionReading, ReadError> {
+/// As [`RegionReadError`] says.
+pub fn read(directory: &Path, name_id: u64, now: Now) -> Result<RegionReading, RegionReadError> {
     let handle = open_directory(directory).map_err(|error| {
         if error == Errno::NOENT {
-            ReadError::Vanished { name: file_name(name_id) }
+            RegionReadError::Vanished { name: file_name(name_id) }
         } else {
             failure(&file_name(name_id), "open the directory of", error)
         }
@@ -215,30 +215,30 @@ pub(super) fn open_directory(directory: &Path) -> Result<OwnedFd, Errno> {
     openat(CWD, directory, flags, Mode::empty())
 }
 
-fn failure(name: &str, step: &'static str, error: Errno) -> ReadError {
-    ReadError::Io { name: name.into(), step, source: error.into() }
+fn failure(name: &str, step: &'static str, error: Errno) -> RegionReadError {
+    RegionReadError::Io { name: name.into(), step, source: error.into() }
 }
 
-fn read_in(directory: impl AsFd, name_id: u64, now: Now) -> Result<RegionReading, ReadError> {
+fn read_in(directory: impl AsFd, name_id: u64, now: Now) -> Result<RegionReading, RegionReadError> {
     let name = file_name(name_id);
     // NONBLOCK: a FIFO or a leased file must not make the reader wait.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = openat(directory, &name, flags, Mode::empty()).map_err(|error| match error {
         Errno::ACCESS | Errno::PERM => {
-            ReadError::PermissionDenied { name: name.clone(), source: error.into() }
+            RegionReadError::PermissionDenied { name: name.clone(), source: error.into() }
         }
-        Errno::NOENT => ReadError::Vanished { name: name.clone() },
+        Errno::NOENT => RegionReadError::Vanished { name: name.clone() },
         // NOFOLLOW gives LOOP for a link; a socket gives NXIO.
-        Errno::LOOP | Errno::NXIO => ReadError::NotARegularFile { name: name.clone() },
+        Errno::LOOP | Errno::NXIO => RegionReadError::NotARegularFile { name: name.clone() },
         _ => failure(&name, "open", error),
     })?;
     let stat = fstat(&file).map_err(|error| failure(&name, "examine", error))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(ReadError::NotARegularFile { name });
+        return Err(RegionReadError::NotARegularFile { name });
     }
     let region = settle(|| {
         let bytes = copy_out(&file, &name)?;
-        decode(&bytes, now).map_err(|source| ReadError::Decode { name: name.clone(), source })
+        decode(&bytes, now).map_err(|source| RegionReadError::Decode { name: name.clone(), source })
     })?;
     Ok(reading(name_id, &stat, region))
 }
@@ -249,7 +249,7 @@ fn reading(name_id: u64, stat: &Stat, region: Region) -> RegionReading {
 }
 
 /// Copies a file's whole content; of one larger than any region only enough to name its version.
-fn copy_out(file: &OwnedFd, name: &str) -> Result<Vec<u8>, ReadError> {
+fn copy_out(file: &OwnedFd, name: &str) -> Result<Vec<u8>, RegionReadError> {
     for _ in 0..MAX_READS {
         let stat = fstat(file).map_err(|error| failure(name, "examine", error))?;
         let size_bytes = u64::try_from(stat.st_size).unwrap_or(0);
@@ -269,18 +269,20 @@ fn copy_out(file: &OwnedFd, name: &str) -> Result<Vec<u8>, ReadError> {
         if filled > MAX_REGION_BYTES {
             let version = buffer.first_chunk::<4>().map(|first| u32::from_le_bytes(*first));
             let source = DecodeError::Unsupported { version, size_bytes };
-            return Err(ReadError::Decode { name: name.into(), source });
+            return Err(RegionReadError::Decode { name: name.into(), source });
         }
         if u64::try_from(filled) == Ok(size_bytes) {
             return Ok(buffer);
         }
     }
-    Err(ReadError::SizeChanges { name: name.into() })
+    Err(RegionReadError::SizeChanges { name: name.into() })
 }
 
 /// Reads again while totals and rows disagree, until they agree or disagree twice by the same
 /// amounts: then the remainder is real and no update caught half-way.
-fn settle(mut read_once: impl FnMut() -> Result<Region, ReadError>) -> Result<Region, ReadError> {
+fn settle(
+    mut read_once: impl FnMut() -> Result<Region, RegionReadError>,
+) -> Result<Region, RegionReadError> {
     let mut region = read_once()?;
     let mut before = disagreements(&region);
     for _ in 1..MAX_READS {
@@ -295,13 +297,13 @@ fn settle(mut read_once: impl FnMut() -> Result<Region, ReadError>) -> Result<Re
         before = after;
     }
     if !before.is_empty() {
-        region.findings.push(Finding::Unsettled { reads: MAX_READS });
+        region.findings.push(RegionFinding::Unsettled { reads: MAX_READS });
     }
     Ok(region)
 }
 
 fn disagreements(region: &Region) -> Vec<(RegionKind, i128)> {
-    region.findings.iter().filter_map(Finding::disagreement).collect()
+    region.findings.iter().filter_map(RegionFinding::disagreement).collect()
 }
 
 #[cfg(test)]
@@ -334,7 +336,7 @@ mod tests {
             Ok(region(pairs[reads - 1].0, pairs[reads - 1].1))
         })
         .expect("no read fails");
-        let unsettled = settled.findings.contains(&Finding::Unsettled { reads: MAX_READS });
+        let unsettled = settled.findings.contains(&RegionFinding::Unsettled { reads: MAX_READS });
         let (total, row) = pairs[expected.1];
         assert_eq!(settled.totals.get(RegionKind::Dram), Some(total));
         assert_eq!(settled.rows_bytes(RegionKind::Dram), Some(u128::from(row)));

@@ -26,7 +26,7 @@ use super::read::{FileIdentity, open_directory};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use open::{Lock, map, open_or_create};
 use own_rows::own_rows;
-use table::{Table, add, take};
+use table::{RegionTable, add, take};
 
 pub use clearing::{Abandoned, Cleared, Ended, clear_dead};
 pub use ended::ended_pids;
@@ -54,7 +54,7 @@ struct LossCounters {
 pub struct RegionWriter {
     descriptor: OwnedFd,
     file: FileIdentity,
-    table: Table,
+    table: RegionTable,
     layout: RegionLayout,
     lock_wait: Duration,
     device_id: u32,
@@ -93,7 +93,7 @@ enum Attached {
 /// The rows that this process does not hold. Needs the lock.
 ///
 /// One with our own pid is a predecessor's, or of a process with this number in another namespace.
-fn suspects(table: &Table, holds: impl Fn(usize, u32) -> bool) -> BTreeSet<Suspect> {
+fn suspects(table: &RegionTable, holds: impl Fn(usize, u32) -> bool) -> BTreeSet<Suspect> {
     let rows = table
         .taken_rows()
         .into_iter()
@@ -104,7 +104,7 @@ fn suspects(table: &Table, holds: impl Fn(usize, u32) -> bool) -> BTreeSet<Suspe
 
 /// Takes out the rows of dead processes: those that are as they were before the census, so that
 /// nobody joined in between. Needs the lock.
-fn reap(table: &Table, suspects: &BTreeSet<Suspect>, census: &Census) {
+fn reap(table: &RegionTable, suspects: &BTreeSet<Suspect>, census: &Census) {
     for (row, pid, _) in suspects.intersection(&census.suspects) {
         if census.ended.contains(pid) {
             table.take_from_only_chip(*row);
@@ -178,7 +178,7 @@ impl RegionWriter {
         let Some((file, mapping)) = map(descriptor.as_fd(), name, layout)? else {
             return Ok(Attached::FileGone);
         };
-        let table = Table::new(mapping, layout);
+        let table = RegionTable::new(mapping, layout);
         let mut own_rows = own_rows(deadline).ok_or_else(busy)?;
         let now_ns = options.layout.now_ns();
 

@@ -16,7 +16,7 @@ const MOST_SOURCES: usize = 1024;
 
 /// What is to be copied, and where to.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct CopySource {
     address: *const u8,
     length: usize,
     offset: usize,
@@ -25,9 +25,9 @@ pub(super) struct Source {
 
 // SAFETY: the address is only ever given to the kernel, by whoever owns the map at that time; it
 // is no access by itself.
-unsafe impl Send for Source {}
+unsafe impl Send for CopySource {}
 // SAFETY: as for Send.
-unsafe impl Sync for Source {}
+unsafe impl Sync for CopySource {}
 
 /// The buffer.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) struct CopyBuffer {
 
 // === impl Source ===
 
-impl Source {
+impl CopySource {
     /// `length` bytes at `address`, to be copied to `offset` in the buffer.
     pub(super) fn new(address: *const u8, length: usize, offset: usize) -> Self {
         Self { address, length, offset, copied: false }
@@ -71,7 +71,7 @@ impl CopyBuffer {
 
     /// Copies all sources, whose offsets follow one another. A source that cannot be copied in
     /// full is left out. At most as many system calls as there are batches and bad sources.
-    pub(super) fn copy_all(&mut self, sources: &mut [Source]) {
+    pub(super) fn copy_all(&mut self, sources: &mut [CopySource]) {
         let mut rest = sources;
         while !rest.is_empty() {
             let batch = rest.len().min(MOST_SOURCES);
@@ -89,7 +89,7 @@ impl CopyBuffer {
         }
     }
 
-    fn copy_batch(&mut self, sources: &[Source]) -> io::Result<usize> {
+    fn copy_batch(&mut self, sources: &[CopySource]) -> io::Result<usize> {
         let vectors: Vec<libc::iovec> = sources
             .iter()
             .map(|source| libc::iovec {

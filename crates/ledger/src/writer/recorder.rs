@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use telltale_schema::memory::MemoryKind;
 
 use super::Inner;
-use super::registry::{Claimed, Entry, Shard};
+use super::registry::{Claimed, Shard, ShardEntry};
 use crate::cell::Cell;
 use crate::device::DeviceSlot;
 use crate::layout::KINDS_CAPACITY;
@@ -29,7 +29,7 @@ pub struct Recorder {
 
 /// What is counted, for the paths that are the same for both.
 #[derive(Clone, Copy)]
-enum Event {
+enum CountedEvent {
     Allocation,
     Free,
 }
@@ -45,7 +45,7 @@ impl Recorder {
     #[inline]
     pub fn allocated(&self, slot: DeviceSlot, kind: MemoryKind, bytes: u64) {
         let Some((entry, cell)) = self.own_cell(slot, kind) else {
-            return self.first_or_overflow(slot, kind, bytes, Event::Allocation);
+            return self.first_or_overflow(slot, kind, bytes, CountedEvent::Allocation);
         };
         let net = cell.count_allocation(bytes);
         if after_allocation(&self.inner.mode, cell, entry.posted(), net) == Due::Posting {
@@ -57,7 +57,7 @@ impl Recorder {
     #[inline]
     pub fn freed(&self, slot: DeviceSlot, kind: MemoryKind, bytes: u64) {
         let Some((entry, cell)) = self.own_cell(slot, kind) else {
-            return self.first_or_overflow(slot, kind, bytes, Event::Free);
+            return self.first_or_overflow(slot, kind, bytes, CountedEvent::Free);
         };
         let net = cell.count_free(bytes);
         if after_free(&self.inner.mode, entry.posted(), net) == Due::Posting {
@@ -79,7 +79,7 @@ impl Recorder {
     }
 
     #[inline(always)]
-    fn own_cell(&self, slot: DeviceSlot, kind: MemoryKind) -> Option<(&Entry, &Cell)> {
+    fn own_cell(&self, slot: DeviceSlot, kind: MemoryKind) -> Option<(&ShardEntry, &Cell)> {
         let entry = self.shard.as_ref()?.entry(slot, kind.code())?;
         // SAFETY: the pointer is null or was set, under the registry's lock, from a cell of the
         // map that `self.inner` keeps alive for as long as `self` is borrowed. Only this
@@ -90,7 +90,7 @@ impl Recorder {
 
     #[cold]
     #[inline(never)]
-    fn post(&self, entry: &Entry) {
+    fn post(&self, entry: &ShardEntry) {
         if self.inner.mode.is_changing() {
             // The thread that brings the second shard is just taking our figures over.
             drop(self.inner.registry());
@@ -105,7 +105,13 @@ impl Recorder {
     /// The first record of a device and kind, or each one if there is no cell of our own.
     #[cold]
     #[inline(never)]
-    fn first_or_overflow(&self, slot: DeviceSlot, kind: MemoryKind, bytes: u64, event: Event) {
+    fn first_or_overflow(
+        &self,
+        slot: DeviceSlot,
+        kind: MemoryKind,
+        bytes: u64,
+        event: CountedEvent,
+    ) {
         let Some(shard) = &self.shard else {
             return self.without_shard(slot, kind, bytes, event);
         };
@@ -124,14 +130,14 @@ impl Recorder {
             registry.claim(&inner.mapping, &inner.file, shard, slot, kind.code(), several)
         };
         match (claimed, event) {
-            (Claimed::Own, Event::Allocation) => self.allocated(slot, kind, bytes),
-            (Claimed::Own, Event::Free) => self.freed(slot, kind, bytes),
+            (Claimed::Own, CountedEvent::Allocation) => self.allocated(slot, kind, bytes),
+            (Claimed::Own, CountedEvent::Free) => self.freed(slot, kind, bytes),
             (Claimed::SharedOnly, _) => self.first_or_overflow(slot, kind, bytes, event),
             (Claimed::Nothing, _) => self.unrecorded(),
         }
     }
 
-    fn without_shard(&self, slot: DeviceSlot, kind: MemoryKind, bytes: u64, event: Event) {
+    fn without_shard(&self, slot: DeviceSlot, kind: MemoryKind, bytes: u64, event: CountedEvent) {
         let inner = &*self.inner;
         let index = slot.index() * KINDS_CAPACITY + usize::from(kind.code());
         let shared = inner.registry().shared_cell_growing(&inner.mapping, &inner.file, index);
@@ -146,10 +152,10 @@ impl Recorder {
     }
 }
 
-fn overflow(shared: &Cell, bytes: u64, event: Event) {
+fn overflow(shared: &Cell, bytes: u64, event: CountedEvent) {
     match event {
-        Event::Allocation => overflow_allocation(shared, bytes),
-        Event::Free => overflow_frees(shared, 1, bytes),
+        CountedEvent::Allocation => overflow_allocation(shared, bytes),
+        CountedEvent::Free => overflow_frees(shared, 1, bytes),
     }
 }
 

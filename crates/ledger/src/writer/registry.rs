@@ -11,7 +11,7 @@ use crate::layout::{
     KINDS_CAPACITY, PAGE_BYTES, SHARDS_CAPACITY, header as at,
 };
 use crate::mapping::Mapping;
-use crate::posting::{Mode, overflow_frees, take_over};
+use crate::posting::{PostingMode, overflow_frees, take_over};
 use crate::sync::{Arc, AtomicI64, AtomicPtr, AtomicU32, Ordering};
 
 /// Device entries on one page: memory for them is reserved a page at a time.
@@ -37,14 +37,14 @@ pub enum AddDeviceError {
 pub(super) struct Shard {
     number: u16,
     /// By device, then kind: `KINDS_CAPACITY` for each device.
-    entries: Box<[Entry]>,
+    entries: Box<[ShardEntry]>,
 }
 
 /// What a shard has for one device and kind. The pointers lead into the ledger's map and are null
 /// until claimed; all fields are written under the registry's lock, except `posted`, which belongs
 /// to the shard's one writer.
 #[repr(C)]
-pub(super) struct Entry {
+pub(super) struct ShardEntry {
     cell: AtomicPtr<Cell>,
     shared: AtomicPtr<Cell>,
     posted: AtomicI64,
@@ -63,7 +63,7 @@ pub(super) struct Registry {
 
 // The standard library writes zeroes into over-aligned memory, where it asks for fresh pages for the
 // rest: a greater alignment would make the whole table resident for each thread.
-const _: () = assert!(align_of::<Entry>() <= 16 && size_of::<Entry>() == 32);
+const _: () = assert!(align_of::<ShardEntry>() <= 16 && size_of::<ShardEntry>() == 32);
 
 /// What a shard got for a device and kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,16 +90,16 @@ impl Shard {
 
     /// The entry of a device and kind; none if the slot is none that a ledger gives.
     #[inline(always)]
-    pub(super) fn entry(&self, slot: DeviceSlot, kind: u16) -> Option<&Entry> {
+    pub(super) fn entry(&self, slot: DeviceSlot, kind: u16) -> Option<&ShardEntry> {
         self.entries.get(slot.index() * KINDS_CAPACITY + usize::from(kind))
     }
 
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[ShardEntry] {
         &self.entries
     }
 }
 
-impl Entry {
+impl ShardEntry {
     /// The shard's own cell; null until claimed.
     #[inline(always)]
     pub(super) fn cell(&self) -> *const Cell {
@@ -184,7 +184,7 @@ impl Registry {
 
     /// A shard for a new recorder: one that is free, else a new one. With the second one, the
     /// first one's figures go to the shared cells. None when all are taken.
-    pub(super) fn shard(&mut self, mode: &Mode, mapping: &Mapping) -> Option<Arc<Shard>> {
+    pub(super) fn shard(&mut self, mode: &PostingMode, mapping: &Mapping) -> Option<Arc<Shard>> {
         if let Some(number) = self.free_shards.pop() {
             return Some(Arc::clone(&self.shards[usize::from(number)]));
         }
@@ -206,7 +206,7 @@ impl Registry {
         self.free_shards.push(shard.number);
     }
 
-    fn become_several(&mut self, mode: &Mode, mapping: &Mapping) {
+    fn become_several(&mut self, mode: &PostingMode, mapping: &Mapping) {
         // Without the barrier (a sandbox forbids it), an update that the first thread makes at
         // this very moment is missing from the posted sums until it records there again.
         let _ = mode.begin_several();
@@ -270,7 +270,7 @@ impl Registry {
     /// Returns whether there was room for that.
     pub(super) fn release(
         &mut self,
-        mode: &Mode,
+        mode: &PostingMode,
         mapping: &Mapping,
         file: &LedgerFile,
         index: usize,

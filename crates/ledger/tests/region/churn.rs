@@ -5,9 +5,9 @@ use std::path::Path;
 
 use telltale_harness::{Scratch, rounds, wait_until};
 use telltale_ledger::region::writer::RegionLayout;
-use telltale_ledger::region::{Finding, RegionKind, read};
+use telltale_ledger::region::{RegionFinding, RegionKind, read};
 
-use crate::region::members::{PATIENCE, attach, finish, numbered, options, region, remains, start};
+use crate::region::members::{TIMEOUT, attach, finish, numbered, options, region, remains, start};
 use crate::region::samples::{ID, NOW};
 
 const MEMBERS: u64 = 4;
@@ -55,7 +55,7 @@ fn attaching_and_detaching_beside_others_loses_no_byte() {
             })
             .collect();
         // 1000 + 2000 + 3000 + 4000 beside our own.
-        wait_until("all members to hold their share", PATIENCE, || {
+        wait_until("all members to hold their share", TIMEOUT, || {
             members.iter().zip(1..).all(|(member, number)| {
                 row_bytes(scratch.path(), member.id()) == Some(number * 1000)
             })
@@ -76,7 +76,7 @@ fn a_killed_member_is_taken_out_to_the_byte() {
     let scratch = Scratch::new();
     let holder = start(scratch.path(), "layout=3 rows=yes hold=70");
     let mut victim = start(scratch.path(), "layout=3 rows=yes hold=5000");
-    wait_until("both members to hold their share", PATIENCE, || {
+    wait_until("both members to hold their share", TIMEOUT, || {
         row_bytes(scratch.path(), holder.id()) == Some(70)
             && row_bytes(scratch.path(), victim.id()) == Some(5000)
     });
@@ -107,7 +107,7 @@ fn members_killed_in_the_middle_leave_nothing_once_all_are_gone() {
             .map(|order| start(&path, &format!("layout={layout} rows=yes {order}")))
             .collect();
         let pids: BTreeSet<u32> = members.iter().map(|member| member.id()).collect();
-        wait_until("every member to have been seen", PATIENCE, || {
+        wait_until("every member to have been seen", TIMEOUT, || {
             members[..2].iter().all(|member| row_bytes(&path, member.id()).is_some())
         });
         for member in &mut members {
@@ -119,7 +119,7 @@ fn members_killed_in_the_middle_leave_nothing_once_all_are_gone() {
         assert_eq!(seen.totals.get(RegionKind::Trace), Some(12));
         assert_eq!((seen.reference_count, seen.process_count), (2, 2));
         // A record cut in two leaves too much in a total, never too little.
-        let differences = seen.findings.iter().filter_map(Finding::disagreement);
+        let differences = seen.findings.iter().filter_map(RegionFinding::disagreement);
         assert!(differences.into_iter().all(|(_, bytes)| bytes > 0), "{seen:?}");
         drop(next);
         drop(steady);

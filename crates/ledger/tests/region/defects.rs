@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use telltale_harness::Scratch;
 use telltale_ledger::region::{
-    CounterPlace, Finding, LayoutVariant, Liveness, PROCESS_ROWS, Region, RegionKind,
+    CounterPlace, LayoutVariant, Liveness, PROCESS_ROWS, Region, RegionFinding, RegionKind,
     RegionReading, distinct_files, holder_findings, read, sum_over_files,
 };
 
@@ -15,12 +15,14 @@ use crate::region::samples::{ID, NOW, make, sample};
 fn holders(region: &Region, driver: &[u32], liveness: impl Fn(u32) -> Liveness) -> Vec<String> {
     let driver = BTreeSet::from_iter(driver.iter().copied());
     let findings = holder_findings(region, &driver, |row| liveness(row.pid));
-    let short = |finding: &Finding| match finding {
-        Finding::GhostRow { pid, bytes } => format!("ghost {pid} {}", bytes.sum()),
-        Finding::UnknownOwner { pid, bytes } => format!("unknown {pid} {}", bytes.sum()),
-        Finding::RowWithoutHolder { pid, .. } => format!("no holder {pid}"),
-        Finding::UntrackedHolder { pid } => format!("untracked {pid}"),
-        Finding::PinnedReferenceCount { reference_count } => format!("pinned {reference_count}"),
+    let short = |finding: &RegionFinding| match finding {
+        RegionFinding::GhostRow { pid, bytes } => format!("ghost {pid} {}", bytes.sum()),
+        RegionFinding::UnknownOwner { pid, bytes } => format!("unknown {pid} {}", bytes.sum()),
+        RegionFinding::RowWithoutHolder { pid, .. } => format!("no holder {pid}"),
+        RegionFinding::UntrackedHolder { pid } => format!("untracked {pid}"),
+        RegionFinding::PinnedReferenceCount { reference_count } => {
+            format!("pinned {reference_count}")
+        }
         other => panic!("{other:?} is no finding about holders"),
     };
     findings.iter().map(short).collect()
@@ -51,12 +53,12 @@ fn defect_1_a_sum_over_devices_is_only_an_upper_bound() {
 #[test]
 fn defect_2_the_circular_buffer_total_is_the_last_writers() {
     let rows = "total.cb=300 process.0.pid=1 process.0.cb=200 process.1.pid=2 process.1.cb=300";
-    let expected = [Finding::CbLastWriterWins { total_bytes: 300, rows_bytes: 500 }];
+    let expected = [RegionFinding::CbLastWriterWins { total_bytes: 300, rows_bytes: 500 }];
     for variant in [LayoutVariant::V1, LayoutVariant::V2, LayoutVariant::V3] {
         assert_eq!(sample(variant, rows).findings, expected);
     }
     // Version 4 adds differences, so there the same numbers are drift.
-    let drift = Finding::Drift { kind: RegionKind::Cb, total_bytes: 300, rows_bytes: 500 };
+    let drift = RegionFinding::Drift { kind: RegionKind::Cb, total_bytes: 300, rows_bytes: 500 };
     assert_eq!(drift.disagreement(), Some((RegionKind::Cb, -200)));
     assert_eq!(sample(LayoutVariant::V4, rows).findings, [drift]);
 }
@@ -67,7 +69,7 @@ fn defect_3_chip_rows_keep_what_ended_processes_held() {
                   chip.0.chip_id=1 chip.0.l1=70 chip.1.chip_id=2 chip.1.l1=80";
     let (total_bytes, chips_bytes) = (100, 150);
     let expected =
-        [Finding::ChipRowsExceedTotals { kind: RegionKind::L1, total_bytes, chips_bytes }];
+        [RegionFinding::ChipRowsExceedTotals { kind: RegionKind::L1, total_bytes, chips_bytes }];
     for variant in [LayoutVariant::V1, LayoutVariant::V3, LayoutVariant::V4] {
         assert_eq!(sample(variant, fields).findings, expected);
     }
@@ -79,10 +81,10 @@ fn defect_4_a_full_table_hides_further_processes() {
         .map(|row| format!(" process.{row}.pid={} process.{row}.dram=10", row + 1))
         .collect();
     let full = sample(LayoutVariant::V3, &format!("total.dram=650{rows}"));
-    let drift = Finding::Drift { kind: RegionKind::Dram, total_bytes: 650, rows_bytes: 640 };
-    assert_eq!(full.findings, [Finding::TableFull { rest_is_in_totals: true }, drift]);
+    let drift = RegionFinding::Drift { kind: RegionKind::Dram, total_bytes: 650, rows_bytes: 640 };
+    assert_eq!(full.findings, [RegionFinding::TableFull { rest_is_in_totals: true }, drift]);
     let full = sample(LayoutVariant::V4, &format!("total.dram=640{rows}"));
-    assert_eq!(full.findings, [Finding::TableFull { rest_is_in_totals: false }]);
+    assert_eq!(full.findings, [RegionFinding::TableFull { rest_is_in_totals: false }]);
     let driver: Vec<u32> = (1..=65).collect();
     assert_eq!(holders(&full, &driver, |_| Liveness::Alive), ["untracked 65"]);
 }
@@ -90,9 +92,9 @@ fn defect_4_a_full_table_hides_further_processes() {
 #[test]
 fn defect_5_totals_without_rows_come_from_processes_that_keep_none() {
     let region = sample(LayoutVariant::V3, "total.dram=4096 reference_count=1");
-    let drift = Finding::Drift { kind: RegionKind::Dram, total_bytes: 4096, rows_bytes: 0 };
+    let drift = RegionFinding::Drift { kind: RegionKind::Dram, total_bytes: 4096, rows_bytes: 0 };
     assert_eq!(drift.disagreement(), Some((RegionKind::Dram, 4096)));
-    assert_eq!(region.findings, [Finding::NoProcessRows, drift]);
+    assert_eq!(region.findings, [RegionFinding::NoProcessRows, drift]);
     assert_eq!(holders(&region, &[70], |_| Liveness::Alive), ["untracked 70"]);
 }
 
@@ -121,7 +123,7 @@ fn defect_7_a_pid_of_another_namespace_is_not_taken_for_ours() {
     // Our own process 1 lives, but it does not hold the device.
     assert_eq!(holders(&region, &[5000], |_| Liveness::Alive), ["no holder 1", "untracked 5000"]);
     let twice = sample(LayoutVariant::V3, "process.0.pid=1 process.1.pid=1 process.2.pid=1");
-    assert_eq!(twice.findings, [Finding::DuplicatePid { pid: 1 }]);
+    assert_eq!(twice.findings, [RegionFinding::DuplicatePid { pid: 1 }]);
 }
 
 #[test]
@@ -149,7 +151,7 @@ fn defect_10_a_counter_that_raced_below_zero_is_absent_and_named() {
                   process.0.trace=18446744073709547520 \
                   chip.1.chip_id=1 chip.1.cb=18446744073709547520";
     let region = sample(LayoutVariant::V3, fields);
-    let wrapped = |place, kind| Finding::WrappedCounter { place, kind, raw };
+    let wrapped = |place, kind| RegionFinding::WrappedCounter { place, kind, raw };
     assert_eq!(
         region.findings,
         [
@@ -170,7 +172,8 @@ fn drift_keeps_its_sign() {
     let check = |total: u64, row: u64, expected: i128| {
         let fields = format!("total.dram={total} process.0.pid=1 process.0.dram={row}");
         let region = sample(LayoutVariant::V4, &fields);
-        let found: Vec<_> = region.findings.iter().filter_map(Finding::disagreement).collect();
+        let found: Vec<_> =
+            region.findings.iter().filter_map(RegionFinding::disagreement).collect();
         assert_eq!(found, [(RegionKind::Dram, expected)]);
     };
     check(10, 7, 3);
@@ -181,8 +184,8 @@ fn drift_keeps_its_sign() {
 #[test]
 fn rows_without_a_process_are_named() {
     let releasing = sample(LayoutVariant::V4, "process.2.pid=-1 process.5.pid=-7");
-    let invalid = |row, pid| Finding::InvalidPid { row, pid };
-    assert_eq!(releasing.findings, [Finding::SlotReleasing { row: 2 }, invalid(5, -7)]);
+    let invalid = |row, pid| RegionFinding::InvalidPid { row, pid };
+    assert_eq!(releasing.findings, [RegionFinding::SlotReleasing { row: 2 }, invalid(5, -7)]);
     assert_eq!(releasing.processes, []);
     // Before version 4 nobody wrote -1.
     assert_eq!(sample(LayoutVariant::V3, "process.2.pid=-1").findings, [invalid(2, -1)]);

@@ -13,7 +13,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use telltale_harness::{Scratch, as_user, needs_root};
 use telltale_ledger::region::{
     DecodeError, INIT_STATE_READY, LAYOUTS, LayoutVariant, MAX_REGION_BYTES, MAX_REGIONS,
-    ReadError, RegionReading, decode, file_name, read, scan,
+    RegionReadError, RegionReading, decode, file_name, read, scan,
 };
 
 use crate::region::samples::{ID, NOW, make};
@@ -21,21 +21,22 @@ use crate::region::samples::{ID, NOW, make};
 /// In a child: the directory that it shall read as another user.
 const READ_AS_OTHER: &str = "TELLTALE_TEST_REGION_DIRECTORY";
 
-fn error_of(directory: &Path) -> ReadError {
+fn error_of(directory: &Path) -> RegionReadError {
     read(directory, ID, NOW).expect_err("there is no region")
 }
 
-fn with_content(content: &[u8]) -> ReadError {
+fn with_content(content: &[u8]) -> RegionReadError {
     let scratch = Scratch::new();
     fs::write(scratch.join(file_name(ID)), content).expect("the scratch directory is writable");
     error_of(scratch.path())
 }
 
-fn unsupported(error: &ReadError) -> Option<(Option<u32>, u64)> {
+fn unsupported(error: &RegionReadError) -> Option<(Option<u32>, u64)> {
     match error {
-        ReadError::Decode { source: DecodeError::Unsupported { version, size_bytes }, .. } => {
-            Some((*version, *size_bytes))
-        }
+        RegionReadError::Decode {
+            source: DecodeError::Unsupported { version, size_bytes },
+            ..
+        } => Some((*version, *size_bytes)),
         _ => None,
     }
 }
@@ -53,8 +54,9 @@ fn truncated_and_foreign_contents_are_unsupported() {
     region[0] = 1;
     check(&region[..9279], Some(1));
     check(&region[..8576], Some(1));
-    let never =
-        |error| matches!(error, ReadError::Decode { source: DecodeError::NeverInitialised, .. });
+    let never = |error| {
+        matches!(error, RegionReadError::Decode { source: DecodeError::NeverInitialised, .. })
+    };
     assert!(never(with_content(b"")));
     assert!(never(with_content(&[0; 8576])));
 }
@@ -74,7 +76,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
         let scratch = Scratch::new();
         place(&scratch.join(file_name(ID)));
         let error = error_of(scratch.path());
-        assert!(matches!(error, ReadError::NotARegularFile { .. }), "{error:?}");
+        assert!(matches!(error, RegionReadError::NotARegularFile { .. }), "{error:?}");
     };
     check(|path| fs::create_dir(path).expect("a directory can be made"));
     check(|path| symlink("/dev/zero", path).expect("a link can be made"));
@@ -106,7 +108,7 @@ fn a_file_cut_and_grown_while_it_is_read_costs_an_error_at_most() {
         while reads.fetch_add(1, Ordering::Relaxed) < 5000 {
             match read(scratch.path(), ID, NOW) {
                 Ok(reading) => assert_eq!(reading.region.version, 3),
-                Err(ReadError::Decode { .. } | ReadError::SizeChanges { .. }) => {}
+                Err(RegionReadError::Decode { .. } | RegionReadError::SizeChanges { .. }) => {}
                 Err(other) => panic!("{other:?}"),
             }
         }
@@ -116,8 +118,8 @@ fn a_file_cut_and_grown_while_it_is_read_costs_an_error_at_most() {
 #[test]
 fn a_region_that_is_gone_is_gone() {
     let scratch = Scratch::new();
-    assert!(matches!(error_of(scratch.path()), ReadError::Vanished { .. }));
-    assert!(matches!(error_of(&scratch.join("no-directory")), ReadError::Vanished { .. }));
+    assert!(matches!(error_of(scratch.path()), RegionReadError::Vanished { .. }));
+    assert!(matches!(error_of(&scratch.join("no-directory")), RegionReadError::Vanished { .. }));
     assert!(scan(&scratch.join("no-directory"), NOW).is_err());
 }
 
@@ -130,7 +132,7 @@ fn one_bad_entry_does_not_hide_the_others() {
     fs::write(scratch.join("tt_device_x_memory"), b"").expect("the directory is writable");
     fs::write(scratch.join("something_else"), b"").expect("the directory is writable");
     let found = scan(scratch.path(), NOW).expect("the directory can be listed");
-    let short = |entry: &Result<RegionReading, ReadError>| match entry {
+    let short = |entry: &Result<RegionReading, RegionReadError>| match entry {
         Ok(reading) => reading.name_id.to_string(),
         Err(error) => error.to_string().split(':').next().unwrap_or_default().to_owned(),
     };
@@ -199,7 +201,7 @@ fn another_users_region_is_permission_denied() {
     let name = "another_users_region_is_permission_denied";
     if let Some(directory) = std::env::var_os(READ_AS_OTHER) {
         let error = error_of(Path::new(&directory));
-        assert!(matches!(error, ReadError::PermissionDenied { .. }), "{error:?}");
+        assert!(matches!(error, RegionReadError::PermissionDenied { .. }), "{error:?}");
         return;
     }
     if !needs_root(name) {

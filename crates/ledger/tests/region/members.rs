@@ -14,7 +14,7 @@ use telltale_ledger::region::{Region, RegionKind, read};
 use crate::region::samples::{ID, NOW};
 
 /// How long children get for what takes milliseconds on an idle machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 const ORDER: &str = "TELLTALE_TEST_REGION_ORDER";
 const DIRECTORY: &str = "TELLTALE_TEST_REGION_MEMBER_DIRECTORY";
@@ -80,7 +80,7 @@ pub(crate) fn start(directory: &Path, order: &str) -> ChildGuard {
 /// Lets a child that waits for its input's end finish, and sees that all went well.
 pub(crate) fn finish(mut child: ChildGuard) {
     drop(child.child().stdin.take());
-    let status = child.wait_within("a member that was told to finish", PATIENCE);
+    let status = child.wait_within("a member that was told to finish", TIMEOUT);
     assert!(status.success(), "{status}");
 }
 

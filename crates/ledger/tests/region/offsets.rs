@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 
 use telltale_harness::Scratch;
 use telltale_ledger::region::{
-    CHIP_ROWS, DecodeError, LAYOUTS, LastUpdate, Layout, LayoutVariant, PROCESS_ROWS, ReadError,
-    RegionKind, UpdateClock, read,
+    CHIP_ROWS, DecodeError, LAYOUTS, LastUpdate, Layout, LayoutVariant, PROCESS_ROWS, RegionKind,
+    RegionReadError, UpdateClock, read,
 };
 
 use crate::region::samples::{ID, NOW, layouts, make, reading, sample, word};
@@ -180,7 +180,7 @@ fn fields_that_say_nothing_are_absent() {
 fn a_version_4_region_that_is_not_ready_is_not_read() {
     for (state, number) in [("0", 0), ("1", 1), ("7", 7)] {
         let result = reading(LayoutVariant::V4, &format!("init_state={state} total.dram=4096"));
-        let Err(ReadError::Decode { source, .. }) = result else {
+        let Err(RegionReadError::Decode { source, .. }) = result else {
             panic!("{state}: {result:?}");
         };
         assert_eq!(source, DecodeError::NotReady { init_state: number });

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use telltale_harness::{ChildGuard, Scratch, compile_c, rounds, wait_until};
 use telltale_ledger::region::writer::{AttachError, RegionLayout, RegionOptions, RegionWriter};
 use telltale_ledger::region::{
-    LayoutVariant, PROCESS_ROWS, ReadError, RegionKind, file_name, read,
+    LayoutVariant, PROCESS_ROWS, RegionKind, RegionReadError, file_name, read,
 };
 
-use crate::region::members::{PATIENCE, attach, finish, options, region, remains, start};
+use crate::region::members::{TIMEOUT, attach, finish, options, region, remains, start};
 use crate::region::samples::{ID, NOW, make};
 
 /// Where our writers note what they are about to do.
@@ -36,7 +36,7 @@ fn a_region_that_somebody_else_initialises_is_not_touched() {
     make(scratch.path(), ID, LayoutVariant::V4, "init_state=1 total.dram=5");
     assert!(matches!(refused(scratch.path()), AttachError::NotReady { .. }));
     let unread = read(scratch.path(), ID, NOW).expect_err("it is not ready");
-    assert!(matches!(unread, ReadError::Decode { .. }), "{unread:?}");
+    assert!(matches!(unread, RegionReadError::Decode { .. }), "{unread:?}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn beside_its_own_processes_no_byte_is_lost() {
     let mut members: Vec<ChildGuard> = (0..2).map(|_| start(scratch.path(), &order)).collect();
     let words = [rounds.as_str(), "50", "20000"];
     members.extend((0..2).map(|_| ChildGuard::spawn(&mut peer(scratch.path(), &words))));
-    wait_until("all to hold their share", PATIENCE, || {
+    wait_until("all to hold their share", TIMEOUT, || {
         let Ok(reading) = read(scratch.path(), ID, NOW) else { return false };
         let shares: Vec<u128> =
             reading.region.processes.iter().map(|row| row.bytes.sum()).collect();
@@ -117,10 +117,10 @@ fn the_killed_of_either_kind_are_taken_out_by_the_other() {
         rows.is_ok_and(|rows| rows.iter().any(|row| row.pid == pid && row.bytes.sum() > 0))
     };
     let mut theirs = ChildGuard::spawn(&mut peer(scratch.path(), &["0", "0", "5000"]));
-    wait_until("the row of tt-metal's process", PATIENCE, || holds(theirs.id()));
+    wait_until("the row of tt-metal's process", TIMEOUT, || holds(theirs.id()));
     theirs.kill();
     let mut ours = start(scratch.path(), "layout=4 rows=yes hold=70");
-    wait_until("our row", PATIENCE, || holds(ours.id()));
+    wait_until("our row", TIMEOUT, || holds(ours.id()));
     assert_eq!(region(scratch.path()).totals.sum(), 70);
     ours.kill();
     let ended = peer(scratch.path(), &["1", "1"]).status().expect("it runs");

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use telltale_harness::{Scratch, compile_c};
 use telltale_ledger::region::{
-    LayoutVariant, Now, ReadError, Region, RegionReading, file_name, read,
+    LayoutVariant, Now, Region, RegionReadError, RegionReading, file_name, read,
 };
 
 /// The present in all tests that compare ages.
@@ -69,7 +69,10 @@ pub(crate) fn sample(variant: LayoutVariant, fields: &str) -> Region {
 }
 
 /// Makes a region with these fields and tries to read it.
-pub(crate) fn reading(variant: LayoutVariant, fields: &str) -> Result<RegionReading, ReadError> {
+pub(crate) fn reading(
+    variant: LayoutVariant,
+    fields: &str,
+) -> Result<RegionReading, RegionReadError> {
     let scratch = Scratch::new();
     make(scratch.path(), ID, variant, fields);
     read(scratch.path(), ID, NOW)

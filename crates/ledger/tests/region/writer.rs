@@ -14,11 +14,11 @@ use telltale_ledger::region::writer::{
     AttachError, PidNamespace, RegionLayout, RegionLosses, RegionOptions, RegionWriter, ended_pids,
 };
 use telltale_ledger::region::{
-    Finding, LastUpdate, Layout, LayoutVariant, PROCESS_ROWS, RegionKind, UpdateClock, file_name,
-    read,
+    LastUpdate, Layout, LayoutVariant, PROCESS_ROWS, RegionFinding, RegionKind, UpdateClock,
+    file_name, read,
 };
 
-use crate::region::members::{PATIENCE, attach, finish, options, order_command, region, remains};
+use crate::region::members::{TIMEOUT, attach, finish, options, order_command, region, remains};
 use crate::region::samples::{ID, NOW, dump, make};
 
 const LAYOUTS: [(RegionLayout, LayoutVariant); 3] = [
@@ -144,7 +144,7 @@ fn one_process_can_hold_several_rows() {
     writers[1].record_allocation(RegionKind::Dram, 6, 3);
     let seen = region(scratch.path());
     assert_eq!(remains(&seen), (11, 2, 11, 2));
-    assert_eq!(seen.findings, [Finding::DuplicatePid { pid: std::process::id() }]);
+    assert_eq!(seen.findings, [RegionFinding::DuplicatePid { pid: std::process::id() }]);
     drop(writers);
     assert_eq!(remains(&region(scratch.path())), (0, 0, 0, 0));
 }
@@ -183,7 +183,7 @@ fn full_tables_are_counted_and_totals_stay_right() {
     assert_eq!(missing.iter().position(|row| *row), Some(PROCESS_ROWS));
     let seen = region(scratch.path());
     assert_eq!((seen.totals.sum(), seen.processes.len(), seen.reference_count), (650, 64, 65));
-    assert!(seen.findings.contains(&Finding::TableFull { rest_is_in_totals: true }));
+    assert!(seen.findings.contains(&RegionFinding::TableFull { rest_is_in_totals: true }));
     for chip in 0..20 {
         writers[0].record_allocation(RegionKind::L1, 1, chip);
     }
@@ -413,7 +413,7 @@ fn a_process_in_a_pid_namespace_keeps_its_row() {
             let seen = read(scratch.path(), ID, NOW).ok()?.region;
             Some(seen.processes.first()?.bytes.sum())
         };
-        wait_until("the member to hold its share", PATIENCE, || row() == Some(500));
+        wait_until("the member to hold its share", TIMEOUT, || row() == Some(500));
         let pid = region(scratch.path()).processes[0].pid;
         assert!(pid == unused || !Path::new(&format!("/proc/{pid}")).exists(), "{pid}");
         let host = attach(scratch.path(), &options(layout));
@@ -477,7 +477,7 @@ fn a_full_file_system_costs_the_region_and_not_the_process() {
     command.args(member.get_args()).stdout(Stdio::null());
     command.envs(member.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let mut child = ChildGuard::spawn(&mut command);
-    let status = child.wait_within("a member without space", PATIENCE);
+    let status = child.wait_within("a member without space", TIMEOUT);
     assert!(status.success(), "{status}");
     assert!(read(scratch.path(), ID, NOW).is_err(), "the mount was the child's own");
 }

@@ -12,7 +12,7 @@ use telltale_collector::clock::thread_cpu;
 
 /// CPU time that a query of somebody who does not see everything may take for one snapshot. Its
 /// patterns, and the command lines that they are looked for in, may both be theirs.
-const PATIENCE: Duration = Duration::from_millis(10);
+const TIMEOUT: Duration = Duration::from_millis(10);
 
 /// How many steps of a search take a nanosecond where every part of the pattern is alive all along; the
 /// usual search takes far less. On a slower processor the time may be overrun by a few milliseconds.
@@ -20,7 +20,7 @@ const STEPS_IN_A_NANOSECOND: u64 = 4;
 
 /// A query takes more time than its asker is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the filter takes more than {PATIENCE:?}; use fewer or shorter patterns")]
+#[error("the filter takes more than {TIMEOUT:?}; use fewer or shorter patterns")]
 pub struct TooSlow;
 
 /// The rows that `query` wants, of a snapshot that was cut to `sight` before.
@@ -38,7 +38,7 @@ pub fn chosen(visible: &Snapshot, sight: Sight, query: &Query) -> Result<Snapsho
 
 /// Whether so many more steps can be over in time, so that a search that could not is not begun.
 fn is_in_time(spent: Duration, steps: u64) -> bool {
-    spent.saturating_add(Duration::from_nanos(steps / STEPS_IN_A_NANOSECOND)) <= PATIENCE
+    spent.saturating_add(Duration::from_nanos(steps / STEPS_IN_A_NANOSECOND)) <= TIMEOUT
 }
 
 impl AccessPolicy {

@@ -13,7 +13,7 @@ const MAX_TRACKED: usize = 8192;
 
 /// What each process had done when it last did something.
 #[derive(Default)]
-pub(super) struct Activity {
+pub(super) struct ProcessActivity {
     tracked: BTreeMap<ProcessIdentity, Last>,
 }
 
@@ -23,7 +23,7 @@ struct Last {
     seen: bool,
 }
 
-impl Activity {
+impl ProcessActivity {
     /// Takes note of a snapshot. A process that is seen for the first time counts as active.
     pub(super) fn observe(&mut self, now_ns: u64, snapshot: &Snapshot) {
         let living = snapshot.processes.iter().filter(|one| one.state == ProcessState::Alive);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
-use super::activity::Activity;
-use super::findings::{Finding, Level, findings};
+use super::activity::ProcessActivity;
+use super::findings::{Level, RuleFinding, findings};
 use super::growth::Growth;
 use super::{Alert, AlertState, Rule, Subject, Transition};
 
@@ -22,7 +22,7 @@ pub struct Engine {
     rules: Arc<[Rule]>,
     raised: BTreeMap<(usize, Subject), Raised>,
     pub(super) growth: Growth,
-    pub(super) activity: Activity,
+    pub(super) activity: ProcessActivity,
     dropped: u64,
 }
 
@@ -43,7 +43,7 @@ impl Engine {
             rules: rules.into(),
             raised: BTreeMap::new(),
             growth: Growth::default(),
-            activity: Activity::default(),
+            activity: ProcessActivity::default(),
             dropped: 0,
         }
     }
@@ -115,7 +115,7 @@ impl Engine {
         rule: &Rule,
         now_ns: u64,
         at: Timestamp,
-        finding: Finding,
+        finding: RuleFinding,
         transitions: &mut Vec<Transition>,
     ) {
         let full = self.raised.len() >= MAX_ALERTS;
@@ -177,7 +177,7 @@ impl Engine {
     }
 }
 
-fn pending(rule: &Rule, now_ns: u64, at: Timestamp, finding: &Finding) -> Raised {
+fn pending(rule: &Rule, now_ns: u64, at: Timestamp, finding: &RuleFinding) -> Raised {
     let alert = Alert {
         rule: rule.name.clone(),
         severity: rule.severity,

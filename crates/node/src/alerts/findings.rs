@@ -26,7 +26,7 @@ pub(super) enum Level {
 
 /// A condition looked at for one subject.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Finding {
+pub(super) struct RuleFinding {
     pub(super) subject: Subject,
     pub(super) uid: Option<u32>,
     pub(super) level: Level,
@@ -35,13 +35,13 @@ pub(super) struct Finding {
 }
 
 /// A process as it is on one device.
-pub(super) struct Place<'a> {
+pub(super) struct ProcessOnDevice<'a> {
     pub(super) process: &'a Process,
     pub(super) held: &'a HeldDevice,
     pub(super) device: &'a Device,
 }
 
-impl Place<'_> {
+impl ProcessOnDevice<'_> {
     /// Its live bytes in one space.
     pub(super) fn live_bytes(&self, space: MemorySpace) -> u64 {
         let parts = self.held.spaces.iter().filter(|part| part.space == space);
@@ -50,12 +50,12 @@ impl Place<'_> {
 }
 
 /// Living processes that have memory on a device, each device apart.
-pub(super) fn places(snapshot: &Snapshot) -> impl Iterator<Item = Place<'_>> {
+pub(super) fn places(snapshot: &Snapshot) -> impl Iterator<Item = ProcessOnDevice<'_>> {
     let living = snapshot.processes.iter().filter(|process| process.state == ProcessState::Alive);
     living.flat_map(|process| {
         process.devices.iter().filter_map(|held| {
             let device = snapshot.devices.get(held.device)?;
-            (!held.spaces.is_empty()).then_some(Place { process, held, device })
+            (!held.spaces.is_empty()).then_some(ProcessOnDevice { process, held, device })
         })
     })
 }
@@ -69,8 +69,8 @@ pub(super) fn findings(
     rule: &Rule,
     now_ns: u64,
     snapshot: &Snapshot,
-) -> Vec<Finding> {
-    let wanted = Wanted { all: engine.has_alerts(place) };
+) -> Vec<RuleFinding> {
+    let wanted = FindingFilter { all: engine.has_alerts(place) };
     let devices = snapshot.devices.iter();
     match rule.condition {
         Condition::Capacity { space, above_ratio, clear_ratio } => devices
@@ -108,26 +108,26 @@ pub(super) fn findings(
 
 /// Which findings matter.
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
+struct FindingFilter {
     /// All of them, and not only those that are raised.
     all: bool,
 }
 
-impl Wanted {
+impl FindingFilter {
     /// A finding about a process on a device, if it matters.
     fn of_place(
         self,
-        held: &Place<'_>,
+        held: &ProcessOnDevice<'_>,
         (level, value): (Level, f64),
         text: impl FnOnce() -> String,
-    ) -> Option<Finding> {
+    ) -> Option<RuleFinding> {
         if !self.all && level != Level::Raised {
             return None;
         }
         let identity = held.process.identity?;
         let subject = Subject::Process { identity, device: held.device.id.clone() };
         let uid = held.process.uid.value().copied();
-        Some(Finding { subject, uid, level, value, text: text() })
+        Some(RuleFinding { subject, uid, level, value, text: text() })
     }
 
     /// A finding without a user, by its value, if it matters; without a value it cannot be told.
@@ -137,11 +137,17 @@ impl Wanted {
         thresholds: [f64; 2],
         subject: impl FnOnce() -> Subject,
         text: impl FnOnce() -> String,
-    ) -> Option<Finding> {
+    ) -> Option<RuleFinding> {
         let level = value.map_or(Level::Unknown, |value| level(value, thresholds));
         (self.all || level == Level::Raised).then(|| {
             let text = if level == Level::Unknown { String::new() } else { text() };
-            Finding { subject: subject(), uid: None, level, value: value.unwrap_or_default(), text }
+            RuleFinding {
+                subject: subject(),
+                uid: None,
+                level,
+                value: value.unwrap_or_default(),
+                text,
+            }
         })
     }
 }
@@ -164,11 +170,11 @@ fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
 }
 
 fn capacity(
-    wanted: Wanted,
+    wanted: FindingFilter,
     device: &Device,
     space: MemorySpace,
     thresholds: [f64; 2],
-) -> Option<Finding> {
+) -> Option<RuleFinding> {
     let usage = device.space(space)?;
     let (used, whole) = (usage.used_bytes.value(), usage.capacity_bytes.value());
     let share = ratio(used.map(|used| *used as f64), whole.map(|whole| *whole as f64));
@@ -185,7 +191,7 @@ fn capacity(
     })
 }
 
-fn hot(wanted: Wanted, device: &Device, thresholds: [f64; 2]) -> Option<Finding> {
+fn hot(wanted: FindingFilter, device: &Device, thresholds: [f64; 2]) -> Option<RuleFinding> {
     let telemetry = &device.telemetry;
     let of = |reading: &Reading<f64>| reading.value().copied();
     let (now, limit) =
@@ -200,7 +206,7 @@ fn hot(wanted: Wanted, device: &Device, thresholds: [f64; 2]) -> Option<Finding>
     })
 }
 
-fn dead(wanted: Wanted, device: &Device, above_bytes: u64) -> Option<Finding> {
+fn dead(wanted: FindingFilter, device: &Device, above_bytes: u64) -> Option<RuleFinding> {
     let ghosts = device.kinds.iter().map(|kind| kind.ghost_bytes).fold(0, u64::saturating_add);
     wanted.by_value(Some(ghosts as f64), [above_bytes as f64; 2], about(device), || {
         format!(
@@ -214,7 +220,7 @@ fn dead(wanted: Wanted, device: &Device, above_bytes: u64) -> Option<Finding> {
 
 /// Whether a device has a fault of this kind. A heartbeat that cannot be read may have stopped or not; that
 /// of a device which has vanished is over, and what is wrong is that it has vanished.
-fn faulty(wanted: Wanted, device: &Device, kind: DeviceFaultKind) -> Option<Finding> {
+fn faulty(wanted: FindingFilter, device: &Device, kind: DeviceFaultKind) -> Option<RuleFinding> {
     let fault = device.fault(kind);
     let untold = kind == DeviceFaultKind::HeartbeatStopped
         && device.fault(DeviceFaultKind::Vanished).is_none()
@@ -235,7 +241,7 @@ fn about(device: &Device) -> impl FnOnce() -> Subject {
     move || Subject::Device { device: device.id.clone() }
 }
 
-fn source(wanted: Wanted, status: &SourceStatus) -> Option<Finding> {
+fn source(wanted: FindingFilter, status: &SourceStatus) -> Option<RuleFinding> {
     let first = status.errors.first();
     let count = u64::try_from(status.errors.len()).unwrap_or(u64::MAX);
     let count = count.saturating_add(status.errors_dropped);
@@ -254,12 +260,12 @@ fn source(wanted: Wanted, status: &SourceStatus) -> Option<Finding> {
 }
 
 fn leak(
-    wanted: Wanted,
-    held: &Place<'_>,
+    wanted: FindingFilter,
+    held: &ProcessOnDevice<'_>,
     space: MemorySpace,
     trend: Option<Trend>,
     rule: &Rule,
-) -> Option<Finding> {
+) -> Option<RuleFinding> {
     let Condition::Leak { window_seconds, growth_bytes, exhausted_within_seconds, .. } =
         rule.condition
     else {
@@ -296,12 +302,12 @@ fn leak(
 }
 
 fn idle(
-    wanted: Wanted,
-    held: &Place<'_>,
+    wanted: FindingFilter,
+    held: &ProcessOnDevice<'_>,
     quiet_seconds: u64,
     above_bytes: u64,
     idle_seconds: u64,
-) -> Option<Finding> {
+) -> Option<RuleFinding> {
     let live = held.held.spaces.iter().map(|part| part.live_bytes).fold(0, u64::saturating_add);
     let raised = live >= above_bytes && quiet_seconds >= idle_seconds;
     let level = if raised { Level::Raised } else { Level::Clear };

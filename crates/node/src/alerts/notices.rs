@@ -17,7 +17,7 @@ pub const MAX_NOTICES: usize = 1024;
 /// What is told of an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Event {
+pub enum NoticeEvent {
     /// It fires from now on.
     Fired,
     /// It still fires.
@@ -32,7 +32,7 @@ pub struct Notice {
     /// Grows by one with each notice of this service; one that is sent again has the same.
     pub sequence: u64,
     /// What happened.
-    pub event: Event,
+    pub event: NoticeEvent,
     /// When, in nanoseconds since 1970.
     pub at: Timestamp,
     /// The alert as it was then.
@@ -42,7 +42,7 @@ pub struct Notice {
 /// What waits to be told, and what became of the rest.
 #[derive(Debug, Default)]
 pub struct Notices {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingNotices>,
     added: Notify,
     sent: AtomicU64,
     failed: AtomicU64,
@@ -50,7 +50,7 @@ pub struct Notices {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingNotices {
     queue: VecDeque<Notice>,
     sequence: u64,
 }
@@ -59,7 +59,7 @@ struct Waiting {
 
 impl Notices {
     /// Adds a notice.
-    pub(crate) fn push(&self, event: Event, at: Timestamp, alert: Alert) {
+    pub(crate) fn push(&self, event: NoticeEvent, at: Timestamp, alert: Alert) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.sequence += 1;
         let sequence = waiting.sequence;

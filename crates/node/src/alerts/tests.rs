@@ -10,7 +10,7 @@ use telltale_schema::snapshot::{
 };
 
 use super::{AlertOptions, AlertState, Engine, Rule, RuleText, Transition, WebhookOptions};
-use crate::configuration::{Key, keys_of};
+use crate::configuration::{ConfigurationKey, keys_of};
 
 const SECOND: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
@@ -461,7 +461,7 @@ fn the_documentation_has_each_rule_and_each_key() {
     let rule = |rule: Rule| (rule.name, rule.severity.name().to_owned());
     assert_eq!(told, Rule::defaults().into_iter().map(rule).collect::<Vec<_>>());
     let names = |heading| rows(heading).into_iter().map(|row| row[1].clone()).collect::<Vec<_>>();
-    let fields = |of: Vec<Key>| of.into_iter().map(|key| key.path).collect::<Vec<_>>();
+    let fields = |of: Vec<ConfigurationKey>| of.into_iter().map(|key| key.path).collect::<Vec<_>>();
     assert_eq!(names("key of `[[alerts.rule]]`"), fields(keys_of::<RuleText>()));
     assert_eq!(names("key of `[alerts.webhook]`"), fields(keys_of::<WebhookOptions>()));
     for row in rows("key of `[[alerts.rule]]`") {

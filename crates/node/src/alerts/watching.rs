@@ -7,7 +7,7 @@ use tracing::{error, info, warn};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
-use super::notices::{Event, Notices};
+use super::notices::{NoticeEvent, Notices};
 use super::{Alert, AlertStates, Engine, Rule, Severity, Transition};
 
 /// Changes of one look that have a line each in the log; the others are counted there.
@@ -62,8 +62,8 @@ impl Watching {
         }
         for transition in transitions {
             match transition {
-                Transition::Fired(alert) => self.notices.push(Event::Fired, at, alert),
-                Transition::Resolved(alert) => self.notices.push(Event::Resolved, at, alert),
+                Transition::Fired(alert) => self.notices.push(NoticeEvent::Fired, at, alert),
+                Transition::Resolved(alert) => self.notices.push(NoticeEvent::Resolved, at, alert),
             }
         }
     }

@@ -20,7 +20,7 @@ use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::text::with_causes;
 use tokio::sync::watch;
 
-use super::{AlertState, AlertStates, Event, Notice, Notices, WebhookOptions};
+use super::{AlertState, AlertStates, Notice, NoticeEvent, Notices, WebhookOptions};
 use post::{PostError, post};
 use telltale_collector::clock::SystemClock;
 use telltale_server::tls::{self, TrustError};
@@ -67,7 +67,7 @@ pub struct Message<'a> {
 }
 
 /// What is found, and posted.
-pub struct Found {
+pub struct Payload {
     /// What waits to be posted.
     pub notices: Arc<Notices>,
     /// The alerts that hold now.
@@ -81,7 +81,7 @@ pub struct Found {
 /// # Errors
 /// None: a server that does not take it is logged and counted.
 pub async fn serve(
-    found: Found,
+    found: Payload,
     options: watch::Receiver<WebhookOptions>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Infallible> {
@@ -95,7 +95,7 @@ pub async fn serve(
 
 /// Takes notices from the queue and posts them.
 struct Sender {
-    found: Found,
+    found: Payload,
     options: watch::Receiver<WebhookOptions>,
     host: String,
     first_pause: Duration,
@@ -103,7 +103,7 @@ struct Sender {
 
 // === impl Found ===
 
-impl std::fmt::Debug for Found {
+impl std::fmt::Debug for Payload {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.debug_struct("Found").field("notices", &self.notices).finish_non_exhaustive()
     }
@@ -112,7 +112,11 @@ impl std::fmt::Debug for Found {
 // === impl Sender ===
 
 impl Sender {
-    fn new(found: Found, options: watch::Receiver<WebhookOptions>, first_pause: Duration) -> Self {
+    fn new(
+        found: Payload,
+        options: watch::Receiver<WebhookOptions>,
+        first_pause: Duration,
+    ) -> Self {
         // A machine without a name has an empty one.
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = host.trim().to_owned();
@@ -145,7 +149,7 @@ impl Sender {
         let now = SystemClock.now();
         for alert in &(self.found.states)().alerts {
             if alert.state == AlertState::Firing {
-                self.found.notices.push(Event::Repeated, now, alert.clone());
+                self.found.notices.push(NoticeEvent::Repeated, now, alert.clone());
             }
         }
     }

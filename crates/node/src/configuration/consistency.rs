@@ -17,14 +17,14 @@ use telltale_collector::tree::Tree;
 
 /// Why a service would not begin, or would not do what its configuration says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ConfigurationRefusal {
     /// The keys that it is about; the first is the one to look at.
     pub keys: Vec<&'static str>,
     /// What is wrong and what to do.
     pub why: String,
 }
 
-impl Refusal {
+impl ConfigurationRefusal {
     fn new(keys: &[&'static str], why: &dyn std::error::Error) -> Self {
         Self { keys: keys.to_vec(), why: with_causes(why) }
     }
@@ -38,32 +38,32 @@ const HTTP_TLS: [&str; 3] = ["http.certificate", "http.key", "http.client_author
 
 impl Configuration {
     /// Keys that contradict each other. Looks at no file.
-    pub fn contradictions(&self) -> Vec<Refusal> {
+    pub fn contradictions(&self) -> Vec<ConfigurationRefusal> {
         let mut found = Vec::new();
         if let Err(error) = self.http.tls_files() {
-            found.push(Refusal::new(&HTTP_TLS, &error));
+            found.push(ConfigurationRefusal::new(&HTTP_TLS, &error));
         }
         if let Err(error) = self.grpc.tls_files() {
-            found.push(Refusal::new(&GRPC_TLS, &error));
+            found.push(ConfigurationRefusal::new(&GRPC_TLS, &error));
         } else {
             let wrong = ports(&self.grpc.listen).find_map(|port| self.grpc.check(port).err());
-            found.extend(
-                wrong.map(|error| Refusal::new(&["grpc.listen", "grpc.certificate"], &error)),
-            );
+            found.extend(wrong.map(|error| {
+                ConfigurationRefusal::new(&["grpc.listen", "grpc.certificate"], &error)
+            }));
         }
         let has_token = self.token_file.is_some();
         let open = ports(&self.http.listen).find_map(|port| self.http.check(port, has_token).err());
         let keys = ["http.listen", "token_file", "http.public"];
-        found.extend(open.map(|error| Refusal::new(&keys, &error)));
+        found.extend(open.map(|error| ConfigurationRefusal::new(&keys, &error)));
         found.extend(self.addresses_twice());
         found
     }
 
     /// Files and directories that cannot be used, as far as this user can tell.
-    pub fn unusable(&self) -> Vec<Refusal> {
+    pub fn unusable(&self) -> Vec<ConfigurationRefusal> {
         let mut found = Vec::new();
         let mut note = |keys: &[&'static str], error: Option<&dyn std::error::Error>| {
-            found.extend(error.map(|error| Refusal::new(keys, error)));
+            found.extend(error.map(|error| ConfigurationRefusal::new(keys, error)));
         };
         let root = Tree::open(&self.root).err();
         note(&["root"], root.as_ref().map(|error| error as _));
@@ -107,7 +107,7 @@ impl Configuration {
         grpc.chain(http).chain(legacy).collect()
     }
 
-    fn addresses_twice(&self) -> Vec<Refusal> {
+    fn addresses_twice(&self) -> Vec<ConfigurationRefusal> {
         let all = self.addresses();
         let mut found = Vec::new();
         for (place, (key, one)) in all.iter().enumerate() {
@@ -117,14 +117,14 @@ impl Configuration {
                 continue;
             };
             let why = format!("cannot listen on {one} beside {other}; choose another address");
-            found.push(Refusal { keys: vec![key, other_key], why });
+            found.push(ConfigurationRefusal { keys: vec![key, other_key], why });
         }
         found
     }
 
     /// Sockets whose place is taken by something else, or in a directory that is none. gRPC's in the
     /// runtime directory is done without when that is not there.
-    fn sockets_in_the_way(&self) -> Vec<Refusal> {
+    fn sockets_in_the_way(&self) -> Vec<ConfigurationRefusal> {
         let named = self.runtime_dir.clone();
         let under_root = (self.root != Path::new("/")).then(|| self.root.join("run/tt"));
         let directory = named.or(under_root);
@@ -142,10 +142,10 @@ impl Configuration {
             };
             match refused {
                 Some(_) if key == "grpc.listen" => {}
-                Some(error) => found.push(Refusal::new(&[key, "runtime_dir"], &error)),
+                Some(error) => found.push(ConfigurationRefusal::new(&[key, "runtime_dir"], &error)),
                 None => {
                     let blocked: Option<BindError> = Listener::look_at(&directory.join(path)).err();
-                    found.extend(blocked.map(|error| Refusal::new(&[key], &error)));
+                    found.extend(blocked.map(|error| ConfigurationRefusal::new(&[key], &error)));
                 }
             }
         }

@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 8;
 
 /// What a key's value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// `true` or `false`.
     Bool,
     /// A whole number.
@@ -35,26 +35,26 @@ pub enum Kind {
 
 /// One key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct ConfigurationKey {
     /// Its tables and its name, joined by dots.
     pub path: String,
     /// What its value is.
-    pub kind: Kind,
+    pub kind: ValueKind,
 }
 
 /// All keys of `T`, in the order of its fields.
 ///
 /// # Panics
 /// When a part's options cannot be read as a struct of named fields with defaults.
-pub fn keys_of<T: DeserializeOwned>() -> Vec<Key> {
+pub fn keys_of<T: DeserializeOwned>() -> Vec<ConfigurationKey> {
     let mut keys = Vec::new();
     collect::<T>(&mut Vec::new(), &mut keys);
     keys
 }
 
-fn collect<T: DeserializeOwned>(path: &mut Vec<&'static str>, keys: &mut Vec<Key>) {
+fn collect<T: DeserializeOwned>(path: &mut Vec<&'static str>, keys: &mut Vec<ConfigurationKey>) {
     match T::deserialize(Probe { path }) {
-        Err(Found::Struct(fields)) => {
+        Err(KeyLookup::Struct(fields)) => {
             assert!(path.len() < MAX_DEPTH, "options do not nest that deep");
             for field in fields {
                 path.push(field);
@@ -62,17 +62,19 @@ fn collect<T: DeserializeOwned>(path: &mut Vec<&'static str>, keys: &mut Vec<Key
                 path.pop();
             }
         }
-        Err(Found::Leaf(kind)) => keys.push(Key { path: path.join("."), kind }),
-        Err(Found::Nothing(text)) => panic!("options that cannot be probed at {path:?}: {text}"),
+        Err(KeyLookup::Leaf(kind)) => keys.push(ConfigurationKey { path: path.join("."), kind }),
+        Err(KeyLookup::Nothing(text)) => {
+            panic!("options that cannot be probed at {path:?}: {text}")
+        }
         Ok(_) => panic!("options at {path:?} ask for nothing"),
     }
 }
 
 /// What was asked for at the end of the path.
 #[derive(Debug)]
-enum Found {
+enum KeyLookup {
     Struct(&'static [&'static str]),
-    Leaf(Kind),
+    Leaf(ValueKind),
     Nothing(String),
 }
 
@@ -81,15 +83,15 @@ struct Probe<'a> {
     path: &'a [&'static str],
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for KeyLookup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self:?}")
     }
 }
 
-impl std::error::Error for Found {}
+impl std::error::Error for KeyLookup {}
 
-impl serde::de::Error for Found {
+impl serde::de::Error for KeyLookup {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::Nothing(message.to_string())
     }
@@ -98,17 +100,17 @@ impl serde::de::Error for Found {
 /// Deserializer methods that say which kind of value is asked for.
 macro_rules! leaves {
     ($($method:ident => $kind:ident),* $(,)?) => {
-        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Found> {
-            Err(Found::Leaf(Kind::$kind))
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, KeyLookup> {
+            Err(KeyLookup::Leaf(ValueKind::$kind))
         })*
     };
 }
 
 impl<'de> Deserializer<'de> for Probe<'_> {
-    type Error = Found;
+    type Error = KeyLookup;
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Found> {
-        Err(Found::custom("a value of any kind"))
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, KeyLookup> {
+        Err(KeyLookup::custom("a value of any kind"))
     }
 
     leaves! {
@@ -124,7 +126,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         deserialize_map => Map,
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Found> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, KeyLookup> {
         visitor.visit_some(self)
     }
 
@@ -132,7 +134,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Found> {
+    ) -> Result<V::Value, KeyLookup> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -141,8 +143,8 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         _: &'static str,
         _: &'static [&'static str],
         _: V,
-    ) -> Result<V::Value, Found> {
-        Err(Found::Leaf(Kind::Text))
+    ) -> Result<V::Value, KeyLookup> {
+        Err(KeyLookup::Leaf(ValueKind::Text))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -150,9 +152,9 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         _: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Found> {
+    ) -> Result<V::Value, KeyLookup> {
         match self.path.split_first() {
-            None => Err(Found::Struct(fields)),
+            None => Err(KeyLookup::Struct(fields)),
             Some((first, rest)) => visitor.visit_map(OneKey { key: Some(first), rest }),
         }
     }
@@ -169,25 +171,25 @@ struct OneKey<'a> {
 }
 
 impl<'de> MapAccess<'de> for OneKey<'_> {
-    type Error = Found;
+    type Error = KeyLookup;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Found> {
+    ) -> Result<Option<K::Value>, KeyLookup> {
         let Some(key) = self.key.take() else { return Ok(None) };
-        let key: StrDeserializer<'_, Found> = key.into_deserializer();
+        let key: StrDeserializer<'_, KeyLookup> = key.into_deserializer();
         seed.deserialize(key).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Found> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, KeyLookup> {
         seed.deserialize(Probe { path: self.rest })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, keys_of};
+    use super::{ValueKind, keys_of};
     use serde::Deserialize;
     use std::path::PathBuf;
 
@@ -214,12 +216,12 @@ mod tests {
         let found = keys_of::<Outer>();
         let found: Vec<_> = found.iter().map(|key| (key.path.as_str(), key.kind)).collect();
         let expected = [
-            ("_count", Kind::Integer),
-            ("_inner._list", Kind::List),
-            ("_inner._level", Kind::Text),
-            ("_inner._rules", Kind::Map),
-            ("_inner.on", Kind::Bool),
-            ("_maybe", Kind::Text),
+            ("_count", ValueKind::Integer),
+            ("_inner._list", ValueKind::List),
+            ("_inner._level", ValueKind::Text),
+            ("_inner._rules", ValueKind::Map),
+            ("_inner.on", ValueKind::Bool),
+            ("_maybe", ValueKind::Text),
         ];
         assert_eq!(found, expected);
     }

@@ -10,8 +10,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Configuration;
-use super::keys::{Key, Kind};
-use super::text::{Found, Problem, check, lookup, read, set};
+use super::keys::{ConfigurationKey, ValueKind};
+use super::text::{FileProblem, LocatedValue, check, lookup, read, set};
 use telltale_query::nearest;
 use telltale_server::bounded_file;
 
@@ -102,7 +102,7 @@ pub enum ConfigurationError {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        problems: Vec<Problem>,
+        problems: Vec<FileProblem>,
     },
     /// A variable has a value that makes no sense.
     #[error("the variable {name} is wrong: {message}")]
@@ -160,7 +160,7 @@ impl Layers {
         let keys = Configuration::keys();
         let mut merged = Merged::default();
         for path in self.files() {
-            for Found { path: key, value, line } in read_file(&path, &keys)? {
+            for LocatedValue { path: key, value, line } in read_file(&path, &keys)? {
                 merged.put(&key, value, Origin::File(path.clone(), line));
             }
         }
@@ -174,10 +174,10 @@ impl Layers {
 
     fn add_variables(
         &self,
-        keys: &[Key],
+        keys: &[ConfigurationKey],
         merged: &mut Merged,
     ) -> Result<Vec<String>, ConfigurationError> {
-        let names: BTreeMap<String, &Key> =
+        let names: BTreeMap<String, &ConfigurationKey> =
             keys.iter().map(|key| (variable_of(&key.path), key)).collect();
         let mut remarks = Vec::new();
         for (name, value) in &self.variables {
@@ -213,7 +213,10 @@ pub fn variable_of(path: &str) -> String {
     format!("{PREFIX}{}", path.replace('.', "_").to_ascii_uppercase())
 }
 
-fn read_file(path: &Path, keys: &[Key]) -> Result<Vec<Found>, ConfigurationError> {
+fn read_file(
+    path: &Path,
+    keys: &[ConfigurationKey],
+) -> Result<Vec<LocatedValue>, ConfigurationError> {
     let unreadable = |source| ConfigurationError::Unreadable { path: path.to_owned(), source };
     let bytes = bounded_file::read(path, MAX_FILE_BYTES).map_err(unreadable)?;
     let no_text = |error| unreadable(io::Error::new(io::ErrorKind::InvalidData, error));
@@ -222,33 +225,33 @@ fn read_file(path: &Path, keys: &[Key]) -> Result<Vec<Found>, ConfigurationError
         .map_err(|problems| ConfigurationError::File { path: path.to_owned(), problems })
 }
 
-fn problems_of(path: &Path, problems: &[Problem]) -> String {
+fn problems_of(path: &Path, problems: &[FileProblem]) -> String {
     let lines = problems.iter().map(|problem| format!("{}:{problem}", path.display()));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A variable's text as a value.
-fn parsed(text: &str, kind: Kind) -> Result<toml::Value, String> {
+fn parsed(text: &str, kind: ValueKind) -> Result<toml::Value, String> {
     match kind {
-        Kind::Bool => match text {
+        ValueKind::Bool => match text {
             "true" | "1" => Ok(true.into()),
             "false" | "0" => Ok(false.into()),
             _ => Err(format!("{text:?} is neither true nor false")),
         },
-        Kind::Integer => {
+        ValueKind::Integer => {
             let number = text.parse::<i64>();
             number.map(Into::into).map_err(|_| format!("{text:?} is no whole number"))
         }
-        Kind::Float => {
+        ValueKind::Float => {
             let number = text.parse::<f64>();
             number.map(Into::into).map_err(|_| format!("{text:?} is no number"))
         }
-        Kind::Text => Ok(text.into()),
-        Kind::List => {
+        ValueKind::Text => Ok(text.into()),
+        ValueKind::List => {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
             Ok(items.map(toml::Value::from).collect::<Vec<_>>().into())
         }
-        Kind::Map => Err(String::from("a table can be in a file only")),
+        ValueKind::Map => Err(String::from("a table can be in a file only")),
     }
 }
 
@@ -265,12 +268,16 @@ impl Merged {
         self.origins.insert(path.to_owned(), origin);
     }
 
-    fn finish(self, keys: &[Key], remarks: Vec<String>) -> Result<Effective, ConfigurationError> {
+    fn finish(
+        self,
+        keys: &[ConfigurationKey],
+        remarks: Vec<String>,
+    ) -> Result<Effective, ConfigurationError> {
         let together = |error: toml::de::Error| error.message().trim().to_owned();
         let configuration: Configuration =
             self.table.try_into().map_err(|error| ConfigurationError::Together(together(error)))?;
         let values = configuration.table();
-        let value = |key: &Key| {
+        let value = |key: &ConfigurationKey| {
             let origin = self.origins.get(&key.path).cloned().unwrap_or(Origin::Default);
             (key.path.clone(), lookup(&values, &key.path).cloned(), origin)
         };

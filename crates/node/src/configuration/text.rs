@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::Configuration;
-use super::keys::{Key, Kind};
+use super::keys::{ConfigurationKey, ValueKind};
 use telltale_query::nearest;
 
 /// Problems of one file that are told.
@@ -15,7 +15,7 @@ const MAX_PROBLEMS: usize = 20;
 
 /// Something wrong in a file, with its place there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct FileProblem {
     /// The line, from 1.
     pub line: usize,
     /// The column, in characters from 1.
@@ -26,13 +26,13 @@ pub struct Problem {
 
 /// A value of a file and the line it is in.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
+pub(super) struct LocatedValue {
     pub(super) path: String,
     pub(super) value: toml::Value,
     pub(super) line: usize,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FileProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.text)
     }
@@ -42,7 +42,10 @@ impl fmt::Display for Problem {
 ///
 /// # Errors
 /// Everything that is wrong with it, as far as that can be told at once.
-pub(super) fn read(text: &str, keys: &[Key]) -> Result<Vec<Found>, Vec<Problem>> {
+pub(super) fn read(
+    text: &str,
+    keys: &[ConfigurationKey],
+) -> Result<Vec<LocatedValue>, Vec<FileProblem>> {
     let problem = |error: &toml::de::Error| {
         let message = error.message().trim().to_owned();
         at(text, error.span().unwrap_or_default(), message)
@@ -78,7 +81,7 @@ pub(super) fn read(text: &str, keys: &[Key]) -> Result<Vec<Found>, Vec<Problem>>
     }
     let found = walk.places.into_iter().filter_map(|place| {
         let value = lookup(&values, &place.path)?.clone();
-        Some(Found { path: place.path, value, line: place.line })
+        Some(LocatedValue { path: place.path, value, line: place.line })
     });
     Ok(found.collect())
 }
@@ -92,7 +95,7 @@ pub(super) fn check(path: &str, value: &toml::Value) -> Result<(), String> {
 }
 
 /// Where a key that is known stands.
-struct Place {
+struct KeyLocation {
     path: String,
     line: usize,
     value: Range<usize>,
@@ -101,9 +104,9 @@ struct Place {
 /// Walks through a file's tables.
 struct Walk<'a> {
     text: &'a str,
-    keys: &'a [Key],
-    places: Vec<Place>,
-    problems: Vec<Problem>,
+    keys: &'a [ConfigurationKey],
+    places: Vec<KeyLocation>,
+    problems: Vec<FileProblem>,
 }
 
 impl Walk<'_> {
@@ -125,11 +128,11 @@ impl Walk<'_> {
     ) {
         if let Some(key) = self.keys.iter().find(|key| key.path == path) {
             let (line, _) = place(self.text, name.span().start);
-            let wrong = matches!(value.get_ref(), DeValue::Table(_)) && key.kind != Kind::Map;
+            let wrong = matches!(value.get_ref(), DeValue::Table(_)) && key.kind != ValueKind::Map;
             if wrong {
                 self.complain(name.span(), format!("`{path}` is a value, not a table"));
             } else {
-                self.places.push(Place { path: path.to_owned(), line, value: value.span() });
+                self.places.push(KeyLocation { path: path.to_owned(), line, value: value.span() });
             }
             return;
         }
@@ -158,9 +161,9 @@ impl Walk<'_> {
     }
 }
 
-fn at(text: &str, span: Range<usize>, message: String) -> Problem {
+fn at(text: &str, span: Range<usize>, message: String) -> FileProblem {
     let (line, column) = place(text, span.start);
-    Problem { line, column, text: message }
+    FileProblem { line, column, text: message }
 }
 
 /// Line and column of a byte.

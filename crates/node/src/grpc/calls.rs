@@ -29,7 +29,7 @@ use crate::access::{Sight, chosen};
 use crate::service::{FreshError, Published};
 
 /// How long a call waits for a fresh collection.
-const FRESH_PATIENCE: Duration = Duration::from_secs(5);
+const FRESH_TIMEOUT: Duration = Duration::from_secs(5);
 /// For those who do not see everything, a state of this age is fresh: nobody can make the service
 /// work without a pause.
 const FRESH_ENOUGH: Duration = Duration::from_millis(250);
@@ -126,7 +126,7 @@ impl ServerStreamingService<Bytes> for Call {
                     let least = Duration::from_millis(asked.least_interval_ms.into());
                     let query = filter::read(&asked.filter)?;
                     let watching = Watching::new(Arc::clone(&serving), sight, least, query);
-                    let held = Held(watching, permit);
+                    let held = GuardedStream(watching, permit);
                     let watched: Payloads = Box::pin(until_stop(held, serving.stop.clone()));
                     return Ok(Response::new(watched));
                 }
@@ -169,7 +169,7 @@ impl Serving {
         if !fresh || is_enough {
             return Ok(latest);
         }
-        self.view.fresh(FRESH_PATIENCE).await.map_err(|error| match error {
+        self.view.fresh(FRESH_TIMEOUT).await.map_err(|error| match error {
             FreshError::TimedOut(_) => Status::deadline_exceeded(error.to_string()),
             FreshError::Stopped => Status::unavailable(error.to_string()),
         })
@@ -275,9 +275,9 @@ impl Stream for Once {
 }
 
 /// A stream, and the right to have it.
-struct Held<S>(S, #[expect(dead_code, reason = "held until it is dropped")] Permit);
+struct GuardedStream<S>(S, #[expect(dead_code, reason = "held until it is dropped")] Permit);
 
-impl<S: Stream + Unpin> Stream for Held<S> {
+impl<S: Stream + Unpin> Stream for GuardedStream<S> {
     type Item = S::Item;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {

@@ -10,7 +10,7 @@ use telltale_wire::telemetry::Client;
 use tonic::transport::{Channel, Endpoint};
 
 /// How long connecting may take.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why there is no service to ask.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +84,6 @@ pub(super) async fn channel(path: &Path) -> Result<Channel, ConnectError> {
     let unfit = || ConnectError::Unfit { path: path.into() };
     let address = format!("unix:{}", path.to_str().ok_or_else(unfit)?);
     let endpoint = Endpoint::from_shared(address).map_err(|_| unfit())?;
-    let channel = endpoint.connect_timeout(CONNECT_PATIENCE).connect().await;
+    let channel = endpoint.connect_timeout(CONNECT_TIMEOUT).connect().await;
     channel.map_err(|source| ConnectError::Silent { path: path.into(), source })
 }

@@ -13,10 +13,10 @@ const MOST_KEPT: usize = 16;
 
 /// The newest state's bytes.
 #[derive(Debug, Default)]
-pub(super) struct Encodings(Mutex<Kept>);
+pub(super) struct Encodings(Mutex<CachedEncoding>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CachedEncoding {
     sequence: u64,
     of: Vec<(Sight, Bytes)>,
 }
@@ -31,7 +31,7 @@ impl Encodings {
     ) -> Bytes {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.sequence < published.sequence {
-            *kept = Kept { sequence: published.sequence, of: Vec::new() };
+            *kept = CachedEncoding { sequence: published.sequence, of: Vec::new() };
         }
         let is_newest = kept.sequence == published.sequence;
         if is_newest && let Some((_, bytes)) = kept.of.iter().find(|(whose, _)| *whose == sight) {

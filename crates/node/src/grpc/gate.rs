@@ -11,7 +11,7 @@ use crate::service::Tally;
 
 /// How many there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct GateLimits {
     /// Of all.
     pub(super) all: usize,
     /// Of one user who does not see everything; the network is one user.
@@ -23,7 +23,7 @@ pub(super) struct Limits {
 /// Lets in up to its limits.
 #[derive(Debug)]
 pub(super) struct Gate {
-    limits: Limits,
+    limits: GateLimits,
     refused: Tally,
     inside: Mutex<Inside>,
 }
@@ -50,7 +50,7 @@ pub(super) struct Permit {
 }
 
 impl Gate {
-    pub(super) fn new(limits: Limits, refused: Tally) -> Arc<Self> {
+    pub(super) fn new(limits: GateLimits, refused: Tally) -> Arc<Self> {
         Arc::new(Self { limits, refused, inside: Mutex::default() })
     }
 
@@ -95,14 +95,14 @@ impl Drop for Permit {
 
 #[cfg(test)]
 mod tests {
-    use super::{Gate, Limits};
+    use super::{Gate, GateLimits};
     use crate::access::{Caller, Sight};
     use crate::service::Tally;
 
     #[test]
     fn each_has_a_share_and_the_operator_a_reserve() {
         let refused = Tally::default();
-        let gate = Gate::new(Limits { all: 6, each: 2, reserve: 2 }, refused.clone());
+        let gate = Gate::new(GateLimits { all: 6, each: 2, reserve: 2 }, refused.clone());
         let user = |uid| (Caller::Local { uid, gid: uid, groups: Vec::new() }, Sight::Own { uid });
         let enter = |(caller, sight): (Caller, Sight)| gate.enter(&caller, sight);
         let network = || (Caller::Anonymous, Sight::DevicesOnly);

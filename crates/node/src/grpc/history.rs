@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{
-    HistoryAnswer, HistoryQuery, MAX_POINTS, PastProcess, ProcessChoice, Series, Subjects, Whole,
+    DenseSeries, HistoryAnswer, HistoryQuery, MAX_POINTS, PastProcess, ProcessChoice, Series,
+    Subjects,
 };
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
@@ -15,7 +16,7 @@ use tonic::Status;
 
 use super::report;
 use crate::access::{Sight, visible};
-use crate::history::{ReadHistoryError, Reader, SharedReadError, SharedReader};
+use crate::history::{HistoryReader, ReadHistoryError, SharedReadError, SharedReader};
 
 /// The history as this server asks it.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl History {
 
     async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Reader) -> Result<T, ReadHistoryError> + Send + 'static,
+        read: impl FnOnce(&HistoryReader) -> Result<T, ReadHistoryError> + Send + 'static,
     ) -> Result<T, Status> {
         self.reader.read(read).await.map_err(|error| match error {
             SharedReadError::Closed(_) => Status::unavailable(with_causes(&error)),
@@ -136,7 +137,7 @@ fn response_of(answer: HistoryAnswer) -> message::QueryHistoryResponse {
 }
 
 fn series_message(series: Series) -> message::Series {
-    let Whole { least, mean, greatest } = series.whole;
+    let DenseSeries { least, mean, greatest } = series.whole;
     let mut to = message::Series {
         metric: series.metric,
         unit: series.unit,
@@ -216,7 +217,7 @@ fn series_of(from: message::Series, points: usize) -> Result<Series, AnswerError
         label: from.label.map(|label| (label.name, label.value)),
         device: from.device_id,
         process: from.process.map(process_of).transpose()?,
-        whole: Whole { least: whole.least, mean: whole.mean, greatest: whole.greatest },
+        whole: DenseSeries { least: whole.least, mean: whole.mean, greatest: whole.greatest },
         least,
         mean,
         greatest,

@@ -29,12 +29,12 @@ pub enum HealthError {
     #[error(transparent)]
     Reach(#[from] ReachError),
     /// It took too long.
-    #[error("{endpoint} did not answer within {} s", .patience.as_secs_f64())]
+    #[error("{endpoint} did not answer within {} s", .timeout.as_secs_f64())]
     Late {
         /// Where.
         endpoint: HealthEndpoint,
         /// How long it had.
-        patience: Duration,
+        timeout: Duration,
     },
     /// Whoever is there does not answer this question.
     #[error("{endpoint} does not tell its health; is it a node service?")]
@@ -50,14 +50,14 @@ pub enum HealthError {
 /// Asks the service at `endpoint`. Needs a tokio runtime with I/O and time.
 ///
 /// # Errors
-/// When it cannot be reached or does not answer within `patience`, connecting included.
+/// When it cannot be reached or does not answer within `timeout`, connecting included.
 pub async fn ask_health(
     endpoint: &HealthEndpoint,
     tls: Option<&TlsToPort>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Health, HealthError> {
-    let late = |_| HealthError::Late { endpoint: endpoint.clone(), patience };
-    tokio::time::timeout(patience, ask(endpoint, tls)).await.map_err(late)?
+    let late = |_| HealthError::Late { endpoint: endpoint.clone(), timeout };
+    tokio::time::timeout(timeout, ask(endpoint, tls)).await.map_err(late)?
 }
 
 async fn ask(endpoint: &HealthEndpoint, tls: Option<&TlsToPort>) -> Result<Health, HealthError> {

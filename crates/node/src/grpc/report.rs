@@ -1,7 +1,7 @@
 //! Reports of processes as messages and back.
 
 use telltale_schema::clock::Timestamp;
-use telltale_schema::history::{Ending, ProcessChoice, Report, UsageReport};
+use telltale_schema::history::{Ending, ProcessChoice, ProcessReport, UsageReport};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::RecordingFaults;
 use telltale_wire::telemetry::decode::{self, AnswerError};
@@ -19,7 +19,7 @@ const ENDINGS: [Ending; 4] = [Ending::Gone, Ending::Killed, Ending::Unseen, Endi
 pub async fn report_process(
     client: &mut Client,
     process: &ProcessChoice,
-) -> Result<Vec<Report>, CallError> {
+) -> Result<Vec<ProcessReport>, CallError> {
     let request = message::ReportProcessRequest { process: process.to_string() };
     let bytes = client.unary("ReportProcess", &request).await?;
     let answer = decode::report_answer(&bytes)?;
@@ -27,11 +27,11 @@ pub async fn report_process(
 }
 
 /// The message that reports processes.
-pub(super) fn response_of(reports: Vec<Report>) -> message::ReportProcessResponse {
+pub(super) fn response_of(reports: Vec<ProcessReport>) -> message::ReportProcessResponse {
     message::ReportProcessResponse { reports: reports.into_iter().map(report_message).collect() }
 }
 
-fn report_message(from: Report) -> message::ProcessReport {
+fn report_message(from: ProcessReport) -> message::ProcessReport {
     let faults = from.faults;
     message::ProcessReport {
         process: Some(process_message(from.process)),
@@ -52,10 +52,10 @@ fn report_message(from: Report) -> message::ProcessReport {
     }
 }
 
-fn report_of(from: message::ProcessReport) -> Result<Report, AnswerError> {
+fn report_of(from: message::ProcessReport) -> Result<ProcessReport, AnswerError> {
     let faults = from.faults.unwrap_or_default();
     let process = from.process.ok_or(AnswerError::Missing("process of a report"))?;
-    Ok(Report {
+    Ok(ProcessReport {
         process: process_of(process)?,
         container: from.container.map(Into::into),
         recording_since: from.recording_since_unix_ns.map(Timestamp),
@@ -117,12 +117,12 @@ fn ending_of(code: i32) -> Result<Ending, AnswerError> {
 mod tests {
     use super::{ENDINGS, report_of, response_of};
     use telltale_schema::clock::Timestamp;
-    use telltale_schema::history::{PastProcess, Report, UsageReport, identity_text};
+    use telltale_schema::history::{PastProcess, ProcessReport, UsageReport, identity_text};
     use telltale_schema::memory::MemoryKind;
     use telltale_schema::process::ProcessIdentity;
     use telltale_schema::snapshot::{Container, Pod, RecordingFaults};
 
-    fn report() -> Report {
+    fn report() -> ProcessReport {
         let identity =
             ProcessIdentity { boot_id: [3; 16], pid_namespace: 4, pid: 5, start_time_ticks: 6 };
         let process = PastProcess {
@@ -144,7 +144,7 @@ mod tests {
             watched_seconds: 5.0,
             mean_bytes: None,
         };
-        Report {
+        ProcessReport {
             process,
             container: Some(Container {
                 id: String::from("c"),
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn reports_survive_and_impossible_ones_are_refused() {
         for ending in ENDINGS.map(Some).into_iter().chain([None]) {
-            let report = Report { ending, ..report() };
+            let report = ProcessReport { ending, ..report() };
             let mut message = response_of(vec![report.clone()]).reports.remove(0);
             assert_eq!(report_of(message.clone()), Ok(report));
             message.usage[0].kind = 99;

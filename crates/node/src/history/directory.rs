@@ -82,7 +82,7 @@ pub(super) struct OwnDirectory {
 /// Which files a database consists of. While a connection that writes is open, they stay the same
 /// unless somebody removes or replaces them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Files {
+pub(super) struct DatabaseFiles {
     database: Option<(u64, u64)>,
     log: Option<(u64, u64)>,
     index: Option<(u64, u64)>,
@@ -204,7 +204,7 @@ impl OwnDirectory {
 
 // === impl Files ===
 
-impl Files {
+impl DatabaseFiles {
     /// Those of the database at `path`, by their names.
     pub(super) fn of(path: &Path) -> Self {
         let named = |suffix| identity(&beside(path, suffix));

@@ -13,7 +13,7 @@ use telltale_schema::snapshot::Snapshot;
 
 use super::blocks;
 use super::buckets::Buckets;
-use super::figure::Figure;
+use super::figure::SeriesKind;
 use super::part;
 use super::reader::chosen_blocks;
 use super::store::Store;
@@ -95,7 +95,7 @@ fn sums(path: &Path, step_ms: u64) -> Vec<(i128, i128)> {
                 let bytes = bytes.unwrap_or_default();
                 let mut rest = bytes.as_slice();
                 while let Some((code, series)) = part::take(&mut rest) {
-                    if Figure::from_code(code) == Some(Figure::Live(MemoryKind::Dram)) {
+                    if SeriesKind::from_code(code) == Some(SeriesKind::Live(MemoryKind::Dram)) {
                         block.add_to(series, &mut all);
                     }
                 }

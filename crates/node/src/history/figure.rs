@@ -13,7 +13,7 @@ use super::samples::Item;
 
 /// One kind of series. [`Self::code`] is its number in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Figure {
+pub(crate) enum SeriesKind {
     /// A sensor of a device.
     Sensor(&'static Sensor),
     /// Bytes in use of a space of a device.
@@ -105,7 +105,7 @@ pub(crate) fn sensors() -> impl Iterator<Item = &'static Sensor> {
 
 // === impl Figure ===
 
-impl Figure {
+impl SeriesKind {
     /// The number in the database.
     pub(crate) fn code(self) -> u16 {
         let place = |place: usize| u16::try_from(place).expect("tables here are short");
@@ -223,7 +223,7 @@ fn space_place(space: MemorySpace) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Figure, of_sensor, put_sensor, sensors};
+    use super::{SeriesKind, of_sensor, put_sensor, sensors};
     use crate::history::samples::Item;
     use std::collections::BTreeSet;
     use telltale_schema::clock::Timestamp;
@@ -232,11 +232,11 @@ mod tests {
 
     #[test]
     fn every_number_is_one_figure_and_every_series_has_its_own_name() {
-        let figures: Vec<Figure> = (0..u16::MAX).filter_map(Figure::from_code).collect();
+        let figures: Vec<SeriesKind> = (0..u16::MAX).filter_map(SeriesKind::from_code).collect();
         assert_eq!(figures.len(), 2 + 1 + 4 + 3 + 3 + 9 + 3 + 3 + sensors().count() + 4 * 9);
         let mut names = BTreeSet::new();
         for figure in figures {
-            assert_eq!(Figure::from_code(figure.code()), Some(figure));
+            assert_eq!(SeriesKind::from_code(figure.code()), Some(figure));
             if let Some(definition) = figure.definition() {
                 assert!(names.insert((definition.name, figure.label())), "{figure:?}");
             }

@@ -15,8 +15,8 @@ use telltale_schema::snapshot::{
 
 use super::blocks::{self, Block, TIERS};
 use super::buckets;
-use super::figure::{self, Figure};
-use super::reader::{ReadHistoryError, Reader, milliseconds};
+use super::figure::{self, SeriesKind};
+use super::reader::{HistoryReader, ReadHistoryError, milliseconds};
 use super::recorder::MACHINE;
 use super::rows::ProcessRow;
 use super::samples::{self, Item};
@@ -33,11 +33,11 @@ pub struct Past {
 }
 
 /// What one subject's series say of the moment.
-type Figures = Vec<(Figure, Item)>;
+type Figures = Vec<(SeriesKind, Item)>;
 
 // === impl Reader ===
 
-impl Reader {
+impl HistoryReader {
     /// The machine at the last moment up to `at` of which there is something.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ fn figures_at(
         let mut figures = Vec::new();
         while let Some((code, series)) = part::take(&mut rest) {
             let item = item_at(block, series, place);
-            figures.extend(Figure::from_code(code).zip(item));
+            figures.extend(SeriesKind::from_code(code).zip(item));
         }
         if !figures.is_empty() {
             all.insert(row.get(0)?, figures);
@@ -171,7 +171,7 @@ fn put_together(
         collected_in_ns: 0,
         devices,
         processes: processes(connection, block, figures, &places, at)?,
-        closed_processes: value(machine, Figure::Closed).unwrap_or(0),
+        closed_processes: value(machine, SeriesKind::Closed).unwrap_or(0),
         withheld_processes: 0,
         left_out: None,
         sources: vec![SourceStatus {
@@ -222,7 +222,7 @@ fn processes(
 
 fn device(
     row: &rusqlite::Row<'_>,
-    figures: &[(Figure, Item)],
+    figures: &[(SeriesKind, Item)],
     at: Timestamp,
 ) -> rusqlite::Result<Device> {
     let (identity, facts, firmware): (String, String, String) =
@@ -231,7 +231,7 @@ fn device(
     let mut telemetry = Telemetry::absent(Absence::NotKept, "");
     telemetry.firmware = serde_json::from_str(&firmware).unwrap_or_default();
     for sensor in figure::sensors() {
-        if let Some(item) = item(figures, Figure::Sensor(sensor)) {
+        if let Some(item) = item(figures, SeriesKind::Sensor(sensor)) {
             figure::put_sensor(sensor, &mut telemetry, item, at);
         }
     }
@@ -252,44 +252,44 @@ fn device(
     })
 }
 
-fn usage(space: MemorySpace, figures: &[(Figure, Item)], at: Timestamp) -> Option<SpaceUsage> {
+fn usage(space: MemorySpace, figures: &[(SeriesKind, Item)], at: Timestamp) -> Option<SpaceUsage> {
     let bytes = |figure| item(figures, figure).map(|item| whole(figure::reading(item, at)));
-    let used_bytes = bytes(Figure::SpaceUsed(space))?;
-    let capacity_bytes = bytes(Figure::SpaceCapacity(space))
+    let used_bytes = bytes(SeriesKind::SpaceUsed(space))?;
+    let capacity_bytes = bytes(SeriesKind::SpaceCapacity(space))
         .unwrap_or_else(|| Reading::absent(Absence::NotKept, ""));
     Some(SpaceUsage { space, used_bytes, capacity_bytes, capacity_source: None })
 }
 
 /// The parts of a kind; over a span each is a mean, rounded, and what living processes have is what
 /// is left, so that the parts add up.
-fn parts(kind: MemoryKind, figures: &[(Figure, Item)]) -> Option<KindMemory> {
-    let total_bytes = value(figures, Figure::KindTotal(kind))?;
-    let ghost = value(figures, Figure::KindGhost(kind)).unwrap_or(0).min(total_bytes);
+fn parts(kind: MemoryKind, figures: &[(SeriesKind, Item)]) -> Option<KindMemory> {
+    let total_bytes = value(figures, SeriesKind::KindTotal(kind))?;
+    let ghost = value(figures, SeriesKind::KindGhost(kind)).unwrap_or(0).min(total_bytes);
     let rest = total_bytes - ghost;
-    let unattributed = value(figures, Figure::KindUnattributed(kind)).unwrap_or(0).min(rest);
+    let unattributed = value(figures, SeriesKind::KindUnattributed(kind)).unwrap_or(0).min(rest);
     Some(KindMemory {
         kind,
         total_bytes,
         processes_bytes: rest - unattributed,
         unattributed_bytes: unattributed,
         ghost_bytes: ghost,
-        live_buffers: value(figures, Figure::KindBuffers(kind)),
+        live_buffers: value(figures, SeriesKind::KindBuffers(kind)),
     })
 }
 
-fn held_device(device: usize, figures: &[(Figure, Item)]) -> Option<HeldDevice> {
-    let accounting = match value(figures, Figure::Accounting)? {
+fn held_device(device: usize, figures: &[(SeriesKind, Item)]) -> Option<HeldDevice> {
+    let accounting = match value(figures, SeriesKind::Accounting)? {
         0 => Accounting::Recorded,
         1 => Accounting::BytesOnly,
         2 => Accounting::OpenOnly,
         _ => Accounting::Unknown,
     };
     let kinds = MemoryKind::ALL.into_iter().filter_map(|kind| {
-        let live_bytes = value(figures, Figure::Live(kind))?;
+        let live_bytes = value(figures, SeriesKind::Live(kind))?;
         // Counts of allocations and the peak of that time are not kept.
         Some(HeldKind { kind, usage: HeldUsage::BytesOnly { live_bytes } })
     });
-    let open = value(figures, Figure::OpenDescriptors).unwrap_or(0);
+    let open = value(figures, SeriesKind::OpenDescriptors).unwrap_or(0);
     let mut held = HeldDevice {
         device,
         open_descriptors: u32::try_from(open).unwrap_or(u32::MAX),
@@ -298,18 +298,18 @@ fn held_device(device: usize, figures: &[(Figure, Item)]) -> Option<HeldDevice> 
         ..HeldDevice::default()
     };
     held.add_up();
-    held.live_buffers = value(figures, Figure::Buffers);
+    held.live_buffers = value(figures, SeriesKind::Buffers);
     Some(held)
 }
 
 fn process(
     row: ProcessRow,
-    figures: &[(Figure, Item)],
+    figures: &[(SeriesKind, Item)],
     devices: Vec<HeldDevice>,
     at: Timestamp,
 ) -> Process {
     let known = row.described;
-    let fault = |which| value(figures, Figure::Fault(which)).unwrap_or(0);
+    let fault = |which| value(figures, SeriesKind::Fault(which)).unwrap_or(0);
     let since = |recording_ms| at.since_ns(moment(recording_ms));
     Process {
         identity: Some(row.identity),
@@ -320,7 +320,7 @@ fn process(
         uid: known.uid,
         user: known.user,
         container: known.container,
-        state: match value(figures, Figure::State) {
+        state: match value(figures, SeriesKind::State) {
             Some(2) => ProcessState::Hidden,
             _ => ProcessState::Alive,
         },
@@ -340,11 +340,11 @@ fn process(
     }
 }
 
-fn item(figures: &[(Figure, Item)], figure: Figure) -> Option<Item> {
+fn item(figures: &[(SeriesKind, Item)], figure: SeriesKind) -> Option<Item> {
     figures.iter().find(|(known, _)| *known == figure).map(|(_, item)| *item)
 }
 
-fn value(figures: &[(Figure, Item)], figure: Figure) -> Option<u64> {
+fn value(figures: &[(SeriesKind, Item)], figure: SeriesKind) -> Option<u64> {
     match item(figures, figure)? {
         Item::Value(value) => u64::try_from(value).ok(),
         Item::Absent(_) => None,

@@ -6,14 +6,14 @@ use std::path::Path;
 use rusqlite::{Connection, params};
 use telltale_query::nearest;
 use telltale_schema::history::{
-    HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, ProcessChoice, Series,
-    Subjects, Whole, identity_text,
+    DenseSeries, HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, ProcessChoice,
+    Series, Subjects, identity_text,
 };
 
 use super::blocks::{self, Block, TIERS};
 use super::buckets::{Bucket, Buckets};
 use super::database::{self, DatabaseError};
-use super::figure::Figure;
+use super::figure::SeriesKind;
 use super::rows::ProcessRow;
 use super::{moment, part, stored};
 use crate::access::Sight;
@@ -58,7 +58,7 @@ pub enum ReadHistoryError {
 
 /// A history that is open to be read, whoever writes it.
 #[derive(Debug)]
-pub struct Reader {
+pub struct HistoryReader {
     pub(super) connection: Connection,
 }
 
@@ -72,7 +72,7 @@ struct Subject {
 
 // === impl Reader ===
 
-impl Reader {
+impl HistoryReader {
     /// Opens the history at `path`; see [`super::database_in`].
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Reader {
             series_left_out: 0,
         };
         for subject in subjects(&snapshot, query, from_ms, sight)? {
-            let mut all: Vec<(Figure, Buckets)> = Vec::new();
+            let mut all: Vec<(SeriesKind, Buckets)> = Vec::new();
             for block in &chosen {
                 let Some(bytes) = blocks::part(&snapshot, block.id, subject.id)? else { continue };
                 add_part(block, &bytes, &wanted, &empty, &mut all);
@@ -173,13 +173,13 @@ impl Reader {
 fn add_part(
     block: &Block,
     bytes: &[u8],
-    wanted: &dyn Fn(Figure) -> bool,
+    wanted: &dyn Fn(SeriesKind) -> bool,
     empty: &Buckets,
-    to: &mut Vec<(Figure, Buckets)>,
+    to: &mut Vec<(SeriesKind, Buckets)>,
 ) {
     let mut rest = bytes;
     while let Some((code, series)) = part::take(&mut rest) {
-        let Some(figure) = Figure::from_code(code).filter(|figure| wanted(*figure)) else {
+        let Some(figure) = SeriesKind::from_code(code).filter(|figure| wanted(*figure)) else {
             continue;
         };
         let place = to.iter().position(|(known, _)| *known == figure).unwrap_or_else(|| {
@@ -190,7 +190,7 @@ fn add_part(
     }
 }
 
-fn series(figure: Figure, subject: &Subject, buckets: &Buckets) -> Option<Series> {
+fn series(figure: SeriesKind, subject: &Subject, buckets: &Buckets) -> Option<Series> {
     let definition = figure.definition()?;
     let scale = figure.scale();
     let least = |of: &Bucket| of.extremes.map(|(least, _)| float(least) / scale);
@@ -209,7 +209,7 @@ fn series(figure: Figure, subject: &Subject, buckets: &Buckets) -> Option<Series
         label: figure.label().map(|(name, value)| (name.to_owned(), value.to_owned())),
         device: subject.device.clone(),
         process: subject.process.clone(),
-        whole: Whole { least: least(&whole), mean: mean(&whole), greatest: greatest(&whole) },
+        whole: DenseSeries { least: least(&whole), mean: mean(&whole), greatest: greatest(&whole) },
         least: column(&least),
         mean: column(&mean),
         greatest: column(&greatest),
@@ -399,14 +399,14 @@ pub(super) fn may_see(sight: Sight, row: &ProcessRow) -> bool {
 }
 
 /// Which figures these names stand for.
-fn figures(names: &[String]) -> Result<impl Fn(Figure) -> bool + use<>, ReadHistoryError> {
-    let all: Vec<Figure> = (0..u16::MAX).filter_map(Figure::from_code).collect();
-    let mut wanted: Vec<Figure> = Vec::new();
+fn figures(names: &[String]) -> Result<impl Fn(SeriesKind) -> bool + use<>, ReadHistoryError> {
+    let all: Vec<SeriesKind> = (0..u16::MAX).filter_map(SeriesKind::from_code).collect();
+    let mut wanted: Vec<SeriesKind> = Vec::new();
     if names.is_empty() {
         // Memory by space, and what is drawn of sensors.
-        let is_usual = |figure: &Figure| match figure {
-            Figure::SpaceUsed(_) | Figure::SpaceLive(_) => true,
-            Figure::Sensor(sensor) => sensor.is_graph,
+        let is_usual = |figure: &SeriesKind| match figure {
+            SeriesKind::SpaceUsed(_) | SeriesKind::SpaceLive(_) => true,
+            SeriesKind::Sensor(sensor) => sensor.is_graph,
             _ => false,
         };
         wanted.extend(all.iter().filter(|figure| is_usual(figure)));
@@ -423,7 +423,7 @@ fn figures(names: &[String]) -> Result<impl Fn(Figure) -> bool + use<>, ReadHist
 }
 
 /// Whether a name is that of a figure's metric, a part of it at a `_`, or its label.
-fn is_named(figure: Figure, name: &str) -> bool {
+fn is_named(figure: SeriesKind, name: &str) -> bool {
     let Some(definition) = figure.definition() else { return false };
     let label = figure.label();
     let sensor = figure.sensor();
@@ -435,7 +435,7 @@ fn is_named(figure: Figure, name: &str) -> bool {
 }
 
 /// What was probably meant by a name that no metric has, or the names that there are.
-fn instead_of(name: &str, all: &[Figure]) -> String {
+fn instead_of(name: &str, all: &[SeriesKind]) -> String {
     let metrics: BTreeSet<&str> =
         all.iter().filter_map(|figure| figure.definition()).map(|found| found.name).collect();
     let labels = all.iter().filter_map(|figure| figure.label());

@@ -6,9 +6,9 @@ use telltale_schema::history::Ending;
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::{Device, HeldDevice, Process, ProcessState, Snapshot};
 
-use super::figure::{self, Figure, kept, whole};
+use super::figure::{self, SeriesKind, kept, whole};
 use super::rows::{
-    Described, DeviceFacts, DeviceRow, HeldRow, ProcessRow, Seen, Stored, Track, UsageRow,
+    Described, DeviceFacts, DeviceRow, HeldRow, ProcessRow, RowState, Stored, Track, UsageRow,
 };
 use super::samples::Item;
 use super::timeline::{Moment, Timeline};
@@ -143,9 +143,9 @@ impl Recorder {
             self.note_process(identity, process, &devices, place, &moment, &mut find);
         }
         self.note_ends(&moment);
-        self.machine.note(Figure::Closed, place, Item::Value(kept(snapshot.closed_processes)));
+        self.machine.note(SeriesKind::Closed, place, Item::Value(kept(snapshot.closed_processes)));
         if anonymous > 0 {
-            self.machine.note(Figure::Anonymous, place, Item::Value(anonymous));
+            self.machine.note(SeriesKind::Anonymous, place, Item::Value(anonymous));
         }
         closed
     }
@@ -227,7 +227,7 @@ impl Recorder {
                         id: take(&mut self.next.device),
                         key,
                         device: DeviceFacts::of(device),
-                        seen: Seen::first(moment.at_ms, moment.mark_ms),
+                        seen: RowState::first(moment.at_ms, moment.mark_ms),
                         track: Track::new(take(&mut self.next.subject)),
                     };
                     self.devices.push(row);
@@ -268,7 +268,7 @@ impl Recorder {
                 id: take(&mut next.process),
                 identity,
                 described: Described::of(process, moment.at_ms),
-                seen: Seen::first(moment.at_ms, moment.mark_ms),
+                seen: RowState::first(moment.at_ms, moment.mark_ms),
                 ended_ms: None,
                 ending: None,
                 look: 0,
@@ -285,7 +285,7 @@ impl Recorder {
         }
         (row.ended_ms, row.ending, row.look) = (None, None, self.look);
         row.seen.again(moment.at_ms, moment.mark_ms);
-        row.track.note(Figure::State, place, Item::Value(state_code(process.state)));
+        row.track.note(SeriesKind::State, place, Item::Value(state_code(process.state)));
         let faults = &process.faults;
         let faults = [
             faults.double_frees,
@@ -294,7 +294,7 @@ impl Recorder {
             faults.unrecorded_events,
         ];
         for (which, count) in faults.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-            row.track.note(Figure::Fault(which), place, Item::Value(kept(count)));
+            row.track.note(SeriesKind::Fault(which), place, Item::Value(kept(count)));
         }
         note_held(row, process, devices, moment, next, |held, row| note_series(row, held, place));
     }
@@ -438,40 +438,40 @@ fn see_usages(row: &mut HeldRow, held: &HeldDevice, at_ms: i64) {
 
 fn note_series(row: &mut HeldRow, held: &HeldDevice, place: u32) {
     let track = &mut row.track;
-    track.note(Figure::Accounting, place, Item::Value(i64::from(held.accounting as u8)));
+    track.note(SeriesKind::Accounting, place, Item::Value(i64::from(held.accounting as u8)));
     let open = i64::from(held.open_descriptors);
-    track.note(Figure::OpenDescriptors, place, Item::Value(open));
+    track.note(SeriesKind::OpenDescriptors, place, Item::Value(open));
     if let Some(buffers) = held.live_buffers {
-        track.note(Figure::Buffers, place, Item::Value(kept(buffers)));
+        track.note(SeriesKind::Buffers, place, Item::Value(kept(buffers)));
     }
     for usage in &row.usages {
         if let Some(live) = usage.live() {
-            track.note(Figure::Live(usage.kind), place, Item::Value(live));
+            track.note(SeriesKind::Live(usage.kind), place, Item::Value(live));
         }
     }
     for one in &held.spaces {
         let bytes = Item::Value(kept(one.live_bytes));
-        track.note(Figure::SpaceLive(one.space), place, bytes);
+        track.note(SeriesKind::SpaceLive(one.space), place, bytes);
     }
 }
 
 fn note_device(track: &mut Track, device: &Device, place: u32) {
     for sensor in figure::sensors() {
         if let Some(item) = figure::of_sensor(sensor, &device.telemetry) {
-            track.note(Figure::Sensor(sensor), place, item);
+            track.note(SeriesKind::Sensor(sensor), place, item);
         }
     }
     for usage in &device.spaces {
-        track.note(Figure::SpaceUsed(usage.space), place, whole(&usage.used_bytes));
-        track.note(Figure::SpaceCapacity(usage.space), place, whole(&usage.capacity_bytes));
+        track.note(SeriesKind::SpaceUsed(usage.space), place, whole(&usage.used_bytes));
+        track.note(SeriesKind::SpaceCapacity(usage.space), place, whole(&usage.capacity_bytes));
     }
     for parts in &device.kinds {
         let mut note = |figure, bytes| track.note(figure, place, Item::Value(kept(bytes)));
-        note(Figure::KindTotal(parts.kind), parts.total_bytes);
-        note(Figure::KindUnattributed(parts.kind), parts.unattributed_bytes);
-        note(Figure::KindGhost(parts.kind), parts.ghost_bytes);
+        note(SeriesKind::KindTotal(parts.kind), parts.total_bytes);
+        note(SeriesKind::KindUnattributed(parts.kind), parts.unattributed_bytes);
+        note(SeriesKind::KindGhost(parts.kind), parts.ghost_bytes);
         if let Some(buffers) = parts.live_buffers {
-            note(Figure::KindBuffers(parts.kind), buffers);
+            note(SeriesKind::KindBuffers(parts.kind), buffers);
         }
     }
 }

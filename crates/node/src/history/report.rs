@@ -1,16 +1,16 @@
 //! One process over its whole life, put together from its rows.
 
 use rusqlite::Connection;
-use telltale_schema::history::{ProcessChoice, Report, UsageReport};
+use telltale_schema::history::{ProcessChoice, ProcessReport, UsageReport};
 
 use super::moment;
-use super::reader::{ReadHistoryError, Reader, device_names, past_process};
+use super::reader::{HistoryReader, ReadHistoryError, device_names, past_process};
 use super::rows::{ProcessRow, UsageRow};
 use crate::access::Sight;
 
 // === impl Reader ===
 
-impl Reader {
+impl HistoryReader {
     /// What is kept of the processes that a choice names and `sight` may see, the newest first.
     ///
     /// # Errors
@@ -19,7 +19,7 @@ impl Reader {
         &self,
         choice: &ProcessChoice,
         sight: Sight,
-    ) -> Result<Vec<Report>, ReadHistoryError> {
+    ) -> Result<Vec<ProcessReport>, ReadHistoryError> {
         // A process and what it used are rows of two tables: they are to be of one moment.
         let snapshot = self.connection.unchecked_transaction()?;
         let rows = self.rows(choice, sight)?;
@@ -27,7 +27,7 @@ impl Reader {
     }
 }
 
-fn report(connection: &Connection, row: &ProcessRow) -> rusqlite::Result<Report> {
+fn report(connection: &Connection, row: &ProcessRow) -> rusqlite::Result<ProcessReport> {
     let names = device_names(connection)?;
     let name = |id: i64| {
         let found = names.iter().find(|(known, _)| *known == id);
@@ -42,7 +42,7 @@ fn report(connection: &Connection, row: &ProcessRow) -> rusqlite::Result<Report>
     });
     let known = &row.described;
     let since_ms = known.recording_ms.unwrap_or(row.seen.first_ms).min(row.seen.first_ms);
-    Ok(Report {
+    Ok(ProcessReport {
         process: past_process(row),
         container: known.container.clone(),
         recording_since: known.recording_ms.map(moment),

@@ -30,7 +30,7 @@ pub(super) struct DeviceRow {
     pub(super) id: i64,
     pub(super) key: String,
     pub(super) device: DeviceFacts,
-    pub(super) seen: Seen,
+    pub(super) seen: RowState,
     pub(super) track: Track,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct DeviceFacts {
 
 /// When something was seen, and whether its row is written as it is.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Seen {
+pub(super) struct RowState {
     pub(super) first_ms: i64,
     pub(super) last_ms: i64,
     pub(super) mark_ms: i64,
@@ -70,7 +70,7 @@ pub(super) struct ProcessRow {
     pub(super) id: i64,
     pub(super) identity: ProcessIdentity,
     pub(super) described: Described,
-    pub(super) seen: Seen,
+    pub(super) seen: RowState,
     pub(super) ended_ms: Option<i64>,
     pub(super) ending: Option<Ending>,
     /// The number of the last snapshot that had it; 0 where none of this run did.
@@ -139,7 +139,7 @@ impl Track {
     }
 
     /// Notes what a sample says of a figure.
-    pub(super) fn note(&mut self, figure: super::figure::Figure, place: u32, item: Item) {
+    pub(super) fn note(&mut self, figure: super::figure::SeriesKind, place: u32, item: Item) {
         let code = figure.code();
         let found = self.series.iter_mut().find(|(known, _)| *known == code);
         let samples = match found {
@@ -170,7 +170,7 @@ impl Track {
 
 // === impl Seen ===
 
-impl Seen {
+impl RowState {
     /// Something seen for the first time.
     pub(super) fn first(at_ms: i64, mark_ms: i64) -> Self {
         Self { first_ms: at_ms, last_ms: at_ms, mark_ms, stored: Stored::Not }

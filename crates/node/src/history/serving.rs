@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use tracing::warn;
 
-use super::writer::Writer;
+use super::writer::HistoryWriter;
 use crate::service::{Control, HistoryFigures, Tally};
 
 /// What is told of the history beside the log, as counts of what was dropped.
@@ -25,7 +25,7 @@ struct Tallies {
 /// # Errors
 /// None: a history that cannot be written is told and tried again.
 pub async fn serve(
-    writer: Writer,
+    writer: HistoryWriter,
     control: Control,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Infallible> {

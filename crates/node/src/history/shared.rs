@@ -10,7 +10,7 @@ use telltale_schema::text::with_causes;
 use tokio::sync::Semaphore;
 
 use super::database::DatabaseError;
-use super::reader::{ReadHistoryError, Reader};
+use super::reader::{HistoryReader, ReadHistoryError};
 
 /// Reads of the database at a time.
 const READS: usize = 1;
@@ -29,7 +29,7 @@ pub struct SharedReader {
 pub(super) struct ReadHealth {
     failures: AtomicU64,
     /// What is wrong since a reader failed; none when the last one did not.
-    problem: Mutex<Option<Problem>>,
+    problem: Mutex<Option<ReadProblem>>,
     /// Whether the writer should look whether its files are still there.
     suspects_files: AtomicBool,
     files: RwLock<()>,
@@ -37,7 +37,7 @@ pub(super) struct ReadHealth {
 
 /// Why a reader failed.
 #[derive(Debug, PartialEq, Eq)]
-struct Problem {
+struct ReadProblem {
     words: String,
     /// It did not get as far as the question: the database could not be opened.
     at_opening: bool,
@@ -77,7 +77,7 @@ impl SharedReader {
     /// When the history cannot be opened, does not have it, or the service is ending.
     pub async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Reader) -> Result<T, ReadHistoryError> + Send + 'static,
+        read: impl FnOnce(&HistoryReader) -> Result<T, ReadHistoryError> + Send + 'static,
     ) -> Result<T, SharedReadError> {
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let turn = turn.map_err(|_| SharedReadError::GivenUp)?;
@@ -86,7 +86,7 @@ impl SharedReader {
         let task = move || {
             let _turn = turn;
             let _files = health.reading();
-            let answer = Reader::open(&database)
+            let answer = HistoryReader::open(&database)
                 .map_err(SharedReadError::from)
                 .and_then(|reader| Ok(read(&reader)?));
             health.note(answer.as_ref().err());
@@ -120,10 +120,10 @@ impl ReadHealth {
     /// the next query. One that opens and cannot be read, as with a damaged page, proves nothing by
     /// opening: that problem stays until a query succeeds or other files are opened.
     pub(super) fn look_again(&self, database: &Path) {
-        let fails_to_open = |problem: &Problem| problem.at_opening;
+        let fails_to_open = |problem: &ReadProblem| problem.at_opening;
         let problem = || self.problem.lock().unwrap_or_else(PoisonError::into_inner);
         if problem().as_ref().is_some_and(fails_to_open)
-            && Reader::open(database).is_ok()
+            && HistoryReader::open(database).is_ok()
             && problem().take_if(|problem| fails_to_open(problem)).is_some()
         {
             info!("the history can be opened again");
@@ -155,7 +155,7 @@ impl ReadHealth {
         };
         self.failures.fetch_add(1, Ordering::Relaxed);
         self.suspects_files.store(true, Ordering::Relaxed);
-        let found = Problem { words: with_causes(error), at_opening };
+        let found = ReadProblem { words: with_causes(error), at_opening };
         if problem.as_ref() != Some(&found) {
             warn!("the history cannot be read: {}", found.words);
             *problem = Some(found);

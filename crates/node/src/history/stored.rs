@@ -11,7 +11,7 @@ use telltale_schema::snapshot::{ProcessSource, RecordingFaults};
 
 use super::recorder::Recorder;
 use super::rows::{
-    Described, DeviceFacts, DeviceRow, HeldRow, ProcessRow, Seen, Stored, StoredUsage, Track,
+    Described, DeviceFacts, DeviceRow, HeldRow, ProcessRow, RowState, Stored, StoredUsage, Track,
     UsageRow,
 };
 
@@ -64,7 +64,7 @@ fn write_device(connection: &Connection, row: &DeviceRow) -> rusqlite::Result<()
         ON CONFLICT (id) DO UPDATE SET name = ?3, identity = ?4, facts = ?5, firmware = ?6, \
         last_seen_ms = ?8, mark = ?9";
     let DeviceFacts { name, identity, facts, firmware } = &row.device;
-    let Seen { first_ms, last_ms, mark_ms, .. } = row.seen;
+    let RowState { first_ms, last_ms, mark_ms, .. } = row.seen;
     let values =
         params![row.id, row.key, name, identity, facts, firmware, first_ms, last_ms, mark_ms];
     connection.prepare_cached(text)?.execute(values)?;
@@ -96,7 +96,7 @@ fn write_boot_id(connection: &Connection, boot_id: &[u8; 16]) -> rusqlite::Resul
 }
 
 fn write_process(connection: &Connection, row: &ProcessRow) -> rusqlite::Result<()> {
-    let Seen { first_ms, last_ms, mark_ms, stored } = row.seen;
+    let RowState { first_ms, last_ms, mark_ms, stored } = row.seen;
     let known = &row.described;
     let faults = known.faults;
     if stored != Stored::Older {
@@ -185,7 +185,7 @@ pub(super) fn devices(connection: &Connection, most: i64) -> rusqlite::Result<Ve
                 facts: row.get(4)?,
                 firmware: row.get(5)?,
             },
-            seen: Seen {
+            seen: RowState {
                 first_ms: row.get(6)?,
                 last_ms: row.get(7)?,
                 mark_ms: row.get(8)?,
@@ -265,7 +265,7 @@ pub(super) fn process(row: &Row<'_>) -> rusqlite::Result<ProcessRow> {
                 unrecorded_events: row.get::<_, i64>(21)?.cast_unsigned(),
             },
         },
-        seen: Seen {
+        seen: RowState {
             first_ms: row.get(14)?,
             last_ms,
             mark_ms: row.get(22)?,

@@ -16,7 +16,7 @@ use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 
 use super::database::{DatabaseError, is_damage};
-use super::directory::{DirectoryError, Files, OwnDirectory, database_in};
+use super::directory::{DatabaseFiles, DirectoryError, OwnDirectory, database_in};
 use super::recorder::{ClosedBlock, Recorder};
 use super::shared::{ReadHealth, SharedReader};
 use super::store::{Store, StoreError};
@@ -49,10 +49,10 @@ pub enum HistoryError {
 }
 
 /// Keeps the history. Dropping it writes all there is, and ends its thread.
-pub struct Writer {
+pub struct HistoryWriter {
     queue: Option<SyncSender<Offer>>,
     clock: Arc<dyn Clock>,
-    counts: Arc<Counts>,
+    counts: Arc<WriterCounts>,
     database: PathBuf,
     reading: Arc<ReadHealth>,
     thread: Option<JoinHandle<()>>,
@@ -63,7 +63,7 @@ type Offer = (Arc<Snapshot>, u64);
 
 /// What the thread and whoever offers share.
 #[derive(Debug, Default)]
-struct Counts {
+struct WriterCounts {
     /// The longest time from one snapshot to the next that is no gap.
     longest_ms: AtomicU64,
     recorded: AtomicU64,
@@ -77,7 +77,7 @@ struct Counts {
 
 // === impl Writer ===
 
-impl Writer {
+impl HistoryWriter {
     /// Keeps a history in `directory`, of snapshots that come each `interval` or more often, until
     /// [`Self::set_interval`] says otherwise.
     ///
@@ -91,7 +91,8 @@ impl Writer {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, HistoryError> {
         let own = OwnDirectory::take(directory)?;
-        let (counts, reading) = (Arc::new(Counts::default()), Arc::new(ReadHealth::default()));
+        let (counts, reading) =
+            (Arc::new(WriterCounts::default()), Arc::new(ReadHealth::default()));
         counts.longest_ms.store(longest_ms(interval), Ordering::Relaxed);
         let (queue, offers) = sync_channel(MAX_WAITING);
         let mut thread = Thread {
@@ -163,13 +164,13 @@ impl Writer {
     }
 }
 
-impl std::fmt::Debug for Writer {
+impl std::fmt::Debug for HistoryWriter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Writer").field("counts", &self.counts).finish_non_exhaustive()
     }
 }
 
-impl Drop for Writer {
+impl Drop for HistoryWriter {
     fn drop(&mut self) {
         drop(self.queue.take());
         if let Some(thread) = self.thread.take() {
@@ -186,13 +187,13 @@ struct Thread {
     options: HistoryOptions,
     open: Option<(Store, Recorder)>,
     /// Which files are open.
-    files: Option<Files>,
+    files: Option<DatabaseFiles>,
     /// When opening was last tried, where it failed.
     tried: Option<Instant>,
     /// Blocks that wait to be written, the oldest first.
     unwritten: VecDeque<ClosedBlock>,
     tidied: Instant,
-    counts: Arc<Counts>,
+    counts: Arc<WriterCounts>,
     reading: Arc<ReadHealth>,
 }
 
@@ -295,14 +296,14 @@ impl Thread {
 
     /// Whether what is open is what others find by its names.
     fn has_its_files(&self) -> bool {
-        self.own.is_there() && self.files == Some(Files::of(&self.path))
+        self.own.is_there() && self.files == Some(DatabaseFiles::of(&self.path))
     }
 
     /// Somebody removed or replaced files that are open: what is written to them is nobody's to read.
     fn open_other_files(&mut self) {
         self.counts.failures.fetch_add(1, Ordering::Relaxed);
         let directory = self.own.path().display().to_string();
-        let now = Files::of(&self.path);
+        let now = DatabaseFiles::of(&self.path);
         let has_database =
             self.own.is_there() && self.files.is_some_and(|files| files.is_same_database(now));
         if has_database {
@@ -413,7 +414,7 @@ impl Thread {
                 false => DatabaseError::Sqlite { path: self.path.clone(), source },
             })?;
         self.counts.bytes.store(store.bytes(), Ordering::Relaxed);
-        self.files = Some(Files::of(&self.path));
+        self.files = Some(DatabaseFiles::of(&self.path));
         self.open = Some((store, recorder));
         Ok(())
     }
@@ -428,7 +429,7 @@ fn longest_ms(interval: Duration) -> u64 {
 
 // === impl Counts ===
 
-impl Counts {
+impl WriterCounts {
     /// Notes what is wrong, and tells it once.
     fn has_problem(&self, words: &str) {
         let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);

@@ -15,7 +15,7 @@ use telltale_schema::metric::{DEFINITIONS, MetricKind, Scope};
 use telltale_wire::exposition::Format;
 use tokio::sync::mpsc;
 
-use super::told::Told;
+use super::body_parts::BodyParts;
 use super::{App, filter};
 use crate::access::Sight;
 use crate::samples::Writing;
@@ -79,7 +79,7 @@ fn metrics_in_parts(
         app.counts.made_text(took, samples.dropped());
         app.cache.was_long(sight, length);
     };
-    Body::new(Told::by(parts, told))
+    Body::new(BodyParts::by(parts, told))
 }
 
 /// `/-/healthy`: the server answers.

@@ -44,17 +44,17 @@ struct OfSight {
 
 /// A snapshot, and beside its fields the alerts that it caused and for whom it was made.
 #[derive(Serialize)]
-struct Whole<'a> {
+struct SnapshotDocument<'a> {
     #[serde(flatten)]
     snapshot: &'a Snapshot,
     #[serde(flatten)]
     alerts: VisibleAlerts,
-    reader: Reader,
+    reader: ClientView,
 }
 
 /// What a reader may know of its own place, so that it can say why something is not shown.
 #[derive(Serialize)]
-struct Reader {
+struct ClientView {
     /// `everything`, `own` for the processes of one user, or `devices`.
     sees: &'static str,
     /// Whether the service has a token, by which a reader would see everything.
@@ -75,8 +75,8 @@ pub(super) fn whole(app: &App, of: &Published, sight: Sight, rows: &Snapshot) ->
     };
     let (has_token, has_history) = (app.policy.has_token(), app.history.is_some());
     let knows_loopback = app.policy.knows_loopback();
-    let reader = Reader { sees, has_token, has_history, knows_loopback };
-    let whole = Whole { snapshot: rows, alerts, reader };
+    let reader = ClientView { sees, has_token, has_history, knows_loopback };
+    let whole = SnapshotDocument { snapshot: rows, alerts, reader };
     serde_json::to_vec(&whole).expect("a snapshot is JSON").into()
 }
 

@@ -9,10 +9,10 @@ use crate::samples::{Dropped, HttpFigures};
 
 /// Counters of all connections and requests.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct HttpCounts {
     pub(super) scrapes: AtomicU64,
     pub(super) connections: AtomicU64,
-    pub(super) refused: [AtomicU64; Refused::ALL.len()],
+    pub(super) refused: [AtomicU64; CloseReason::ALL.len()],
     rest: Mutex<Rest>,
 }
 
@@ -26,7 +26,7 @@ struct Rest {
 
 /// Why a connection was closed before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum CloseReason {
     /// There were too many, and none that did nothing.
     TooMany,
     /// It did nothing, and another one needed its place.
@@ -37,7 +37,7 @@ pub(super) enum Refused {
     Malformed,
 }
 
-impl Refused {
+impl CloseReason {
     const ALL: [(Self, &'static str); 4] = [
         (Self::TooMany, "too_many"),
         (Self::MadeRoom, "made_room"),
@@ -46,9 +46,9 @@ impl Refused {
     ];
 }
 
-impl Counts {
-    pub(super) fn refuse(&self, why: Refused) {
-        if let Some(place) = Refused::ALL.iter().position(|(other, _)| *other == why) {
+impl HttpCounts {
+    pub(super) fn refuse(&self, why: CloseReason) {
+        if let Some(place) = CloseReason::ALL.iter().position(|(other, _)| *other == why) {
             self.refused[place].fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -65,7 +65,7 @@ impl Counts {
 
     pub(super) fn figures(&self) -> HttpFigures {
         let rest = self.rest();
-        let refused = Refused::ALL.iter().zip(&self.refused);
+        let refused = CloseReason::ALL.iter().zip(&self.refused);
         HttpFigures {
             scrapes: self.scrapes.load(Ordering::Relaxed),
             text_seconds: rest.text.map(|took| took.as_secs_f64()),

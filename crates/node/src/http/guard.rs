@@ -15,7 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::App;
-use super::seats::Place;
+use super::seats::ConnectionKind;
 use crate::access::{Caller, Sight, sight};
 use telltale_server::problem::Problem;
 
@@ -71,7 +71,7 @@ fn check(app: &App, request: &Request) -> Result<Sight, Problem> {
     };
     let caller = app.policy.authorized(caller, header).ok_or_else(unauthorized)?;
     let sight = sight(&app.policy, &caller);
-    let place = request.extensions().get::<Arc<Place>>();
+    let place = request.extensions().get::<Arc<ConnectionKind>>();
     if place.is_some_and(|place| !place.shows(sight)) {
         let detail = "all connections are taken; send the token, or come back later";
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);

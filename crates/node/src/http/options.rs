@@ -20,7 +20,7 @@ pub const DEFAULT_PORT: u16 = 9435;
 const MOST_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(128).expect("not 0");
 
 /// What a time to wait for a client may be, in seconds.
-const PATIENCE_SECONDS: RangeInclusive<f64> = 1.0..=600.0;
+const TIMEOUT_SECONDS: RangeInclusive<f64> = 1.0..=600.0;
 
 /// The table `[http]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,10 +47,10 @@ pub struct HttpOptions {
     pub streams: usize,
     /// How many seconds a client may take for the head of a request, and how long a connection may
     /// be without one. By default longer than Prometheus waits between scrapes.
-    #[serde(deserialize_with = "patience")]
+    #[serde(deserialize_with = "timeout")]
     pub head_seconds: f64,
     /// How many seconds a client may take nothing of its answer.
-    #[serde(deserialize_with = "patience")]
+    #[serde(deserialize_with = "timeout")]
     pub stall_seconds: f64,
     /// How many series `/metrics` may have.
     pub series: SampleOptions,
@@ -112,11 +112,11 @@ impl HttpOptions {
 }
 
 /// Reads a time to wait for a client.
-fn patience<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+fn timeout<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     let seconds = f64::deserialize(from)?;
-    if PATIENCE_SECONDS.contains(&seconds) {
+    if TIMEOUT_SECONDS.contains(&seconds) {
         return Ok(seconds);
     }
-    let (least, most) = (PATIENCE_SECONDS.start(), PATIENCE_SECONDS.end());
+    let (least, most) = (TIMEOUT_SECONDS.start(), TIMEOUT_SECONDS.end());
     Err(D::Error::custom(format!("{seconds} is not from {least} to {most} seconds")))
 }

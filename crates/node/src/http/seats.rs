@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex as Turn, Notify};
 
-use super::counts::{Counts, Refused};
+use super::counts::{CloseReason, HttpCounts};
 use crate::access::{AccessPolicy, Caller, Sight, sight};
 use telltale_server::door::{Admission, End, Guest, Keeper, Movement, Stream, Tls};
 
@@ -32,8 +32,8 @@ const RESERVE: usize = 16;
 pub(super) struct Connections {
     most: usize,
     policy: Arc<AccessPolicy>,
-    counts: Arc<Counts>,
-    open: Mutex<Vec<Arc<Place>>>,
+    counts: Arc<HttpCounts>,
+    open: Mutex<Vec<Arc<ConnectionKind>>>,
     /// Held by the one whose turn it is to get a place: in the order in which they came, so that a crowd
     /// overtakes no other client.
     turn: Turn<()>,
@@ -41,7 +41,7 @@ pub(super) struct Connections {
 
 /// What one of them is.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionKind {
     movement: Arc<Movement>,
     make_room: Arc<Notify>,
     uid: Option<u32>,
@@ -55,14 +55,14 @@ const TRUSTED: u8 = 2;
 
 /// A connection's place among all; dropping it gives it back.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct ConnectionSlot {
     connections: Arc<Connections>,
-    place: Arc<Place>,
+    place: Arc<ConnectionKind>,
 }
 
 // === impl Place ===
 
-impl Place {
+impl ConnectionKind {
     fn stands(&self, standing: u8) -> bool {
         self.standing.load(Ordering::Relaxed) == standing
     }
@@ -79,13 +79,13 @@ impl Place {
 // === impl Connections ===
 
 impl Connections {
-    pub(super) fn new(most: usize, policy: Arc<AccessPolicy>, counts: Arc<Counts>) -> Self {
+    pub(super) fn new(most: usize, policy: Arc<AccessPolicy>, counts: Arc<HttpCounts>) -> Self {
         Self { most, policy, counts, open: Mutex::default(), turn: Turn::default() }
     }
 
     /// A place for one more of `caller`. Where there is none, the connection that has been quiet
     /// for longest has to go; where none is quiet soon, the new one.
-    async fn seat(self: &Arc<Self>, caller: &Caller) -> Option<Seat> {
+    async fn seat(self: &Arc<Self>, caller: &Caller) -> Option<ConnectionSlot> {
         let is_trusted = sight(&self.policy, caller) == Sight::Everything;
         let (wanted, uid) = match caller {
             Caller::Local { uid, .. } if !is_trusted => (USUAL, Some(*uid)),
@@ -108,15 +108,20 @@ impl Connections {
             }
         }
         if seat.is_none() {
-            self.counts.refuse(Refused::TooMany);
+            self.counts.refuse(CloseReason::TooMany);
         }
         seat
     }
 
-    fn take(self: &Arc<Self>, wanted: u8, uid: Option<u32>, may_try: bool) -> Option<Seat> {
+    fn take(
+        self: &Arc<Self>,
+        wanted: u8,
+        uid: Option<u32>,
+        may_try: bool,
+    ) -> Option<ConnectionSlot> {
         let mut all = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = self.standing(&mut all, wanted, uid, may_try)?;
-        let place = Arc::new(Place {
+        let place = Arc::new(ConnectionKind {
             movement: Arc::new(Movement::default()),
             make_room: Arc::new(Notify::new()),
             uid,
@@ -124,14 +129,14 @@ impl Connections {
         });
         all.push(Arc::clone(&place));
         self.counts.connections.fetch_add(1, Ordering::Relaxed);
-        Some(Seat { connections: Arc::clone(self), place })
+        Some(ConnectionSlot { connections: Arc::clone(self), place })
     }
 
     /// As what a new connection is let in, after somebody made room where need be; none if it is
     /// not.
     fn standing(
         &self,
-        all: &mut Vec<Arc<Place>>,
+        all: &mut Vec<Arc<ConnectionKind>>,
         wanted: u8,
         uid: Option<u32>,
         may_try: bool,
@@ -142,9 +147,10 @@ impl Connections {
             return (room || send_away(all, QUIET, |_| true)).then_some(TRUSTED);
         }
         let reserve = RESERVE.min(self.most / 4);
-        let count = |which: &dyn Fn(&Place) -> bool| all.iter().filter(|one| which(one)).count();
+        let count =
+            |which: &dyn Fn(&ConnectionKind) -> bool| all.iter().filter(|one| which(one)).count();
         if uid.is_some() {
-            let is_its = |one: &Place| one.uid == uid && one.stands(USUAL);
+            let is_its = |one: &ConnectionKind| one.uid == uid && one.stands(USUAL);
             if count(&is_its) >= MOST_EACH {
                 return send_away(all, QUIET, is_its).then_some(USUAL);
             }
@@ -164,7 +170,11 @@ impl Connections {
 
 /// Sends away the one of these that has been quiet for longest. False where none has been for
 /// `least`.
-fn send_away(all: &mut Vec<Arc<Place>>, least: Duration, which: impl Fn(&Place) -> bool) -> bool {
+fn send_away(
+    all: &mut Vec<Arc<ConnectionKind>>,
+    least: Duration,
+    which: impl Fn(&ConnectionKind) -> bool,
+) -> bool {
     let now = Instant::now();
     let quiet = all.iter().enumerate().filter(|(_, one)| which(one));
     let quiet = quiet.map(|(index, one)| (one.movement.last(), index)).min();
@@ -211,11 +221,11 @@ impl Keeper for HttpKeeper {
 
     fn ended(&self, end: End) {
         match end {
-            End::Slow => self.connections.counts.refuse(Refused::Slow),
+            End::Slow => self.connections.counts.refuse(CloseReason::Slow),
             End::Malformed | End::TooLarge | End::Flood | End::Handshake => {
-                self.connections.counts.refuse(Refused::Malformed);
+                self.connections.counts.refuse(CloseReason::Malformed);
             }
-            End::MadeRoom => self.connections.counts.refuse(Refused::MadeRoom),
+            End::MadeRoom => self.connections.counts.refuse(CloseReason::MadeRoom),
             End::Fine => {}
         }
     }
@@ -223,7 +233,7 @@ impl Keeper for HttpKeeper {
 
 // === impl Seat ===
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut all = self.connections.open.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|one| !Arc::ptr_eq(one, &self.place));

@@ -16,7 +16,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::told::Told;
+use super::body_parts::BodyParts;
 use super::{App, filter};
 use crate::access::Sight;
 use telltale_server::problem::Problem;
@@ -47,7 +47,7 @@ pub(super) async fn stream(
     // What a reader saw last. A number of another service's is of no use, and does no harm.
     let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
     let (sender, parts) = mpsc::channel(1);
-    let body = Told::by(parts, tell(Arc::clone(&app), sight, query, seen, sender, permit));
+    let body = BodyParts::by(parts, tell(Arc::clone(&app), sight, query, seen, sender, permit));
     let kind = HeaderValue::from_static("text/event-stream");
     Ok(([(CONTENT_TYPE, kind)], Body::new(body)).into_response())
 }

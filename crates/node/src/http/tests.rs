@@ -16,7 +16,7 @@ use telltale_schema::snapshot::Snapshot;
 
 use super::{HttpOptions, HttpService};
 use crate::access::AccessPolicy;
-use crate::history::{HistoryOptions, SharedReader, Writer, database_in};
+use crate::history::{HistoryOptions, HistoryWriter, SharedReader, database_in};
 use crate::samples::tests::fixture;
 use server::{Server, TOKEN, answer};
 use telltale_collector::clock::SystemClock;
@@ -457,7 +457,7 @@ fn a_port_that_others_reach_needs_a_token_or_a_word() {
             let service = HttpService::new(listeners, options, false)?;
             let served = service.serve(view.clone(), policy(), async {});
             served.await.unwrap_or_else(|never| match never {});
-            Ok::<(), super::ServeError>(())
+            Ok::<(), super::HttpServeError>(())
         })
     };
     let refused = outcome(HttpOptions::default()).unwrap_err().to_string();
@@ -503,7 +503,7 @@ fn the_past_is_answered_as_far_as_the_caller_may_see_it() {
     let scratch = Scratch::new();
     let (clock, options) = (Arc::new(SystemClock), HistoryOptions::default());
     let second = Duration::from_secs(1);
-    let writer = Writer::start(scratch.path(), &options, second, clock).unwrap();
+    let writer = HistoryWriter::start(scratch.path(), &options, second, clock).unwrap();
     let mut snapshot = Snapshot::clone(&fixture::everything());
     snapshot.taken_at = SystemClock.now();
     writer.offer(Arc::new(snapshot));

@@ -14,9 +14,9 @@ use telltale_schema::snapshot::{Device, MetricValue, ProcessState, Snapshot};
 
 use super::book::place;
 use super::message::{
-    ARCHITECTURE, Answer, CB, DEVICE_INFO_RESPONSE, DEVICES, DRAM, DRAM_CHANNELS, DRAM_PER_CHANNEL,
-    IS_AVAILABLE, KERNEL, L1, L1_PER_CORE, L1_SMALL, RESPONSE, RING_TOTAL, RING_USED, Request,
-    TOTAL_DRAM, TOTAL_L1, TRACE, Verb,
+    ARCHITECTURE, CB, DEVICE_INFO_RESPONSE, DEVICES, DRAM, DRAM_CHANNELS, DRAM_PER_CHANNEL,
+    IS_AVAILABLE, KERNEL, L1, L1_PER_CORE, L1_SMALL, LegacyAnswer, RESPONSE, RING_TOTAL, RING_USED,
+    Request, TOTAL_DRAM, TOTAL_L1, TRACE, Verb,
 };
 use telltale_collector::limits::MAX_DEVICE_BYTES;
 
@@ -28,7 +28,7 @@ const ALL_DEVICES: i32 = -1;
 
 /// The answer to a request; none to one that the server did not answer either. It printed what
 /// remained at its own terminal.
-pub(super) fn answer(request: &Request, snapshot: &Snapshot) -> Option<Answer> {
+pub(super) fn answer(request: &Request, snapshot: &Snapshot) -> Option<LegacyAnswer> {
     let device = device(snapshot, request.device);
     let (code, fields) = match request.verb {
         Verb::Query => {
@@ -47,7 +47,7 @@ pub(super) fn answer(request: &Request, snapshot: &Snapshot) -> Option<Answer> {
         Verb::DeviceInfo => (DEVICE_INFO_RESPONSE, device.map(facts).unwrap_or_default()),
         _ => return None,
     };
-    Some(Answer { code, device: request.device, fields })
+    Some(LegacyAnswer { code, device: request.device, fields })
 }
 
 /// What the device of this number has in each space, as far as it is known; none where there is no
@@ -152,7 +152,7 @@ fn architecture_code(architecture: Architecture) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{Request, Verb, answer};
-    use crate::legacy::message::{Form, RING_TOTAL, RING_USED};
+    use crate::legacy::message::{MessageForm, RING_TOTAL, RING_USED};
     use crate::samples::tests::fixture::{device, metric, process, snapshot};
     use std::sync::Arc;
     use telltale_schema::device::DeviceIdentity;
@@ -200,10 +200,10 @@ mod tests {
         let told = answer(&request, &Arc::clone(&machine)).unwrap();
         let of = |field| told.fields.iter().find(|one| std::ptr::eq(one.0, field)).unwrap().1;
         assert_eq!((of(&RING_TOTAL), of(&RING_USED)), (70_656, 1_024));
-        let bytes = told.encode(Form::Ring);
+        let bytes = told.encode(MessageForm::Ring);
         assert_eq!(bytes[128..132], 70_656u32.to_le_bytes());
         assert_eq!(bytes[132..136], 1_024u32.to_le_bytes());
         assert_eq!(bytes[136..], [0; 8], "nobody counts programs by device");
-        assert_eq!(told.encode(Form::Programs).len(), 128);
+        assert_eq!(told.encode(MessageForm::Programs).len(), 128);
     }
 }

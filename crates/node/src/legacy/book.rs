@@ -20,7 +20,7 @@ const MAX_DEVICES: usize = 64;
 
 /// Why a message changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Refusal {
+pub(crate) enum BookRefusal {
     /// The machine has no device of this number.
     UnknownDevice,
     /// The number of the buffer's or kernel's type has no meaning.
@@ -46,7 +46,7 @@ pub(crate) struct Room {
 /// One client's buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    buffers: BTreeMap<Key, Buffer>,
+    buffers: BTreeMap<BufferKey, BookedBuffer>,
     usage: BTreeMap<u32, [MemoryUsage; KINDS]>,
     faults: RecordingFaults,
     /// Grows with each buffer that is entered.
@@ -55,21 +55,21 @@ pub(crate) struct Book {
 
 /// Which buffer. The kind is part of it: DRAM and L1 have the same addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct BufferKey {
     device: u32,
     id: u64,
     kind: MemoryKind,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Buffer {
+struct BookedBuffer {
     bytes: u64,
     entered: u64,
 }
 
 // === impl Refusal ===
 
-impl Refusal {
+impl BookRefusal {
     /// The name in metrics.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -87,43 +87,47 @@ impl Refusal {
 impl Book {
     /// Enters or strikes out what the request says; other requests change nothing. `room` is that
     /// of its device, if the machine has it.
-    pub(crate) fn note(&mut self, request: &Request, room: Option<Room>) -> Result<(), Refusal> {
+    pub(crate) fn note(
+        &mut self,
+        request: &Request,
+        room: Option<Room>,
+    ) -> Result<(), BookRefusal> {
         let outcome = match request.verb {
             Verb::Alloc | Verb::CbAlloc | Verb::KernelLoad => self.enter(request, room),
             Verb::Free | Verb::CbFree | Verb::KernelUnload => self.strike(request),
             Verb::Query | Verb::DeviceInfo | Verb::DumpRemaining | Verb::DumpKernels => Ok(()),
         };
         match outcome {
-            Err(Refusal::UnknownFree) => self.faults.unknown_frees += 1,
+            Err(BookRefusal::UnknownFree) => self.faults.unknown_frees += 1,
             Err(_) => self.faults.unrecorded_events += 1,
             Ok(()) => {}
         }
         outcome
     }
 
-    fn enter(&mut self, request: &Request, room: Option<Room>) -> Result<(), Refusal> {
-        let device = u32::try_from(request.device).map_err(|_| Refusal::UnknownDevice)?;
-        let room = room.ok_or(Refusal::UnknownDevice)?;
-        let kind = request.kind().ok_or(Refusal::UnknownType)?;
+    fn enter(&mut self, request: &Request, room: Option<Room>) -> Result<(), BookRefusal> {
+        let device = u32::try_from(request.device).map_err(|_| BookRefusal::UnknownDevice)?;
+        let room = room.ok_or(BookRefusal::UnknownDevice)?;
+        let kind = request.kind().ok_or(BookRefusal::UnknownType)?;
         let known = self.usage.contains_key(&device);
         if !known && self.usage.len() >= MAX_DEVICES {
-            return Err(Refusal::UnknownDevice);
+            return Err(BookRefusal::UnknownDevice);
         }
-        let key = Key { device, id: request.buffer, kind };
+        let key = BufferKey { device, id: request.buffer, kind };
         let before = self.buffers.get(&key).map_or(0, |buffer| buffer.bytes);
         let space = kind.space();
         let used = self.live_bytes(device, space).saturating_sub(before);
         if used.checked_add(request.size).is_none_or(|sum| sum > room.bytes[place(space)]) {
-            return Err(Refusal::TooLarge);
+            return Err(BookRefusal::TooLarge);
         }
         if before > 0 || self.buffers.contains_key(&key) {
             self.take_out(key);
             self.faults.reused_live_addresses += 1;
         } else if !room.buffer {
-            return Err(Refusal::Full);
+            return Err(BookRefusal::Full);
         }
         self.entered += 1;
-        self.buffers.insert(key, Buffer { bytes: request.size, entered: self.entered });
+        self.buffers.insert(key, BookedBuffer { bytes: request.size, entered: self.entered });
         let usage = &mut self.usage.entry(device).or_default()[usize::from(kind.code())];
         usage.live_bytes += request.size;
         usage.live_buffers += 1;
@@ -135,19 +139,19 @@ impl Book {
 
     /// Takes out the buffer with that address. A free does not say of which kind it is; where
     /// several have the address, it is the one that came last, as buffers are used.
-    fn strike(&mut self, request: &Request) -> Result<(), Refusal> {
-        let device = u32::try_from(request.device).map_err(|_| Refusal::UnknownFree)?;
+    fn strike(&mut self, request: &Request) -> Result<(), BookRefusal> {
+        let device = u32::try_from(request.device).map_err(|_| BookRefusal::UnknownFree)?;
         let of_kind = |kind: &MemoryKind| {
-            let key = Key { device, id: request.buffer, kind: *kind };
+            let key = BufferKey { device, id: request.buffer, kind: *kind };
             self.buffers.get(&key).map(|buffer| (buffer.entered, key))
         };
         let last = request.freed_kinds().iter().filter_map(of_kind).max_by_key(|(at, _)| *at);
-        let (_, key) = last.ok_or(Refusal::UnknownFree)?;
+        let (_, key) = last.ok_or(BookRefusal::UnknownFree)?;
         self.take_out(key);
         Ok(())
     }
 
-    fn take_out(&mut self, key: Key) {
+    fn take_out(&mut self, key: BufferKey) {
         let Some(buffer) = self.buffers.remove(&key) else { return };
         if let Some(usage) = self.usage.get_mut(&key.device) {
             let usage = &mut usage[usize::from(key.kind.code())];
@@ -191,7 +195,7 @@ pub(crate) fn place(space: MemorySpace) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Book, KINDS, Refusal, Room};
+    use super::{Book, BookRefusal, KINDS, Room};
     use crate::legacy::message::{Request, Verb};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -227,7 +231,7 @@ mod tests {
         assert_eq!(note(Verb::KernelUnload, 64, 0, 0), (Ok(()), [40, 12, 3]));
         assert_eq!(note(Verb::Free, 64, 0, 0), (Ok(()), [0, 12, 3]), "what came last");
         assert_eq!(note(Verb::Free, 64, 0, 0), (Ok(()), [0, 7, 3]));
-        assert_eq!(note(Verb::Free, 64, 0, 0), (Err(Refusal::UnknownFree), [0, 7, 3]));
+        assert_eq!(note(Verb::Free, 64, 0, 0), (Err(BookRefusal::UnknownFree), [0, 7, 3]));
         assert_eq!(note(Verb::CbFree, 64, 0, 0), (Ok(()), [0, 0, 3]));
         let faults = book.faults();
         assert_eq!((faults.unknown_frees, faults.reused_live_addresses), (1, 1));
@@ -241,24 +245,24 @@ mod tests {
         book.note(&request(Verb::Alloc, 1, 90, 1), Some(ROOM)).unwrap();
         let full = Room { buffer: false, ..ROOM };
         for (request, room, refusal) in [
-            (request(Verb::Alloc, 2, u64::MAX, 0), Some(ROOM), Refusal::TooLarge),
-            (request(Verb::Alloc, 2, 1001, 0), Some(ROOM), Refusal::TooLarge),
-            (request(Verb::CbAlloc, 2, 11, 0), Some(ROOM), Refusal::TooLarge),
-            (request(Verb::Alloc, 1, 101, 1), Some(ROOM), Refusal::TooLarge),
-            (request(Verb::Alloc, 2, 1, 5), Some(ROOM), Refusal::UnknownType),
-            (request(Verb::KernelLoad, 2, 1, 3), Some(ROOM), Refusal::UnknownType),
-            (request(Verb::Alloc, 2, 1, 0), None, Refusal::UnknownDevice),
-            (request(Verb::Alloc, 2, 1, 0), Some(full), Refusal::Full),
-            (request(Verb::Free, 2, 1, 0), Some(ROOM), Refusal::UnknownFree),
+            (request(Verb::Alloc, 2, u64::MAX, 0), Some(ROOM), BookRefusal::TooLarge),
+            (request(Verb::Alloc, 2, 1001, 0), Some(ROOM), BookRefusal::TooLarge),
+            (request(Verb::CbAlloc, 2, 11, 0), Some(ROOM), BookRefusal::TooLarge),
+            (request(Verb::Alloc, 1, 101, 1), Some(ROOM), BookRefusal::TooLarge),
+            (request(Verb::Alloc, 2, 1, 5), Some(ROOM), BookRefusal::UnknownType),
+            (request(Verb::KernelLoad, 2, 1, 3), Some(ROOM), BookRefusal::UnknownType),
+            (request(Verb::Alloc, 2, 1, 0), None, BookRefusal::UnknownDevice),
+            (request(Verb::Alloc, 2, 1, 0), Some(full), BookRefusal::Full),
+            (request(Verb::Free, 2, 1, 0), Some(ROOM), BookRefusal::UnknownFree),
             (
                 Request { device: -1, ..request(Verb::Alloc, 2, 1, 0) },
                 Some(ROOM),
-                Refusal::UnknownDevice,
+                BookRefusal::UnknownDevice,
             ),
             (
                 Request { device: i32::MIN, ..request(Verb::Free, 1, 1, 0) },
                 Some(ROOM),
-                Refusal::UnknownFree,
+                BookRefusal::UnknownFree,
             ),
         ] {
             assert_eq!(book.note(&request, room), Err(refusal), "{request:?}");

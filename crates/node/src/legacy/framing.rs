@@ -6,12 +6,12 @@
 //! after exactly one message does, for a client writes a message at once. The form never changes;
 //! what contradicts it is an error, after which nothing of the connection is believed any more.
 
-use super::message::{Form, Request};
+use super::message::{MessageForm, Request};
 
 /// What arrives at a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Framing {
-    form: Option<Form>,
+    form: Option<MessageForm>,
     bytes: Vec<u8>,
     /// How many of them have been taken.
     taken: usize,
@@ -30,7 +30,7 @@ impl Framing {
     }
 
     /// The next whole message, once its form is certain.
-    pub(crate) fn next(&mut self) -> Result<Option<(Form, Request)>, Contradiction> {
+    pub(crate) fn next(&mut self) -> Result<Option<(MessageForm, Request)>, Contradiction> {
         let rest = &self.bytes[self.taken..];
         let form = match self.form {
             Some(form) => form,
@@ -65,16 +65,16 @@ impl Framing {
     }
 
     /// The form of which exactly one message has arrived.
-    fn whole(&self) -> Option<Form> {
+    fn whole(&self) -> Option<MessageForm> {
         let arrived = self.bytes.len() - self.taken;
-        Form::ALL.into_iter().find(|form| form.bytes() == arrived)
+        MessageForm::ALL.into_iter().find(|form| form.bytes() == arrived)
     }
 }
 
 /// The only form that `bytes` can have, when a message of it is there; none as long as several can.
-fn decide(bytes: &[u8]) -> Result<Option<Form>, Contradiction> {
-    let possible = |form: &Form| bytes.chunks(form.bytes()).all(Request::is_possible);
-    let mut forms = Form::ALL.into_iter().filter(possible);
+fn decide(bytes: &[u8]) -> Result<Option<MessageForm>, Contradiction> {
+    let possible = |form: &MessageForm| bytes.chunks(form.bytes()).all(Request::is_possible);
+    let mut forms = MessageForm::ALL.into_iter().filter(possible);
     let first = forms.next().ok_or(Contradiction)?;
     let is_certain = forms.next().is_none() && bytes.len() >= first.bytes();
     Ok(is_certain.then_some(first))
@@ -83,15 +83,15 @@ fn decide(bytes: &[u8]) -> Result<Option<Form>, Contradiction> {
 #[cfg(test)]
 mod tests {
     use super::{Contradiction, Framing};
-    use crate::legacy::message::{Answer, Form, Verb};
+    use crate::legacy::message::{LegacyAnswer, MessageForm, Verb};
     use proptest::prelude::*;
 
-    fn message(verb: Verb, form: Form, device: i32) -> Vec<u8> {
-        Answer { code: verb.code(), device, fields: Vec::new() }.encode(form)
+    fn message(verb: Verb, form: MessageForm, device: i32) -> Vec<u8> {
+        LegacyAnswer { code: verb.code(), device, fields: Vec::new() }.encode(form)
     }
 
     /// The devices of the messages that are told so far, and their forms.
-    fn all(framing: &mut Framing) -> Result<Vec<(Form, i32)>, Contradiction> {
+    fn all(framing: &mut Framing) -> Result<Vec<(MessageForm, i32)>, Contradiction> {
         let mut all = Vec::new();
         while let Some((form, request)) = framing.next()? {
             all.push((form, request.device));
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn one_message_is_told_by_the_silence_after_it() {
-        for form in Form::ALL {
+        for form in MessageForm::ALL {
             let mut framing = Framing::default();
             let message = message(Verb::Query, form, 5);
             framing.arrived(&message[..100]);
@@ -109,7 +109,7 @@ mod tests {
             framing.fell_silent();
             assert!(framing.is_within() && framing.next() == Ok(None), "half a message is none");
             framing.arrived(&message[100..]);
-            if form != Form::Ring {
+            if form != MessageForm::Ring {
                 assert_eq!((framing.next(), framing.awaits_silence()), (Ok(None), true));
                 framing.fell_silent();
             }
@@ -121,12 +121,12 @@ mod tests {
     #[test]
     fn a_form_that_changes_is_a_contradiction() {
         for (first, second) in [
-            (Form::Buffers, Form::Programs),
-            (Form::Buffers, Form::Ring),
-            (Form::Programs, Form::Buffers),
-            (Form::Programs, Form::Ring),
-            (Form::Ring, Form::Buffers),
-            (Form::Ring, Form::Programs),
+            (MessageForm::Buffers, MessageForm::Programs),
+            (MessageForm::Buffers, MessageForm::Ring),
+            (MessageForm::Programs, MessageForm::Buffers),
+            (MessageForm::Programs, MessageForm::Ring),
+            (MessageForm::Ring, MessageForm::Buffers),
+            (MessageForm::Ring, MessageForm::Programs),
         ] {
             let mut framing = Framing::default();
             framing.arrived(&message(Verb::Alloc, first, 1));
@@ -148,7 +148,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(telltale_harness::rounds(256, 20_000)))]
         #[test]
         fn however_a_stream_is_cut_its_messages_are_the_same(
-            form in prop::sample::select(&Form::ALL),
+            form in prop::sample::select(&MessageForm::ALL),
             verbs in prop::collection::vec(prop::sample::select(&Verb::ALL), 2..8),
             cuts in prop::collection::vec(1_usize..200, 1..60),
         ) {
@@ -165,7 +165,7 @@ mod tests {
                     break;
                 }
             }
-            let expected: Vec<(Form, i32)> = verbs.iter().zip(0..).map(|(_, at)| (form, at)).collect();
+            let expected: Vec<(MessageForm, i32)> = verbs.iter().zip(0..).map(|(_, at)| (form, at)).collect();
             prop_assert_eq!(seen, expected);
         }
 

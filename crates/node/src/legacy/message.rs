@@ -14,7 +14,7 @@ const ANSWERS_FROM: usize = 40;
 
 /// One of the three forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum MessageForm {
     /// The first one: buffers alone.
     Buffers,
     /// With sums of circular buffers and kernels.
@@ -60,7 +60,7 @@ pub(crate) enum Verb {
 
 /// What is answered: a type, a device, and fields; those that a form lacks are left out of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct LegacyAnswer {
     pub(crate) code: u8,
     pub(crate) device: i32,
     pub(crate) fields: Vec<(&'static Field, u64)>,
@@ -101,7 +101,7 @@ const PADDING: [std::ops::Range<usize>; 2] = [1..4, 17..20];
 
 // === impl Form ===
 
-impl Form {
+impl MessageForm {
     pub(crate) const ALL: [Self; 3] = [Self::Buffers, Self::Programs, Self::Ring];
 
     /// The size of a message.
@@ -132,13 +132,13 @@ impl Field {
     }
 
     /// The bytes of this field in a form that has it.
-    fn range(&self, form: Form) -> Option<std::ops::Range<usize>> {
+    fn range(&self, form: MessageForm) -> Option<std::ops::Range<usize>> {
         self.at[form as usize].map(|at| at..at + self.bytes)
     }
 
     /// The field as `N` bytes of a message whose first [`ANSWERS_FROM`] bytes are there.
     fn read<const N: usize>(&self, message: &[u8]) -> [u8; N] {
-        let range = self.range(Form::Buffers).and_then(|range| message.get(range));
+        let range = self.range(MessageForm::Buffers).and_then(|range| message.get(range));
         let bytes = range.and_then(|bytes| bytes.try_into().ok());
         bytes.expect("requests have these fields, of these sizes, in all forms")
     }
@@ -208,12 +208,12 @@ impl Request {
         };
         bytes.first().is_none_or(|code| Verb::of_code(*code).is_some())
             && PADDING.into_iter().all(zero)
-            && zero(ANSWERS_FROM..Form::Ring.bytes())
+            && zero(ANSWERS_FROM..MessageForm::Ring.bytes())
     }
 
     /// A whole message that [`Self::is_possible`]; none for another.
     pub(crate) fn decode(message: &[u8]) -> Option<Self> {
-        if message.len() < Form::Buffers.bytes() || !Self::is_possible(message) {
+        if message.len() < MessageForm::Buffers.bytes() || !Self::is_possible(message) {
             return None;
         }
         let [code] = TYPE.read(message);
@@ -272,10 +272,10 @@ const KERNELS: [MemoryKind; 3] =
 
 // === impl Answer ===
 
-impl Answer {
+impl LegacyAnswer {
     /// The message in the asker's form. A number that is too large for its field is the largest
     /// that has room there.
-    pub(crate) fn encode(&self, form: Form) -> Vec<u8> {
+    pub(crate) fn encode(&self, form: MessageForm) -> Vec<u8> {
         let mut message = vec![0; form.bytes()];
         let device = u64::from(u32::from_le_bytes(self.device.to_le_bytes()));
         let head = [(&TYPE, u64::from(self.code)), (&DEVICE, device)];

@@ -173,7 +173,7 @@ mod tests {
     use crate::access::AccessPolicy;
     use crate::legacy::SOCKET_NAME;
     use crate::legacy::message::{Request, Verb};
-    use crate::legacy::roster::{Client, MAX_CLIENTS_OF_USER, Roster, Seat};
+    use crate::legacy::roster::{ClientSlot, LegacyClient, MAX_CLIENTS_OF_USER, Roster};
     use std::future::pending;
     use std::io::Read;
     use std::os::unix::net::{UnixListener, UnixStream};
@@ -187,8 +187,8 @@ mod tests {
     const DEVICES: i32 = 120;
 
     /// A process that has something on many devices, by two connections.
-    fn used(roster: &Roster, pid: u32) -> [Seat; 2] {
-        let client = Client { pid, start_time_ticks: 7, uid: pid };
+    fn used(roster: &Roster, pid: u32) -> [ClientSlot; 2] {
+        let client = LegacyClient { pid, start_time_ticks: 7, uid: pid };
         let devices = [0..DEVICES / 2, DEVICES / 2..DEVICES];
         devices.map(|devices| {
             let seat = roster.seat(client).unwrap();

@@ -9,11 +9,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use telltale_schema::process::ProcessStat;
 
-use super::roster::Client;
+use super::roster::LegacyClient;
 
 /// The process at the other end of `socket`, and what is readable when it has ended. None when it
 /// has ended already, or cannot be seen from our PID namespace.
-pub(super) fn look(socket: &impl AsFd) -> io::Result<Option<(Client, OwnedFd)>> {
+pub(super) fn look(socket: &impl AsFd) -> io::Result<Option<(LegacyClient, OwnedFd)>> {
     let peer = getsockopt(socket, PeerCredentials)?;
     let Ok(pid) = u32::try_from(peer.pid()) else { return Ok(None) };
     let Some(raw) = Pid::from_raw(peer.pid()) else { return Ok(None) };
@@ -35,5 +35,5 @@ pub(super) fn look(socket: &impl AsFd) -> io::Result<Option<(Client, OwnedFd)>> 
         return Ok(None);
     }
     let start_time_ticks = stat.start_time_ticks;
-    Ok(Some((Client { pid, start_time_ticks, uid: peer.uid() }, descriptor)))
+    Ok(Some((LegacyClient { pid, start_time_ticks, uid: peer.uid() }, descriptor)))
 }

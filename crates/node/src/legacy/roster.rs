@@ -8,7 +8,7 @@ use telltale_schema::chip::ChipIdentity;
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::{KindUsage, RecordingFaults};
 
-use super::book::{Book, Refusal, Room, place};
+use super::book::{Book, BookRefusal, Room, place};
 use super::message::{Request, Verb};
 use crate::service::{LegacyFigures, LegacySocket};
 use telltale_collector::legacy::{DeviceClaim, LegacyClients, LegacyProcess, MAX_CLIENTS};
@@ -24,11 +24,11 @@ const MAX_REASONS: usize = 32;
 
 /// All clients. Clones are the same roster.
 #[derive(Debug, Clone, Default)]
-pub struct Roster(Arc<Mutex<State>>);
+pub struct Roster(Arc<Mutex<RosterState>>);
 
 /// Who is at the other end of a connection, as the kernel says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Client {
+pub(crate) struct LegacyClient {
     pub(crate) pid: u32,
     pub(crate) start_time_ticks: u64,
     pub(crate) uid: u32,
@@ -36,17 +36,17 @@ pub(crate) struct Client {
 
 /// A client's place in the roster, as long as it is connected.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct ClientSlot {
     roster: Roster,
     number: u64,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RosterState {
     /// There is a socket.
     is_open: bool,
     next: u64,
-    clients: BTreeMap<u64, (Client, Book)>,
+    clients: BTreeMap<u64, (LegacyClient, Book)>,
     messages: [u64; Verb::ALL.len()],
     refused: BTreeMap<&'static str, u64>,
 }
@@ -82,7 +82,7 @@ impl Roster {
     }
 
     /// Lets a client in, if there is room for its user.
-    pub(super) fn seat(&self, client: Client) -> Option<Seat> {
+    pub(super) fn seat(&self, client: LegacyClient) -> Option<ClientSlot> {
         let mut state = self.state();
         let same = state.clients.values().filter(|(other, _)| other.uid == client.uid).count();
         if state.clients.len() >= MAX_CLIENTS || same >= MAX_CLIENTS_OF_USER {
@@ -92,7 +92,7 @@ impl Roster {
         let number = state.next;
         state.next += 1;
         state.clients.insert(number, (client, Book::default()));
-        Some(Seat { roster: self.clone(), number })
+        Some(ClientSlot { roster: self.clone(), number })
     }
 
     /// All processes that have ever entered something, each once.
@@ -118,14 +118,14 @@ impl Roster {
         all.into_values().collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RosterState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 // === impl State ===
 
-impl State {
+impl RosterState {
     /// What happened so far; none where there is no socket.
     fn figures(&self) -> Option<LegacyFigures> {
         self.is_open.then(|| LegacyFigures {
@@ -143,7 +143,7 @@ impl State {
 
     /// The room for a client's message on a device whose capacities are these: what other
     /// connections of the same process have there is taken.
-    fn room(&self, number: u64, client: &Client, device: i32, capacity: [u64; 3]) -> Room {
+    fn room(&self, number: u64, client: &LegacyClient, device: i32, capacity: [u64; 3]) -> Room {
         let (mut all, mut of_user) = (0, 0);
         let mut bytes = capacity;
         for (other_number, (other, book)) in &self.clients {
@@ -164,7 +164,7 @@ impl State {
 
 // === impl Seat ===
 
-impl Seat {
+impl ClientSlot {
     /// Takes note of a message; `capacity` is that of each space of its device, if the machine
     /// has it. Tells whether it is the first thing in the book.
     pub(super) fn note(&self, request: &Request, capacity: Option<[u64; 3]>) -> bool {
@@ -185,7 +185,7 @@ impl Seat {
         let outcome = book.note(request, room);
         let is_first = was_empty && book.buffers() > 0;
         if let Err(refusal) = outcome {
-            state.refuse(Refusal::name(refusal));
+            state.refuse(BookRefusal::name(refusal));
         }
         is_first
     }
@@ -204,7 +204,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         self.roster.state().clients.remove(&self.number);
     }
@@ -228,13 +228,13 @@ fn add_faults(sum: &mut RecordingFaults, more: &RecordingFaults) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Client, MAX_CLIENTS_OF_USER, Roster};
+    use super::{LegacyClient, MAX_CLIENTS_OF_USER, Roster};
     use crate::legacy::message::{Request, Verb};
     use crate::service::LegacySocket;
     use telltale_collector::legacy::DeviceClaim;
 
-    fn client(pid: u32, uid: u32) -> Client {
-        Client { pid, start_time_ticks: 7, uid }
+    fn client(pid: u32, uid: u32) -> LegacyClient {
+        LegacyClient { pid, start_time_ticks: 7, uid }
     }
 
     fn alloc(size: u64) -> Request {

@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::framing::Framing;
-use super::message::{Form, Request, Verb};
-use super::roster::{Roster, Seat};
+use super::message::{MessageForm, Request, Verb};
+use super::roster::{ClientSlot, Roster};
 use super::{PAUSE_AFTER_FAILURE, ServeError, answers, peer};
 use crate::service::Control;
 
@@ -29,9 +29,9 @@ const READ_BYTES: usize = 4096;
 /// once, so a longer one is there as a whole.
 const SILENCE: Duration = Duration::from_millis(25);
 /// How long a message may take to arrive once it has begun.
-const MESSAGE_PATIENCE: Duration = Duration::from_secs(10);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take to receive an answer.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Messages of one client in a second, over time; it waits for more, as it did for the server.
 const MESSAGES_A_SECOND: u32 = 20_000;
 /// Messages that a client may be ahead of that.
@@ -84,7 +84,7 @@ async fn accept(listener: UnixListener, serving: Arc<Serving>) {
 }
 
 /// A place for a client whose process can be told.
-fn admit(stream: &UnixStream, roster: &Roster) -> Option<(Seat, AsyncFd<OwnedFd>)> {
+fn admit(stream: &UnixStream, roster: &Roster) -> Option<(ClientSlot, AsyncFd<OwnedFd>)> {
     match peer::look(stream) {
         Ok(Some((client, end))) => match follow(end) {
             Ok(end) => roster.seat(client).map(|seat| (seat, end)),
@@ -113,7 +113,12 @@ fn follow(end: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 }
 
 /// Attends to a client until its connection or its process ends.
-async fn attend(stream: UnixStream, end: AsyncFd<OwnedFd>, seat: Seat, serving: Arc<Serving>) {
+async fn attend(
+    stream: UnixStream,
+    end: AsyncFd<OwnedFd>,
+    seat: ClientSlot,
+    serving: Arc<Serving>,
+) {
     let outcome = tokio::select! {
         // A process that ended counts no more, whoever may still have its connection.
         _ = end.readable() => Ok(()),
@@ -130,9 +135,9 @@ async fn attend(stream: UnixStream, end: AsyncFd<OwnedFd>, seat: Seat, serving: 
 }
 
 /// Reads messages and answers them until the client hangs up.
-async fn converse(stream: &UnixStream, seat: &Seat, control: &Control) -> Result<(), Reason> {
+async fn converse(stream: &UnixStream, seat: &ClientSlot, control: &Control) -> Result<(), Reason> {
     let mut framing = Framing::default();
-    let mut pace = Pace::new();
+    let mut pace = MessagePace::new();
     let mut buffer = [0; READ_BYTES];
     let mut begun: Option<Instant> = None;
     loop {
@@ -146,7 +151,7 @@ async fn converse(stream: &UnixStream, seat: &Seat, control: &Control) -> Result
         let until = if framing.awaits_silence() {
             Some(Instant::now() + SILENCE)
         } else if framing.is_within() {
-            Some(*begun.get_or_insert_with(Instant::now) + MESSAGE_PATIENCE)
+            Some(*begun.get_or_insert_with(Instant::now) + MESSAGE_TIMEOUT)
         } else {
             None
         };
@@ -165,9 +170,9 @@ async fn converse(stream: &UnixStream, seat: &Seat, control: &Control) -> Result
 /// Takes note of one message and answers it.
 async fn hear(
     stream: &UnixStream,
-    seat: &Seat,
+    seat: &ClientSlot,
     control: &Control,
-    (form, request): (Form, &Request),
+    (form, request): (MessageForm, &Request),
 ) -> Result<(), Reason> {
     let published = control.view().latest();
     let capacity = answers::capacity(&published.snapshot, request.device);
@@ -179,7 +184,7 @@ async fn hear(
     }
     let Some(answer) = answers::answer(request, &published.snapshot) else { return Ok(()) };
     let message = answer.encode(form);
-    match timeout(ANSWER_PATIENCE, write(stream, &message)).await {
+    match timeout(ANSWER_TIMEOUT, write(stream, &message)).await {
         // A client that has gone is noticed at the next read.
         Ok(_) => Ok(()),
         Err(_) => Err(Reason("slow")),
@@ -227,12 +232,12 @@ async fn write(stream: &UnixStream, mut message: &[u8]) -> io::Result<()> {
 }
 
 /// Holds a client to [`MESSAGES_A_SECOND`], and lets others in between.
-struct Pace {
+struct MessagePace {
     left: u32,
     since: Instant,
 }
 
-impl Pace {
+impl MessagePace {
     fn new() -> Self {
         Self { left: BURST, since: Instant::now() }
     }

@@ -19,7 +19,7 @@ use telltale_schema::metric::otlp::{Instrument, attribute, instrument, name_of};
 use telltale_wire::exposition::Number;
 
 use super::OtlpOptions;
-use crate::samples::{Family, Sample, Samples, Value};
+use crate::samples::{Family, Sample, SampleValue, Samples};
 use crate::service::Published;
 
 /// Points of one message. With 300 bytes each they stay below the 4 MiB that receivers take.
@@ -157,7 +157,7 @@ impl Messages {
                     .unwrap_or_else(|| self.since(samples, family, sample, total, now_ns, before))
             };
             match sample.value() {
-                Value::Number(number) => {
+                SampleValue::Number(number) => {
                     let counts = kind == Instrument::Counter;
                     numbers.push(NumberDataPoint {
                         attributes,
@@ -167,7 +167,7 @@ impl Messages {
                         ..NumberDataPoint::default()
                     });
                 }
-                Value::Buckets(counted) => {
+                SampleValue::Buckets(counted) => {
                     let count = counted.counts.iter().copied().fold(0, u64::saturating_add);
                     let grows = counted.bounds.first().is_none_or(|bound| *bound >= 0.0);
                     histograms.push(HistogramDataPoint {

@@ -30,13 +30,13 @@ const MOST_ANSWER_BYTES: usize = 64 << 10;
 /// Sends messages.
 #[derive(Debug)]
 pub(super) struct Sender {
-    way: Way,
+    way: Transport,
     headers: HeaderMap,
     timeout: Duration,
 }
 
 #[derive(Debug)]
-enum Way {
+enum Transport {
     Grpc(MetricsServiceClient<Channel>),
     Http(Uri, Option<Arc<ClientConfig>>),
 }
@@ -68,14 +68,16 @@ impl Sender {
         let timeout = Duration::from_secs_f64(options.timeout_seconds);
         let bad = || OptionsError::Endpoint(endpoint.to_owned());
         let way = match options.protocol {
-            Protocol::Grpc => Way::Grpc(MetricsServiceClient::new(channel(endpoint, options)?)),
+            Protocol::Grpc => {
+                Transport::Grpc(MetricsServiceClient::new(channel(endpoint, options)?))
+            }
             Protocol::Http => {
                 let uri: Uri = endpoint.parse().map_err(|_| bad())?;
                 uri.host().ok_or_else(bad)?;
                 let secured = uri.scheme_str() == Some("https");
                 let authority = options.authority.as_deref();
                 let tls = secured.then(|| tls::client(authority)).transpose();
-                Way::Http(uri, tls.map_err(OptionsError::Authority)?)
+                Transport::Http(uri, tls.map_err(OptionsError::Authority)?)
             }
         };
         let mut headers = HeaderMap::new();
@@ -99,8 +101,8 @@ impl Sender {
         let headers = &self.headers;
         let sending = async {
             match &mut self.way {
-                Way::Grpc(client) => by_grpc(client, headers, request).await,
-                Way::Http(uri, tls) => by_http((uri, tls.as_ref()), headers, request).await,
+                Transport::Grpc(client) => by_grpc(client, headers, request).await,
+                Transport::Http(uri, tls) => by_http((uri, tls.as_ref()), headers, request).await,
             }
         };
         let timed_out = |_| SendError::TimedOut(self.timeout);

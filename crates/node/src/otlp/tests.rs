@@ -33,7 +33,7 @@ use crate::samples::tests::fixture;
 use crate::samples::{SampleOptions, Sampler};
 use crate::service::{Control, Publisher};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn attributes(pairs: &[KeyValue]) -> Vec<(String, String)> {
     let value = |pair: &KeyValue| match pair.value.as_ref().and_then(|value| value.value.clone()) {
@@ -79,8 +79,8 @@ fn devices_and_processes_have_the_conventions_names() {
     let resource = attributes(&resource.attributes);
     assert!(resource.contains(&("service.name".to_owned(), "telltale".to_owned())));
     assert!(resource.iter().any(|(name, _)| name == "host.name"));
-    type Told = (Vec<(String, String)>, Option<Point>);
-    let of = |name: &str| -> Vec<Told> {
+    type PointFacts = (Vec<(String, String)>, Option<Point>);
+    let of = |name: &str| -> Vec<PointFacts> {
         let points = numbers(&request, name).iter();
         points.map(|point| (attributes(&point.attributes), point.value)).collect()
     };
@@ -191,7 +191,7 @@ fn exported<T>(options: OtlpOptions, got: &mpsc::Receiver<T>) -> T {
         let stop = async { stopped.await.unwrap_or(()) };
         runtime.block_on(async { serve(options, control, stop).unwrap().await })
     });
-    let found = got.recv_timeout(PATIENCE).expect("something is exported");
+    let found = got.recv_timeout(TIMEOUT).expect("something is exported");
     drop(stop);
     thread.join().unwrap().unwrap();
     drop(publisher);

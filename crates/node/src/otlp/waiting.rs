@@ -14,12 +14,12 @@ const MOST_ATTEMPTS: u32 = 5;
 
 /// The waits of one export.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct ExportWaits {
     left: Duration,
     attempts: u32,
 }
 
-impl Waiting {
+impl ExportWaits {
     pub(super) fn new(interval: Duration) -> Self {
         Self { left: interval, attempts: 0 }
     }
@@ -50,7 +50,7 @@ fn chance() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_ATTEMPTS, Waiting, jittered};
+    use super::{ExportWaits, MOST_ATTEMPTS, jittered};
     use crate::otlp::send::SendError;
     use std::time::Duration;
 
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn waits_grow_are_bounded_and_end_with_the_interval() {
-        let mut waiting = Waiting::new(Duration::from_secs(3600));
+        let mut waiting = ExportWaits::new(Duration::from_secs(3600));
         let waits: Vec<Duration> =
             std::iter::from_fn(|| waiting.next(&unavailable(None))).collect();
         assert_eq!(waits.len(), usize::try_from(MOST_ATTEMPTS).unwrap());
@@ -69,11 +69,11 @@ mod tests {
             let most = Duration::from_secs(1 << place);
             assert!(*wait >= most / 2 && *wait <= most, "{waits:?}");
         }
-        let mut short = Waiting::new(Duration::from_secs(10));
+        let mut short = ExportWaits::new(Duration::from_secs(10));
         assert_eq!(short.next(&unavailable(Some(7))), Some(Duration::from_secs(7)));
         assert_eq!(short.next(&unavailable(Some(7))), None, "beyond the next export");
         let never = SendError::Refused { status: "400".to_owned(), again: false, after: None };
-        assert_eq!(Waiting::new(Duration::from_secs(60)).next(&never), None);
+        assert_eq!(ExportWaits::new(Duration::from_secs(60)).next(&never), None);
     }
 
     #[test]

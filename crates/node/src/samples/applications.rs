@@ -13,10 +13,10 @@ use telltale_schema::snapshot::{MetricSample, MetricValue, Process, ProcessState
 use telltale_wire::exposition::{Number, is_label_name, is_metric_name};
 use telltale_wire::limits::{MAX_LABEL_VALUE_BYTES, MAX_LABELS, MAX_NAME_BYTES, MAX_TEXT_BYTES};
 
-use super::entry::{Entry, Joining};
+use super::entry::{Joining, SampleEntry};
 use super::label_sets::SetId;
 use super::process::is_ours;
-use super::{BucketCounts, Family, SampleOptions, Samples, Total, Value};
+use super::{BucketCounts, Family, SampleOptions, SampleValue, Samples, Total};
 
 /// What the names of these metrics begin with here.
 pub const PREFIX: &str = "telltale_application_";
@@ -88,7 +88,7 @@ impl<'a> Applications<'a> {
         samples: &mut Samples<'a>,
         members: &[&'a Process],
         options: &SampleOptions,
-        entries: &mut Vec<Entry<'a>>,
+        entries: &mut Vec<SampleEntry<'a>>,
     ) -> bool {
         let living = || members.iter().filter(|process| process.state != ProcessState::Dead);
         let own = living().flat_map(|process| process.metrics.iter());
@@ -187,18 +187,18 @@ impl<'a> Applications<'a> {
 }
 
 /// The entry of one process's sample in its series.
-fn entry(family: usize, third: SetId, sample: &MetricSample) -> Entry<'_> {
+fn entry(family: usize, third: SetId, sample: &MetricSample) -> SampleEntry<'_> {
     let value = match &sample.value {
-        MetricValue::Counter(count) => Value::Number(Number::Whole(*count)),
-        MetricValue::Gauge(value) => Value::Number(Number::Float(*value)),
+        MetricValue::Counter(count) => SampleValue::Number(Number::Whole(*count)),
+        MetricValue::Gauge(value) => SampleValue::Number(Number::Float(*value)),
         MetricValue::Histogram { bounds, counts, sum } => {
             let bounds = Cow::Borrowed(bounds.as_slice());
             let counts = Cow::Borrowed(counts.as_slice());
-            Value::Buckets(Box::new(BucketCounts { bounds, counts, sum: Total::of(*sum) }))
+            SampleValue::Buckets(Box::new(BucketCounts { bounds, counts, sum: Total::of(*sum) }))
         }
     };
     let (second, joining) = (SetId::default(), Joining::Sum);
-    Entry { family, second, third, value: Some(value), joining }
+    SampleEntry { family, second, third, value: Some(value), joining }
 }
 
 /// The labels of a sample, sorted; none where one of them cannot be.

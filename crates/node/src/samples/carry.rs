@@ -15,11 +15,11 @@ use telltale_schema::snapshot::{Process, Snapshot};
 use telltale_wire::exposition::Number;
 
 use super::applications::Applications;
-use super::entry::{Entry, Joining};
+use super::entry::{Joining, SampleEntry};
 use super::label_sets::SetId;
 use super::process::Making;
 use super::rows::RowKey;
-use super::{BucketCounts, SampleOptions, Samples, Total, Value};
+use super::{BucketCounts, SampleOptions, SampleValue, Samples, Total};
 
 /// Numbers of one row that are remembered of processes that have ended: one for a counter, one for
 /// each bucket of a histogram. One more, and what it counts begins anew.
@@ -27,7 +27,7 @@ const MAX_CARRIED_NUMBERS: usize = 4096;
 
 /// Where a process is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum CarryScope {
     /// In a row of its kind.
     Row(RowKey<'static>),
     /// In the row for the others.
@@ -36,7 +36,7 @@ pub(super) enum Place {
 
 /// A series within a row, by its names and values.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Series {
+struct CarriedSeries {
     family: String,
     second: Vec<(String, String)>,
     third: Vec<(String, String)>,
@@ -46,14 +46,14 @@ struct Series {
 #[derive(Debug, Default)]
 pub(super) struct Carry {
     previous: Option<Arc<Snapshot>>,
-    places: HashMap<ProcessIdentity, Place>,
+    places: HashMap<ProcessIdentity, CarryScope>,
     /// What is added to the sums over living processes, by row.
-    carried: HashMap<Place, CarriedRow>,
+    carried: HashMap<CarryScope, CarriedRow>,
 }
 
 #[derive(Debug, Default)]
 struct CarriedRow {
-    series: BTreeMap<Series, Carried>,
+    series: BTreeMap<CarriedSeries, Carried>,
     numbers: usize,
 }
 
@@ -70,7 +70,7 @@ impl Carry {
     pub(super) fn turn(
         &mut self,
         snapshot: &Arc<Snapshot>,
-        now: HashMap<ProcessIdentity, Place>,
+        now: HashMap<ProcessIdentity, CarryScope>,
         options: &SampleOptions,
     ) {
         let Some(previous) = self.previous.replace(Arc::clone(snapshot)) else {
@@ -102,9 +102,9 @@ impl Carry {
     /// entry has are added only if they find room, by their size.
     pub(super) fn apply<'a>(
         &self,
-        place: &Place,
+        place: &CarryScope,
         samples: &mut Samples<'a>,
-        entries: &mut Vec<Entry<'a>>,
+        entries: &mut Vec<SampleEntry<'a>>,
         mut find_room: impl FnMut(usize) -> bool,
     ) {
         let sorted = entries.len();
@@ -120,7 +120,7 @@ impl Carry {
             };
             let (second, third) = (set(&series.second), set(&series.third));
             let key = (family, second, third);
-            match entries[..sorted].binary_search_by_key(&key, Entry::series) {
+            match entries[..sorted].binary_search_by_key(&key, SampleEntry::series) {
                 Ok(found) => {
                     if let Some(value) = &mut entries[found].value {
                         carried.add_to(value);
@@ -132,7 +132,13 @@ impl Carry {
                         continue;
                     }
                     let value = Some(carried.alone());
-                    entries.push(Entry { family, second, third, value, joining: Joining::Sum });
+                    entries.push(SampleEntry {
+                        family,
+                        second,
+                        third,
+                        value,
+                        joining: Joining::Sum,
+                    });
                 }
             }
         }
@@ -142,7 +148,7 @@ impl Carry {
 // === impl CarriedRow ===
 
 impl CarriedRow {
-    fn add(&mut self, series: &Series, more: &Carried) {
+    fn add(&mut self, series: &CarriedSeries, more: &Carried) {
         if let Some(known) = self.series.get_mut(series) {
             if known.add(more) {
                 return;
@@ -162,17 +168,17 @@ impl CarriedRow {
 
 impl Carried {
     /// What an entry's value has; none where it is nothing that only grows.
-    fn of(value: &Value<'_>, kind: MetricKind) -> Option<Self> {
+    fn of(value: &SampleValue<'_>, kind: MetricKind) -> Option<Self> {
         match value {
-            Value::Number(Number::Whole(count)) if kind == MetricKind::Counter => {
+            SampleValue::Number(Number::Whole(count)) if kind == MetricKind::Counter => {
                 Some(Self::Count(i128::from(*count)))
             }
-            Value::Buckets(counted) => Some(Self::Buckets {
+            SampleValue::Buckets(counted) => Some(Self::Buckets {
                 bounds: counted.bounds.to_vec(),
                 counts: counted.counts.iter().map(|count| i128::from(*count)).collect(),
                 sum: counted.sum,
             }),
-            Value::Number(_) => None,
+            SampleValue::Number(_) => None,
         }
     }
 
@@ -230,12 +236,12 @@ impl Carried {
     }
 
     /// Adds it to what the living processes have, if that has the same buckets.
-    fn add_to(&self, value: &mut Value<'_>) {
+    fn add_to(&self, value: &mut SampleValue<'_>) {
         match (self, value) {
-            (Self::Count(carried), Value::Number(Number::Whole(count))) => {
+            (Self::Count(carried), SampleValue::Number(Number::Whole(count))) => {
                 *count = together(*count, *carried);
             }
-            (Self::Buckets { bounds, counts, sum }, Value::Buckets(living))
+            (Self::Buckets { bounds, counts, sum }, SampleValue::Buckets(living))
                 if *bounds == *living.bounds && counts.len() == living.counts.len() =>
             {
                 for (count, carried) in living.counts.to_mut().iter_mut().zip(counts) {
@@ -248,13 +254,13 @@ impl Carried {
     }
 
     /// The value where no living process has the series.
-    fn alone<'a>(&self) -> Value<'a> {
+    fn alone<'a>(&self) -> SampleValue<'a> {
         match self {
-            Self::Count(carried) => Value::Number(Number::Whole(together(0, *carried))),
+            Self::Count(carried) => SampleValue::Number(Number::Whole(together(0, *carried))),
             Self::Buckets { bounds, counts, sum } => {
                 let counts = counts.iter().map(|count| together(0, *count)).collect();
                 let (bounds, counts) = (Cow::Owned(bounds.clone()), Cow::Owned(counts));
-                Value::Buckets(Box::new(BucketCounts { bounds, counts, sum: *sum }))
+                SampleValue::Buckets(Box::new(BucketCounts { bounds, counts, sum: *sum }))
             }
         }
     }
@@ -275,7 +281,7 @@ fn counters(
     snapshot: &Snapshot,
     process: &Process,
     options: &SampleOptions,
-) -> Vec<(Series, Carried)> {
+) -> Vec<(CarriedSeries, Carried)> {
     let mut samples = Samples::empty();
     // Whatever found room in the row, it is carried with all that the process had.
     let options = &SampleOptions {
@@ -292,10 +298,10 @@ fn counters(
         let pairs = samples.sets.pairs(set);
         pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     };
-    let counter = |entry: &Entry<'_>| {
+    let counter = |entry: &SampleEntry<'_>| {
         let family = &samples.families[entry.family];
         let carried = Carried::of(entry.value.as_ref()?, family.kind)?;
-        let series = Series {
+        let series = CarriedSeries {
             family: family.name.to_string(),
             second: pairs(entry.second),
             third: pairs(entry.third),

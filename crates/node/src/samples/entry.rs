@@ -3,17 +3,17 @@
 use telltale_wire::exposition::Number;
 
 use super::label_sets::SetId;
-use super::{BucketCounts, Value};
+use super::{BucketCounts, SampleValue};
 
 /// A figure of one process or of a row; its series is the first three fields.
 #[derive(Debug, Clone)]
-pub(super) struct Entry<'a> {
+pub(super) struct SampleEntry<'a> {
     pub(super) family: usize,
     pub(super) second: SetId,
     pub(super) third: SetId,
     /// None where there is something and nobody says how much: what it is a part of is then not
     /// known either.
-    pub(super) value: Option<Value<'a>>,
+    pub(super) value: Option<SampleValue<'a>>,
     pub(super) joining: Joining,
 }
 
@@ -26,15 +26,15 @@ pub(super) enum Joining {
     Largest,
 }
 
-impl Entry<'_> {
+impl SampleEntry<'_> {
     pub(super) fn series(&self) -> (usize, SetId, SetId) {
         (self.family, self.second, self.third)
     }
 }
 
 /// Makes one entry of all those of a series; sorts by series.
-pub(super) fn fold(entries: &mut Vec<Entry<'_>>) {
-    entries.sort_by_key(Entry::series);
+pub(super) fn fold(entries: &mut Vec<SampleEntry<'_>>) {
+    entries.sort_by_key(SampleEntry::series);
     entries.dedup_by(|next, first| {
         let same = next.series() == first.series();
         if same {
@@ -48,12 +48,16 @@ pub(super) fn fold(entries: &mut Vec<Entry<'_>>) {
 }
 
 /// None where the two cannot be joined: histograms with other bounds.
-fn joined<'a>(one: Value<'a>, other: Value<'a>, joining: Joining) -> Option<Value<'a>> {
+fn joined<'a>(
+    one: SampleValue<'a>,
+    other: SampleValue<'a>,
+    joining: Joining,
+) -> Option<SampleValue<'a>> {
     match (one, other) {
-        (Value::Number(one), Value::Number(other)) => {
-            Some(Value::Number(number(one, other, joining)))
+        (SampleValue::Number(one), SampleValue::Number(other)) => {
+            Some(SampleValue::Number(number(one, other, joining)))
         }
-        (Value::Buckets(one), Value::Buckets(other)) => {
+        (SampleValue::Buckets(one), SampleValue::Buckets(other)) => {
             let BucketCounts { bounds, counts, sum } = *one;
             let alike = bounds == other.bounds && counts.len() == other.counts.len();
             alike.then(|| {
@@ -62,7 +66,7 @@ fn joined<'a>(one: Value<'a>, other: Value<'a>, joining: Joining) -> Option<Valu
                     *count = count.saturating_add(*more);
                 }
                 let sum = sum.plus(other.sum);
-                Value::Buckets(Box::new(BucketCounts { bounds, counts: counts.into(), sum }))
+                SampleValue::Buckets(Box::new(BucketCounts { bounds, counts: counts.into(), sum }))
             })
         }
         _ => None,

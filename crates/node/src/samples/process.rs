@@ -20,9 +20,9 @@ use telltale_schema::snapshot::{
 use telltale_wire::exposition::Number;
 
 use super::applications::Applications;
-use super::entry::{Entry, Joining};
+use super::entry::{Joining, SampleEntry};
 use super::label_sets::SetId;
-use super::{SampleOptions, Samples, Value, device, place};
+use super::{SampleOptions, SampleValue, Samples, device, place};
 
 /// The longest value of a label that is taken from a process's command.
 const MAX_COMMAND_BYTES: usize = 256;
@@ -108,17 +108,17 @@ impl<'s, 'a> Making<'s, 'a> {
     }
 
     /// Takes out what tells one process from another, for the row of those that are not told apart.
-    pub(super) fn without_identities(&self, entries: &mut Vec<Entry<'a>>) {
+    pub(super) fn without_identities(&self, entries: &mut Vec<SampleEntry<'a>>) {
         let identities = [self.fields.info, self.fields.pod];
         entries.retain(|entry| !identities.contains(&entry.family));
     }
 
     /// Adds what `process` has.
-    pub(super) fn entries(&mut self, process: &'a Process, entries: &mut Vec<Entry<'a>>) {
+    pub(super) fn entries(&mut self, process: &'a Process, entries: &mut Vec<SampleEntry<'a>>) {
         let state = self.samples.sets.one("state", process.state.name());
         let put = |family, third, number, joining| {
-            let value = Some(Value::Number(number));
-            Entry { family, second: SetId::default(), third, value, joining }
+            let value = Some(SampleValue::Number(number));
+            SampleEntry { family, second: SetId::default(), third, value, joining }
         };
         entries.push(put(self.fields.processes, state, Number::Whole(1), Joining::Sum));
         if self.options.process_pids {
@@ -158,7 +158,7 @@ impl<'s, 'a> Making<'s, 'a> {
         }
     }
 
-    fn identity(&mut self, process: &'a Process, entries: &mut Vec<Entry<'a>>) {
+    fn identity(&mut self, process: &'a Process, entries: &mut Vec<SampleEntry<'a>>) {
         let command = process.command.value().map(String::as_str).unwrap_or_default();
         let command = &command[..command.floor_char_boundary(MAX_COMMAND_BYTES)];
         let namespace_pid = process.namespace_pid.map(|pid| pid.to_string()).unwrap_or_default();
@@ -168,18 +168,18 @@ impl<'s, 'a> Making<'s, 'a> {
             ("container_engine".into(), engine.into()),
             ("command".into(), command.into()),
         ]);
-        entries.push(Entry {
+        entries.push(SampleEntry {
             family: self.fields.info,
             second: info,
             third: SetId::default(),
-            value: Some(Value::Number(Number::Whole(1))),
+            value: Some(SampleValue::Number(Number::Whole(1))),
             joining: Joining::Largest,
         });
     }
 
     /// The names of the pod. They are not labels of each series: names may come later than the first
     /// figures, and a series would then end and another begin.
-    fn pod(&mut self, process: &'a Process, entries: &mut Vec<Entry<'a>>) {
+    fn pod(&mut self, process: &'a Process, entries: &mut Vec<SampleEntry<'a>>) {
         let container = process.container.as_ref();
         let Some(pod) = container.and_then(|container| container.pod.as_ref()) else { return };
         let names = self.samples.sets.of([
@@ -187,16 +187,16 @@ impl<'s, 'a> Making<'s, 'a> {
             ("pod_name".into(), pod.name.as_str().into()),
             ("container_name".into(), pod.container.as_deref().unwrap_or_default().into()),
         ]);
-        entries.push(Entry {
+        entries.push(SampleEntry {
             family: self.fields.pod,
             second: names,
             third: SetId::default(),
-            value: Some(Value::Number(Number::Whole(1))),
+            value: Some(SampleValue::Number(Number::Whole(1))),
             joining: Joining::Largest,
         });
     }
 
-    fn memory(&mut self, held: &'a HeldDevice, entries: &mut Vec<Entry<'a>>) {
+    fn memory(&mut self, held: &'a HeldDevice, entries: &mut Vec<SampleEntry<'a>>) {
         // Which devices there are was checked when the snapshot was made; what is not there has
         // no label to be told apart by.
         let Some(second) = self.devices.get(held.device).copied() else { return };
@@ -212,15 +212,15 @@ impl<'s, 'a> Making<'s, 'a> {
                 recorded.map(|usage| usage.failed_allocations),
             ];
             for (family, figure) in self.fields.memory.into_iter().zip(figures) {
-                let value = figure.map(|figure| Value::Number(Number::Whole(figure)));
-                entries.push(Entry { family, second, third, value, joining: Joining::Sum });
+                let value = figure.map(|figure| SampleValue::Number(Number::Whole(figure)));
+                entries.push(SampleEntry { family, second, third, value, joining: Joining::Sum });
             }
         }
     }
 
     /// What a process tells of itself, where it is a metric that a process can tell: of the right
     /// kind, with the right labels, about a device that there is.
-    fn told(&mut self, sample: &'a MetricSample) -> Option<Entry<'a>> {
+    fn told(&mut self, sample: &'a MetricSample) -> Option<SampleEntry<'a>> {
         let found = DEFINITIONS.binary_search_by(|other| other.name.cmp(&sample.name)).ok()?;
         let definition = DEFINITIONS[found];
         if definition.scope != Scope::Process || self.fields.has(found) {
@@ -250,7 +250,13 @@ impl<'s, 'a> Making<'s, 'a> {
         }
         let largest = definition.name == PROCESS_THROTTLED.name;
         let joining = if largest { Joining::Largest } else { Joining::Sum };
-        Some(Entry { family: found, second, third, value: Some(Value::Number(number)), joining })
+        Some(SampleEntry {
+            family: found,
+            second,
+            third,
+            value: Some(SampleValue::Number(number)),
+            joining,
+        })
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::{HeldKind, Process, ProcessState, Snapshot};
 
-use super::carry::{Carry, Place};
-use super::entry::{Entry, fold};
+use super::carry::{Carry, CarryScope};
+use super::entry::{SampleEntry, fold};
 use super::label_sets::{Pair, SetId};
 use super::process::Making;
 use super::{OTHER, Sample, SampleOptions, Samples};
@@ -27,7 +27,7 @@ pub(super) struct RowKey<'a> {
 }
 
 /// One row.
-struct Row<'a> {
+struct SampleRow<'a> {
     key: RowKey<'a>,
     members: Vec<&'a Process>,
     live_bytes: u64,
@@ -95,7 +95,7 @@ pub(super) fn add<'a>(
         }
         let Making { samples, applications, .. } = &mut making;
         let is_whole = applications.entries(samples, &row.members, options, &mut entries);
-        let place = Place::Row(row.key.to_owned());
+        let place = CarryScope::Row(row.key.to_owned());
         // One process may say one thing twice, too.
         fold(&mut entries);
         // Where some are left out, the living may have what was left by others.
@@ -115,14 +115,14 @@ pub(super) fn add<'a>(
     if !others.is_empty() {
         making.without_identities(&mut entries);
         fold(&mut entries);
-        carry.apply(&Place::Other, making.samples, &mut entries, |_| false);
+        carry.apply(&CarryScope::Other, making.samples, &mut entries, |_| false);
         let set = making.samples.sets.one("process", OTHER);
         put(making.samples, set, &mut entries);
     }
 }
 
 /// How many rows, from the first on, have no more series than this together.
-fn shown(rows: &[Row<'_>], mut room: usize) -> usize {
+fn shown(rows: &[SampleRow<'_>], mut room: usize) -> usize {
     let beyond = rows.iter().position(|row| match room.checked_sub(row.series) {
         Some(left) => {
             room = left;
@@ -134,11 +134,11 @@ fn shown(rows: &[Row<'_>], mut room: usize) -> usize {
 }
 
 /// All rows, those with most memory first.
-fn rows<'a>(snapshot: &'a Snapshot, options: &SampleOptions) -> Vec<Row<'a>> {
-    let mut by_key: BTreeMap<RowKey<'a>, Row<'a>> = BTreeMap::new();
+fn rows<'a>(snapshot: &'a Snapshot, options: &SampleOptions) -> Vec<SampleRow<'a>> {
+    let mut by_key: BTreeMap<RowKey<'a>, SampleRow<'a>> = BTreeMap::new();
     for process in &snapshot.processes {
         let key = RowKey::of(process, options);
-        let row = by_key.entry(key).or_insert_with_key(|key| Row {
+        let row = by_key.entry(key).or_insert_with_key(|key| SampleRow {
             key: key.clone(),
             members: Vec::new(),
             live_bytes: 0,
@@ -148,7 +148,7 @@ fn rows<'a>(snapshot: &'a Snapshot, options: &SampleOptions) -> Vec<Row<'a>> {
         row.live_bytes = row.live_bytes.saturating_add(live_bytes(process));
         row.series += Making::series_of(process);
     }
-    let mut rows: Vec<Row<'a>> = by_key.into_values().collect();
+    let mut rows: Vec<SampleRow<'a>> = by_key.into_values().collect();
     // Stable, so that rows with as much are in the order of their keys.
     rows.sort_by_key(|row| Reverse(row.live_bytes));
     rows
@@ -163,23 +163,26 @@ fn live_bytes(process: &Process) -> u64 {
 }
 
 /// Where each process is counted.
-fn places(rows: &[Row<'_>], others: &[Row<'_>]) -> HashMap<ProcessIdentity, Place> {
+fn places(
+    rows: &[SampleRow<'_>],
+    others: &[SampleRow<'_>],
+) -> HashMap<ProcessIdentity, CarryScope> {
     let living = |process: &&Process| process.state != ProcessState::Dead;
     let mut places = HashMap::new();
     for row in rows {
-        let place = Place::Row(row.key.to_owned());
+        let place = CarryScope::Row(row.key.to_owned());
         let members = row.members.iter().copied().filter(living);
         let identities = members.filter_map(|process| process.identity);
         places.extend(identities.map(|identity| (identity, place.clone())));
     }
     let members = others.iter().flat_map(|row| row.members.iter().copied()).filter(living);
-    places.extend(members.filter_map(|process| Some((process.identity?, Place::Other))));
+    places.extend(members.filter_map(|process| Some((process.identity?, CarryScope::Other))));
     places
 }
 
 /// Makes samples of a row's entries, as far as their values are known.
-fn put<'a>(samples: &mut Samples<'a>, row: SetId, entries: &mut Vec<Entry<'a>>) {
-    for Entry { family, second, third, value, .. } in entries.drain(..) {
+fn put<'a>(samples: &mut Samples<'a>, row: SetId, entries: &mut Vec<SampleEntry<'a>>) {
+    for SampleEntry { family, second, third, value, .. } in entries.drain(..) {
         if let Some(value) = value {
             samples.families[family].samples.push(Sample { sets: [row, second, third], value });
         }

@@ -3,7 +3,7 @@
 
 use telltale_wire::exposition::{Buckets, Encoder, FamilyEncoder, Format, Labels};
 
-use super::{BucketCounts, Family, Sample, Samples, Value};
+use super::{BucketCounts, Family, Sample, SampleValue, Samples};
 
 /// How far the samples are written.
 #[derive(Debug)]
@@ -61,8 +61,8 @@ impl<'s, 'a> Writing<'s, 'a> {
         let labels = sample.sets.map(|set| self.samples.sets.written(set));
         let labels: [&Labels; 3] = labels;
         match &sample.value {
-            Value::Number(number) => lines.sample(&labels, *number, family.created),
-            Value::Buckets(counted) => {
+            SampleValue::Number(number) => lines.sample(&labels, *number, family.created),
+            SampleValue::Buckets(counted) => {
                 let BucketCounts { bounds, counts, sum } = &**counted;
                 let buckets = Buckets { bounds, counts, sum: sum.value() };
                 lines.histogram(&labels, buckets, family.created);

@@ -11,9 +11,9 @@ use telltale_schema::snapshot::Snapshot;
 
 use super::changes::Changes;
 use super::control::Control;
-use super::figures::{Figures, ServiceFigures};
-use super::schedule::{Cause, Schedule, Step};
-use super::shared::Shared;
+use super::figures::{CollectionTotals, ServiceFigures};
+use super::schedule::{CollectionCause, Schedule, ScheduleStep};
+use super::shared::ServiceShared;
 use super::tally::Tally;
 use super::truncated::Truncated;
 use super::view::Publisher;
@@ -27,9 +27,9 @@ use telltale_collector::{Collector, Round};
 pub(crate) struct Collecting {
     collector: Collector,
     legacy: Option<Arc<dyn LegacySocket>>,
-    shared: Arc<Shared>,
+    shared: Arc<ServiceShared>,
     publisher: Publisher,
-    figures: Figures,
+    figures: CollectionTotals,
     schedule: Schedule,
     changes: Option<Changes>,
     overflows: Tally,
@@ -48,19 +48,19 @@ impl Collecting {
     pub(crate) fn begin(
         mut collector: Collector,
         legacy: Option<Arc<dyn LegacySocket>>,
-        shared: Arc<Shared>,
+        shared: Arc<ServiceShared>,
         clock: Arc<dyn Clock>,
     ) -> (Self, Control) {
-        let mut figures = Figures::new(clock.now());
+        let mut figures = CollectionTotals::new(clock.now());
         shared.begin();
         let now = Instant::now();
         let mut schedule = Schedule::new(shared.interval(), now);
         let round = Round { sensors: true, endpoints: EndpointUse::Always };
         let cpu_before = thread_cpu();
-        schedule.begin(Cause::Interval);
+        schedule.begin(CollectionCause::Interval);
         let snapshot = Arc::new(collector.collect_round(round));
         schedule.end(
-            Cause::Interval,
+            CollectionCause::Interval,
             round,
             thread_cpu().saturating_sub(cpu_before),
             Instant::now(),
@@ -103,11 +103,11 @@ impl Collecting {
         while !self.shared.is_asked_to_stop() {
             self.schedule.set_interval(self.shared.interval(), Instant::now());
             match self.schedule.next(Instant::now(), self.shared.is_fresh_wanted()) {
-                Step::Collect(cause, round) => {
+                ScheduleStep::Collect(cause, round) => {
                     self.shared.beat(Instant::now());
                     self.collect(cause, round);
                 }
-                Step::Wait { until, for_changes } => {
+                ScheduleStep::Wait { until, for_changes } => {
                     self.shared.beat(until);
                     self.wait(until, for_changes);
                 }
@@ -115,7 +115,7 @@ impl Collecting {
         }
     }
 
-    fn collect(&mut self, cause: Cause, round: Round) {
+    fn collect(&mut self, cause: CollectionCause, round: Round) {
         let cpu_before = thread_cpu();
         self.schedule.begin(cause);
         if round.sensors && round.endpoints == EndpointUse::Always {
@@ -209,8 +209,8 @@ impl Collecting {
 /// What the service says of itself after a collection.
 fn own_figures(
     (collector, legacy): (&Collector, Option<&dyn LegacySocket>),
-    figures: &Figures,
-    shared: &Shared,
+    figures: &CollectionTotals,
+    shared: &ServiceShared,
     clock: &dyn Clock,
 ) -> ServiceFigures {
     ServiceFigures {

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::figures::HistoryFigures;
-use super::shared::Shared;
+use super::shared::ServiceShared;
 use super::tally::Tally;
 use super::view::{Publisher, View};
 use crate::alerts::{Notices, Rule};
@@ -13,7 +13,7 @@ use crate::alerts::{Notices, Rule};
 /// Tells the service what to do, and what its parts have done. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Control {
-    shared: Arc<Shared>,
+    shared: Arc<ServiceShared>,
     view: View,
 }
 

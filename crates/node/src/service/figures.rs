@@ -4,7 +4,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Snapshot, SourceStatus};
 
-use super::shared::Shared;
+use super::shared::ServiceShared;
 
 /// How the history does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -98,7 +98,7 @@ struct SourceSums {
 
 /// Adds up over collections.
 #[derive(Debug)]
-pub(crate) struct Figures {
+pub(crate) struct CollectionTotals {
     started_at: Timestamp,
     collections: u64,
     collection_ns: u64,
@@ -130,7 +130,7 @@ impl ServiceFigures {
 
 // === impl Figures ===
 
-impl Figures {
+impl CollectionTotals {
     pub(crate) fn new(started_at: Timestamp) -> Self {
         Self { started_at, collections: 0, collection_ns: 0, sources: Vec::new() }
     }
@@ -162,7 +162,7 @@ impl Figures {
     }
 
     /// The figures now.
-    pub(crate) fn now(&self, shared: &Shared, at: Timestamp) -> ServiceFigures {
+    pub(crate) fn now(&self, shared: &ServiceShared, at: Timestamp) -> ServiceFigures {
         let (reloads, refused_reloads) = shared.reloads();
         let source = |one: &SourceSums| SourceFigures {
             name: one.name.clone(),
@@ -209,7 +209,7 @@ fn resident_bytes(at: Timestamp) -> Reading<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Figures, Shared, resident_bytes};
+    use super::{CollectionTotals, ServiceShared, resident_bytes};
     use std::time::Duration;
     use telltale_schema::clock::Timestamp;
     use telltale_schema::reading::Absence;
@@ -242,11 +242,11 @@ mod tests {
                 }],
             }],
         };
-        let mut figures = Figures::new(Timestamp(1));
+        let mut figures = CollectionTotals::new(Timestamp(1));
         figures.count(&snapshot, &[]);
         figures.count(&snapshot, &["kubelet"]);
         figures.count(&snapshot, &["ledgers"]);
-        let shared = Shared::new(Duration::from_secs(1)).unwrap();
+        let shared = ServiceShared::new(Duration::from_secs(1)).unwrap();
         let now = figures.now(&shared, Timestamp(2));
         assert_eq!((now.collections, now.collection_seconds), (3, 1.5));
         assert_eq!((now.sources[0].errors, now.sources[0].seconds), (6, 0.5));

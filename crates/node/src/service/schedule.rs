@@ -42,7 +42,7 @@ const ENDPOINTS_AT_LEAST_EACH: Duration = Duration::from_secs(10);
 
 /// Why there is a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum CollectionCause {
     /// The interval is over.
     Interval,
     /// Somebody waits for a fresh one.
@@ -55,9 +55,9 @@ pub(crate) enum Cause {
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ScheduleStep {
     /// Collect this.
-    Collect(Cause, Round),
+    Collect(CollectionCause, Round),
     /// Wait until then, or until something happens. Changes are to wake nobody up while one is
     /// known already, or just after noise.
     Wait { until: Instant, for_changes: bool },
@@ -121,23 +121,26 @@ impl Schedule {
     }
 
     /// What is to be done at `now`; `asked` when somebody waits for a fresh collection.
-    pub(crate) fn next(&mut self, now: Instant, asked: bool) -> Step {
+    pub(crate) fn next(&mut self, now: Instant, asked: bool) -> ScheduleStep {
         self.refill(now);
         if asked && self.fresh_left > 0 {
             let round = Round { sensors: true, endpoints: EndpointUse::Always };
-            return Step::Collect(Cause::Asked, round);
+            return ScheduleStep::Collect(CollectionCause::Asked, round);
         }
         if now >= self.due {
             let all = now >= self.endpoints_due;
             let endpoints = if all { EndpointUse::Always } else { EndpointUse::WhereNeeded };
-            return Step::Collect(Cause::Interval, Round { sensors: true, endpoints });
+            return ScheduleStep::Collect(
+                CollectionCause::Interval,
+                Round { sensors: true, endpoints },
+            );
         }
         let round = Round { sensors: false, endpoints: EndpointUse::WhereNeeded };
         if self.changed && now >= self.change_due {
-            return Step::Collect(Cause::Change, round);
+            return ScheduleStep::Collect(CollectionCause::Change, round);
         }
         if self.settled_at.is_some_and(|at| now >= at.max(self.change_due)) {
-            return Step::Collect(Cause::Settled, round);
+            return ScheduleStep::Collect(CollectionCause::Settled, round);
         }
         let mut until = self.due;
         if let Some(at) = self.settled_at {
@@ -152,30 +155,36 @@ impl Schedule {
             until = until.min(self.deaf_until);
         }
         let for_changes = !self.changed && now >= self.deaf_until;
-        Step::Wait { until, for_changes }
+        ScheduleStep::Wait { until, for_changes }
     }
 
     /// A collection begins: what has happened before it, it will see.
-    pub(crate) fn begin(&mut self, cause: Cause) {
+    pub(crate) fn begin(&mut self, cause: CollectionCause) {
         self.changed = false;
-        if cause == Cause::Asked {
+        if cause == CollectionCause::Asked {
             self.fresh_left = self.fresh_left.saturating_sub(1);
         }
     }
 
     /// It has ended and took so much CPU time of the collecting thread.
-    pub(crate) fn end(&mut self, cause: Cause, round: Round, cpu: Duration, now: Instant) {
+    pub(crate) fn end(
+        &mut self,
+        cause: CollectionCause,
+        round: Round,
+        cpu: Duration,
+        now: Instant,
+    ) {
         match cause {
-            Cause::Change => {
+            CollectionCause::Change => {
                 self.settled_at = Some(now + SETTLING);
                 self.charge(cpu, now);
             }
-            Cause::Settled => {
+            CollectionCause::Settled => {
                 self.settled_at = None;
                 self.charge(cpu, now);
             }
             // Others may have come too early for it; and these are no reason for a change to wait.
-            Cause::Interval | Cause::Asked => {}
+            CollectionCause::Interval | CollectionCause::Asked => {}
         }
         if round.sensors {
             // A late collection is not made up for.
@@ -215,8 +224,8 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::{
-        Cause, ENDPOINTS_AT_LEAST_EACH, FRESH_AT_ONCE, FRESH_EACH, LEAST_GAP, LONGEST_GAP,
-        Schedule, Step,
+        CollectionCause, ENDPOINTS_AT_LEAST_EACH, FRESH_AT_ONCE, FRESH_EACH, LEAST_GAP,
+        LONGEST_GAP, Schedule, ScheduleStep,
     };
     use std::time::{Duration, Instant};
     use telltale_collector::EndpointUse;
@@ -239,15 +248,15 @@ mod tests {
         }
 
         /// Collects if it is time, else waits for what the schedule says.
-        fn step(&mut self, asked: bool) -> Option<(Cause, EndpointUse)> {
+        fn step(&mut self, asked: bool) -> Option<(CollectionCause, EndpointUse)> {
             match self.schedule.next(self.now, asked) {
-                Step::Collect(cause, round) => {
+                ScheduleStep::Collect(cause, round) => {
                     self.schedule.begin(cause);
                     self.now += self.takes;
                     self.schedule.end(cause, round, self.takes, self.now);
                     Some((cause, round.endpoints))
                 }
-                Step::Wait { until, .. } => {
+                ScheduleStep::Wait { until, .. } => {
                     assert!(until > self.now, "a wait that does not end is a busy loop");
                     self.now = until;
                     None
@@ -264,7 +273,7 @@ mod tests {
     fn each_interval_there_is_one_and_a_late_one_is_not_made_up_for() {
         let mut played = Played::new(MILLI);
         for round in 0..5 {
-            assert_eq!(played.step(false).map(|(cause, _)| cause), Some(Cause::Interval));
+            assert_eq!(played.step(false).map(|(cause, _)| cause), Some(CollectionCause::Interval));
             assert_eq!(played.elapsed(), SECOND * round + MILLI);
             assert_eq!(played.step(false), None);
         }
@@ -282,14 +291,14 @@ mod tests {
         let (mut changes, mut last) = (0, Duration::ZERO);
         while played.elapsed() < SECOND * 10 {
             played.schedule.note_change();
-            if let Some((Cause::Change, endpoints)) = played.step(false) {
+            if let Some((CollectionCause::Change, endpoints)) = played.step(false) {
                 assert!(changes == 0 || played.elapsed() - last >= LEAST_GAP);
                 assert_eq!(endpoints, EndpointUse::WhereNeeded);
                 (changes, last) = (changes + 1, played.elapsed());
             }
         }
         assert!((550..=650).contains(&changes), "{changes}");
-        let settled = |step| matches!(step, Some((Cause::Settled, _)));
+        let settled = |step| matches!(step, Some((CollectionCause::Settled, _)));
         let after: usize = (0..30).map(|_| usize::from(settled(played.step(false)))).sum();
         assert_eq!(after, 1, "one more when it is over");
     }
@@ -319,13 +328,13 @@ mod tests {
         let first = played.step(false);
         assert_eq!(
             first.map(|(cause, _)| cause),
-            Some(Cause::Change),
+            Some(CollectionCause::Change),
             "no wait after a regular one"
         );
         let (mut early, mut all) = (0_u32, 0_u32);
         while played.elapsed() < begun + SECOND * 20 {
             played.schedule.note_change();
-            if let Some((Cause::Change, _)) = played.step(false) {
+            if let Some((CollectionCause::Change, _)) = played.step(false) {
                 early += u32::from(played.elapsed() < begun + SECOND / 5);
                 all += 1;
             }
@@ -340,8 +349,8 @@ mod tests {
         let mut played = Played::new(MILLI);
         played.step(false);
         let listens = |played: &mut Played| match played.schedule.next(played.now, false) {
-            Step::Wait { until, for_changes } => (until - played.now, for_changes),
-            step @ Step::Collect(..) => panic!("{step:?}"),
+            ScheduleStep::Wait { until, for_changes } => (until - played.now, for_changes),
+            step @ ScheduleStep::Collect(..) => panic!("{step:?}"),
         };
         assert!(listens(&mut played).1);
         played.schedule.note_noise(played.now);
@@ -357,7 +366,7 @@ mod tests {
         played.now += LONGEST_GAP;
         played.schedule.note_change();
         let before = played.now;
-        assert_eq!(played.step(false).map(|(cause, _)| cause), Some(Cause::Change));
+        assert_eq!(played.step(false).map(|(cause, _)| cause), Some(CollectionCause::Change));
         assert_eq!(played.now, before + MILLI * 100);
         played.schedule.note_change();
         assert_eq!(played.step(false), None);
@@ -369,11 +378,11 @@ mod tests {
         let mut played = Played::new(MILLI);
         played.step(false);
         for _ in 0..FRESH_AT_ONCE {
-            assert_eq!(played.step(true), Some((Cause::Asked, EndpointUse::Always)));
+            assert_eq!(played.step(true), Some((CollectionCause::Asked, EndpointUse::Always)));
         }
         assert!(played.elapsed() < SECOND);
         assert_eq!(played.step(true), None);
-        assert_eq!(played.step(true).map(|(cause, _)| cause), Some(Cause::Asked));
+        assert_eq!(played.step(true).map(|(cause, _)| cause), Some(CollectionCause::Asked));
         let before = played.elapsed();
         played.step(true);
         assert!(played.elapsed() <= before + FRESH_EACH);

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::bell::Bell;
 use super::figures::HistoryFigures;
 use super::tally::Tallies;
+use super::wake_up::WakeUp;
 use crate::alerts::{Notices, Rule};
 
 /// How long a collection may take before its thread counts as stuck: all deadlines together, and
@@ -16,8 +16,8 @@ const LONGEST_COLLECTION: Duration = Duration::from_secs(20);
 
 /// What views and the collecting thread share.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(super) bell: Bell,
+pub(crate) struct ServiceShared {
+    pub(super) bell: WakeUp,
     pub(super) interval_ns: AtomicU64,
     /// The number of the last collection that has begun asking everybody.
     pub(super) begun: AtomicU64,
@@ -42,10 +42,10 @@ pub(crate) struct Shared {
 
 // === impl Shared ===
 
-impl Shared {
+impl ServiceShared {
     pub(crate) fn new(interval: Duration) -> io::Result<Self> {
         Ok(Self {
-            bell: Bell::new()?,
+            bell: WakeUp::new()?,
             interval_ns: AtomicU64::new(nanoseconds(interval)),
             begun: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
@@ -62,7 +62,7 @@ impl Shared {
         })
     }
 
-    pub(crate) fn bell(&self) -> &Bell {
+    pub(crate) fn bell(&self) -> &WakeUp {
         &self.bell
     }
 

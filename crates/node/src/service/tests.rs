@@ -8,12 +8,12 @@ use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_schema::clock::{Clock, Timestamp};
 
 use super::{FreshError, NotReady, Published, Publisher, Service, ServiceOptions, View};
-use crate::history::{HistoryOptions, Reader, Writer, database_in};
+use crate::history::{HistoryOptions, HistoryReader, HistoryWriter, database_in};
 use telltale_collector::CollectOptions;
 use telltale_collector::clock::SystemClock;
 use telltale_harness::{Scratch, wait_until};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn start(interval: Duration) -> (Scratch, Service) {
     let root = Scratch::new();
@@ -32,7 +32,7 @@ fn something_is_published_at_once_and_again_each_interval() {
     let (_root, service) = start(Duration::from_millis(5));
     let view = service.view();
     assert!(view.latest().sequence >= 1);
-    wait_until("three more", PATIENCE, || view.latest().sequence >= 4);
+    wait_until("three more", TIMEOUT, || view.latest().sequence >= 4);
     let latest = view.latest();
     assert!(latest.service.collections >= latest.sequence - 1, "{latest:?}");
     assert_eq!(latest.snapshot.sources[0].name, "tenstorrent");
@@ -49,7 +49,7 @@ fn those_who_wait_for_a_fresh_one_share_it() {
         publisher.publish(snapshot, service);
     };
     let (one, two, ()) =
-        wait(async { tokio::join!(view.fresh(PATIENCE), view.fresh(PATIENCE), publish) });
+        wait(async { tokio::join!(view.fresh(TIMEOUT), view.fresh(TIMEOUT), publish) });
     let (one, two) = (one.unwrap().sequence, two.unwrap().sequence);
     assert_eq!(one, two);
     assert!(!publisher.is_wanted(), "one collection answers both");
@@ -59,8 +59,8 @@ fn those_who_wait_for_a_fresh_one_share_it() {
 fn who_asks_later_gets_a_later_one() {
     let (_root, service) = start(Duration::from_secs(3600));
     let view = service.view();
-    let first = wait(view.fresh(PATIENCE)).unwrap().sequence;
-    assert!(wait(view.fresh(PATIENCE)).unwrap().sequence > first);
+    let first = wait(view.fresh(TIMEOUT)).unwrap().sequence;
+    assert!(wait(view.fresh(TIMEOUT)).unwrap().sequence > first);
 }
 
 #[test]
@@ -70,9 +70,9 @@ fn after_the_end_nothing_is_ready_and_nobody_waits() {
     assert_eq!(view.is_ready(), Ok(()));
     let asked = Instant::now();
     drop(service);
-    assert!(asked.elapsed() < PATIENCE);
+    assert!(asked.elapsed() < TIMEOUT);
     assert_eq!(view.is_ready(), Err(NotReady::Stopped));
-    assert!(matches!(wait(view.fresh(PATIENCE)), Err(FreshError::Stopped)));
+    assert!(matches!(wait(view.fresh(TIMEOUT)), Err(FreshError::Stopped)));
     wait(view.stopped());
     assert!(view.latest().sequence >= 1, "what was published last is still there");
 }
@@ -84,10 +84,10 @@ fn published_once(interval: Duration) -> (Publisher, View) {
 }
 
 #[test]
-fn what_is_too_old_is_not_ready_and_patience_ends() {
+fn what_is_too_old_is_not_ready_and_timeout_ends() {
     let (publisher, view) = published_once(Duration::from_millis(1));
     let old = || matches!(view.is_ready(), Err(NotReady::TooOld { .. }));
-    wait_until("it to be too old", PATIENCE, old);
+    wait_until("it to be too old", TIMEOUT, old);
     let asked = wait(view.fresh(Duration::from_millis(1)));
     assert!(matches!(asked, Err(FreshError::TimedOut(_))));
     assert!(publisher.is_wanted());
@@ -135,12 +135,13 @@ fn a_wall_clock_that_jumps_changes_neither_the_pace_nor_what_is_known() {
     let view = service.view();
     service.control().set_rules(crate::alerts::Rule::defaults());
     let kept = HistoryOptions { write_seconds: 1, ..HistoryOptions::default() };
-    let writer = Writer::start(state.path(), &kept, Duration::from_millis(20), given()).unwrap();
+    let writer =
+        HistoryWriter::start(state.path(), &kept, Duration::from_millis(20), given()).unwrap();
     let mut walls = Vec::new();
     for jump in [86_400, -3_600, 86_400, -3_600, -30 * 86_400, -3_600, 400 * 86_400, -1, 5] {
         clock.0.fetch_add(jump, Ordering::Relaxed);
         let before = view.latest().sequence;
-        wait_until("five more", PATIENCE, || {
+        wait_until("five more", TIMEOUT, || {
             let latest = view.latest();
             writer.offer(Arc::clone(&latest.snapshot));
             latest.sequence >= before + 5
@@ -158,7 +159,7 @@ fn a_wall_clock_that_jumps_changes_neither_the_pace_nor_what_is_known() {
     let figures = writer.figures();
     assert_eq!((figures.failures, figures.problem), (0, None));
     drop(writer);
-    let reader = Reader::open(&database_in(state.path())).unwrap();
+    let reader = HistoryReader::open(&database_in(state.path())).unwrap();
     for wall in walls {
         assert_eq!(reader.snapshot_at(wall).unwrap().snapshot.devices.len(), 1);
     }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::figures::ServiceFigures;
 use super::published::Published;
-use super::shared::Shared;
+use super::shared::ServiceShared;
 use crate::alerts::AlertStates;
 
 /// Intervals after which what was published last is too old to call the service ready.
@@ -46,14 +46,14 @@ pub enum NotReady {
 /// Reads what is published, and changes nothing. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct View {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ServiceShared>,
     pub(super) latest: watch::Receiver<Arc<Published>>,
 }
 
 /// Publishes. The service's thread has the only one; a test of a server has its own.
 #[derive(Debug)]
 pub struct Publisher {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ServiceShared>,
     pub(super) latest: watch::Sender<Arc<Published>>,
     alerts: Arc<AlertStates>,
 }
@@ -76,15 +76,15 @@ impl View {
     /// together share one. Needs a tokio runtime with time.
     ///
     /// # Errors
-    /// When none ends within `patience`, or the service has ended.
-    pub async fn fresh(&self, patience: Duration) -> Result<Arc<Published>, FreshError> {
+    /// When none ends within `timeout`, or the service has ended.
+    pub async fn fresh(&self, timeout: Duration) -> Result<Arc<Published>, FreshError> {
         let wanted = self.shared.want_fresh();
         let mut latest = self.latest.clone();
-        let waited = tokio::time::timeout(patience, latest.wait_for(|one| one.fresh >= wanted));
+        let waited = tokio::time::timeout(timeout, latest.wait_for(|one| one.fresh >= wanted));
         match waited.await {
             Ok(Ok(published)) => Ok(Arc::clone(&published)),
             Ok(Err(_)) => Err(FreshError::Stopped),
-            Err(_) => Err(FreshError::TimedOut(patience)),
+            Err(_) => Err(FreshError::TimedOut(timeout)),
         }
     }
 
@@ -133,11 +133,11 @@ impl Publisher {
         snapshot: Arc<Snapshot>,
         service: ServiceFigures,
     ) -> io::Result<(Self, View)> {
-        Ok(Self::of(Arc::new(Shared::new(interval)?), snapshot, service))
+        Ok(Self::of(Arc::new(ServiceShared::new(interval)?), snapshot, service))
     }
 
     pub(crate) fn of(
-        shared: Arc<Shared>,
+        shared: Arc<ServiceShared>,
         snapshot: Arc<Snapshot>,
         service: ServiceFigures,
     ) -> (Self, View) {

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use crate::collecting::bench::Bench;
 use crate::collecting::workload::{Role, SOCKET, command, started};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A service with its socket. Its interval is an hour: whatever is seen was told.
 struct Serving {
@@ -83,7 +83,7 @@ impl Serving {
     /// collection.
     fn bytes(&self, pid: u32, kind: MemoryKind) -> (u64, Option<u64>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let fresh = runtime.block_on(self.view().fresh(PATIENCE)).unwrap();
+        let fresh = runtime.block_on(self.view().fresh(TIMEOUT)).unwrap();
         let snapshot = &fresh.snapshot;
         let total = snapshot.devices[0].kind(kind).map_or(0, |parts| parts.total_bytes);
         let process = snapshot.processes.iter().find(|one| one.pid == Some(pid));
@@ -96,7 +96,7 @@ impl Serving {
     #[track_caller]
     fn comes_to(&self, pid: u32, kind: MemoryKind, expected: (u64, Option<u64>)) {
         let what = format!("{} of {pid} to be {expected:?}", kind.name());
-        wait_until(&what, PATIENCE, || self.bytes(pid, kind) == expected);
+        wait_until(&what, TIMEOUT, || self.bytes(pid, kind) == expected);
     }
 
     fn refused(&self, reason: &str) -> u64 {
@@ -176,7 +176,7 @@ fn what_a_killed_client_had_goes_at_once_and_addresses_of_others_stay() {
     serving.comes_to(killed, MemoryKind::Dram, (2002, Some(1001)));
     one.guard.kill();
     // Not asked for: its end is noticed.
-    wait_until("the killed one to be gone", PATIENCE, || serving.process(killed).is_none());
+    wait_until("the killed one to be gone", TIMEOUT, || serving.process(killed).is_none());
     assert_eq!(serving.bytes(left, MemoryKind::Dram), (1001, Some(1001)));
     assert_eq!(other.say("2 0 0 0 64"), "sent");
     serving.comes_to(left, MemoryKind::Dram, (1, Some(1)));
@@ -190,7 +190,7 @@ fn a_process_that_also_has_a_ledger_counts_once() {
     command.env(SOCKET, &serving.path);
     let guard = started(command);
     serving.comes_to(guard.id(), MemoryKind::Dram, (1000, Some(1000)));
-    wait_until("its message to be counted", PATIENCE, || {
+    wait_until("its message to be counted", TIMEOUT, || {
         let messages = serving.roster.figures().unwrap().messages;
         messages.contains(&("alloc", 1))
     });
@@ -263,13 +263,13 @@ fn a_flood_grows_no_book_beyond_its_limit_and_keeps_nobody_waiting() {
         }
         unreachable!("it would take centuries")
     });
-    wait_until("the book to be full", PATIENCE, || serving.refused("full") > 0);
+    wait_until("the book to be full", TIMEOUT, || serving.refused("full") > 0);
     let mut client = serving.client(112);
     assert!(client.say("6 -1 0 0 0").ends_with("devices 1"));
     ended.shutdown(std::net::Shutdown::Both).unwrap();
     let sent = sender.join().unwrap();
     assert!(sent > 1 << 16, "{sent}");
-    wait_until("the flood to be gone", PATIENCE, || {
+    wait_until("the flood to be gone", TIMEOUT, || {
         serving.roster.figures().unwrap().connections == 1
     });
 }

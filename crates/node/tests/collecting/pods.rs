@@ -70,9 +70,9 @@ impl Node {
         path
     }
 
-    fn collector(&self, patience: Duration) -> Collector {
-        let deadline = patience * 2;
-        Collector::new(CollectOptions { patience, deadline, ..self.options() }).unwrap()
+    fn collector(&self, timeout: Duration) -> Collector {
+        let deadline = timeout * 2;
+        Collector::new(CollectOptions { timeout, deadline, ..self.options() }).unwrap()
     }
 
     fn pod(&self, snapshot: &Snapshot) -> Option<Pod> {
@@ -183,7 +183,7 @@ fn a_failure_of_the_kubelet_is_one_for_each_time_that_it_was_asked() {
     let node = Node::new();
     node.logs_of("research_gpt-0", &["train"]);
     let pods = PodOptions { enabled: true, kubelet_socket: Some(node.path("elsewhere.sock")) };
-    let options = CollectOptions { pods, patience: LONG, ..node.options() };
+    let options = CollectOptions { pods, timeout: LONG, ..node.options() };
     let clock = Arc::new(ManualClock::starting_at(Timestamp(1)));
     let mut collector = Collector::with_clock(options, Arc::clone(&clock) as _).unwrap();
     let mut tells_again = || {
@@ -236,7 +236,7 @@ fn a_socket_that_was_named_has_to_be_there() {
     let node = Node::new();
     node.logs_of("research_gpt-0", &["train"]);
     let pods = PodOptions { enabled: true, kubelet_socket: Some(node.path("elsewhere.sock")) };
-    let options = CollectOptions { pods, patience: LONG, ..node.options() };
+    let options = CollectOptions { pods, timeout: LONG, ..node.options() };
     let snapshot = Collector::new(options).unwrap().collect();
     let kubelet = source(&snapshot, "kubelet").unwrap();
     assert!(kubelet.errors[0].detail.contains("pods.kubelet_socket"), "{kubelet:?}");

@@ -11,7 +11,7 @@ use telltale_schema::snapshot::{Process, ProcessState};
 use crate::collecting::bench::Bench;
 use crate::collecting::workload::{Role, start};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn serve(bench: &Bench) -> Service {
     let interval = Duration::from_secs(3600);
@@ -35,17 +35,17 @@ fn a_process_is_seen_when_it_begins_and_when_it_is_killed() {
     for role in [Role::Ledger, Role::LedgerAndEndpoint, Role::Endpoint, Role::HandedLedger] {
         let mut child = start(&bench.child(role, 1000));
         let pid = child.id();
-        wait_until("its begin to be seen", PATIENCE, || is_alive(&view, pid));
-        wait_until("its memory to be seen", PATIENCE, || {
+        wait_until("its begin to be seen", TIMEOUT, || is_alive(&view, pid));
+        wait_until("its memory to be seen", TIMEOUT, || {
             view.latest().snapshot.devices[0].kinds.iter().any(|kind| kind.total_bytes == 1000)
         });
         child.kill();
-        wait_until("its end to be seen", PATIENCE, || !is_alive(&view, pid));
+        wait_until("its end to be seen", TIMEOUT, || !is_alive(&view, pid));
         let latest = view.latest();
         let total = latest.snapshot.devices[0].kinds.iter().map(|kind| kind.total_bytes);
         assert_eq!(total.sum::<u64>(), 0, "{role:?}: the dead are in no total");
         telltale_collector::clean(bench.options()).unwrap();
-        wait_until("what it left to be gone", PATIENCE, || process(&view, pid).is_none());
+        wait_until("what it left to be gone", TIMEOUT, || process(&view, pid).is_none());
     }
 }
 
@@ -59,9 +59,9 @@ fn processes_of_a_directory_that_is_made_later_are_seen() {
         assert!(!view.latest().snapshot.processes.iter().any(|one| one.pid.is_some()));
         fs::create_dir(&bench.directory).unwrap();
         let child = start(&bench.child(Role::LedgerAndEndpoint, 1000));
-        wait_until("it to be seen", PATIENCE, || is_alive(&view, child.id()));
+        wait_until("it to be seen", TIMEOUT, || is_alive(&view, child.id()));
         fs::remove_dir_all(&bench.directory).unwrap();
-        wait_until("it to be gone", PATIENCE, || process(&view, child.id()).is_none());
+        wait_until("it to be gone", TIMEOUT, || process(&view, child.id()).is_none());
     }
 }
 
@@ -82,7 +82,7 @@ fn many_changes_are_few_collections() {
     assert!(collections <= milliseconds / 15 + 2, "{collections} in {milliseconds} ms");
     // The last change is seen, too.
     let child = start(&bench.child(Role::Ledger, 1000));
-    wait_until("a process to be seen", PATIENCE, || is_alive(&view, child.id()));
+    wait_until("a process to be seen", TIMEOUT, || is_alive(&view, child.id()));
 }
 
 #[test]
@@ -91,13 +91,13 @@ fn files_of_others_bring_no_collection() {
     let service = serve(&bench);
     let view = service.view();
     let child = start(&bench.child(Role::Ledger, 1000));
-    wait_until("a process to be seen", PATIENCE, || is_alive(&view, child.id()));
+    wait_until("a process to be seen", TIMEOUT, || is_alive(&view, child.id()));
     let before = view.latest().sequence;
     for number in 0..200 {
         fs::write(bench.directory.join(format!("{number}")), "").unwrap();
     }
     let child = start(&bench.child(Role::Ledger, 1000));
-    wait_until("the next process to be seen", PATIENCE, || is_alive(&view, child.id()));
+    wait_until("the next process to be seen", TIMEOUT, || is_alive(&view, child.id()));
     // Two for its begin, and perhaps two for what came just before.
     let collections = view.latest().sequence - before;
     assert!(collections <= 5, "{collections}");

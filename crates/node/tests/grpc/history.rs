@@ -6,13 +6,13 @@ use std::time::Duration;
 use telltale_collector::clock::SystemClock;
 use telltale_node::access::Sight;
 use telltale_node::grpc::{GrpcOptions, query_history};
-use telltale_node::history::{HistoryOptions, Reader, Writer, database_in};
+use telltale_node::history::{HistoryOptions, HistoryReader, HistoryWriter, database_in};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{HistoryQuery, Subjects};
 use telltale_schema::reading::{Absence, Reading};
 
 use crate::grpc::machine::{NOW, machine};
-use crate::grpc::serving::{PATIENCE, Served, wait};
+use crate::grpc::serving::{Served, TIMEOUT, wait};
 use telltale_harness::{Scratch, wait_until};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -22,9 +22,9 @@ fn later(seconds: u64) -> Timestamp {
 }
 
 /// A database of half a minute, in which a temperature is not readable for a while.
-fn recorded(scratch: &Scratch) -> Reader {
+fn recorded(scratch: &Scratch) -> HistoryReader {
     let (options, interval) = (HistoryOptions::default(), Duration::from_secs(1));
-    let writer = Writer::start(scratch.path(), &options, interval, Arc::new(SystemClock));
+    let writer = HistoryWriter::start(scratch.path(), &options, interval, Arc::new(SystemClock));
     let writer = writer.expect("a directory of ours");
     for second in 0..30 {
         let mut snapshot = (*machine(2, 3)).clone();
@@ -36,11 +36,11 @@ fn recorded(scratch: &Scratch) -> Reader {
             }
         };
         writer.offer(Arc::new(snapshot));
-        wait_until("it to be recorded", PATIENCE, || writer.figures().recorded > second);
+        wait_until("it to be recorded", TIMEOUT, || writer.figures().recorded > second);
     }
     assert_eq!(writer.figures().missed, 0);
     drop(writer);
-    Reader::open(&database_in(scratch.path())).expect("a database")
+    HistoryReader::open(&database_in(scratch.path())).expect("a database")
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn what_was_is_told_as_the_database_has_it() {
 }
 
 #[test]
-fn whoever_sees_devices_alone_has_no_past_of_processes() {
+fn who_sees_devices_alone_has_no_past_of_processes() {
     let scratch = Scratch::new();
     drop(recorded(&scratch));
     let options =

@@ -10,15 +10,15 @@ use telltale_harness::{needs_root, wait_until};
 use telltale_node::grpc::GrpcOptions;
 
 use crate::grpc::machine::{ALICE, machine};
-use crate::grpc::serving::{PATIENCE, Served, wait};
+use crate::grpc::serving::{Served, TIMEOUT, wait};
 
 /// The preface and an empty SETTINGS frame, with which a client begins.
 const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 fn connected(served: &Served) -> UnixStream {
     let stream = UnixStream::connect(served.socket()).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    stream.set_write_timeout(Some(TIMEOUT)).expect("a timeout");
     stream
 }
 
@@ -71,7 +71,7 @@ fn a_thousand_connections_too_many_are_closed_and_the_others_work() {
     }
     assert!(served.refused("grpc_connections") >= 1000);
     drop(kept);
-    wait_until("there to be room", PATIENCE, || answers(&served));
+    wait_until("there to be room", TIMEOUT, || answers(&served));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn one_user_cannot_take_all_connections() {
     let mut hog = telltale_harness::ChildGuard::spawn(&mut command);
     let mut said = [0; 10];
     hog.child().stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
-    wait_until("most to be refused", PATIENCE, || served.refused("grpc_connections") == 284);
+    wait_until("most to be refused", TIMEOUT, || served.refused("grpc_connections") == 284);
     assert!(answers(&served), "the others still get in");
 }
 
@@ -125,7 +125,7 @@ fn calls_whose_answers_nobody_takes_are_limited() {
         watched.clear();
     });
     assert!(served.refused("grpc_calls") >= 1);
-    wait_until("the calls to be given up", PATIENCE, || answers(&served));
+    wait_until("the calls to be given up", TIMEOUT, || answers(&served));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use telltale_wire::telemetry::Client;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
 use crate::grpc::machine::{figures, machine};
-use crate::grpc::serving::PATIENCE;
+use crate::grpc::serving::TIMEOUT;
 use crate::grpc::tls::{ask, options, served, written};
 
 #[test]
@@ -35,7 +35,7 @@ fn a_renewed_certificate_is_for_new_connections_and_calls_go_on() {
     assert!(ask(&served, &old, None, None).is_ok());
     options(&scratch, &new.server(), None);
     read_again();
-    wait_until("the new certificate", PATIENCE, || ask(&served, &new, None, None).is_ok());
+    wait_until("the new certificate", TIMEOUT, || ask(&served, &new, None, None).is_ok());
     assert!(ask(&served, &old, None, None).is_err(), "new connections have the new one alone");
 
     // Half a renewal: a key that is not the certificate's.
@@ -46,7 +46,7 @@ fn a_renewed_certificate_is_for_new_connections_and_calls_go_on() {
     assert!(ask(&served, &new, None, None).is_ok(), "it stays as it was");
 
     served.publisher.publish(machine(1, 1), figures());
-    let update = runtime.block_on(async { tokio::time::timeout(PATIENCE, watching.next()).await });
+    let update = runtime.block_on(async { tokio::time::timeout(TIMEOUT, watching.next()).await });
     let update = update.expect("the call goes on").unwrap().unwrap();
     assert_eq!(update.snapshot.unwrap().devices.len(), 1);
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use telltale_harness::Scratch;
 use telltale_node::access::AccessPolicy;
-use telltale_node::grpc::{GrpcOptions, GrpcService, SOCKET_NAME, ServeError};
+use telltale_node::grpc::{GrpcOptions, GrpcServeError, GrpcService, SOCKET_NAME};
 use telltale_node::history::SharedReader;
 use telltale_node::service::{Publisher, View};
 use telltale_schema::snapshot::Snapshot;
@@ -21,7 +21,7 @@ use tokio::sync::{oneshot, watch};
 use crate::grpc::machine::figures;
 
 /// How long a test waits for what must come.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The user and group as which the tests' service is installed.
 pub(crate) const SERVICE: u32 = 61_000;
@@ -36,15 +36,14 @@ pub(crate) struct Served {
     files: Vec<SocketFile>,
     pub(crate) scratch: Scratch,
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<Result<(), ServeError>>>,
+    thread: Option<JoinHandle<Result<(), GrpcServeError>>>,
 }
 
 /// Runs a future on a runtime of its own, with an end to waiting.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let waited = runtime
-        .expect("a runtime")
-        .block_on(async { tokio::time::timeout(PATIENCE, future).await });
+    let waited =
+        runtime.expect("a runtime").block_on(async { tokio::time::timeout(TIMEOUT, future).await });
     waited.expect("what must come takes too long")
 }
 
@@ -157,7 +156,7 @@ impl Served {
     }
 
     /// Stops it, and tells how it ended.
-    pub(crate) fn stop(&mut self) -> Result<(), ServeError> {
+    pub(crate) fn stop(&mut self) -> Result<(), GrpcServeError> {
         self.ask_to_stop();
         self.files.clear();
         self.thread.take().map_or(Ok(()), |thread| thread.join().expect("the server panicked"))

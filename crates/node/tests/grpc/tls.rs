@@ -16,7 +16,7 @@ use telltale_wire::telemetry::{CallError, Client};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use crate::grpc::machine::machine;
-use crate::grpc::serving::{PATIENCE, Served, wait};
+use crate::grpc::serving::{Served, TIMEOUT, wait};
 
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
@@ -148,7 +148,7 @@ fn a_probe_gets_in_as_any_client_does_and_needs_no_token() {
     let asked = |served: &Served, tls: &TlsToPort| {
         let port = served.address.expect("a TCP port").port();
         let endpoint = HealthEndpoint::Port(format!("localhost:{port}"));
-        wait(ask_health(&endpoint, Some(tls), PATIENCE))
+        wait(ask_health(&endpoint, Some(tls), TIMEOUT))
     };
     let open = served(&options(&scratch, &ours.server(), None));
     let mut tls = TlsToPort { authority, identity: None };

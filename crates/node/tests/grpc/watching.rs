@@ -57,7 +57,7 @@ fn a_slow_reader_lags_and_is_told() {
 }
 
 #[test]
-fn whoever_asks_for_fewer_gets_fewer() {
+fn who_asks_for_fewer_gets_fewer() {
     let served = Served::of(machine(1, 1));
     wait(async {
         let mut client = served.client().await;

@@ -8,16 +8,17 @@ use std::time::Duration;
 use telltale_harness::{Scratch, needs_root};
 use telltale_node::access::Sight;
 use telltale_node::history::{
-    DatabaseError, DirectoryError, HistoryError, HistoryOptions, Reader, Writer, database_in,
+    DatabaseError, DirectoryError, HistoryError, HistoryOptions, HistoryReader, HistoryWriter,
+    database_in,
 };
 use telltale_schema::clock::ManualClock;
 use telltale_schema::history::ProcessChoice;
 
 use crate::history::machine::{Kept, after, device, integrity, process};
 
-fn start(scratch: &Scratch) -> Result<Writer, HistoryError> {
+fn start(scratch: &Scratch) -> Result<HistoryWriter, HistoryError> {
     let clock = Arc::new(ManualClock::starting_at(after(0)));
-    Writer::start(scratch.path(), &HistoryOptions::default(), Duration::from_secs(1), clock)
+    HistoryWriter::start(scratch.path(), &HistoryOptions::default(), Duration::from_secs(1), clock)
 }
 
 #[test]
@@ -192,7 +193,7 @@ fn a_newer_history_is_refused_and_left_alone() {
     let newer = |error: &DatabaseError| matches!(error, DatabaseError::Newer { found: 99, .. });
     assert!(matches!(&refused, HistoryError::Database(error) if newer(error)), "{refused}");
     assert!(refused.to_string().contains("use a newer telltale"), "{refused}");
-    assert!(newer(&Reader::open(&kept.path()).unwrap_err()));
+    assert!(newer(&HistoryReader::open(&kept.path()).unwrap_err()));
     assert!(!kept.scratch.join("history.db.broken.1").exists());
 }
 
@@ -230,7 +231,7 @@ fn a_directory_of_another_user_is_refused() {
 #[test]
 fn where_there_is_no_history_it_is_said_how_one_is_begun() {
     let scratch = Scratch::new();
-    let missing = Reader::open(&database_in(scratch.path())).unwrap_err();
+    let missing = HistoryReader::open(&database_in(scratch.path())).unwrap_err();
     assert!(missing.to_string().contains("`telltale serve` keeps one"), "{missing}");
     assert!(!database_in(scratch.path()).exists(), "reading makes nothing");
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use telltale_harness::{on_small_disk, wait_until};
 use telltale_node::access::Sight;
-use telltale_node::history::{HistoryOptions, Reader, Writer, check_directory, database_in};
+use telltale_node::history::{
+    HistoryOptions, HistoryReader, HistoryWriter, check_directory, database_in,
+};
 use telltale_schema::clock::{Clock, ManualClock};
 use telltale_schema::history::HistoryQuery;
 
@@ -48,7 +50,7 @@ fn fill_and_make_room(disk: &Path) {
     let clock = Arc::new(ManualClock::starting_at(after(0)));
     let given = Arc::clone(&clock) as Arc<dyn Clock>;
     let options = HistoryOptions::default();
-    let writer = Writer::start(disk, &options, Duration::from_secs(1), given).unwrap();
+    let writer = HistoryWriter::start(disk, &options, Duration::from_secs(1), given).unwrap();
     let mut offered = 0;
     let mut see_for = |seconds: u64| {
         for second in 0..seconds {
@@ -79,7 +81,7 @@ fn fill_and_make_room(disk: &Path) {
     let path = database_in(disk);
     assert_eq!(integrity(&path), "ok");
     let query = HistoryQuery { step_ms: Some(10_000), ..HistoryQuery::over(after(0), after(259)) };
-    let answer = Reader::open(&path).unwrap().query(&query, Sight::Everything).unwrap();
+    let answer = HistoryReader::open(&path).unwrap().query(&query, Sight::Everything).unwrap();
     let used = &series(&answer, "device_memory_used", "dram").mean;
     assert!(used[0].is_some() && used[24].is_some(), "{used:?}");
     assert_eq!(used[8], None, "what had no room is missing, and not made up");

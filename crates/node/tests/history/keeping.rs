@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use telltale_harness::rounds;
 use telltale_node::access::Sight;
-use telltale_node::history::{HistoryOptions, ReadHistoryError, Reader};
+use telltale_node::history::{HistoryOptions, HistoryReader, ReadHistoryError};
 use telltale_schema::history::{Ending, HistoryQuery, Subjects};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::{Absence, Reading};
@@ -138,7 +138,7 @@ fn a_report_is_of_one_moment_while_the_history_is_written() {
     let (is_over, reports) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| {
-            let reader = Reader::open(&path).unwrap();
+            let reader = HistoryReader::open(&path).unwrap();
             while !is_over.load(Ordering::Relaxed) {
                 let report = reader.report(&choice, Sight::Everything).unwrap().remove(0);
                 let lived = report.last_seen.since_ns(report.first_seen) as f64 / 1e9;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use telltale_collector::clock::SystemClock;
 use telltale_harness::{ChildGuard, Scratch, rounds};
 use telltale_node::access::Sight;
-use telltale_node::history::{HistoryOptions, Reader, Writer, database_in};
+use telltale_node::history::{HistoryOptions, HistoryReader, HistoryWriter, database_in};
 use telltale_schema::clock::Clock;
 
 use crate::history::machine::{device, integrity, process, snapshot};
@@ -23,7 +23,7 @@ fn write_until_killed(directory: &Path) {
     let options = HistoryOptions { write_seconds: 1, ..HistoryOptions::default() };
     let clock = Arc::new(SystemClock);
     let interval = Duration::from_millis(5);
-    let writer = Writer::start(directory, &options, interval, clock).unwrap();
+    let writer = HistoryWriter::start(directory, &options, interval, clock).unwrap();
     let out = std::io::stdout();
     for round in 0..u64::MAX {
         let jobs: Vec<_> =
@@ -74,8 +74,10 @@ fn a_kill_at_any_moment_loses_nothing_that_was_written() {
         had = left;
     }
     assert!(had.0 > 0 && had.1 > 0, "{had:?}");
-    let reports =
-        Reader::open(&path).unwrap().report(&"job3".parse().unwrap(), Sight::Everything).unwrap();
+    let reports = HistoryReader::open(&path)
+        .unwrap()
+        .report(&"job3".parse().unwrap(), Sight::Everything)
+        .unwrap();
     assert_eq!(reports.len(), 1, "one process over all runs");
 }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use telltale_harness::Scratch;
 use telltale_node::access::Sight;
-use telltale_node::history::{HistoryOptions, Reader, Writer, database_in};
+use telltale_node::history::{HistoryOptions, HistoryReader, HistoryWriter, database_in};
 use telltale_schema::chip::{AsicId, BoardType, ChipFacts, ChipIdentity};
 use telltale_schema::clock::{Clock, ManualClock, Timestamp};
-use telltale_schema::history::{HistoryAnswer, HistoryQuery, Report, Series};
+use telltale_schema::history::{HistoryAnswer, HistoryQuery, ProcessReport, Series};
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
@@ -31,7 +31,7 @@ pub(crate) struct Kept {
     pub(crate) scratch: Scratch,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) options: HistoryOptions,
-    writer: Option<Writer>,
+    writer: Option<HistoryWriter>,
     offered: Cell<u64>,
 }
 
@@ -53,7 +53,7 @@ impl Kept {
         drop(self.writer.take());
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let interval = Duration::from_secs(1);
-        let writer = Writer::start(self.scratch.path(), &self.options, interval, clock);
+        let writer = HistoryWriter::start(self.scratch.path(), &self.options, interval, clock);
         self.writer = Some(writer.unwrap());
         self.offered.set(0);
     }
@@ -63,7 +63,7 @@ impl Kept {
         drop(self.writer.take());
     }
 
-    pub(crate) fn writer(&self) -> &Writer {
+    pub(crate) fn writer(&self) -> &HistoryWriter {
         self.writer.as_ref().expect("it was started")
     }
 
@@ -103,18 +103,18 @@ impl Kept {
         database_in(self.scratch.path())
     }
 
-    pub(crate) fn reader(&self) -> Reader {
-        Reader::open(&self.path()).unwrap()
+    pub(crate) fn reader(&self) -> HistoryReader {
+        HistoryReader::open(&self.path()).unwrap()
     }
 
     pub(crate) fn query(&self, query: &HistoryQuery) -> HistoryAnswer {
         self.reader().query(query, Sight::Everything).unwrap()
     }
 
-    pub(crate) fn report(&self, process: &str) -> Report {
+    pub(crate) fn report(&self, process: &str) -> ProcessReport {
         let choice = process.parse().unwrap();
         let reports = self.reader().report(&choice, Sight::Everything).unwrap();
-        let [report] = <[Report; 1]>::try_from(reports).expect("one process of this name");
+        let [report] = <[ProcessReport; 1]>::try_from(reports).expect("one process of this name");
         report
     }
 }

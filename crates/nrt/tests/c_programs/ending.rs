@@ -24,7 +24,7 @@ const VARIABLES: [&str; 4] = [
     "NEURON_RT_DEBUG_SAVE_BINARY",
     "TELLTALE_DEBUG_FILTER",
 ];
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The program, built once.
 fn ending() -> &'static Path {
@@ -158,7 +158,7 @@ fn a_killed_process_leaves_whole_events_and_the_next_one_goes_on() {
     killed.stdout(std::process::Stdio::null());
     let mut child = killed.spawn().unwrap();
     let has_some = || scratch.join("number/core_0/3").exists();
-    wait_until("some events are there", PATIENCE, has_some);
+    wait_until("some events are there", TIMEOUT, has_some);
     child.kill().unwrap();
     child.wait().unwrap();
     let before = saved(scratch.path());

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::c_programs::installed::{here, install};
 use telltale_harness::{Scratch, compile_c, compile_cpp, skip};
-use telltale_nrt::{CoreCounts, Counts, EventHeader, GLANCE_CORES, STATUSES, TensorPayload};
+use telltale_nrt::{CoreCounts, DebugCounts, EventHeader, GLANCE_CORES, STATUSES, TensorPayload};
 
 fn include(option: &str) -> String {
     format!("{option}{}", here().join("include").display())
@@ -29,7 +29,7 @@ fn the_library_and_the_headers_agree_on_every_structure_and_status() {
     let mut checks = vec![
         format!("sizeof(ndebug_stream_event_header_t) == {}", size_of::<EventHeader>()),
         format!("_Alignof(ndebug_stream_event_header_t) == {}", align_of::<EventHeader>()),
-        format!("sizeof(telltale_debug_counts_s) == {}", size_of::<Counts>()),
+        format!("sizeof(telltale_debug_counts_s) == {}", size_of::<DebugCounts>()),
         format!("sizeof(telltale_debug_core_s) == {}", size_of::<CoreCounts>()),
         format!("TELLTALE_DEBUG_GLANCE_CORES == {GLANCE_CORES}"),
         format!(
@@ -57,7 +57,7 @@ fn the_library_and_the_headers_agree_on_every_structure_and_status() {
         reserved0
     );
     offsets!(
-        Counts,
+        DebugCounts,
         "telltale_debug_counts_s",
         produced,
         delivered,

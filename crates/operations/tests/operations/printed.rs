@@ -1,6 +1,6 @@
 //! Tensors that a kernel prints: the events have the bytes that a read gives, bit by bit.
 
-use telltale_debug_stream::{Consumer, Event, Next};
+use telltale_debug_stream::{Consumer, Event, NextEvent};
 use telltale_operations::{MAX_PRINTED_BYTES, PRINTING_CORE, Tensor, row_major};
 use telltale_program_cache::DataFormat;
 
@@ -16,7 +16,7 @@ fn printed(bench: &Bench, consumer: &mut Consumer, prefix: &str, tensor: &Tensor
     bench.session.finish().unwrap();
     let mut events = Vec::new();
     while let Some(next) = consumer.try_next().unwrap() {
-        let Next::Event(event) = next else { panic!("{next:?}") };
+        let NextEvent::Event(event) = next else { panic!("{next:?}") };
         events.push(event);
     }
     events

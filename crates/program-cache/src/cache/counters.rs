@@ -42,7 +42,7 @@ pub const PHASES: [Phase; 5] =
 /// What happened, as counted in a stripe.
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
-pub(crate) enum Event {
+pub(crate) enum CacheEvent {
     Hit,
     Miss,
     Compile,
@@ -174,7 +174,7 @@ impl ThreadNumber {
 
 impl Counters {
     #[inline]
-    pub(crate) fn count(&self, thread: ThreadNumber, event: Event) {
+    pub(crate) fn count(&self, thread: ThreadNumber, event: CacheEvent) {
         self.add(thread, |stripe| &stripe.events[event as usize], 1);
     }
 
@@ -200,7 +200,7 @@ impl Counters {
 
     /// The sums over all threads. They are read one after the other while threads go on.
     pub(crate) fn read(&self) -> CacheCounts {
-        let event = |event: Event| {
+        let event = |event: CacheEvent| {
             let each = self.stripes().map(|one| &one.events[event as usize]);
             each.fold(0, |sum: u64, one| sum.wrapping_add(one.load(Ordering::Relaxed)))
         };
@@ -211,14 +211,14 @@ impl Counters {
             }
         }
         CacheCounts {
-            hits: event(Event::Hit),
-            misses: event(Event::Miss),
-            compiles: event(Event::Compile),
-            failed_compiles: event(Event::FailedCompile),
+            hits: event(CacheEvent::Hit),
+            misses: event(CacheEvent::Miss),
+            compiles: event(CacheEvent::Compile),
+            failed_compiles: event(CacheEvent::FailedCompile),
             evictions: 0,
-            collisions: event(Event::Collision),
-            checks: event(Event::Check),
-            failed_checks: event(Event::FailedCheck),
+            collisions: event(CacheEvent::Collision),
+            checks: event(CacheEvent::Check),
+            failed_checks: event(CacheEvent::FailedCheck),
             entries: 0,
             weight_bytes: 0,
             phases_ns,
@@ -227,13 +227,13 @@ impl Counters {
 }
 
 /// Measures the phases of one dispatch, if it is one of those that are timed.
-pub(crate) struct Watch {
+pub(crate) struct PhaseTimer {
     last: Option<Instant>,
     weight: u64,
     marks: [u64; PHASES.len()],
 }
 
-impl Watch {
+impl PhaseTimer {
     /// Starts with the next dispatch of this thread.
     #[inline]
     pub(crate) fn start() -> Self {

@@ -6,10 +6,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::counters::{Event, Phase, ThreadNumber, Watch, nanoseconds};
+use super::counters::{CacheEvent, Phase, PhaseTimer, ThreadNumber, nanoseconds};
 use super::entry::{Made, WantedKey};
 use super::error::{CheckError, DispatchError, Failure};
-use super::{CacheMode, ProgramCache, Side};
+use super::{CacheMode, ProgramCache, SideData};
 use crate::argument::Argument;
 use crate::backend::Backend;
 use crate::check::{compare_descriptions, compare_words, first_other_word, resolve};
@@ -74,10 +74,10 @@ impl<B: Backend> ProgramCache<B> {
         let thread = ThreadNumber::current();
         let make = || self.make::<O>(attributes, dispatch);
         if !self.is_enabled() {
-            self.counters.count(thread, Event::Miss);
+            self.counters.count(thread, CacheEvent::Miss);
             return self.use_alone(thread, make, |using| Ok(run(using.program)));
         }
-        let mut watch = Watch::start();
+        let mut watch = PhaseTimer::start();
         let mut borrowed = Borrowed::take();
         let key = operation_key::<O>(borrowed.encoder(), attributes, dispatch);
         let wanted = wanted(key, Some(TypeId::of::<O>()));
@@ -112,7 +112,7 @@ impl<B: Backend> ProgramCache<B> {
         &self,
         attributes: &O::Attributes,
         dispatch: &Dispatch<'_>,
-    ) -> Result<Made<B::Program, Side>, Failure<B::Error>> {
+    ) -> Result<Made<B::Program, SideData>, Failure<B::Error>> {
         let operation = || Text::Borrowed(O::NAME);
         let specs = OperandSpecs::new(dispatch.operands, O::ALIASING);
         let symbolic = O::create(attributes, specs).map_err(|error| Failure::Factory {
@@ -127,14 +127,14 @@ impl<B: Backend> ProgramCache<B> {
         })?;
         let plan = Some(PatchPlan::of(&symbolic));
         let symbolic = (self.mode == CacheMode::Check).then_some(symbolic);
-        Ok(self.made(program, Side { name: operation(), plan, symbolic }))
+        Ok(self.made(program, SideData { name: operation(), plan, symbolic }))
     }
 
     /// Writes the words of a dispatch into a program that was found.
     #[inline]
     fn update<O: Operation>(
         &self,
-        side: &Side,
+        side: &SideData,
         program: &mut B::Program,
         attributes: &O::Attributes,
         dispatch: &Dispatch<'_>,
@@ -154,7 +154,7 @@ impl<B: Backend> ProgramCache<B> {
     /// Compares a program, ready to run, with what the operation describes now.
     fn check<O: Operation>(
         &self,
-        side: &Side,
+        side: &SideData,
         program: &B::Program,
         attributes: &O::Attributes,
         dispatch: &Dispatch<'_>,
@@ -186,9 +186,9 @@ impl<B: Backend> ProgramCache<B> {
         let started = Instant::now();
         let checked = check();
         self.counters.add_time(thread, Phase::Check, nanoseconds(started.elapsed()));
-        self.counters.count(thread, Event::Check);
+        self.counters.count(thread, CacheEvent::Check);
         if checked.is_err() {
-            self.counters.count(thread, Event::FailedCheck);
+            self.counters.count(thread, CacheEvent::FailedCheck);
         }
         checked
     }
@@ -236,7 +236,7 @@ impl<B: Backend> ProgramCache<B> {
         descriptor: &ProgramDescriptor,
         run: impl FnOnce(&mut B::Program) -> R,
     ) -> Result<R, DispatchError<B::Error>> {
-        let mut watch = Watch::start();
+        let mut watch = PhaseTimer::start();
         let mut borrowed = Borrowed::take();
         let key = descriptor.key(borrowed.encoder());
         watch.mark(Phase::Key);
@@ -255,7 +255,7 @@ impl<B: Backend> ProgramCache<B> {
         program: &FlatProgram<'_>,
         run: impl FnOnce(&mut B::Program) -> R,
     ) -> Result<R, DispatchError<B::Error>> {
-        let mut watch = Watch::start();
+        let mut watch = PhaseTimer::start();
         let make = || {
             let nested = program.to_descriptor().map_err(|error| Failure::Factory {
                 operation: Text::Borrowed("a flat description"),
@@ -271,14 +271,14 @@ impl<B: Backend> ProgramCache<B> {
     fn dispatch_keyed<R>(
         &self,
         key: Key<'_>,
-        watch: &mut Watch,
-        make: impl FnOnce() -> Result<Made<B::Program, Side>, Failure<B::Error>>,
+        watch: &mut PhaseTimer,
+        make: impl FnOnce() -> Result<Made<B::Program, SideData>, Failure<B::Error>>,
         updates: Updates<'_>,
         run: impl FnOnce(&mut B::Program) -> R,
     ) -> Result<R, DispatchError<B::Error>> {
         let thread = ThreadNumber::current();
         if !self.is_enabled() {
-            self.counters.count(thread, Event::Miss);
+            self.counters.count(thread, CacheEvent::Miss);
             return self.use_alone(thread, make, |using| Ok(run(using.program)));
         }
         let wanted = wanted(key, None);
@@ -301,21 +301,21 @@ impl<B: Backend> ProgramCache<B> {
     fn make_described(
         &self,
         descriptor: &ProgramDescriptor,
-    ) -> Result<Made<B::Program, Side>, Failure<B::Error>> {
+    ) -> Result<Made<B::Program, SideData>, Failure<B::Error>> {
         let program = self.compile(descriptor).map_err(|error| Failure::Compile {
             operation: name_of(descriptor),
             source: Arc::new(error),
         })?;
         let symbolic =
             (self.mode == CacheMode::Check).then(|| descriptor.map(|word| Argument::Word(*word)));
-        Ok(self.made(program, Side { name: name_of(descriptor), plan: None, symbolic }))
+        Ok(self.made(program, SideData { name: name_of(descriptor), plan: None, symbolic }))
     }
 
     /// The structure of a program that is described in full is its key, so only words can differ:
     /// those of the program from those that were to be written.
     fn check_words(
         &self,
-        side: &Side,
+        side: &SideData,
         program: &B::Program,
         updates: &Updates<'_>,
     ) -> Result<(), DispatchError<B::Error>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::counters::ThreadNumber;
 use super::entry::{Entry, Made, Reentered, Using, WantedKey};
-use super::table::{Joined, Lead, Table};
+use super::table::{Joined, Lead, ProgramTable};
 
 /// How often a dispatch looks again for a program that others drop as fast as it is compiled.
 /// After that it compiles one for itself alone.
@@ -23,7 +23,7 @@ pub(crate) trait Refusal: Clone {
 
 // === impl Table ===
 
-impl<P, S, F: Refusal> Table<P, S, F> {
+impl<P, S, F: Refusal> ProgramTable<P, S, F> {
     /// Waits for the program with this key or makes it, and uses it. `make` and `use_it` are
     /// called once at most.
     ///

@@ -14,7 +14,7 @@ use super::index::Index;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The programs of a cache: `P` a program, `S` what is kept beside it, `F` why none could be made.
-pub(crate) struct Table<P, S, F> {
+pub(crate) struct ProgramTable<P, S, F> {
     /// Who looks here only finds; what is in it changes under the lock.
     pub(crate) index: Index<P, S>,
     cold: Mutex<Cold<P, S, F>>,
@@ -53,7 +53,7 @@ pub(crate) enum Joined<P, S, F: Clone> {
 
 // === impl Table ===
 
-impl<P, S, F: Clone> Table<P, S, F> {
+impl<P, S, F: Clone> ProgramTable<P, S, F> {
     pub(crate) fn new(limit_bytes: u64) -> Self {
         let cold = Cold {
             ring: VecDeque::new(),
@@ -178,7 +178,7 @@ impl<P, S, F: Clone> Table<P, S, F> {
         self.evictions.load(Ordering::Relaxed)
     }
 
-    /// Copies what [`Table::size`] tells, after each change.
+    /// Copies what [`ProgramTable::size`] tells, after each change.
     fn publish_size(&self, cold: &Cold<P, S, F>) {
         self.entry_count.store(cold.ring.len(), Ordering::Relaxed);
         self.weight_bytes.store(cold.weight_bytes, Ordering::Relaxed);

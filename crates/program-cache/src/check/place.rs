@@ -8,7 +8,7 @@ use crate::descriptor::kernel::Text;
 
 /// Where an argument word of a program belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ArgumentLocation {
     /// An argument of one core.
     Runtime {
         /// Which kernel, from 0.
@@ -41,7 +41,7 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl ArgumentLocation {
     /// The place of a slot, counted in the order of a program's words.
     #[must_use]
     pub fn of<A: Copy>(program: &ProgramDescriptor<A>, slot: usize) -> Self {
@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ArgumentLocation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Runtime { kernel, name, core, argument } => {

@@ -63,7 +63,7 @@ pub enum DecodeError {
 }
 
 /// What is left to read of a key and of the words.
-struct Source<'a> {
+struct KeySource<'a> {
     bytes: &'a [u8],
     at: usize,
     words: &'a [u32],
@@ -80,7 +80,7 @@ impl ProgramDescriptor {
     /// # Errors
     /// [`DecodeError`] for bytes that are no program's key, and for words of another number.
     pub fn from_key(bytes: &[u8], words: &[u32]) -> Decoded<Self> {
-        let mut source = Source { bytes, at: 0, words, words_at: 0 };
+        let mut source = KeySource { bytes, at: 0, words, words_at: 0 };
         let program = source.program()?;
         let left = bytes.len() - source.at;
         if left > 0 {
@@ -96,7 +96,7 @@ impl ProgramDescriptor {
     }
 }
 
-impl<'a> Source<'a> {
+impl<'a> KeySource<'a> {
     fn program(&mut self) -> Decoded<ProgramDescriptor> {
         self.one_of("key version", &[(KEY_VERSION, ())])?;
         self.one_of("program's key", &[(KeyKind::Program as u8, ())])?;

@@ -52,7 +52,7 @@ static MISSED: AtomicU64 = AtomicU64::new(0);
 struct Slow;
 
 /// How long anything may take here.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 
 impl Operation for Slow {
     const NAME: &'static str = "slow";
@@ -62,7 +62,7 @@ impl Operation for Slow {
         threads: &u64,
         _: OperandSpecs<'_>,
     ) -> Result<ProgramDescriptor<Argument>, FactoryError> {
-        let deadline = std::time::Instant::now() + PATIENCE;
+        let deadline = std::time::Instant::now() + TIMEOUT;
         while MISSED.load(Ordering::Relaxed) < *threads && std::time::Instant::now() < deadline {
             std::thread::yield_now();
         }
@@ -91,7 +91,7 @@ fn all_at_once(refuse: bool) -> (ProgramCache<Gathering>, Vec<Result<u32, String
                 })
             })
             .collect();
-        let deadline = std::time::Instant::now() + PATIENCE;
+        let deadline = std::time::Instant::now() + TIMEOUT;
         while cache.counts().misses < 4 && std::time::Instant::now() < deadline {
             std::thread::yield_now();
         }

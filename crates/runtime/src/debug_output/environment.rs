@@ -12,12 +12,12 @@ pub const SAVE_BINARY_VARIABLE: &str = "NEURON_RT_DEBUG_SAVE_BINARY";
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Settings {
+pub(super) struct OutputSettings {
     pub(super) directory: PathBuf,
     pub(super) saved: Saved,
 }
 
-impl Settings {
+impl OutputSettings {
     /// What the variables say, if they ask for a consumer at all, and what is wrong with them.
     pub(super) fn read(variable: impl Fn(&str) -> Option<OsString>) -> (Option<Self>, Vec<String>) {
         let Some(directory) = variable(DIRECTORY_VARIABLE).filter(|value| !value.is_empty()) else {
@@ -63,12 +63,13 @@ mod tests {
                 let value = if name == DIRECTORY_VARIABLE { directory } else { binary };
                 value.map(OsString::from)
             };
-            let (settings, found) = Settings::read(lookup);
+            let (settings, found) = OutputSettings::read(lookup);
             assert_eq!(settings.as_ref().map(|settings| settings.saved), expected, "{binary:?}");
             assert_eq!(found.len(), problems, "{binary:?}");
             assert!(settings.is_none_or(|settings| settings.directory.to_str() == Some("/d")));
         }
-        let (settings, _) = Settings::read(|name| (name == DIRECTORY_VARIABLE).then(|| "d".into()));
+        let (settings, _) =
+            OutputSettings::read(|name| (name == DIRECTORY_VARIABLE).then(|| "d".into()));
         assert!(settings.unwrap().directory.is_absolute());
     }
 }

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use rustix::thread::futex;
 
 /// How long a dying process waits while no event gets written: file systems stall for seconds.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// How long it waits at most.
-const MOST_PATIENCE: Duration = Duration::from_secs(20);
+const MOST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The process that started the writing thread first; 0 before that.
 static OWNER: AtomicU32 = AtomicU32::new(0);
@@ -103,13 +103,13 @@ pub(super) fn ring() -> bool {
 }
 
 /// Has everything that waits written; whether that came to pass in time. True if nobody writes.
-pub(super) fn written_within(patience: Duration) -> bool {
+pub(super) fn written_within(timeout: Duration) -> bool {
     if is_foreign() || !is_running() {
         return true;
     }
-    let deadline = Instant::now().checked_add(patience);
+    let deadline = Instant::now().checked_add(timeout);
     wait_for(request(), || {
-        deadline.map_or(PATIENCE, |at| at.saturating_duration_since(Instant::now()).min(PATIENCE))
+        deadline.map_or(TIMEOUT, |at| at.saturating_duration_since(Instant::now()).min(TIMEOUT))
     })
 }
 
@@ -140,8 +140,8 @@ fn wait_while_it_writes() {
         if written != seen.0 {
             seen = (written, now);
         }
-        let over = now.duration_since(start) >= MOST_PATIENCE;
-        if over { Duration::ZERO } else { PATIENCE.saturating_sub(now.duration_since(seen.1)) }
+        let over = now.duration_since(start) >= MOST_TIMEOUT;
+        if over { Duration::ZERO } else { TIMEOUT.saturating_sub(now.duration_since(seen.1)) }
     });
 }
 

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 /// Bytes that a pipe takes without waiting when it is writable (`PIPE_BUF` of Linux).
 const PIECE_BYTES: usize = 4096;
 /// How long a line waits for room, until one was given up.
-const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
-const NO_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+const TIMEOUT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const NO_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// One of the two, as this thread writes to it.
 pub(super) struct Standard {
@@ -46,9 +46,9 @@ impl Standard {
 impl Write for Standard {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
-            let patience = if self.is_stuck { NO_PATIENCE } else { PATIENCE };
+            let timeout = if self.is_stuck { NO_TIMEOUT } else { TIMEOUT };
             let mut writable = [PollFd::from_borrowed_fd(self.descriptor.as_fd(), PollFlags::OUT)];
-            match poll(&mut writable, Some(&patience)) {
+            match poll(&mut writable, Some(&timeout)) {
                 Ok(0) => {
                     self.is_stuck = true;
                     return Err(ErrorKind::TimedOut.into());

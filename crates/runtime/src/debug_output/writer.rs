@@ -10,10 +10,10 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use telltale_debug_stream::sink::{DefaultConsumer, TakeError};
-use telltale_debug_stream::{ConnectError, Consumer, Next, Stream, TextStyle, cores};
+use telltale_debug_stream::{ConnectError, Consumer, NextEvent, Stream, TextStyle, cores};
 use telltale_schema::text::with_causes;
 
-use super::environment::{DIRECTORY_VARIABLE, Settings};
+use super::environment::{DIRECTORY_VARIABLE, OutputSettings};
 use super::flush;
 use super::standard::{Standard, tell};
 
@@ -24,7 +24,7 @@ const EVENTS_A_TURN: usize = 64;
 const COPYING: Duration = Duration::from_millis(100);
 
 /// What the thread has.
-pub(super) struct Writer {
+pub(super) struct OutputWriter {
     bell: Arc<OwnedFd>,
     files: DefaultConsumer,
     output: Standard,
@@ -44,8 +44,8 @@ impl Drop for Ended {
     }
 }
 
-impl Writer {
-    pub(super) fn new(settings: Settings, bell: Arc<OwnedFd>) -> Self {
+impl OutputWriter {
+    pub(super) fn new(settings: OutputSettings, bell: Arc<OwnedFd>) -> Self {
         Self {
             bell,
             files: DefaultConsumer::new(settings.directory, settings.saved, TextStyle::default()),
@@ -160,7 +160,7 @@ impl Writer {
         let now_ns = coarse_time_ns();
         for index in 0..self.held.len() {
             while let Some(next) = self.next(index) {
-                let is_newer = matches!(&next, Next::Event(event) if event.time_ns > now_ns);
+                let is_newer = matches!(&next, NextEvent::Event(event) if event.time_ns > now_ns);
                 self.write(index, next);
                 if is_newer {
                     break;
@@ -178,11 +178,11 @@ impl Writer {
     }
 
     /// Takes the next event or loss of a core.
-    fn next(&mut self, index: usize) -> Option<Next> {
+    fn next(&mut self, index: usize) -> Option<NextEvent> {
         self.held.get_mut(index)?.as_mut()?.try_next().ok().flatten()
     }
 
-    fn write(&mut self, index: usize, next: Next) {
+    fn write(&mut self, index: usize, next: NextEvent) {
         let taken = self.files.take(next, &mut self.output, &mut self.error);
         flush::wrote_one();
         let Err(error) = taken else { return };

@@ -11,17 +11,17 @@ use telltale_wire::{
 };
 
 use super::connection::Outgoing;
-use super::counts::{Counts, problem_sample};
+use super::counts::{EndpointCounts, problem_sample};
 use crate::activity::Activity;
 use crate::debug_streams;
 use crate::description::DeviceDescription;
 use crate::program_caches::{self, ProgramCaches};
 use crate::registered::{Series, samples};
 use crate::session::Session;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// What the runtime has said, copied from behind the cold lock.
-pub(crate) struct Told {
+pub(crate) struct RuntimeReport {
     pub(crate) devices: Vec<OpenDevice>,
     pub(crate) series: Vec<Arc<Series>>,
     pub(crate) programs: Option<telltale_wire::Programs>,
@@ -37,17 +37,17 @@ pub(crate) struct OpenDevice {
 }
 
 /// Copies what the runtime of this number has said, of the devices that the session records.
-pub(crate) type Ask = fn(u64, &Session) -> Told;
+pub(crate) type Ask = fn(u64, &Session) -> RuntimeReport;
 
 /// What is answered from.
 pub(super) struct Answering {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<RuntimeShared>,
     pub(super) session: Arc<Session>,
     pub(super) ask: Ask,
 }
 
 /// Answers the query that `bytes` are.
-pub(super) fn answer(bytes: &[u8], answering: &Answering, counts: &mut Counts) -> Outgoing {
+pub(super) fn answer(bytes: &[u8], answering: &Answering, counts: &mut EndpointCounts) -> Outgoing {
     let session = &*answering.session;
     let answered = match Query::decode(bytes) {
         Ok(query) => report(query, answering, counts).map(|report| (query, report)),
@@ -96,7 +96,7 @@ fn ledger_descriptor(session: &Session) -> Option<OwnedFd> {
     session.ledger()?.read_only_descriptor().ok()
 }
 
-fn report(query: Query, answering: &Answering, counts: &Counts) -> Result<Report, Refusal> {
+fn report(query: Query, answering: &Answering, counts: &EndpointCounts) -> Result<Report, Refusal> {
     let Answering { shared, session, ask } = answering;
     let told = ask(shared.id, session);
     let reading = query.includes_memory().then(|| session.usage()).flatten();

@@ -35,7 +35,7 @@ pub(super) enum ConnectionError {
 
 /// Whether a connection goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum ConnectionStep {
     Wait,
     Close,
 }
@@ -87,7 +87,7 @@ impl Connection {
         &mut self,
         now: Instant,
         answer: impl FnOnce(&[u8]) -> Outgoing,
-    ) -> Result<Next, ConnectionError> {
+    ) -> Result<ConnectionStep, ConnectionError> {
         if self.writer.is_none() {
             match self.receive()? {
                 Received::Query(query) => {
@@ -96,19 +96,19 @@ impl Connection {
                     let Outgoing { descriptor, is_last, .. } = outgoing;
                     self.writer = Some(Answering { writer, descriptor, is_last });
                 }
-                Received::Part => return Ok(Next::Wait),
-                Received::End => return Ok(Next::Close),
+                Received::Part => return Ok(ConnectionStep::Wait),
+                Received::End => return Ok(ConnectionStep::Close),
             }
         }
         if !self.send()? {
-            return Ok(Next::Wait);
+            return Ok(ConnectionStep::Wait);
         }
         if self.writer.take().is_some_and(|answered| answered.is_last) {
-            return Ok(Next::Close);
+            return Ok(ConnectionStep::Close);
         }
         self.deadline = now + QUERY_DEADLINE;
         self.take_from_rest()?;
-        Ok(Next::Wait)
+        Ok(ConnectionStep::Wait)
     }
 
     fn receive(&mut self) -> Result<Received, ConnectionError> {

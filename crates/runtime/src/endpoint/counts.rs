@@ -6,11 +6,11 @@ use telltale_schema::metric::definitions::{
 };
 use telltale_schema::snapshot::{MetricSample, MetricValue};
 
-use crate::problem::Step;
+use crate::problem::ProblemStep;
 
 /// How connections and queries went so far.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct EndpointCounts {
     pub(super) queries: u64,
     pub(super) refused_users: u64,
     pub(super) deadlines_missed: u64,
@@ -19,7 +19,7 @@ pub(super) struct Counts {
     pub(super) failed_accepts: u64,
 }
 
-impl Counts {
+impl EndpointCounts {
     /// The endpoint's own metrics.
     pub(super) fn samples(&self) -> Vec<MetricSample> {
         let errors = [
@@ -37,7 +37,7 @@ impl Counts {
 }
 
 /// How often something could not be done in `step`.
-pub(super) fn problem_sample(step: Step, count: u64) -> MetricSample {
+pub(super) fn problem_sample(step: ProblemStep, count: u64) -> MetricSample {
     counter(PROBLEMS_TOTAL, Some(("step", step.name())), count)
 }
 

@@ -11,8 +11,8 @@ use rustix::net::{SocketFlags, accept_with};
 use telltale_ledger::directory::OVERFLOW_UID;
 
 use super::answer::{Answering, answer};
-use super::connection::{Connection, Next};
-use super::counts::Counts;
+use super::connection::{Connection, ConnectionStep};
+use super::counts::EndpointCounts;
 use crate::process_hooks::ClosedInChild;
 
 /// Connections at one time; more wait in the listener's backlog.
@@ -38,7 +38,7 @@ impl Admission {
 }
 
 /// The state of the thread.
-pub(super) struct Server {
+pub(super) struct EndpointServer {
     /// Before the listener, so that it is dropped first: once the listener is closed, its number
     /// may be any other descriptor's, which children need.
     _closed_in_child: ClosedInChild,
@@ -48,7 +48,7 @@ pub(super) struct Server {
     answering: Answering,
     connections: Vec<Connection>,
     accept_again_at: Option<Instant>,
-    counts: Counts,
+    counts: EndpointCounts,
 }
 
 /// What woke the thread.
@@ -58,14 +58,14 @@ struct Woken {
     connections: Vec<bool>,
 }
 
-impl Server {
+impl EndpointServer {
     pub(super) fn new(
         listener: OwnedFd,
         wake: OwnedFd,
         admission: Admission,
         answering: Answering,
     ) -> Self {
-        let counts = Counts::default();
+        let counts = EndpointCounts::default();
         let connections = Vec::new();
         let _closed_in_child = ClosedInChild::register(listener.as_fd());
         Self {
@@ -164,12 +164,12 @@ impl Server {
         let Self { answering, counts, .. } = self;
         let advanced = connection.advance(now, |query| answer(query, answering, counts));
         match advanced {
-            Ok(Next::Wait) if connection.deadline() > now => Some(connection),
-            Ok(Next::Wait) => {
+            Ok(ConnectionStep::Wait) if connection.deadline() > now => Some(connection),
+            Ok(ConnectionStep::Wait) => {
                 self.counts.deadlines_missed += 1;
                 None
             }
-            Ok(Next::Close) => None,
+            Ok(ConnectionStep::Close) => None,
             Err(_) => {
                 self.counts.broken_connections += 1;
                 None

@@ -117,9 +117,9 @@ fn give_name(
     let mut held = None;
     for name in [&plain, &with_namespace] {
         match take_name(directory, temporary, name) {
-            Ok(Taken::Ours) => return Ok((name.clone(), held)),
-            Ok(Taken::InUse) => {}
-            Ok(Taken::HeldBy(uid)) => held = Some((plain.clone(), uid)),
+            Ok(SocketState::Ours) => return Ok((name.clone(), held)),
+            Ok(SocketState::InUse) => {}
+            Ok(SocketState::HeldBy(uid)) => held = Some((plain.clone(), uid)),
             Err(error) => {
                 return Err(PublishError::System { step: "rename", source: error.into() });
             }
@@ -128,7 +128,7 @@ fn give_name(
     Err(PublishError::NamesTaken { name: with_namespace })
 }
 
-enum Taken {
+enum SocketState {
     Ours,
     /// A process of this user listens there.
     InUse,
@@ -136,22 +136,26 @@ enum Taken {
     HeldBy(u32),
 }
 
-fn take_name(directory: &RuntimeDirectory, temporary: &str, name: &str) -> Result<Taken, Errno> {
+fn take_name(
+    directory: &RuntimeDirectory,
+    temporary: &str,
+    name: &str,
+) -> Result<SocketState, Errno> {
     match renameat_with(directory, temporary, directory, name, RenameFlags::NOREPLACE) {
-        Ok(()) => return Ok(Taken::Ours),
+        Ok(()) => return Ok(SocketState::Ours),
         // The second is what a file system says that cannot do it.
         Err(Errno::EXIST | Errno::INVAL) => {}
         Err(error) => return Err(error),
     }
     if let Ok(status) = directory.entry_status(name) {
         if status.uid != rustix::process::geteuid().as_raw() {
-            return Ok(Taken::HeldBy(status.uid));
+            return Ok(SocketState::HeldBy(status.uid));
         }
         if status.is_socket && is_listening(&path_through(directory, name)) {
-            return Ok(Taken::InUse);
+            return Ok(SocketState::InUse);
         }
     }
-    renameat(directory, temporary, directory, name).map(|()| Taken::Ours)
+    renameat(directory, temporary, directory, name).map(|()| SocketState::Ours)
 }
 
 /// Whether a process listens at `path`; in doubt it does.

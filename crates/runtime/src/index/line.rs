@@ -25,7 +25,7 @@ pub(super) struct Compact(u64);
 
 /// The part of a slot that says where its buffer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Key(u64);
+pub(super) struct SlotKey(u64);
 
 /// The first word has a mark for each slot, eight bits of its hash and never zero, or zero if the
 /// slot is free; and in the highest byte how many buffers belong here but are elsewhere.
@@ -40,7 +40,7 @@ const LOW_BITS: u64 = HIGH_BITS - ONES;
 const ELSEWHERE_SHIFT: u32 = 56;
 const MOST_ELSEWHERE: u64 = u8::MAX as u64;
 
-impl Key {
+impl SlotKey {
     /// None if the address is not a multiple of 16 or not below 2^43.
     #[inline(always)]
     pub(super) fn new(address: u64, tag: u8) -> Option<Self> {
@@ -62,7 +62,7 @@ impl Key {
 impl Compact {
     /// None if the size has no room.
     #[inline(always)]
-    pub(super) fn new(key: Key, buffer: Buffer) -> Option<Self> {
+    pub(super) fn new(key: SlotKey, buffer: Buffer) -> Option<Self> {
         let exponent = buffer.bytes.trailing_zeros();
         // A size of zero has 64 trailing zeros and is turned away with the large exponents.
         let odd = buffer.bytes.checked_shr(exponent)?;
@@ -72,8 +72,8 @@ impl Compact {
         fits.then_some(Self(key.0 | kind | size))
     }
 
-    pub(super) fn key(self) -> Key {
-        Key(self.0 & ((1 << KEY_BITS) - 1))
+    pub(super) fn key(self) -> SlotKey {
+        SlotKey(self.0 & ((1 << KEY_BITS) - 1))
     }
 
     pub(super) fn buffer(self) -> Buffer {
@@ -89,12 +89,12 @@ impl Compact {
     }
 
     #[inline(always)]
-    fn is_at(self, key: Key) -> bool {
+    fn is_at(self, key: SlotKey) -> bool {
         (self.0 ^ key.0) << (u64::BITS - KEY_BITS) == 0
     }
 
     #[inline(always)]
-    fn is_of(self, key: Key, kind: MemoryKind) -> bool {
+    fn is_of(self, key: SlotKey, kind: MemoryKind) -> bool {
         let wanted = key.0 | u64::from(kind.code()) << KEY_BITS;
         (self.0 ^ wanted) << (u64::BITS - EXPONENT_SHIFT) == 0
     }
@@ -110,33 +110,33 @@ impl Line {
         if self.find(hash, |found| found.is_at(slot.key())).is_some() {
             return false;
         }
-        let Some(place) = Place::first(bytes_equal(self.0[0], 0)) else { return false };
+        let Some(place) = SlotMark::first(bytes_equal(self.0[0], 0)) else { return false };
         self.0[0] |= mark(hash) << place.shift();
         self.0[place.word()] = slot.0;
         true
     }
 
     /// Takes out what is at `key`.
-    pub(super) fn take(&mut self, hash: u64, key: Key) -> Option<Compact> {
+    pub(super) fn take(&mut self, hash: u64, key: SlotKey) -> Option<Compact> {
         self.find(hash, |found| found.is_at(key)).map(|place| self.empty(place))
     }
 
     /// Takes out what is at `key`, if it is of `kind`.
     #[inline(always)]
-    pub(super) fn take_of(&mut self, hash: u64, key: Key, kind: MemoryKind) -> Option<Compact> {
+    pub(super) fn take_of(&mut self, hash: u64, key: SlotKey, kind: MemoryKind) -> Option<Compact> {
         self.find(hash, |found| found.is_of(key, kind)).map(|place| self.empty(place))
     }
 
     #[inline(always)]
-    fn empty(&mut self, place: Place) -> Compact {
+    fn empty(&mut self, place: SlotMark) -> Compact {
         self.0[0] &= !(0xff << place.shift());
         Compact(self.0[place.word()])
     }
 
     #[inline(always)]
-    fn find(&self, hash: u64, is_it: impl Fn(Compact) -> bool) -> Option<Place> {
+    fn find(&self, hash: u64, is_it: impl Fn(Compact) -> bool) -> Option<SlotMark> {
         let mut found = bytes_equal(self.0[0], mark(hash));
-        while let Some(place) = Place::first(found) {
+        while let Some(place) = SlotMark::first(found) {
             if is_it(Compact(self.0[place.word()])) {
                 return Some(place);
             }
@@ -176,9 +176,9 @@ impl Line {
 
 /// One of the seven slots, as the high bit of its mark.
 #[derive(Clone, Copy)]
-struct Place(u32);
+struct SlotMark(u32);
 
-impl Place {
+impl SlotMark {
     /// That of the lowest bit of `found`.
     #[inline(always)]
     fn first(found: u64) -> Option<Self> {

@@ -7,7 +7,7 @@
 use hashbrown::HashTable;
 use telltale_schema::memory::MemoryKind;
 
-use super::line::{Compact, Key, Line};
+use super::line::{Compact, Line, SlotKey};
 use super::{Buffer, Inserted, MAX_BUFFER_BYTES, Removed, SHARD_BITS, Slot, hash};
 
 /// Live buffers that one shard keeps; 16 Mi in all. Beyond that they are not recorded.
@@ -20,7 +20,7 @@ const FIRST_LINES: usize = 16;
 /// Slots of a line.
 const SLOTS: usize = 7;
 
-pub(super) struct Table {
+pub(super) struct IndexTable {
     lines: Vec<Line>,
     /// Buffers that the lines take before there are more of them.
     room: usize,
@@ -31,7 +31,7 @@ pub(super) struct Table {
     freed: [u32; REMEMBERED_FREES],
 }
 
-impl Table {
+impl IndexTable {
     pub(super) fn new() -> Self {
         let wide = HashTable::new();
         Self { lines: Vec::new(), room: 0, wide, freed: [0; REMEMBERED_FREES] }
@@ -47,7 +47,8 @@ impl Table {
         tag: u8,
         buffer: Buffer,
     ) -> bool {
-        let Some(slot) = Key::new(address, tag).and_then(|key| Compact::new(key, buffer)) else {
+        let Some(slot) = SlotKey::new(address, tag).and_then(|key| Compact::new(key, buffer))
+        else {
             return false;
         };
         let Some(room) = self.room.checked_sub(1) else { return false };
@@ -69,7 +70,7 @@ impl Table {
         tag: u8,
         kind: MemoryKind,
     ) -> Option<u64> {
-        let key = Key::new(address, tag)?;
+        let key = SlotKey::new(address, tag)?;
         let slot = line_mut(&mut self.lines, hash)?.take_of(hash, key, kind)?;
         self.room += 1;
         self.remember(hash);
@@ -85,7 +86,7 @@ impl Table {
         if old.is_none() && self.len() >= MAX_LIVE {
             return Inserted::Refused;
         }
-        if self.room == 0 && Key::new(address, tag).is_some() {
+        if self.room == 0 && SlotKey::new(address, tag).is_some() {
             self.rebuild(more_lines(self.lines.len()));
         }
         self.put(hash, address, tag, buffer);
@@ -107,7 +108,7 @@ impl Table {
     /// Takes out what is at a place.
     fn take(&mut self, hash: u64, address: u64, tag: u8) -> Option<Buffer> {
         let line = line_mut(&mut self.lines, hash);
-        let key = Key::new(address, tag);
+        let key = SlotKey::new(address, tag);
         if let Some(slot) = line.zip(key).and_then(|(line, key)| line.take(hash, key)) {
             self.room += 1;
             return Some(slot.buffer());
@@ -118,7 +119,7 @@ impl Table {
     fn take_wide(&mut self, hash: u64, address: u64, tag: u8) -> Option<Buffer> {
         let is_there = |found: &Slot| found.address == address && found.tag() == tag;
         let (slot, _) = self.wide.find_entry(wide_hash(hash), is_there).ok()?.remove();
-        if Key::new(address, tag).is_some()
+        if SlotKey::new(address, tag).is_some()
             && let Some(line) = line_mut(&mut self.lines, hash)
         {
             line.remove_elsewhere();
@@ -129,7 +130,7 @@ impl Table {
     /// Puts a buffer where nothing is: into its line if it fits, else into the hash table.
     fn put(&mut self, hash: u64, address: u64, tag: u8, buffer: Buffer) {
         let line = line_mut(&mut self.lines, hash);
-        if let (Some(line), Some(key)) = (line, Key::new(address, tag)) {
+        if let (Some(line), Some(key)) = (line, SlotKey::new(address, tag)) {
             let slot = Compact::new(key, buffer).filter(|_| self.room > 0);
             if slot.is_some_and(|slot| line.put(hash, slot)) {
                 self.room -= 1;
@@ -157,7 +158,7 @@ impl Table {
 
     /// Forgets the buffers whose device and space are not wanted any more.
     pub(super) fn retain(&mut self, is_wanted: impl Fn(u8) -> bool) {
-        let unwanted: Vec<Key> = self
+        let unwanted: Vec<SlotKey> = self
             .lines
             .iter()
             .flat_map(Line::slots)

@@ -13,11 +13,11 @@ pub(crate) struct Series {
     pub(crate) help: String,
     pub(crate) unit: String,
     pub(crate) labels: Vec<(String, String)>,
-    cell: Cell,
+    cell: AtomicValue,
 }
 
 /// A value that any thread may change.
-enum Cell {
+enum AtomicValue {
     Counter(AtomicU64),
     /// The bits of an `f64`.
     Gauge(AtomicU64),
@@ -44,7 +44,7 @@ impl Counter {
     /// Adds `count`; past 2⁶⁴ − 1 it starts again from 0, as readers of counters expect.
     #[inline]
     pub fn add(&self, count: u64) {
-        if let Cell::Counter(value) = &self.0.cell {
+        if let AtomicValue::Counter(value) = &self.0.cell {
             value.fetch_add(count, Ordering::Relaxed);
         }
     }
@@ -60,7 +60,7 @@ impl Gauge {
     /// Sets the value.
     #[inline]
     pub fn set(&self, value: f64) {
-        if let Cell::Gauge(bits) = &self.0.cell {
+        if let AtomicValue::Gauge(bits) = &self.0.cell {
             bits.store(value.to_bits(), Ordering::Relaxed);
         }
     }
@@ -68,7 +68,7 @@ impl Gauge {
     /// Adds to the value; a negative number takes away.
     #[inline]
     pub fn add(&self, change: f64) {
-        if let Cell::Gauge(bits) = &self.0.cell {
+        if let AtomicValue::Gauge(bits) = &self.0.cell {
             add_float(bits, change);
         }
     }
@@ -78,7 +78,7 @@ impl Histogram {
     /// Counts one observation. NaN belongs to no bucket and is not counted.
     #[inline]
     pub fn observe(&self, value: f64) {
-        let Cell::Histogram { bounds, counts, sum } = &self.0.cell else { return };
+        let AtomicValue::Histogram { bounds, counts, sum } = &self.0.cell else { return };
         if value.is_nan() {
             return;
         }
@@ -104,11 +104,11 @@ fn add_float(bits: &AtomicU64, change: f64) {
 
 impl Series {
     pub(crate) fn counter(name: &str, help: &str, unit: &str, labels: &[(&str, &str)]) -> Self {
-        Self::new(name, help, unit, labels, Cell::Counter(AtomicU64::new(0)))
+        Self::new(name, help, unit, labels, AtomicValue::Counter(AtomicU64::new(0)))
     }
 
     pub(crate) fn gauge(name: &str, help: &str, unit: &str, labels: &[(&str, &str)]) -> Self {
-        Self::new(name, help, unit, labels, Cell::Gauge(AtomicU64::new(0.0f64.to_bits())))
+        Self::new(name, help, unit, labels, AtomicValue::Gauge(AtomicU64::new(0.0f64.to_bits())))
     }
 
     pub(crate) fn histogram(
@@ -118,10 +118,10 @@ impl Series {
         labels: &[(&str, &str)],
         bounds: &[f64],
     ) -> Self {
-        Self::new(name, help, unit, labels, Cell::histogram(bounds))
+        Self::new(name, help, unit, labels, AtomicValue::histogram(bounds))
     }
 
-    fn new(name: &str, help: &str, unit: &str, labels: &[(&str, &str)], cell: Cell) -> Self {
+    fn new(name: &str, help: &str, unit: &str, labels: &[(&str, &str)], cell: AtomicValue) -> Self {
         let mut labels: Vec<(String, String)> =
             labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         labels.sort();
@@ -140,17 +140,19 @@ impl Series {
 
     pub(crate) fn bounds(&self) -> &[f64] {
         match &self.cell {
-            Cell::Histogram { bounds, .. } => bounds,
-            Cell::Counter(_) | Cell::Gauge(_) => &[],
+            AtomicValue::Histogram { bounds, .. } => bounds,
+            AtomicValue::Counter(_) | AtomicValue::Gauge(_) => &[],
         }
     }
 
     /// The value now. Buckets and sum of a histogram are read one after the other.
     pub(crate) fn sample(&self) -> MetricSample {
         let value = match &self.cell {
-            Cell::Counter(value) => MetricValue::Counter(value.load(Ordering::Relaxed)),
-            Cell::Gauge(bits) => MetricValue::Gauge(f64::from_bits(bits.load(Ordering::Relaxed))),
-            Cell::Histogram { bounds, counts, sum } => MetricValue::Histogram {
+            AtomicValue::Counter(value) => MetricValue::Counter(value.load(Ordering::Relaxed)),
+            AtomicValue::Gauge(bits) => {
+                MetricValue::Gauge(f64::from_bits(bits.load(Ordering::Relaxed)))
+            }
+            AtomicValue::Histogram { bounds, counts, sum } => MetricValue::Histogram {
                 bounds: bounds.to_vec(),
                 counts: counts.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
                 sum: f64::from_bits(sum.load(Ordering::Relaxed)),
@@ -166,7 +168,7 @@ impl Series {
     }
 }
 
-impl Cell {
+impl AtomicValue {
     fn histogram(bounds: &[f64]) -> Self {
         let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
         Self::Histogram { bounds: bounds.into(), counts, sum: AtomicU64::new(0.0f64.to_bits()) }

@@ -13,7 +13,7 @@ use telltale_runtime::{DeviceDescription, Options, Runtime};
 use telltale_wire::{FrameReader, Query, Reply, Report, frame};
 
 /// How long anything may take that should be immediate.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What came back.
 pub(crate) struct Asked {
@@ -54,7 +54,7 @@ pub(crate) fn connect(scratch: &Scratch) -> UnixStream {
     let names = endpoints(scratch);
     assert_eq!(names.len(), 1, "{names:?}");
     let stream = UnixStream::connect(scratch.join(&names[0])).expect("the endpoint listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout can be set");
     stream
 }
 

@@ -6,7 +6,7 @@ use crate::runtime::asking::{endpoints, numbered, options};
 use crate::runtime::roles::{Player, program, role};
 use telltale_harness::{Scratch, needs_pid_namespaces, needs_root};
 use telltale_ledger::directory::{Purpose, RuntimeDirectory, temporary_name};
-use telltale_runtime::{MemoryKind, Problem, Runtime, Step};
+use telltale_runtime::{MemoryKind, Problem, ProblemStep, Runtime};
 
 #[test]
 fn a_full_file_system_degrades_recording() {
@@ -52,7 +52,7 @@ fn a_directory_that_does_not_exist_is_told_once() {
         device.allocate(MemoryKind::Dram, 0, 1);
         device.free(MemoryKind::Dram, 0);
     }
-    assert_eq!(runtime.problems(), [(Step::Directory, 3)]);
+    assert_eq!(runtime.problems(), [(ProblemStep::Directory, 3)]);
     let told = told.lock().unwrap();
     assert_eq!(told.len(), 1);
     assert!(told[0].cause.contains("absent"), "{}", told[0]);
@@ -108,11 +108,11 @@ fn metrics_that_cannot_be_kept_work_for_their_owner() {
         counter.add(1);
     }
     registry.histogram("h", "", "", &[], &[2.0, 1.0]).observe(1.0);
-    assert_eq!(runtime.problems(), [(Step::Metric, 5)]);
+    assert_eq!(runtime.problems(), [(ProblemStep::Metric, 5)]);
     for number in 0..telltale_runtime::MAX_SERIES {
         registry.counter("many", "", "", &[("number", &number.to_string())]).add(1);
     }
     // One place was taken by the gauge.
-    assert_eq!(runtime.problems(), [(Step::Metric, 6)]);
+    assert_eq!(runtime.problems(), [(ProblemStep::Metric, 6)]);
     assert_eq!(endpoints(&scratch).len(), 1);
 }

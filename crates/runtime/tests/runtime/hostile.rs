@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::runtime::asking::{Asked, PATIENCE, ask, connect, exchange, numbered, started};
+use crate::runtime::asking::{Asked, TIMEOUT, ask, connect, exchange, numbered, started};
 use telltale_harness::{Scratch, wait_until};
 use telltale_schema::snapshot::MetricValue;
 use telltale_wire::{FrameReader, Query, QueryKind, RefusalReason, Reply, Report, frame};
@@ -49,7 +49,7 @@ fn hostile_peers_cost_one_error_each_and_others_are_served() {
     // Far more answers than the socket holds, none of them read.
     let query = frame(&Query::of(QueryKind::All).encode()).unwrap();
     deaf.set_nonblocking(true).unwrap();
-    wait_until("the socket to be full of answers", PATIENCE, || deaf.write_all(&query).is_err());
+    wait_until("the socket to be full of answers", TIMEOUT, || deaf.write_all(&query).is_err());
 
     ask(&scratch, Query::of(QueryKind::All));
     let mut garbage = connect(&scratch);
@@ -61,7 +61,7 @@ fn hostile_peers_cost_one_error_each_and_others_are_served() {
         assert!(closes(stream));
     }
     // The endless one, the two that kept waiting, the deaf one, and the garbage.
-    wait_until("the endpoint to count its errors", PATIENCE, || {
+    wait_until("the endpoint to count its errors", TIMEOUT, || {
         errors(&ask(&scratch, Query::of(QueryKind::Performance))) >= 5
     });
 }
@@ -76,7 +76,7 @@ fn a_peer_that_drips_bytes_does_not_get_longer() {
     let query = frame(&[0; 200]).unwrap();
     let mut bytes = query.iter();
     let mut buffer = [0; 8];
-    wait_until("the endpoint to give up", PATIENCE, || {
+    wait_until("the endpoint to give up", TIMEOUT, || {
         let sent = bytes.next().is_none_or(|byte| dripping.write_all(&[*byte]).is_ok());
         !sent || matches!(dripping.read(&mut buffer), Ok(0))
     });

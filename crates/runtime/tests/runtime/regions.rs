@@ -7,7 +7,7 @@ use crate::runtime::roles::{Player, program, role};
 use telltale_harness::Scratch;
 use telltale_ledger::region::{Now, RegionKind, scan};
 use telltale_runtime::{
-    DeviceDescription, MemoryKind, Options, RegionLayout, Regions, Runtime, Step,
+    DeviceDescription, MemoryKind, Options, ProblemStep, RegionLayout, Regions, Runtime,
 };
 use telltale_schema::chip::{BoardId, ChipIdentity};
 use telltale_wire::{Query, QueryKind};
@@ -104,7 +104,7 @@ fn a_region_that_was_refused_is_not_kept_later_in_the_session() {
     let second = runtime.open_device(chip(0, 0));
     second.allocate(MemoryKind::Dram, 0, 100);
     assert_eq!(region_names(&scratch), [""; 0]);
-    assert_eq!(runtime.problems(), [(Step::Region, 1)]);
+    assert_eq!(runtime.problems(), [(ProblemStep::Region, 1)]);
     drop((first, second));
     let _later = runtime.open_device(chip(0, 0));
     assert_eq!(region_names(&scratch).len(), 1);
@@ -119,12 +119,12 @@ fn a_region_that_somebody_locks_holds_up_nobody() {
     let holder = std::fs::File::open(path).expect("the region stays");
     holder.lock().expect("a reader can lock the file");
     drop(runtime.open_device(chip(0, 0)));
-    assert_eq!(runtime.problems(), [(Step::Region, 1)]);
+    assert_eq!(runtime.problems(), [(ProblemStep::Region, 1)]);
     holder.unlock().expect("it is locked");
     let device = runtime.open_device(chip(0, 0));
     holder.lock().expect("nobody holds the lock");
     drop(device);
-    assert_eq!(runtime.problems(), [(Step::Region, 2)]);
+    assert_eq!(runtime.problems(), [(ProblemStep::Region, 2)]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::runtime::asking::{PATIENCE, exchange, numbered, options};
+use crate::runtime::asking::{TIMEOUT, exchange, numbered, options};
 use crate::runtime::debug_output::print_and_end;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use telltale_harness::{ChildGuard, Scratch};
@@ -76,7 +76,7 @@ impl Player {
     pub(crate) fn end(mut self) -> String {
         drop(self.child.child().stdin.take());
         let mut errors = self.child.child().stderr.take().expect("it is piped");
-        assert!(self.child.wait_within("the role to end", PATIENCE).success());
+        assert!(self.child.wait_within("the role to end", TIMEOUT).success());
         std::io::read_to_string(&mut errors).expect("text")
     }
 }
@@ -151,7 +151,7 @@ fn lower(directory: &Path) {
     let name = format!("metrics_{}.sock", std::process::id());
     let [mut idle, mut asking] = [(); 2].map(|()| {
         let stream = UnixStream::connect(directory.join(&name)).expect("the endpoint listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout can be set");
         stream
     });
     // With this answer, the one that came first has been accepted too.

@@ -24,7 +24,7 @@ pub enum Ending {
 
 /// What is kept of one process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct ProcessReport {
     /// Who it is.
     pub process: PastProcess,
     /// The container that it ran in, where it did.

@@ -1,6 +1,6 @@
 // Generated from crates/schema/sensors.toml by `cargo xtask generate`. Do not edit.
 
-use super::{Access, Sensor};
+use super::{FieldPath, Sensor};
 use crate::metric::definitions as metric;
 use crate::reading::Absence;
 use crate::snapshot::{Load, MemoryCounts};
@@ -23,7 +23,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: true,
         is_csv: true,
         limit: Some("temperature_limit_celsius"),
-        access: Access::Float(
+        access: FieldPath::Float(
             |telemetry| Some(&telemetry.temperature_celsius),
             |telemetry| &mut telemetry.temperature_celsius,
         ),
@@ -44,7 +44,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Float(
+        access: FieldPath::Float(
             |telemetry| Some(&telemetry.temperature_limit_celsius),
             |telemetry| &mut telemetry.temperature_limit_celsius,
         ),
@@ -65,7 +65,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: true,
         is_csv: true,
         limit: Some("power_limit_watts"),
-        access: Access::Float(
+        access: FieldPath::Float(
             |telemetry| Some(&telemetry.power_watts),
             |telemetry| &mut telemetry.power_watts,
         ),
@@ -86,7 +86,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Float(
+        access: FieldPath::Float(
             |telemetry| Some(&telemetry.power_limit_watts),
             |telemetry| &mut telemetry.power_limit_watts,
         ),
@@ -107,7 +107,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: Some("current_limit_amperes"),
-        access: Access::Float(
+        access: FieldPath::Float(
             |telemetry| Some(&telemetry.current_amperes),
             |telemetry| &mut telemetry.current_amperes,
         ),
@@ -128,7 +128,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Float(
+        access: FieldPath::Float(
             |telemetry| Some(&telemetry.current_limit_amperes),
             |telemetry| &mut telemetry.current_limit_amperes,
         ),
@@ -149,7 +149,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: Some("voltage_limit_volts"),
-        access: Access::Float(
+        access: FieldPath::Float(
             |telemetry| Some(&telemetry.voltage_volts),
             |telemetry| &mut telemetry.voltage_volts,
         ),
@@ -170,7 +170,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Float(
+        access: FieldPath::Float(
             |telemetry| Some(&telemetry.voltage_limit_volts),
             |telemetry| &mut telemetry.voltage_limit_volts,
         ),
@@ -191,7 +191,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: true,
         is_csv: true,
         limit: None,
-        access: Access::Whole(
+        access: FieldPath::Whole(
             |telemetry| Some(&telemetry.aiclk_hertz),
             |telemetry| &mut telemetry.aiclk_hertz,
         ),
@@ -212,7 +212,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Whole(
+        access: FieldPath::Whole(
             |telemetry| Some(&telemetry.axiclk_hertz),
             |telemetry| &mut telemetry.axiclk_hertz,
         ),
@@ -233,7 +233,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Whole(
+        access: FieldPath::Whole(
             |telemetry| Some(&telemetry.arcclk_hertz),
             |telemetry| &mut telemetry.arcclk_hertz,
         ),
@@ -254,7 +254,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Whole(
+        access: FieldPath::Whole(
             |telemetry| Some(&telemetry.fan_revolutions_per_minute),
             |telemetry| &mut telemetry.fan_revolutions_per_minute,
         ),
@@ -275,7 +275,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Float(
+        access: FieldPath::Float(
             |telemetry| Some(&telemetry.fan_ratio),
             |telemetry| &mut telemetry.fan_ratio,
         ),
@@ -296,7 +296,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Whole(
+        access: FieldPath::Whole(
             |telemetry| Some(&telemetry.heartbeat_total),
             |telemetry| &mut telemetry.heartbeat_total,
         ),
@@ -317,7 +317,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Whole(
+        access: FieldPath::Whole(
             |telemetry| Some(&telemetry.thermal_trips_total),
             |telemetry| &mut telemetry.thermal_trips_total,
         ),
@@ -338,7 +338,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: true,
         is_csv: false,
         limit: None,
-        access: Access::Float(
+        access: FieldPath::Float(
             |telemetry| telemetry.load.as_ref().map(|part| &part.busy_ratio),
             |telemetry| {
                 &mut telemetry
@@ -364,7 +364,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Float(
+        access: FieldPath::Float(
             |telemetry| telemetry.load.as_ref().map(|part| &part.memory_busy_ratio),
             |telemetry| {
                 &mut telemetry
@@ -390,7 +390,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Whole(
+        access: FieldPath::Whole(
             |telemetry| telemetry.load.as_ref().map(|part| &part.memory_clock_hertz),
             |telemetry| {
                 &mut telemetry
@@ -416,7 +416,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Whole(
+        access: FieldPath::Whole(
             |telemetry| telemetry.memory_counts.as_ref().map(|part| &part.corrected_errors_total),
             |telemetry| {
                 &mut telemetry
@@ -442,7 +442,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: Access::Whole(
+        access: FieldPath::Whole(
             |telemetry| telemetry.memory_counts.as_ref().map(|part| &part.uncorrected_errors_total),
             |telemetry| {
                 &mut telemetry

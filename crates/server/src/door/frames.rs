@@ -13,14 +13,14 @@ const OF_REQUESTS: [u8; 5] = [0, 1, 3, 8, 9];
 /// What has come on a connection so far.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    next: Next,
+    next: NextPart,
     /// Frames that belong to no request.
     idle: u64,
 }
 
 /// What comes next.
 #[derive(Debug)]
-enum Next {
+enum NextPart {
     /// The rest of the preface.
     Preface(&'static [u8]),
     /// The rest of a frame's head, of which this is there.
@@ -31,7 +31,7 @@ enum Next {
     Foreign,
 }
 
-impl Default for Next {
+impl Default for NextPart {
     fn default() -> Self {
         Self::Preface(PREFACE)
     }
@@ -42,50 +42,50 @@ impl Frames {
     pub(super) fn hear(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             bytes = match &mut self.next {
-                Next::Preface(expected) => {
+                NextPart::Preface(expected) => {
                     let (now, later) = expected.split_at(expected.len().min(bytes.len()));
                     let Some(rest) = bytes.strip_prefix(now) else {
-                        self.next = Next::Foreign;
+                        self.next = NextPart::Foreign;
                         return;
                     };
                     self.next = match later {
-                        [] => Next::Head([0; HEAD_BYTES], 0),
-                        _ => Next::Preface(later),
+                        [] => NextPart::Head([0; HEAD_BYTES], 0),
+                        _ => NextPart::Preface(later),
                     };
                     rest
                 }
-                Next::Head(head, there) => {
+                NextPart::Head(head, there) => {
                     let (now, rest) = bytes.split_at((HEAD_BYTES - *there).min(bytes.len()));
                     head[*there..*there + now.len()].copy_from_slice(now);
                     *there += now.len();
                     if *there == HEAD_BYTES {
                         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
                         self.idle += u64::from(!OF_REQUESTS.contains(&head[3]));
-                        self.next = Next::Payload(length);
+                        self.next = NextPart::Payload(length);
                     }
                     rest
                 }
-                Next::Payload(left) => {
+                NextPart::Payload(left) => {
                     let now = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                     *left -= u32::try_from(now).expect("at most what is left");
                     if *left == 0 {
-                        self.next = Next::Head([0; HEAD_BYTES], 0);
+                        self.next = NextPart::Head([0; HEAD_BYTES], 0);
                     }
                     &bytes[now..]
                 }
-                Next::Foreign => return,
+                NextPart::Foreign => return,
             };
         }
     }
 
     /// Whether the preface was another's.
     pub(super) const fn is_foreign(&self) -> bool {
-        matches!(self.next, Next::Foreign)
+        matches!(self.next, NextPart::Foreign)
     }
 
     /// Whether the preface has come.
     pub(super) const fn is_spoken(&self) -> bool {
-        matches!(self.next, Next::Head(..) | Next::Payload(_))
+        matches!(self.next, NextPart::Head(..) | NextPart::Payload(_))
     }
 
     /// Frames that belong to no request.

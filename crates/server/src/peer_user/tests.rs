@@ -22,7 +22,7 @@ fn user(socket: &TcpStream) -> io::Result<Option<u32>> {
 
 /// The user by the kernel's table.
 fn user_in_table(socket: &TcpStream) -> io::Result<u32> {
-    run(Connection::of(socket)?.unwrap().looked_up(socket))
+    run(LoopbackConnection::of(socket)?.unwrap().looked_up(socket))
 }
 
 /// A connection with a process of a user, which lasts as long as the process.
@@ -40,14 +40,15 @@ fn the_user_of_each_caller_is_known_by_both_ways() {
     if !needs_root("peer_user::the_user_of_each_caller_is_known_by_both_ways") {
         return;
     }
-    assert_eq!(Source::find().unwrap(), Source::Questions);
+    assert_eq!(PeerSource::find().unwrap(), PeerSource::Questions);
     for address in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
         let listener = TcpListener::bind(address).unwrap();
         for caller in [61_001, 0, 61_002] {
             let (stream, mut child) = connect_as(caller, &listener);
             assert_eq!(user(&stream).unwrap(), Some(caller), "{address}");
             assert_eq!(user_in_table(&stream).unwrap(), caller, "{address}");
-            let Connection { local, remote, .. } = Connection::of(&stream).unwrap().unwrap();
+            let LoopbackConnection { local, remote, .. } =
+                LoopbackConnection::of(&stream).unwrap().unwrap();
             let known = [(remote, local), (local, remote)];
             let known = known.map(|(one, other)| asked(one, other).unwrap());
             assert_eq!(table::find([remote, local], [local, remote]).unwrap(), known, "{address}");
@@ -61,16 +62,16 @@ fn the_user_of_each_caller_is_known_by_both_ways() {
 #[test]
 fn what_cannot_be_asked_is_looked_up_only_where_the_kernel_has_no_answers() {
     for (answer, expected) in [
-        (Ok(()), Some(Source::Questions)),
-        (Err(Errno::PROTONOSUPPORT), Some(Source::Table)),
-        (Err(Errno::NOENT), Some(Source::Table)),
+        (Ok(()), Some(PeerSource::Questions)),
+        (Err(Errno::PROTONOSUPPORT), Some(PeerSource::Table)),
+        (Err(Errno::NOENT), Some(PeerSource::Table)),
         // systemd's RestrictAddressFamilies= and its SystemCallErrorNumber=; a security module.
-        (Err(Errno::AFNOSUPPORT), Some(Source::Refused)),
-        (Err(Errno::PERM), Some(Source::Refused)),
-        (Err(Errno::ACCESS), Some(Source::Refused)),
+        (Err(Errno::AFNOSUPPORT), Some(PeerSource::Refused)),
+        (Err(Errno::PERM), Some(PeerSource::Refused)),
+        (Err(Errno::ACCESS), Some(PeerSource::Refused)),
         (Err(Errno::MFILE), None),
     ] {
-        assert_eq!(Source::by(answer).ok(), expected, "{answer:?}");
+        assert_eq!(PeerSource::by(answer).ok(), expected, "{answer:?}");
     }
 }
 
@@ -139,7 +140,7 @@ fn a_port_that_is_closed_and_used_again_is_not_taken_for_the_earlier_caller() {
             mallorys.shutdown(Shutdown::Write).unwrap();
         }
         assert_eq!(user(&asked_before).unwrap(), Some(61_001));
-        let known = Connection::of(&asked_before).unwrap().unwrap();
+        let known = LoopbackConnection::of(&asked_before).unwrap().unwrap();
         reset(mallorys);
         // Root has his port now; his connection is not root's.
         let [roots, accepted] = connection(&listener, 0, port);
@@ -150,7 +151,7 @@ fn a_port_that_is_closed_and_used_again_is_not_taken_for_the_earlier_caller() {
 
         // The same between the question and its answer, both ways.
         let mut next = None;
-        let asked = Connection::of(&accepted).unwrap().unwrap().asked(|| {
+        let asked = LoopbackConnection::of(&accepted).unwrap().unwrap().asked(|| {
             reset(roots);
             next = Some(connection(&listener, 61_002, port));
         });

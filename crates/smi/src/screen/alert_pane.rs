@@ -3,7 +3,7 @@
 use ratatui_core::layout::Rect;
 use telltale_schema::quantity;
 
-use super::beside::{Alert, Alerts, Told};
+use super::beside::{Alert, Alerts, Availability};
 use super::canvas::Canvas;
 use super::lines::{Lines, Scroll, Span, wrapped};
 use super::theme::Role;
@@ -21,17 +21,17 @@ const INDENT: u16 = 8;
 /// The pane, with what the service tells.
 #[derive(Debug, Default)]
 pub(super) struct AlertPane {
-    alerts: Told<Alerts>,
+    alerts: Availability<Alerts>,
 }
 
 impl AlertPane {
     /// Tells what the rules of the service find.
-    pub(super) fn set(&mut self, alerts: Told<Alerts>) {
+    pub(super) fn set(&mut self, alerts: Availability<Alerts>) {
         self.alerts = match alerts {
-            Told::Known(mut known) => {
+            Availability::Known(mut known) => {
                 // Stable: among equals, the service's order is kept.
                 known.alerts.sort_by_key(|alert| (!alert.fires, rank(alert.severity)));
-                Told::Known(known)
+                Availability::Known(known)
             }
             other => other,
         };
@@ -39,7 +39,7 @@ impl AlertPane {
 
     /// How many alerts fire, for the tab.
     pub(super) fn note(&self) -> Option<String> {
-        let Told::Known(known) = &self.alerts else { return None };
+        let Availability::Known(known) = &self.alerts else { return None };
         match known.alerts.iter().filter(|alert| alert.fires).count() {
             0 => None,
             firing => Some(firing.to_string()),
@@ -54,15 +54,15 @@ impl AlertPane {
         area: Rect,
     ) {
         match &self.alerts {
-            Told::Awaited => {
+            Availability::Awaited => {
                 scroll.reason(canvas, area, "The service has not told its alerts yet.")
             }
-            Told::Absent(why) => scroll.reason(canvas, area, why),
-            Told::Known(known) if known.alerts.is_empty() => {
+            Availability::Absent(why) => scroll.reason(canvas, area, why),
+            Availability::Known(known) if known.alerts.is_empty() => {
                 let words = format!("No alert is pending or fires.{}", withheld(known));
                 scroll.reason(canvas, area, &words);
             }
-            Told::Known(known) => {
+            Availability::Known(known) => {
                 let mut rows: Vec<Vec<Span>> = known
                     .alerts
                     .iter()

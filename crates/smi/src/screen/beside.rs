@@ -4,7 +4,7 @@ use telltale_schema::clock::Timestamp;
 
 /// Something that may not be known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Told<T> {
+pub enum Availability<T> {
     /// It was asked for, and nothing has come yet.
     #[default]
     Awaited,
@@ -40,7 +40,7 @@ pub struct Alert {
 
 /// A training job, as its coordinator tells of it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Job {
+pub struct JobView {
     /// Its name and how it stands, as a sentence.
     pub heading: String,
     /// Nothing is wrong with it.

@@ -3,7 +3,7 @@
 
 use ratatui_core::layout::Rect;
 
-use super::beside::{Agent, Job, JobNode, Latency, Matrix, Told};
+use super::beside::{Agent, Availability, JobNode, JobView, Latency, Matrix};
 use super::canvas::{Canvas, cells};
 use super::lines::{Lines, Scroll, Span, wrapped};
 use super::theme::Role;
@@ -35,22 +35,22 @@ type Line = Vec<Span>;
 /// The pane, with what coordinator and agents tell.
 #[derive(Debug, Default)]
 pub(super) struct ClusterPane {
-    pub(super) job: Told<Job>,
-    pub(super) agents: Told<Vec<Agent>>,
+    pub(super) job: Availability<JobView>,
+    pub(super) agents: Availability<Vec<Agent>>,
 }
 
 impl ClusterPane {
     pub(super) fn paint(&self, scroll: &mut Scroll, canvas: &mut Canvas<'_>, area: Rect) {
         let mut lines: Vec<Line> = Vec::new();
         match &self.job {
-            Told::Awaited => lines.push(faint("The coordinator has not answered yet.")),
-            Told::Absent(why) => paragraph(&mut lines, why, area.width, Role::Faint),
-            Told::Known(job) => of_job(&mut lines, job, area.width),
+            Availability::Awaited => lines.push(faint("The coordinator has not answered yet.")),
+            Availability::Absent(why) => paragraph(&mut lines, why, area.width, Role::Faint),
+            Availability::Known(job) => of_job(&mut lines, job, area.width),
         }
         match &self.agents {
-            Told::Awaited => {}
-            Told::Absent(why) => paragraph(&mut lines, why, area.width, Role::Faint),
-            Told::Known(agents) => {
+            Availability::Awaited => {}
+            Availability::Absent(why) => paragraph(&mut lines, why, area.width, Role::Faint),
+            Availability::Known(agents) => {
                 agents.iter().for_each(|agent| of_agent(&mut lines, agent, area.width));
             }
         }
@@ -61,7 +61,7 @@ impl ClusterPane {
     /// What is wrong with the job, for the tab.
     pub(super) fn note(&self) -> Option<String> {
         match &self.job {
-            Told::Known(job) if !job.is_well => Some(String::from("!")),
+            Availability::Known(job) if !job.is_well => Some(String::from("!")),
             _ => None,
         }
     }
@@ -75,7 +75,7 @@ fn paragraph(lines: &mut Vec<Line>, words: &str, width: u16, role: Role) {
     lines.extend(wrapped(words, width).into_iter().map(|row| vec![Span::rest(row, role)]));
 }
 
-fn of_job(lines: &mut Vec<Line>, job: &Job, width: u16) {
+fn of_job(lines: &mut Vec<Line>, job: &JobView, width: u16) {
     let role = if job.is_well { Role::Heading } else { Role::Alarm };
     paragraph(lines, &job.heading, width, role);
     for (name, words) in &job.facts {

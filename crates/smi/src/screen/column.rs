@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use telltale_schema::quantity;
 use telltale_schema::snapshot::{Process, Snapshot};
 
-use super::row::Figures;
+use super::row::RowValues;
 use crate::processes::{command, owner};
 
 /// A column.
@@ -149,7 +149,7 @@ impl Column {
         snapshot: &Snapshot,
         process: &Process,
         device: Option<usize>,
-        figures: &Figures,
+        figures: &RowValues,
     ) -> String {
         const ABSENT: &str = "n/a";
         let bytes = |bytes: Option<u64>| bytes.map_or_else(|| ABSENT.to_owned(), quantity::bytes);
@@ -185,7 +185,7 @@ impl Column {
         snapshot: &Snapshot,
         process: &Process,
         device: Option<usize>,
-        figures: &Figures,
+        figures: &RowValues,
     ) -> SortKey {
         let number = |figure: Option<u64>| SortKey::Number(figure.map(|figure| figure as f64));
         match self {

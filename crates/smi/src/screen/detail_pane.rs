@@ -11,7 +11,7 @@ use super::device_pane;
 use super::graph;
 use super::lines::wrapped;
 use super::row::Who;
-use super::series::Series;
+use super::series::GraphSeries;
 use super::theme::Role;
 use super::view::{Focus, View};
 use crate::text::width;
@@ -211,7 +211,7 @@ fn table(
     Rect::new(area.x + left, area.y + 1, area.width - left, area.height.saturating_sub(1))
 }
 
-fn history(canvas: &mut Canvas<'_>, area: Rect, series: &Series, most: f32, words: &str) {
+fn history(canvas: &mut Canvas<'_>, area: Rect, series: &GraphSeries, most: f32, words: &str) {
     canvas.text(area.x, area.y, area.width, words, Role::Faint);
     let graph = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     graph::paint(canvas, graph, series, most);

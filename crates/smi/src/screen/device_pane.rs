@@ -10,8 +10,8 @@ use telltale_schema::snapshot::{Device, Snapshot};
 use super::canvas::{Canvas, cells};
 use super::frame::Places;
 use super::graph;
-use super::series::{Series, share};
-use super::settings::Figure;
+use super::series::{GraphSeries, share};
+use super::settings::GraphValue;
 use super::theme::Role;
 use super::view::{Focus, View};
 use crate::style::Tone;
@@ -181,13 +181,13 @@ fn device_row(
         Second::L1 => memory(canvas, (x, y), columns, device, MemorySpace::L1),
         Second::Sensor(sensor) => {
             // That a device works is no alarm.
-            let share = Figure::Sensor(sensor).value(device);
+            let share = GraphValue::Sensor(sensor).value(device);
             share_bar(canvas, (x, y), columns, share, |_| Tone::Plain);
         }
     }
     x += columns.memory();
     for (sensor, width) in &columns.sensors {
-        let figure = Figure::Sensor(sensor);
+        let figure = GraphValue::Sensor(sensor);
         let (text, role) = match figure.value(device) {
             Some(value) => (figure.text(value), figure.tone(value, device).into()),
             None => (String::from("n/a"), Role::Faint),
@@ -245,7 +245,7 @@ fn role_of_text(role: Role) -> Role {
 }
 
 /// What the top of a graph stands for: the limit where there is one, else the largest seen.
-pub(super) fn most(device: &Device, figure: Figure, series: &Series, columns: u16) -> f32 {
+pub(super) fn most(device: &Device, figure: GraphValue, series: &GraphSeries, columns: u16) -> f32 {
     // A graph has some hundred levels.
     #[allow(clippy::cast_possible_truncation)]
     figure.full(device).map_or_else(|| graph::largest(series, columns), |full| full as f32)

@@ -6,11 +6,11 @@ use super::canvas::{Canvas, cells};
 use super::filter_line::FilterLine;
 use super::frame::Places;
 use super::lines::wrapped;
-use super::menu::{Kind, Menu};
+use super::menu::{Menu, MenuKind};
 use super::signal::{Dialog, Signal};
 use super::theme::Role;
 use super::view::View;
-use super::{Mode, Page};
+use super::{KeyMode, OverlayPage};
 use crate::text::width;
 
 const HELP: [(&str, &str); 27] = [
@@ -48,7 +48,7 @@ const WINDOW_EDGES: u16 = 4;
 
 /// Paints what lies over the panes; gives the place of the cursor, if there is one.
 pub(super) fn over(
-    mode: &mut Mode,
+    mode: &mut KeyMode,
     view: &View,
     places: &mut Places,
     canvas: &mut Canvas<'_>,
@@ -56,18 +56,18 @@ pub(super) fn over(
 ) -> Option<Position> {
     let errors = error_lines(mode, view);
     match mode {
-        Mode::Browsing => None,
-        Mode::Page(Page::Help, top) => {
+        KeyMode::Browsing => None,
+        KeyMode::Page(OverlayPage::Help, top) => {
             let lines: Vec<String> =
                 HELP.iter().map(|(keys, words)| format!("{keys:18} {words}")).collect();
             page(canvas, "Help", &lines, top);
             None
         }
-        Mode::Page(Page::Errors, top) => {
+        KeyMode::Page(OverlayPage::Errors, top) => {
             page(canvas, "What could not be read", &errors, top);
             None
         }
-        Mode::Menu(menu) => {
+        KeyMode::Menu(menu) => {
             let shown = &view.settings.columns;
             let inside = paint_menu(canvas, menu, |at| shown.contains(&menu.columns[at]));
             places.window = around(inside);
@@ -75,19 +75,19 @@ pub(super) fn over(
             places.lines = Rect { height: lines, ..inside };
             None
         }
-        Mode::Signal(dialog) => {
+        KeyMode::Signal(dialog) => {
             let inside = paint_signals(canvas, dialog);
             places.window = around(inside);
             let height = cells(Signal::ALL.len()).min(inside.height.saturating_sub(2));
             places.lines = Rect { y: inside.y + 1, height, ..inside };
             None
         }
-        Mode::Filter(line) => Some(paint_filter(canvas, area, line)),
+        KeyMode::Filter(line) => Some(paint_filter(canvas, area, line)),
     }
 }
 
-fn error_lines(mode: &Mode, view: &View) -> Vec<String> {
-    if !matches!(mode, Mode::Page(Page::Errors, _)) {
+fn error_lines(mode: &KeyMode, view: &View) -> Vec<String> {
+    if !matches!(mode, KeyMode::Page(OverlayPage::Errors, _)) {
         return Vec::new();
     }
     let (devices, sources) =
@@ -148,8 +148,8 @@ fn around(inside: Rect) -> Rect {
 /// Gives where its lines are, and its keys below them.
 fn paint_menu(canvas: &mut Canvas<'_>, menu: &Menu, is_shown: impl Fn(usize) -> bool) -> Rect {
     let (title, keys) = match menu.kind {
-        Kind::Sort => ("Sort by", "Enter: choose  Esc: leave"),
-        Kind::Columns => ("Columns", "Space: show or hide  + -: move  Esc: done"),
+        MenuKind::Sort => ("Sort by", "Enter: choose  Esc: leave"),
+        MenuKind::Columns => ("Columns", "Space: show or hide  + -: move  Esc: done"),
     };
     let inside = canvas.window(50, cells(menu.columns.len() + 4), title);
     for (at, column) in menu.columns.iter().enumerate() {
@@ -158,9 +158,9 @@ fn paint_menu(canvas: &mut Canvas<'_>, menu: &Menu, is_shown: impl Fn(usize) -> 
             break;
         }
         let mark = match (menu.kind, is_shown(at)) {
-            (Kind::Sort, _) => "",
-            (Kind::Columns, true) => "[x] ",
-            (Kind::Columns, false) => "[ ] ",
+            (MenuKind::Sort, _) => "",
+            (MenuKind::Columns, true) => "[x] ",
+            (MenuKind::Columns, false) => "[ ] ",
         };
         let text = format!("{mark}{:10} {}", column.name(), column.help());
         canvas.text(inside.x, y, inside.width, &text, Role::Plain);

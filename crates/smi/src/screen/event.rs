@@ -7,9 +7,9 @@ use super::signal::Signal;
 
 /// Something that a person did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum InputEvent {
     /// A key was pressed.
-    Key(Key),
+    Key(PressedKey),
     /// The first button of the mouse was pressed at this cell.
     Pressed {
         /// Columns to the left of it.
@@ -28,7 +28,7 @@ pub enum Event {
 
 /// A key, with what was held down beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum PressedKey {
     /// A character.
     Char(char),
     /// A letter with Ctrl.
@@ -84,12 +84,12 @@ pub enum Action {
     /// Play the recording, or stand still where it plays.
     Play,
     /// Send a signal, if the process is still the one that was shown.
-    Signal(Target, Signal),
+    Signal(SignalTarget, Signal),
 }
 
 /// The process that a signal is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target {
+pub struct SignalTarget {
     /// Its pid, as seen from here.
     pub pid: u32,
     /// Who it was when it was shown.

@@ -8,7 +8,7 @@ use telltale_schema::metric::definitions::{
 use telltale_schema::quantity;
 use telltale_schema::snapshot::{MetricSample, MetricValue, Process, Snapshot};
 
-use super::beside::{Tail, TailLine, Told};
+use super::beside::{Availability, Tail, TailLine};
 use super::canvas::Canvas;
 use super::lines::{Lines, Scroll, Span, wrapped};
 use super::theme::Role;
@@ -29,7 +29,7 @@ type Line = Vec<Span>;
 /// The pane, with the end of a capture.
 #[derive(Debug, Default)]
 pub(super) struct EventPane {
-    pub(super) tail: Told<Tail>,
+    pub(super) tail: Availability<Tail>,
 }
 
 impl EventPane {
@@ -41,12 +41,14 @@ impl EventPane {
         shown: &Snapshot,
     ) {
         match &self.tail {
-            Told::Awaited => scroll.reason(canvas, area, "The capture has not been read yet."),
-            Told::Absent(why) => counted_events(scroll, canvas, area, shown, why),
-            Told::Known(tail) if tail.lines.is_empty() => {
+            Availability::Awaited => {
+                scroll.reason(canvas, area, "The capture has not been read yet.")
+            }
+            Availability::Absent(why) => counted_events(scroll, canvas, area, shown, why),
+            Availability::Known(tail) if tail.lines.is_empty() => {
                 scroll.reason(canvas, area, "There is no event in the capture yet.");
             }
-            Told::Known(tail) => tail_lines(scroll, canvas, area, tail),
+            Availability::Known(tail) => tail_lines(scroll, canvas, area, tail),
         }
     }
 }

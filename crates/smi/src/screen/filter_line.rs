@@ -2,7 +2,7 @@
 
 use telltale_query::{Candidate, MAX_QUERY_BYTES, Query, QueryError, complete};
 
-use super::event::Key;
+use super::event::PressedKey;
 
 /// Text with a cursor.
 #[derive(Debug, Clone, Default)]
@@ -59,13 +59,13 @@ impl FilterLine {
         complete(&self.before()).1
     }
 
-    pub(super) fn key(&mut self, key: Key) -> Typed {
-        if key != Key::Tab {
+    pub(super) fn key(&mut self, key: PressedKey) -> Typed {
+        if key != PressedKey::Tab {
             self.offered = None;
         }
         match key {
-            Key::Escape | Key::Control('c' | 'g') => return Typed::Closed,
-            Key::Enter => {
+            PressedKey::Escape | PressedKey::Control('c' | 'g') => return Typed::Closed,
+            PressedKey::Enter => {
                 let text = self.text();
                 if text.trim().is_empty() {
                     return Typed::Taken(None);
@@ -74,23 +74,23 @@ impl FilterLine {
                     return Typed::Taken(Some(query));
                 }
             }
-            Key::Tab => self.complete(),
-            Key::Char(character) if !character.is_control() => self.insert(character),
-            Key::Backspace if self.cursor > 0 => {
+            PressedKey::Tab => self.complete(),
+            PressedKey::Char(character) if !character.is_control() => self.insert(character),
+            PressedKey::Backspace if self.cursor > 0 => {
                 self.cursor -= 1;
                 self.text.remove(self.cursor);
             }
-            Key::Delete if self.cursor < self.text.len() => {
+            PressedKey::Delete if self.cursor < self.text.len() => {
                 self.text.remove(self.cursor);
             }
-            Key::Control('u') => {
+            PressedKey::Control('u') => {
                 self.text.drain(..self.cursor);
                 self.cursor = 0;
             }
-            Key::Left => self.cursor = self.cursor.saturating_sub(1),
-            Key::Right => self.cursor = (self.cursor + 1).min(self.text.len()),
-            Key::Home | Key::Control('a') => self.cursor = 0,
-            Key::End | Key::Control('e') => self.cursor = self.text.len(),
+            PressedKey::Left => self.cursor = self.cursor.saturating_sub(1),
+            PressedKey::Right => self.cursor = (self.cursor + 1).min(self.text.len()),
+            PressedKey::Home | PressedKey::Control('a') => self.cursor = 0,
+            PressedKey::End | PressedKey::Control('e') => self.cursor = self.text.len(),
             _ => {}
         }
         Typed::Open
@@ -127,31 +127,31 @@ impl FilterLine {
 #[cfg(test)]
 mod tests {
     use super::{FilterLine, Typed};
-    use crate::screen::event::Key;
+    use crate::screen::event::PressedKey;
 
     #[test]
     fn tab_goes_through_what_fits() {
         let mut line = FilterLine::new("not na");
         let mut seen = Vec::new();
         for _ in 0..4 {
-            line.key(Key::Tab);
+            line.key(PressedKey::Tab);
             seen.push(line.text());
         }
         assert!(seen[..3].iter().any(|text| text == "not namespace_pid"), "{seen:?}");
         assert_eq!(seen[3], seen[0]);
-        line.key(Key::Char(' '));
+        line.key(PressedKey::Char(' '));
         assert_eq!(line.text(), format!("{} ", seen[0]));
     }
 
     #[test]
     fn only_what_makes_sense_is_taken() {
         let mut line = FilterLine::new("dram > 2Gi");
-        assert!(matches!(line.key(Key::Enter), Typed::Open));
+        assert!(matches!(line.key(PressedKey::Enter), Typed::Open));
         assert_eq!(line.error().map(|error| error.column), Some(7));
-        line.key(Key::Char('B'));
-        assert!(matches!(line.key(Key::Enter), Typed::Taken(Some(_))));
-        line.key(Key::Control('u'));
-        assert!(matches!(line.key(Key::Enter), Typed::Taken(None)));
-        assert!(matches!(line.key(Key::Escape), Typed::Closed));
+        line.key(PressedKey::Char('B'));
+        assert!(matches!(line.key(PressedKey::Enter), Typed::Taken(Some(_))));
+        line.key(PressedKey::Control('u'));
+        assert!(matches!(line.key(PressedKey::Enter), Typed::Taken(None)));
+        assert!(matches!(line.key(PressedKey::Escape), Typed::Closed));
     }
 }

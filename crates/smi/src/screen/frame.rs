@@ -8,11 +8,11 @@ use telltale_schema::snapshot::Snapshot;
 
 use super::canvas::{Canvas, cells};
 use super::column::Column;
-use super::event::Key;
+use super::event::PressedKey;
 use super::lines::wrapped;
 use super::pane::Pane;
 use super::theme::Role;
-use super::{Mode, SMALLEST, Screen, device_pane, dialog, process_pane};
+use super::{KeyMode, SMALLEST, Screen, device_pane, dialog, process_pane};
 use crate::text::width;
 
 /// Columns that the figures of one device take at least.
@@ -24,17 +24,17 @@ const PANE_ROWS: u16 = 8;
 const MESSAGE_ROWS: u16 = 5;
 
 /// The keys in the last row.
-const KEYS: [(&str, &str, Key); 10] = [
-    ("F1", "Help", Key::Function(1)),
-    ("F2", "Columns", Key::Function(2)),
-    ("F3", "Pane", Key::Function(3)),
-    ("F4", "Filter", Key::Function(4)),
-    ("F5", "Tree", Key::Function(5)),
-    ("F6", "Sort", Key::Function(6)),
-    ("F7", "Next", Key::Function(7)),
-    ("F8", "Zoom", Key::Function(8)),
-    ("F9", "Signal", Key::Function(9)),
-    ("F10", "Quit", Key::Function(10)),
+const KEYS: [(&str, &str, PressedKey); 10] = [
+    ("F1", "Help", PressedKey::Function(1)),
+    ("F2", "Columns", PressedKey::Function(2)),
+    ("F3", "Pane", PressedKey::Function(3)),
+    ("F4", "Filter", PressedKey::Function(4)),
+    ("F5", "Tree", PressedKey::Function(5)),
+    ("F6", "Sort", PressedKey::Function(6)),
+    ("F7", "Next", PressedKey::Function(7)),
+    ("F8", "Zoom", PressedKey::Function(8)),
+    ("F9", "Signal", PressedKey::Function(9)),
+    ("F10", "Quit", PressedKey::Function(10)),
 ];
 
 /// Where things were painted last, for the mouse.
@@ -50,7 +50,7 @@ pub(super) struct Places {
     pub(super) pane: Rect,
     /// Where the pane below names a device, and its place in what is shown.
     pub(super) marks: Vec<(Rect, usize)>,
-    keys: Vec<(Rect, Key)>,
+    keys: Vec<(Rect, PressedKey)>,
     /// The window that lies over the panes, and the lines in it that can be selected.
     pub(super) window: Rect,
     pub(super) lines: Rect,
@@ -68,7 +68,7 @@ struct Panes {
 }
 
 impl Places {
-    pub(super) fn key_at(&self, column: u16, row: u16) -> Option<Key> {
+    pub(super) fn key_at(&self, column: u16, row: u16) -> Option<PressedKey> {
         let at = (column, row).into();
         self.keys.iter().find(|(area, _)| area.contains(at)).map(|(_, key)| *key)
     }
@@ -247,7 +247,7 @@ impl Screen {
             }
             return;
         }
-        let filter = self.view.filter.as_ref().filter(|_| matches!(self.mode, Mode::Browsing));
+        let filter = self.view.filter.as_ref().filter(|_| matches!(self.mode, KeyMode::Browsing));
         let filter = filter.map(|filter| format!("Filter: {filter}"));
         // A filter is said also where there is no room for it behind all keys.
         let needed = filter.as_ref().map_or(0, |words| cells(width(words)) + 1);

@@ -3,14 +3,14 @@
 use ratatui_core::layout::Rect;
 
 use super::canvas::{Canvas, cells};
-use super::series::Series;
+use super::series::GraphSeries;
 use super::theme::Role;
 
 const BLOCKS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const PLAIN: [&str; 9] = [" ", ".", ".", ":", ":", "=", "=", "#", "#"];
 
 /// Paints `series` into the area; the top stands for `most`.
-pub(super) fn paint(canvas: &mut Canvas<'_>, area: Rect, series: &Series, most: f32) {
+pub(super) fn paint(canvas: &mut Canvas<'_>, area: Rect, series: &GraphSeries, most: f32) {
     let levels = if canvas.unicode { BLOCKS } else { PLAIN };
     let count = series.last(usize::from(area.width)).count();
     let start = area.right().saturating_sub(cells(count));
@@ -32,6 +32,6 @@ pub(super) fn paint(canvas: &mut Canvas<'_>, area: Rect, series: &Series, most: 
 }
 
 /// The largest of the samples that are shown in so many columns.
-pub(super) fn largest(series: &Series, columns: u16) -> f32 {
+pub(super) fn largest(series: &GraphSeries, columns: u16) -> f32 {
     series.last(usize::from(columns)).flatten().fold(0.0, f32::max)
 }

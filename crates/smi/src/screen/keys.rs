@@ -1,65 +1,67 @@
 //! What events do.
 
 use super::column::Column;
-use super::event::{Action, Event, Key, Target};
+use super::event::{Action, InputEvent, PressedKey, SignalTarget};
 use super::filter_line::{FilterLine, Typed};
-use super::menu::{Kind, Menu, sort_by};
-use super::settings::Settings;
-use super::signal::{Answer, Dialog};
+use super::menu::{Menu, MenuKind, sort_by};
+use super::settings::ViewSettings;
+use super::signal::{Dialog, DialogAnswer};
 use super::view::Focus;
-use super::{Mode, Page, Screen};
+use super::{KeyMode, OverlayPage, Screen};
 
 /// Rows that a turn of the wheel goes.
 const WHEEL_ROWS: usize = 3;
 
 impl Screen {
     /// Takes an event; gives what whoever drives the view is to do.
-    pub fn event(&mut self, event: Event) -> Option<Action> {
+    pub fn event(&mut self, event: InputEvent) -> Option<Action> {
         self.message = None;
         match event {
-            Event::Key(Key::Control('c')) if !matches!(self.mode, Mode::Filter(_)) => {
+            InputEvent::Key(PressedKey::Control('c'))
+                if !matches!(self.mode, KeyMode::Filter(_)) =>
+            {
                 return Some(Action::Quit);
             }
-            Event::Key(Key::Control('z')) => return Some(Action::Suspend),
-            Event::Key(Key::Control('l')) => return Some(Action::Repaint),
-            Event::Key(key) => return self.key(key),
-            Event::Pressed { column, row } => return self.pressed(column, row),
-            Event::Wheel { up, row } => self.wheel(up, row),
+            InputEvent::Key(PressedKey::Control('z')) => return Some(Action::Suspend),
+            InputEvent::Key(PressedKey::Control('l')) => return Some(Action::Repaint),
+            InputEvent::Key(key) => return self.key(key),
+            InputEvent::Pressed { column, row } => return self.pressed(column, row),
+            InputEvent::Wheel { up, row } => self.wheel(up, row),
         }
         None
     }
 
-    fn key(&mut self, key: Key) -> Option<Action> {
+    fn key(&mut self, key: PressedKey) -> Option<Action> {
         match &mut self.mode {
-            Mode::Browsing => return self.browse(key),
-            Mode::Filter(line) => match line.key(key) {
+            KeyMode::Browsing => return self.browse(key),
+            KeyMode::Filter(line) => match line.key(key) {
                 Typed::Open => {}
-                Typed::Closed => self.mode = Mode::Browsing,
+                Typed::Closed => self.mode = KeyMode::Browsing,
                 Typed::Taken(filter) => {
-                    self.mode = Mode::Browsing;
+                    self.mode = KeyMode::Browsing;
                     self.view.filter = filter;
                     self.view.select();
                 }
             },
-            Mode::Page(_, top) => match key {
-                Key::Down => *top = top.saturating_add(1),
-                Key::Up => *top = top.saturating_sub(1),
-                Key::PageDown | Key::Char(' ') => *top = top.saturating_add(10),
-                Key::PageUp => *top = top.saturating_sub(10),
-                _ => self.mode = Mode::Browsing,
+            KeyMode::Page(_, top) => match key {
+                PressedKey::Down => *top = top.saturating_add(1),
+                PressedKey::Up => *top = top.saturating_sub(1),
+                PressedKey::PageDown | PressedKey::Char(' ') => *top = top.saturating_add(10),
+                PressedKey::PageUp => *top = top.saturating_sub(10),
+                _ => self.mode = KeyMode::Browsing,
             },
-            Mode::Menu(menu) => {
+            KeyMode::Menu(menu) => {
                 if !menu.key(key, &mut self.view.settings) {
-                    self.mode = Mode::Browsing;
+                    self.mode = KeyMode::Browsing;
                 }
                 self.view.arrange();
             }
-            Mode::Signal(dialog) => match dialog.key(key) {
-                Answer::Open => {}
-                Answer::Closed => self.mode = Mode::Browsing,
-                Answer::Send(signal) => {
+            KeyMode::Signal(dialog) => match dialog.key(key) {
+                DialogAnswer::Open => {}
+                DialogAnswer::Closed => self.mode = KeyMode::Browsing,
+                DialogAnswer::Send(signal) => {
                     let target = dialog.target;
-                    self.mode = Mode::Browsing;
+                    self.mode = KeyMode::Browsing;
                     return Some(Action::Signal(target, signal));
                 }
             },
@@ -67,7 +69,7 @@ impl Screen {
         None
     }
 
-    fn browse(&mut self, key: Key) -> Option<Action> {
+    fn browse(&mut self, key: PressedKey) -> Option<Action> {
         if let Some(action) = self.key_in_time(key) {
             return action;
         }
@@ -75,36 +77,41 @@ impl Screen {
             return None;
         }
         match key {
-            Key::Char('q') | Key::Function(10) => return Some(Action::Quit),
-            Key::Char('h' | '?') | Key::Function(1) => self.mode = Mode::Page(Page::Help, 0),
-            Key::Char('e') => self.mode = Mode::Page(Page::Errors, 0),
-            Key::Char('/' | '\\') | Key::Function(4) => {
+            PressedKey::Char('q') | PressedKey::Function(10) => return Some(Action::Quit),
+            PressedKey::Char('h' | '?') | PressedKey::Function(1) => {
+                self.mode = KeyMode::Page(OverlayPage::Help, 0)
+            }
+            PressedKey::Char('e') => self.mode = KeyMode::Page(OverlayPage::Errors, 0),
+            PressedKey::Char('/' | '\\') | PressedKey::Function(4) => {
                 let text = self.view.filter.as_ref().map_or("", |filter| filter.text());
-                self.mode = Mode::Filter(FilterLine::new(text));
+                self.mode = KeyMode::Filter(FilterLine::new(text));
             }
-            Key::Char('k') | Key::Function(9) => self.open_signals(),
-            Key::Function(6) | Key::Char('>' | '.' | '<' | ',') => {
-                self.mode = Mode::Menu(Menu::new(Kind::Sort, &self.view.settings));
+            PressedKey::Char('k') | PressedKey::Function(9) => self.open_signals(),
+            PressedKey::Function(6) | PressedKey::Char('>' | '.' | '<' | ',') => {
+                self.mode = KeyMode::Menu(Menu::new(MenuKind::Sort, &self.view.settings));
             }
-            Key::Function(2) | Key::Char('S') => {
-                self.mode = Mode::Menu(Menu::new(Kind::Columns, &self.view.settings));
+            PressedKey::Function(2) | PressedKey::Char('S') => {
+                self.mode = KeyMode::Menu(Menu::new(MenuKind::Columns, &self.view.settings));
             }
-            Key::Escape if self.view.filter.take().is_some() => self.view.select(),
-            Key::Tab => self.view.focus = self.view.next_focus(),
-            Key::Char('C') => self.view.settings.theme = self.view.settings.theme.next(),
-            Key::Char('g') => self.view.settings.figure = self.view.settings.figure.next(),
-            Key::Char('i') | Key::Function(3) => {
+            PressedKey::Escape if self.view.filter.take().is_some() => self.view.select(),
+            PressedKey::Tab => self.view.focus = self.view.next_focus(),
+            PressedKey::Char('C') => self.view.settings.theme = self.view.settings.theme.next(),
+            PressedKey::Char('g') => self.view.settings.figure = self.view.settings.figure.next(),
+            PressedKey::Char('i') | PressedKey::Function(3) => {
                 self.view.settings.details = !self.view.settings.details;
                 if self.view.focus == Focus::Pane {
                     self.view.focus = Focus::Processes;
                 }
             }
-            Key::Char(' ' | '+' | '-') | Key::Enter | Key::Left | Key::Right
+            PressedKey::Char(' ' | '+' | '-')
+            | PressedKey::Enter
+            | PressedKey::Left
+            | PressedKey::Right
                 if self.view.focus != Focus::Pane =>
             {
                 self.turn(key);
             }
-            Key::Char('t') | Key::Function(5) => self.turn_into_tree(),
+            PressedKey::Char('t') | PressedKey::Function(5) => self.turn_into_tree(),
             _ if change_order(key, &mut self.view.settings) => self.view.arrange(),
             _ => self.step(key),
         }
@@ -112,7 +119,7 @@ impl Screen {
     }
 
     /// Moves the selection of the pane that keys go to.
-    fn step(&mut self, key: Key) {
+    fn step(&mut self, key: PressedKey) {
         let page = match self.view.focus {
             Focus::Processes => usize::from(self.places.rows.height),
             Focus::Devices => usize::from(self.places.devices.height) * self.places.device_columns,
@@ -124,12 +131,12 @@ impl Screen {
             _ => self.view.selected.at(),
         };
         let to = match key {
-            Key::Up => at.saturating_sub(1),
-            Key::Down => at.saturating_add(1),
-            Key::PageUp => at.saturating_sub(page),
-            Key::PageDown => at.saturating_add(page),
-            Key::Home => 0,
-            Key::End => usize::MAX,
+            PressedKey::Up => at.saturating_sub(1),
+            PressedKey::Down => at.saturating_add(1),
+            PressedKey::PageUp => at.saturating_sub(page),
+            PressedKey::PageDown => at.saturating_add(page),
+            PressedKey::Home => 0,
+            PressedKey::End => usize::MAX,
             _ => return,
         };
         self.go(to);
@@ -172,8 +179,10 @@ impl Screen {
 
     /// Opens or closes the selected row of the tree; from one that has nothing to close, Left goes to
     /// the row above it.
-    fn turn(&mut self, key: Key) {
-        if key == Key::Left && self.view.selected_row().is_some_and(|row| row.open != Some(true)) {
+    fn turn(&mut self, key: PressedKey) {
+        if key == PressedKey::Left
+            && self.view.selected_row().is_some_and(|row| row.open != Some(true))
+        {
             return self.go_up();
         }
         let Some((id, open)) =
@@ -182,8 +191,8 @@ impl Screen {
             return;
         };
         let wanted = match key {
-            Key::Left | Key::Char('-') => false,
-            Key::Right | Key::Char('+') => true,
+            PressedKey::Left | PressedKey::Char('-') => false,
+            PressedKey::Right | PressedKey::Char('+') => true,
             _ => !open,
         };
         if wanted != open {
@@ -220,11 +229,11 @@ impl Screen {
             );
         };
         let name = crate::processes::command(process).text().to_owned();
-        self.mode = Mode::Signal(Dialog::new(Target { pid, identity }, name));
+        self.mode = KeyMode::Signal(Dialog::new(SignalTarget { pid, identity }, name));
     }
 
     fn pressed(&mut self, column: u16, row: u16) -> Option<Action> {
-        if !matches!(self.mode, Mode::Browsing) {
+        if !matches!(self.mode, KeyMode::Browsing) {
             return self.pressed_over(column, row);
         }
         if let Some(key) = self.places.key_at(column, row) {
@@ -244,7 +253,7 @@ impl Screen {
             self.view.focus = Focus::Processes;
             self.go(at);
             if again {
-                self.turn(Key::Enter);
+                self.turn(PressedKey::Enter);
             }
             return None;
         }
@@ -264,45 +273,49 @@ impl Screen {
         let place = self.places.line_at(column, row);
         let is_beside = !self.places.window.contains((column, row).into());
         let chosen = match &mut self.mode {
-            Mode::Page(..) => return self.key(Key::Escape),
-            Mode::Menu(menu) => &mut menu.at,
+            KeyMode::Page(..) => return self.key(PressedKey::Escape),
+            KeyMode::Menu(menu) => &mut menu.at,
             // What is asked there is answered by a key: no click sends a signal.
-            Mode::Signal(dialog) if !dialog.asks => &mut dialog.chosen,
+            KeyMode::Signal(dialog) if !dialog.asks => &mut dialog.chosen,
             _ => return None,
         };
         match place {
             Some(place) if *chosen == place => {
-                let columns = matches!(&self.mode, Mode::Menu(menu) if menu.kind == Kind::Columns);
-                self.key(if columns { Key::Char(' ') } else { Key::Enter })
+                let columns =
+                    matches!(&self.mode, KeyMode::Menu(menu) if menu.kind == MenuKind::Columns);
+                self.key(if columns { PressedKey::Char(' ') } else { PressedKey::Enter })
             }
             Some(place) => {
                 *chosen = place;
                 None
             }
-            None if is_beside => self.key(Key::Escape),
+            None if is_beside => self.key(PressedKey::Escape),
             None => None,
         }
     }
 
     fn wheel(&mut self, up: bool, row: u16) {
         match &mut self.mode {
-            Mode::Page(_, top) if up => *top = top.saturating_sub(WHEEL_ROWS),
-            Mode::Page(_, top) => *top = top.saturating_add(WHEEL_ROWS),
-            Mode::Browsing => {
+            KeyMode::Page(_, top) if up => *top = top.saturating_sub(WHEEL_ROWS),
+            KeyMode::Page(_, top) => *top = top.saturating_add(WHEEL_ROWS),
+            KeyMode::Browsing => {
                 self.view.focus = match () {
                     () if self.places.is_on_devices(row) => Focus::Devices,
                     () if self.places.is_on_pane(row) && self.view.pane_scrolls() => Focus::Pane,
                     () => Focus::Processes,
                 };
                 for _ in 0..WHEEL_ROWS {
-                    self.step(if up { Key::Up } else { Key::Down });
+                    self.step(if up { PressedKey::Up } else { PressedKey::Down });
                 }
             }
-            Mode::Menu(menu) => {
-                menu.key(if up { Key::Up } else { Key::Down }, &mut self.view.settings);
+            KeyMode::Menu(menu) => {
+                menu.key(
+                    if up { PressedKey::Up } else { PressedKey::Down },
+                    &mut self.view.settings,
+                );
             }
-            Mode::Signal(dialog) if !dialog.asks => {
-                dialog.key(if up { Key::Up } else { Key::Down });
+            KeyMode::Signal(dialog) if !dialog.asks => {
+                dialog.key(if up { PressedKey::Up } else { PressedKey::Down });
             }
             _ => {}
         }
@@ -310,18 +323,18 @@ impl Screen {
 }
 
 /// Keys that change which rows there are and in which order.
-fn change_order(key: Key, settings: &mut Settings) -> bool {
+fn change_order(key: PressedKey, settings: &mut ViewSettings) -> bool {
     let column = match key {
-        Key::Char('I') => {
+        PressedKey::Char('I') => {
             settings.descending = !settings.descending;
             return true;
         }
-        Key::Char('M') => Column::Dram,
-        Key::Char('L') => Column::L1,
-        Key::Char('N') => Column::Pid,
-        Key::Char('U') => Column::User,
-        Key::Char('T') => Column::Up,
-        Key::Char('D') => Column::Device,
+        PressedKey::Char('M') => Column::Dram,
+        PressedKey::Char('L') => Column::L1,
+        PressedKey::Char('N') => Column::Pid,
+        PressedKey::Char('U') => Column::User,
+        PressedKey::Char('T') => Column::Up,
+        PressedKey::Char('D') => Column::Device,
         _ => return false,
     };
     sort_by(column, settings);

@@ -3,7 +3,7 @@
 use ratatui_core::layout::Rect;
 
 use super::canvas::Canvas;
-use super::event::Key;
+use super::event::PressedKey;
 use super::theme::Role;
 
 /// A piece of a line: a text in so many cells.
@@ -26,7 +26,7 @@ pub(super) struct Lines<'a> {
 
 /// Which lines of how many are in sight.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Seen {
+pub(super) struct VisibleLines {
     first: usize,
     rows: usize,
     all: usize,
@@ -35,7 +35,7 @@ pub(super) struct Seen {
 /// Which of a pane's lines are in sight, and where they name devices.
 #[derive(Debug, Default)]
 pub(super) struct Scroll {
-    pub(super) seen: Seen,
+    pub(super) seen: VisibleLines,
     pub(super) marks: Vec<(Rect, usize)>,
 }
 
@@ -69,7 +69,7 @@ impl Span {
 
 // === impl Seen ===
 
-impl Seen {
+impl VisibleLines {
     /// Goes on with the end, where that is what is in sight.
     pub(super) fn stay_at_end(&mut self) {
         if self.first.saturating_add(self.rows) >= self.all {
@@ -90,16 +90,16 @@ impl Seen {
 
 impl Scroll {
     /// Scrolls.
-    pub(super) fn key(&mut self, key: Key) {
+    pub(super) fn key(&mut self, key: PressedKey) {
         let page = self.seen.rows.max(1);
         let first = self.seen.first;
         self.seen.first = match key {
-            Key::Up => first.saturating_sub(1),
-            Key::Down => first.saturating_add(1),
-            Key::PageUp => first.saturating_sub(page),
-            Key::PageDown => first.saturating_add(page),
-            Key::Home => 0,
-            Key::End => usize::MAX,
+            PressedKey::Up => first.saturating_sub(1),
+            PressedKey::Down => first.saturating_add(1),
+            PressedKey::PageUp => first.saturating_sub(page),
+            PressedKey::PageDown => first.saturating_add(page),
+            PressedKey::Home => 0,
+            PressedKey::End => usize::MAX,
             _ => first,
         };
     }
@@ -114,7 +114,7 @@ impl Scroll {
         }
         let rows = usize::from(inside.height);
         let first = self.seen.first.min(lines.count.saturating_sub(rows));
-        self.seen = Seen { first, rows, all: lines.count };
+        self.seen = VisibleLines { first, rows, all: lines.count };
         for (y, at) in (inside.top()..inside.bottom()).zip(first..lines.count) {
             spans(canvas, Rect { y, height: 1, ..inside }, &(lines.line)(at), &mut self.marks);
         }

@@ -13,10 +13,10 @@ use telltale_schema::snapshot::{Device, HeldDevice, Process, Snapshot, SourceErr
 /// Whose the processes and devices of a snapshot are: the name of each machine, and the places after
 /// its last ones. One machine has a name and no end.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Machines(Vec<Machine>);
+pub(super) struct Machines(Vec<HostEntry>);
 
 #[derive(Debug, Clone)]
-struct Machine {
+struct HostEntry {
     name: String,
     /// How long ago it was as it is shown, where it does not answer.
     age: Option<String>,
@@ -28,7 +28,7 @@ impl Machines {
     /// The only machine.
     pub(super) fn only(name: &str) -> Self {
         let (processes, devices) = (usize::MAX, usize::MAX);
-        Self(vec![Machine { name: name.to_owned(), age: None, processes, devices }])
+        Self(vec![HostEntry { name: name.to_owned(), age: None, processes, devices }])
     }
 
     /// The machines, each with how old its rows are if they are, and the places of its processes.
@@ -100,7 +100,7 @@ pub(super) fn together(fleet: &Fleet, filter: Option<&Query>) -> (Snapshot, Mach
                 None => add(&host.name, snapshot, &mut whole),
             }
         }
-        machines.0.push(Machine {
+        machines.0.push(HostEntry {
             name: host.name.clone(),
             age: age(fleet, host),
             processes: whole.processes.len(),

@@ -1,13 +1,13 @@
 //! Menus: the column to sort by, and the columns that are shown.
 
 use super::column::Column;
-use super::event::Key;
-use super::settings::Settings;
+use super::event::PressedKey;
+use super::settings::ViewSettings;
 
 /// An open menu.
 #[derive(Debug, Clone)]
 pub(super) struct Menu {
-    pub(super) kind: Kind,
+    pub(super) kind: MenuKind,
     /// The columns in the menu's order.
     pub(super) columns: Vec<Column>,
     pub(super) at: usize,
@@ -15,15 +15,15 @@ pub(super) struct Menu {
 
 /// What a menu is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MenuKind {
     Sort,
     Columns,
 }
 
 impl Menu {
-    pub(super) fn new(kind: Kind, settings: &Settings) -> Self {
+    pub(super) fn new(kind: MenuKind, settings: &ViewSettings) -> Self {
         let mut columns = Column::ALL.to_vec();
-        if kind == Kind::Columns {
+        if kind == MenuKind::Columns {
             // Those that are shown come first, in the order in which they are.
             let place = |column: &Column| {
                 settings.columns.iter().position(|it| it == column).unwrap_or(usize::MAX)
@@ -31,33 +31,35 @@ impl Menu {
             columns.sort_by_key(place);
         }
         let at = match kind {
-            Kind::Sort => columns.iter().position(|it| *it == settings.sort).unwrap_or(0),
-            Kind::Columns => 0,
+            MenuKind::Sort => columns.iter().position(|it| *it == settings.sort).unwrap_or(0),
+            MenuKind::Columns => 0,
         };
         Self { kind, columns, at }
     }
 
     /// Takes a key; false closes the menu.
-    pub(super) fn key(&mut self, key: Key, settings: &mut Settings) -> bool {
+    pub(super) fn key(&mut self, key: PressedKey, settings: &mut ViewSettings) -> bool {
         let last = self.columns.len() - 1;
         match key {
-            Key::Escape | Key::Char('q') | Key::Function(2 | 6 | 10) => return false,
-            Key::Up => self.at = self.at.saturating_sub(1),
-            Key::Down => self.at = (self.at + 1).min(last),
-            Key::Home => self.at = 0,
-            Key::End => self.at = last,
-            Key::Enter if self.kind == Kind::Sort => {
+            PressedKey::Escape | PressedKey::Char('q') | PressedKey::Function(2 | 6 | 10) => {
+                return false;
+            }
+            PressedKey::Up => self.at = self.at.saturating_sub(1),
+            PressedKey::Down => self.at = (self.at + 1).min(last),
+            PressedKey::Home => self.at = 0,
+            PressedKey::End => self.at = last,
+            PressedKey::Enter if self.kind == MenuKind::Sort => {
                 sort_by(self.columns[self.at], settings);
                 return false;
             }
-            Key::Enter => return false,
-            Key::Char(' ') if self.kind == Kind::Columns => self.turn(settings),
-            Key::Char('[' | '-') if self.kind == Kind::Columns && self.at > 0 => {
+            PressedKey::Enter => return false,
+            PressedKey::Char(' ') if self.kind == MenuKind::Columns => self.turn(settings),
+            PressedKey::Char('[' | '-') if self.kind == MenuKind::Columns && self.at > 0 => {
                 self.columns.swap(self.at, self.at - 1);
                 self.at -= 1;
                 self.reorder(settings);
             }
-            Key::Char(']' | '+') if self.kind == Kind::Columns && self.at < last => {
+            PressedKey::Char(']' | '+') if self.kind == MenuKind::Columns && self.at < last => {
                 self.columns.swap(self.at, self.at + 1);
                 self.at += 1;
                 self.reorder(settings);
@@ -68,7 +70,7 @@ impl Menu {
     }
 
     /// Shows or hides the column; the last one stays.
-    fn turn(&self, settings: &mut Settings) {
+    fn turn(&self, settings: &mut ViewSettings) {
         let column = self.columns[self.at];
         match settings.columns.iter().position(|it| *it == column) {
             Some(at) if settings.columns.len() > 1 => {
@@ -82,7 +84,7 @@ impl Menu {
         }
     }
 
-    fn reorder(&self, settings: &mut Settings) {
+    fn reorder(&self, settings: &mut ViewSettings) {
         let place = |column: &Column| self.columns.iter().position(|it| it == column);
         settings.columns.sort_by_key(place);
     }
@@ -90,7 +92,7 @@ impl Menu {
 
 /// Sorts by a column: figures by the largest, words by the alphabet, and the same column once more
 /// the other way round.
-pub(super) fn sort_by(column: Column, settings: &mut Settings) {
+pub(super) fn sort_by(column: Column, settings: &mut ViewSettings) {
     settings.descending =
         if settings.sort == column { !settings.descending } else { column.is_figure() };
     settings.sort = column;

@@ -7,10 +7,10 @@ use telltale_schema::snapshot::Snapshot;
 use super::alert_pane::AlertPane;
 use super::canvas::{Canvas, cells};
 use super::cluster_pane::ClusterPane;
-use super::event::Key;
+use super::event::PressedKey;
 use super::event_pane::EventPane;
 use super::frame::Places;
-use super::lines::{Scroll, Seen};
+use super::lines::{Scroll, VisibleLines};
 use super::theme::Role;
 use super::view::{Focus, View};
 use super::{detail_pane, program_pane, topology_pane};
@@ -99,11 +99,11 @@ impl Pane {
 
 impl Below {
     /// What a key does to the panes; false for other keys.
-    pub(super) fn key(&mut self, key: Key, view: &mut View) -> bool {
+    pub(super) fn key(&mut self, key: PressedKey, view: &mut View) -> bool {
         match key {
-            Key::Function(7) => self.show(view.settings.pane.next(), view),
-            Key::Function(8) | Key::Char('z') => view.enlarge(),
-            Key::Char(digit) => match Pane::of_digit(digit) {
+            PressedKey::Function(7) => self.show(view.settings.pane.next(), view),
+            PressedKey::Function(8) | PressedKey::Char('z') => view.enlarge(),
+            PressedKey::Char(digit) => match Pane::of_digit(digit) {
                 Some(pane) => self.show(pane, view),
                 None => return false,
             },
@@ -120,7 +120,7 @@ impl Below {
         }
         view.settings.details = true;
         view.settings.pane = pane;
-        self.scroll.seen = Seen::default();
+        self.scroll.seen = VisibleLines::default();
         view.focus = match (pane, view.focus) {
             (Pane::Details, Focus::Devices) => Focus::Devices,
             (Pane::Details, _) => Focus::Processes,

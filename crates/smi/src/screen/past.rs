@@ -7,7 +7,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
 use super::Screen;
-use super::event::{Action, Key};
+use super::event::{Action, PressedKey};
 
 /// Steps of a long stride.
 pub(super) const STRIDE: u64 = 60;
@@ -41,16 +41,16 @@ impl Screen {
     }
 
     /// What a key does to the time that is shown; none for other keys.
-    pub(super) fn key_in_time(&mut self, key: Key) -> Option<Option<Action>> {
+    pub(super) fn key_in_time(&mut self, key: PressedKey) -> Option<Option<Action>> {
         if let Some(action) = self.view.key_in_recording(key) {
             return Some(Some(action));
         }
         let (back, steps) = match key {
-            Key::Char('[') => (true, 1),
-            Key::Char(']') => (false, 1),
-            Key::Char('{') => (true, STRIDE),
-            Key::Char('}') => (false, STRIDE),
-            Key::Char('p') => {
+            PressedKey::Char('[') => (true, 1),
+            PressedKey::Char(']') => (false, 1),
+            PressedKey::Char('{') => (true, STRIDE),
+            PressedKey::Char('}') => (false, STRIDE),
+            PressedKey::Char('p') => {
                 self.go_on();
                 return Some(None);
             }

@@ -2,7 +2,7 @@
 
 use telltale_schema::quantity;
 
-use super::event::{Action, Key};
+use super::event::{Action, PressedKey};
 use super::view::View;
 
 /// Where in a recording the view is.
@@ -18,15 +18,15 @@ pub struct Recorded {
 
 impl View {
     /// What a key does to a recording; none for other keys, and where there is none.
-    pub(super) fn key_in_recording(&self, key: Key) -> Option<Action> {
+    pub(super) fn key_in_recording(&self, key: PressedKey) -> Option<Action> {
         self.recorded?;
         let step = |back, steps| Some(Action::Step { back, steps });
         match key {
-            Key::Char('[') => step(true, 1),
-            Key::Char(']') => step(false, 1),
-            Key::Char('{') => step(true, super::past::STRIDE),
-            Key::Char('}') => step(false, super::past::STRIDE),
-            Key::Char('p') => Some(Action::Play),
+            PressedKey::Char('[') => step(true, 1),
+            PressedKey::Char(']') => step(false, 1),
+            PressedKey::Char('{') => step(true, super::past::STRIDE),
+            PressedKey::Char('}') => step(false, super::past::STRIDE),
+            PressedKey::Char('p') => Some(Action::Play),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use telltale_schema::snapshot::{HeldDevice, Process, Snapshot};
 
 use super::column::{self, SortKey};
 use super::machines::Machines;
-use super::settings::Settings;
+use super::settings::ViewSettings;
 use crate::rows;
 
 /// Who a process is, as far as it can be told from one snapshot to the next.
@@ -33,7 +33,7 @@ pub(super) enum RowId {
 
 /// The figures of a row, where they are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Figures {
+pub(super) struct RowValues {
     pub(super) dram: Option<u64>,
     pub(super) l1: Option<u64>,
     pub(super) host: Option<u64>,
@@ -52,7 +52,7 @@ pub(super) struct Row {
     pub(super) process: Option<usize>,
     /// The place of its device in the snapshot, if it is of one.
     pub(super) device: Option<usize>,
-    pub(super) figures: Figures,
+    pub(super) figures: RowValues,
     /// Whether there are rows below it, and whether they are shown.
     pub(super) open: Option<bool>,
 }
@@ -71,7 +71,7 @@ impl Who {
 
 // === impl Figures ===
 
-impl Figures {
+impl RowValues {
     fn of(held: &HeldDevice) -> Self {
         Self {
             dram: held.live_bytes(MemorySpace::Dram),
@@ -110,7 +110,7 @@ pub(super) fn sum(devices: &[HeldDevice], space: MemorySpace) -> Option<u64> {
 /// and the other way round.
 pub(super) fn rows(
     snapshot: &Snapshot,
-    settings: &Settings,
+    settings: &ViewSettings,
     machines: &Machines,
     turned: &HashSet<RowId>,
 ) -> Vec<Row> {
@@ -120,7 +120,7 @@ pub(super) fn rows(
     }
 }
 
-fn list(snapshot: &Snapshot, settings: &Settings) -> Vec<Row> {
+fn list(snapshot: &Snapshot, settings: &ViewSettings) -> Vec<Row> {
     let mut rows = Vec::new();
     for (place, process) in snapshot.processes.iter().enumerate() {
         for held in rows::devices(&process.devices) {
@@ -139,13 +139,13 @@ fn process_row(process: &Process, place: usize, held: Option<&HeldDevice>) -> Ro
         label: String::new(),
         process: Some(place),
         device,
-        figures: held.map(Figures::of).unwrap_or_default(),
+        figures: held.map(RowValues::of).unwrap_or_default(),
         open: None,
     }
 }
 
 /// Orders rows of processes.
-fn sort(rows: &mut Vec<Row>, snapshot: &Snapshot, settings: &Settings) {
+fn sort(rows: &mut Vec<Row>, snapshot: &Snapshot, settings: &ViewSettings) {
     let key = |row: &Row| {
         let process = row.process.and_then(|place| snapshot.processes.get(place));
         process.map_or(SortKey::Number(None), |process| {
@@ -161,7 +161,7 @@ fn sort(rows: &mut Vec<Row>, snapshot: &Snapshot, settings: &Settings) {
 // --- the tree: host, container or pod, user, process, kind -----------------------------------
 
 /// A group of the tree while it is put together.
-struct Group {
+struct RowGroup {
     id: String,
     label: String,
     below: Vec<usize>,
@@ -169,14 +169,14 @@ struct Group {
 
 fn tree(
     snapshot: &Snapshot,
-    settings: &Settings,
+    settings: &ViewSettings,
     machines: &Machines,
     turned: &HashSet<RowId>,
 ) -> Vec<Row> {
     let all = snapshot.processes.iter().enumerate();
     let mut processes: Vec<Row> = all
         .map(|(place, process)| Row {
-            figures: Figures::sum(&process.devices),
+            figures: RowValues::sum(&process.devices),
             ..process_row(process, place, None)
         })
         .collect();
@@ -191,7 +191,7 @@ fn tree(
             Some(age) => format!("{host}, {age} ago"),
             None => host.to_owned(),
         };
-        levels.group(&Group { id: format!("host\n{host}"), label, below }, 0);
+        levels.group(&RowGroup { id: format!("host\n{host}"), label, below }, 0);
     }
     rows
 }
@@ -205,7 +205,7 @@ struct Levels<'a> {
 }
 
 impl Levels<'_> {
-    fn group(&mut self, group: &Group, depth: usize) {
+    fn group(&mut self, group: &RowGroup, depth: usize) {
         let id = RowId::Group(group.id.clone());
         let open = !self.turned.contains(&id);
         let figures = group.below.iter().map(|at| self.processes[*at].figures);
@@ -215,7 +215,7 @@ impl Levels<'_> {
             label: format!("{} ({})", group.label, group.below.len()),
             process: None,
             device: None,
-            figures: figures.reduce(Figures::plus).unwrap_or_default(),
+            figures: figures.reduce(RowValues::plus).unwrap_or_default(),
             open: Some(open),
         });
         if !open {
@@ -268,28 +268,28 @@ impl Levels<'_> {
     }
 }
 
-fn of_kind(one: &telltale_schema::snapshot::HeldKind) -> Figures {
+fn of_kind(one: &telltale_schema::snapshot::HeldKind) -> RowValues {
     let bytes = Some(one.usage.live_bytes());
     let buffers = one.usage.recorded().map(|usage| usage.live_buffers);
-    let nothing = Figures { buffers, ..Figures::default() };
+    let nothing = RowValues { buffers, ..RowValues::default() };
     match one.kind.space() {
-        MemorySpace::Dram => Figures { dram: bytes, ..nothing },
-        MemorySpace::L1 => Figures { l1: bytes, ..nothing },
-        MemorySpace::Host => Figures { host: bytes, ..nothing },
+        MemorySpace::Dram => RowValues { dram: bytes, ..nothing },
+        MemorySpace::L1 => RowValues { l1: bytes, ..nothing },
+        MemorySpace::Host => RowValues { host: bytes, ..nothing },
     }
 }
 
 /// What is below a group, by name, in the order in which the names come up.
-fn groups(above: &Group, name: impl Fn(usize) -> String) -> Vec<Group> {
+fn groups(above: &RowGroup, name: impl Fn(usize) -> String) -> Vec<RowGroup> {
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<RowGroup> = Vec::new();
     for at in &above.below {
         let label = name(*at);
         let place = *places.entry(label.clone()).or_insert(groups.len());
         if place == groups.len() {
             // No name has a line feed once it is shown, so that none is taken for two.
             let id = format!("{}\n{label}", above.id);
-            groups.push(Group { id, label, below: Vec::new() });
+            groups.push(RowGroup { id, label, below: Vec::new() });
         }
         groups[place].below.push(*at);
     }

@@ -9,7 +9,7 @@ use telltale_schema::snapshot::{Device, Process, Snapshot};
 
 use super::machines::Machines;
 use super::row::Who;
-use super::settings::Figure;
+use super::settings::GraphValue;
 
 /// Samples that are kept of each series: five minutes at one a second.
 pub(super) const SAMPLES: usize = 300;
@@ -20,22 +20,22 @@ const MAX_PROCESSES: usize = 512;
 
 /// Samples, the newest last; one that could not be had is none.
 #[derive(Debug, Default)]
-pub(super) struct Series(VecDeque<Option<f32>>);
+pub(super) struct GraphSeries(VecDeque<Option<f32>>);
 
 /// The history of everything.
 #[derive(Debug)]
 pub(super) struct History {
     /// The space whose bytes the series of processes have.
     pub(super) space: MemorySpace,
-    devices: HashMap<String, Vec<Series>>,
-    processes: HashMap<Who, Series>,
+    devices: HashMap<String, Vec<GraphSeries>>,
+    processes: HashMap<Who, GraphSeries>,
     /// Of when the last samples are, as many as series keep.
     times: VecDeque<Timestamp>,
     /// Processes of the last snapshot that have no history, because there were too many.
     pub(super) left_out: usize,
 }
 
-impl Series {
+impl GraphSeries {
     fn push(&mut self, sample: Option<f64>) {
         if self.0.len() == SAMPLES {
             self.0.pop_front();
@@ -76,8 +76,8 @@ impl History {
     pub(super) fn rewind(&mut self, to: Timestamp) {
         while self.times.back().is_some_and(|time| *time >= to) {
             self.times.pop_back();
-            self.devices.values_mut().flatten().for_each(Series::pop);
-            self.processes.values_mut().for_each(Series::pop);
+            self.devices.values_mut().flatten().for_each(GraphSeries::pop);
+            self.processes.values_mut().for_each(GraphSeries::pop);
         }
     }
 
@@ -92,18 +92,18 @@ impl History {
         for (place, device) in snapshot.devices.iter().enumerate() {
             seen.insert(&device.id, (!machines.is_old_device(place)).then_some(device));
             if !self.devices.contains_key(&device.id) && self.devices.len() < MAX_DEVICES {
-                let series = Figure::all().map(|_| Series::default()).collect();
+                let series = GraphValue::all().map(|_| GraphSeries::default()).collect();
                 self.devices.insert(device.id.clone(), series);
             }
         }
         for (id, series) in &mut self.devices {
             let device = seen.get(id.as_str()).copied().flatten();
-            for (figure, series) in Figure::all().zip(series) {
+            for (figure, series) in GraphValue::all().zip(series) {
                 series.push(device.and_then(|device| figure.value(device)));
             }
         }
         self.devices.retain(|id, series| {
-            seen.contains_key(id.as_str()) || !series.iter().all(Series::is_empty)
+            seen.contains_key(id.as_str()) || !series.iter().all(GraphSeries::is_empty)
         });
         self.space = graphed(snapshot);
         self.push_processes(snapshot, machines, selected);
@@ -139,7 +139,7 @@ impl History {
             }
             let who = Who::of(process, place);
             if let Some((place, process)) = now.remove(&who) {
-                let mut series = Series::default();
+                let mut series = GraphSeries::default();
                 series.push(sample(place, process));
                 self.processes.insert(who, series);
             }
@@ -147,12 +147,12 @@ impl History {
         self.left_out = snapshot.processes.len().saturating_sub(self.processes.len());
     }
 
-    pub(super) fn device(&self, id: &str, figure: Figure) -> Option<&Series> {
+    pub(super) fn device(&self, id: &str, figure: GraphValue) -> Option<&GraphSeries> {
         self.devices.get(id)?.get(figure.place())
     }
 
     /// What a process had in [`Self::space`], in bytes.
-    pub(super) fn process(&self, who: Who) -> Option<&Series> {
+    pub(super) fn process(&self, who: Who) -> Option<&GraphSeries> {
         self.processes.get(&who)
     }
 }
@@ -177,11 +177,11 @@ fn graphed(snapshot: &Snapshot) -> MemorySpace {
 
 #[cfg(test)]
 mod tests {
-    use super::{SAMPLES, Series};
+    use super::{GraphSeries, SAMPLES};
 
     #[test]
     fn a_series_forgets_what_is_old() {
-        let mut series = Series::default();
+        let mut series = GraphSeries::default();
         for sample in 0..SAMPLES + 7 {
             series.push(Some(sample as f64));
         }

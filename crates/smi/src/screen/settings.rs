@@ -14,7 +14,7 @@ use crate::style::Tone;
 
 /// What is kept from one run to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct ViewSettings {
     /// The colours.
     pub theme: Theme,
     /// The columns of the process table, in their order.
@@ -32,12 +32,12 @@ pub struct Settings {
     /// Whether it has the place of the processes too.
     pub enlarged: bool,
     /// What the graphs of devices show.
-    pub figure: Figure,
+    pub figure: GraphValue,
 }
 
 /// What a graph of a device shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Figure {
+pub enum GraphValue {
     /// The share of a memory space that is in use.
     Space(MemorySpace),
     /// A sensor.
@@ -57,7 +57,7 @@ pub struct Terms {
     pub period: Duration,
 }
 
-impl Default for Settings {
+impl Default for ViewSettings {
     fn default() -> Self {
         Self {
             theme: Theme::default(),
@@ -68,18 +68,18 @@ impl Default for Settings {
             details: true,
             pane: Pane::default(),
             enlarged: false,
-            figure: Figure::default(),
+            figure: GraphValue::default(),
         }
     }
 }
 
-impl Default for Figure {
+impl Default for GraphValue {
     fn default() -> Self {
         Self::Space(MemorySpace::Dram)
     }
 }
 
-impl Figure {
+impl GraphValue {
     /// All figures: memory, then the sensors that are drawn.
     pub fn all() -> impl Iterator<Item = Self> {
         let sensors = SENSORS.iter().filter(|sensor| sensor.is_graph).map(Self::Sensor);

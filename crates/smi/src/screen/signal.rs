@@ -1,6 +1,6 @@
 //! Signals that can be sent, and the dialog that asks which one and whether.
 
-use super::event::{Key, Target};
+use super::event::{PressedKey, SignalTarget};
 
 /// A signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Signal {
 /// The dialog: a process, a choice, and then a question.
 #[derive(Debug, Clone)]
 pub(super) struct Dialog {
-    pub(super) target: Target,
+    pub(super) target: SignalTarget,
     /// How the process is called in the dialog.
     pub(super) name: String,
     pub(super) chosen: usize,
@@ -73,14 +73,14 @@ pub(super) struct Dialog {
 }
 
 /// What a key did to the dialog.
-pub(super) enum Answer {
+pub(super) enum DialogAnswer {
     Open,
     Closed,
     Send(Signal),
 }
 
 impl Dialog {
-    pub(super) fn new(target: Target, name: String) -> Self {
+    pub(super) fn new(target: SignalTarget, name: String) -> Self {
         Self { target, name, chosen: 0, asks: false }
     }
 
@@ -89,19 +89,21 @@ impl Dialog {
     }
 
     /// Takes a key. Only `y` sends: Return may have been pressed once too often.
-    pub(super) fn key(&mut self, key: Key) -> Answer {
+    pub(super) fn key(&mut self, key: PressedKey) -> DialogAnswer {
         match (self.asks, key) {
-            (true, Key::Char('y' | 'Y')) => return Answer::Send(self.signal()),
-            (true, Key::Enter) => {}
+            (true, PressedKey::Char('y' | 'Y')) => return DialogAnswer::Send(self.signal()),
+            (true, PressedKey::Enter) => {}
             (true, _) => self.asks = false,
-            (false, Key::Escape | Key::Char('q')) => return Answer::Closed,
-            (false, Key::Up | Key::Char('K')) => self.chosen = self.chosen.saturating_sub(1),
-            (false, Key::Down | Key::Char('J')) => {
+            (false, PressedKey::Escape | PressedKey::Char('q')) => return DialogAnswer::Closed,
+            (false, PressedKey::Up | PressedKey::Char('K')) => {
+                self.chosen = self.chosen.saturating_sub(1)
+            }
+            (false, PressedKey::Down | PressedKey::Char('J')) => {
                 self.chosen = (self.chosen + 1).min(Signal::ALL.len() - 1);
             }
-            (false, Key::Enter) => self.asks = true,
+            (false, PressedKey::Enter) => self.asks = true,
             _ => {}
         }
-        Answer::Open
+        DialogAnswer::Open
     }
 }

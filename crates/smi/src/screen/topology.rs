@@ -17,7 +17,7 @@ pub(super) type Trays = [[Option<usize>; CHIPS_OF_A_TRAY as usize]; TRAYS as usi
 
 /// Devices that are together, by their places in the snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum DeviceGroup {
     /// The chips of a Galaxy.
     Galaxy {
         board: BoardType,
@@ -31,7 +31,7 @@ pub(super) enum Unit {
 
 /// What devices have in common that are together.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum Key<'a> {
+enum GroupKey<'a> {
     Galaxy(BoardType),
     Board(BoardId),
     Device(&'a str),
@@ -39,9 +39,9 @@ enum Key<'a> {
 }
 
 /// The units of one machine, whose devices are at these places; in the order of their first device.
-pub(super) fn units(devices: &[Device], of: Range<usize>) -> Vec<Unit> {
-    let mut places: HashMap<Key<'_>, usize> = HashMap::new();
-    let mut units: Vec<Unit> = Vec::new();
+pub(super) fn units(devices: &[Device], of: Range<usize>) -> Vec<DeviceGroup> {
+    let mut places: HashMap<GroupKey<'_>, usize> = HashMap::new();
+    let mut units: Vec<DeviceGroup> = Vec::new();
     for at in of {
         let Some(device) = devices.get(at) else { break };
         let key = key(device, at);
@@ -49,20 +49,20 @@ pub(super) fn units(devices: &[Device], of: Range<usize>) -> Vec<Unit> {
         if place == units.len() {
             units.push(match galaxy(device) {
                 Some((board, _)) => {
-                    Unit::Galaxy { board, trays: Box::default(), others: Vec::new() }
+                    DeviceGroup::Galaxy { board, trays: Box::default(), others: Vec::new() }
                 }
-                None => Unit::Board(Vec::new()),
+                None => DeviceGroup::Board(Vec::new()),
             });
         }
         match (&mut units[place], galaxy(device)) {
-            (Unit::Galaxy { trays, others, .. }, Some((_, [tray, chip]))) => {
+            (DeviceGroup::Galaxy { trays, others, .. }, Some((_, [tray, chip]))) => {
                 match trays.get_mut(tray).and_then(|tray| tray.get_mut(chip)) {
                     Some(free @ None) => *free = Some(at),
                     _ => others.push(at),
                 }
             }
-            (Unit::Galaxy { others, .. }, None) => others.push(at),
-            (Unit::Board(devices), _) => devices.push(at),
+            (DeviceGroup::Galaxy { others, .. }, None) => others.push(at),
+            (DeviceGroup::Board(devices), _) => devices.push(at),
         }
     }
     units
@@ -76,14 +76,16 @@ fn galaxy(device: &Device) -> Option<(BoardType, [usize; 2])> {
     Some((chip.board_type, [tray, nibble]))
 }
 
-fn key(device: &Device, at: usize) -> Key<'_> {
+fn key(device: &Device, at: usize) -> GroupKey<'_> {
     match &device.identity {
         DeviceIdentity::Chip(chip) => match (chip.galaxy, chip.board_id) {
-            (Some(_), _) => Key::Galaxy(chip.board_type),
-            (None, Some(board)) => Key::Board(board),
-            (None, None) => Key::Alone(at),
+            (Some(_), _) => GroupKey::Galaxy(chip.board_type),
+            (None, Some(board)) => GroupKey::Board(board),
+            (None, None) => GroupKey::Alone(at),
         },
-        DeviceIdentity::Other(other) => Key::Device(other.parent.as_deref().unwrap_or(&other.name)),
+        DeviceIdentity::Other(other) => {
+            GroupKey::Device(other.parent.as_deref().unwrap_or(&other.name))
+        }
     }
 }
 
@@ -94,7 +96,7 @@ mod tests {
     use telltale_schema::reading::{Absence, Reading};
     use telltale_schema::snapshot::{Device, Telemetry};
 
-    use super::{Unit, units};
+    use super::{DeviceGroup, units};
 
     fn device(identity: impl Into<DeviceIdentity>) -> Device {
         Device {
@@ -138,10 +140,10 @@ mod tests {
             other("b", None),
             other("a/1", Some("a")),
         ];
-        let boards = |units: Vec<Unit>| -> Vec<Vec<usize>> {
+        let boards = |units: Vec<DeviceGroup>| -> Vec<Vec<usize>> {
             let board = |unit| match unit {
-                Unit::Board(devices) => devices,
-                Unit::Galaxy { .. } => panic!("there is no Galaxy"),
+                DeviceGroup::Board(devices) => devices,
+                DeviceGroup::Galaxy { .. } => panic!("there is no Galaxy"),
             };
             units.into_iter().map(board).collect()
         };
@@ -156,7 +158,7 @@ mod tests {
         let devices =
             [in_galaxy(1, 1), in_galaxy(4, 8), in_galaxy(1, 1), in_galaxy(0, 1), in_galaxy(1, 9)];
         let units = units(&devices, 0..devices.len());
-        let [Unit::Galaxy { trays, others, .. }] = &units[..] else { panic!("{units:?}") };
+        let [DeviceGroup::Galaxy { trays, others, .. }] = &units[..] else { panic!("{units:?}") };
         assert_eq!((trays[0][0], trays[3][7]), (Some(0), Some(1)));
         assert_eq!(trays.iter().flatten().flatten().count(), 2);
         assert_eq!(others, &[2, 3, 4]);

@@ -9,7 +9,7 @@ use telltale_schema::snapshot::{Device, Snapshot};
 use super::canvas::{Canvas, cells};
 use super::lines::{Lines, Scroll, Span};
 use super::theme::Role;
-use super::topology::{CHIPS_OF_A_TRAY, TRAYS, Trays, Unit, units};
+use super::topology::{CHIPS_OF_A_TRAY, DeviceGroup, TRAYS, Trays, units};
 use super::view::{Focus, View};
 use crate::text;
 
@@ -47,13 +47,13 @@ pub(super) fn paint(
         }
         for unit in units(&shown.devices, places) {
             match unit {
-                Unit::Galaxy { board, trays, others } => {
+                DeviceGroup::Galaxy { board, trays, others } => {
                     galaxy(view, &mut lines, shown, (board, &trays), area.width);
                     others
                         .iter()
                         .for_each(|at| lines.push(device_line(view, shown, *at, None, id)));
                 }
-                Unit::Board(devices) => {
+                DeviceGroup::Board(devices) => {
                     has_boards = true;
                     let first = devices.first().copied();
                     for at in devices {

@@ -16,7 +16,7 @@ use super::pointer::Pointer;
 use super::recorded::Recorded;
 use super::row::{self, Row, RowId, Who};
 use super::series::History;
-use super::settings::{Settings, Terms};
+use super::settings::{Terms, ViewSettings};
 
 /// Rows of the tree that are remembered as turned before those that are gone are forgotten.
 const MAX_TURNED: usize = 4096;
@@ -31,7 +31,7 @@ pub(super) enum Focus {
 
 /// What is shown, and how.
 pub(super) struct View {
-    pub(super) settings: Settings,
+    pub(super) settings: ViewSettings,
     pub(super) terms: Terms,
     pub(super) filter: Option<Query>,
     /// The machine, and what the filter leaves of it.
@@ -59,7 +59,7 @@ pub(super) struct View {
 
 impl View {
     /// Without a snapshot yet.
-    pub(super) fn new(settings: Settings, terms: Terms, filter: Option<Query>) -> Self {
+    pub(super) fn new(settings: ViewSettings, terms: Terms, filter: Option<Query>) -> Self {
         let machines = Machines::only(&terms.host);
         Self {
             settings,

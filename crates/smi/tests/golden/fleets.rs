@@ -7,7 +7,7 @@ use telltale_query::Query;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::fleet::{FLEET_VERSION, Fleet, Host, HostState};
 use telltale_schema::snapshot::Snapshot;
-use telltale_smi::screen::{Key, Screen, Settings};
+use telltale_smi::screen::{PressedKey, Screen, ViewSettings};
 use telltale_smi::{Style, fleet, fleet_within};
 use unicode_width::UnicodeWidthStr;
 
@@ -43,7 +43,7 @@ fn machines() -> Fleet {
     Fleet { fleet_version: FLEET_VERSION, taken_at: Timestamp(75_000_000_000), hosts }
 }
 
-fn screen(settings: Settings) -> Screen {
+fn screen(settings: ViewSettings) -> Screen {
     let mut screen = Screen::new(settings, terms(), None);
     screen.set_source("every 1 s");
     let machines = machines();
@@ -73,10 +73,10 @@ fn the_tables_say_whose_each_row_is_and_who_is_silent() {
 
 #[test]
 fn the_view_has_a_branch_for_each_machine_and_an_error_for_each_that_is_silent() {
-    check("screen-fleet", &page(&mut screen(Settings::default()), 80, 24));
-    let mut tree = screen(Settings { tree: true, ..Settings::default() });
+    check("screen-fleet", &page(&mut screen(ViewSettings::default()), 80, 24));
+    let mut tree = screen(ViewSettings { tree: true, ..ViewSettings::default() });
     check("screen-fleet-tree", &page(&mut tree, 100, 40));
-    press(&mut tree, &[Key::Char('e')]);
+    press(&mut tree, &[PressedKey::Char('e')]);
     let errors = page(&mut tree, 100, 40);
     assert!(
         errors.contains("node-2")
@@ -87,7 +87,7 @@ fn the_view_has_a_branch_for_each_machine_and_an_error_for_each_that_is_silent()
 
 #[test]
 fn what_is_old_looks_old_and_is_no_sample() {
-    let mut view = screen(Settings::default());
+    let mut view = screen(ViewSettings::default());
     let backend = painted(&mut view, 80, 24);
     let shown = backend.to_string();
     let is_faint = |name: &str| {
@@ -102,20 +102,23 @@ fn what_is_old_looks_old_and_is_no_sample() {
         line.trim_end_matches(['"', ' ']).ends_with('█')
     };
     assert!(has_sample("node-1/251732099 ") && !has_sample("node-2/251732099 "), "{shown}");
-    let tree = page(&mut screen(Settings { tree: true, ..Settings::default() }), 100, 60);
+    let tree = page(&mut screen(ViewSettings { tree: true, ..ViewSettings::default() }), 100, 60);
     assert!(tree.contains("- node-2, 1m14s ago (8)"), "{tree}");
 }
 
 #[test]
 fn a_filter_holds_for_each_machine_and_no_signal_leaves_this_one() {
     let filter = Query::parse("device ~ /2100/").unwrap();
-    let mut view = Screen::new(Settings::default(), terms(), Some(filter));
+    let mut view = Screen::new(ViewSettings::default(), terms(), Some(filter));
     view.update_fleet(Arc::new(machines()), machines().taken_at);
     let shown = page(&mut view, 80, 24);
     assert!(shown.contains("1 of 5 devices") && shown.contains("0 of 16 processes"), "{shown}");
-    let mut view = screen(Settings::default());
-    assert_eq!(press(&mut view, &[Key::Char('k'), Key::Enter, Key::Char('y')]), None);
-    press(&mut view, &[Key::Char('k')]);
+    let mut view = screen(ViewSettings::default());
+    assert_eq!(
+        press(&mut view, &[PressedKey::Char('k'), PressedKey::Enter, PressedKey::Char('y')]),
+        None
+    );
+    press(&mut view, &[PressedKey::Char('k')]);
     let shown = page(&mut view, 80, 24);
     assert!(shown.contains("signals are for processes of one machine"), "{shown}");
 }

@@ -8,8 +8,8 @@ use telltale_schema::device::{DeviceClass, OtherIdentity};
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, MetricSample, MetricValue, Snapshot};
 use telltale_smi::screen::{
-    Agent, Alert, Alerts, Event, Figure, Job, JobNode, Key, Latency, Matrix, Pane, Screen,
-    Settings, Tail, TailLine, Theme, Told,
+    Agent, Alert, Alerts, Availability, GraphValue, InputEvent, JobNode, JobView, Latency, Matrix,
+    Pane, PressedKey, Screen, Tail, TailLine, Theme, ViewSettings,
 };
 
 use crate::golden::check;
@@ -20,7 +20,7 @@ use crate::golden::snapshots::{empty, idle_device};
 const NOW: u64 = 1_000_000_000;
 
 fn pane(pane: Pane) -> Screen {
-    screen_with(Settings { pane, ..Settings::default() }, terms(), machine())
+    screen_with(ViewSettings { pane, ..ViewSettings::default() }, terms(), machine())
 }
 
 fn alert(fires: bool, severity: &'static str, rule: &str, text: &str) -> Alert {
@@ -28,10 +28,10 @@ fn alert(fires: bool, severity: &'static str, rule: &str, text: &str) -> Alert {
     Alert { fires, severity, rule, since: Timestamp(NOW - 1), text }
 }
 
-fn alerts() -> Told<Alerts> {
+fn alerts() -> Availability<Alerts> {
     let full = "251732099 has 11.8 GiB of its 12.0 GiB of DRAM in use, which is 98 %; an allocation \
                 that is larger than what is left fails";
-    Told::Known(Alerts {
+    Availability::Known(Alerts {
         alerts: vec![
             alert(false, "info", "idle_memory", "4300 keeps 1.0 GiB and does nothing"),
             alert(true, "warning", "device_memory_nearly_full", full),
@@ -45,9 +45,9 @@ fn alerts() -> Told<Alerts> {
 fn check_sizes(name: &str, screen: &mut Screen) {
     check(&format!("pane-{name}-80x24"), &page(screen, 80, 24));
     check(&format!("pane-{name}-160x50"), &page(screen, 160, 50));
-    press(screen, &[Key::Char('z')]);
+    press(screen, &[PressedKey::Char('z')]);
     check(&format!("pane-{name}-enlarged"), &page(screen, 80, 24));
-    press(screen, &[Key::Char('z')]);
+    press(screen, &[PressedKey::Char('z')]);
 }
 
 #[test]
@@ -63,9 +63,9 @@ fn a_pane_without_anything_says_why() {
     assert!(page(&mut screen, 80, 24).contains("has not told its alerts yet"));
     let why = "No alerts: no service runs here, and it is the service that looks for them. \
                `telltale serve` starts one; `telltale alerts` looks once.";
-    screen.set_alerts(Told::Absent(why.to_owned()));
+    screen.set_alerts(Availability::Absent(why.to_owned()));
     check("pane-alerts-absent", &page(&mut screen, 80, 24));
-    screen.set_alerts(Told::Known(Alerts { withheld: 1, ..Alerts::default() }));
+    screen.set_alerts(Availability::Known(Alerts { withheld: 1, ..Alerts::default() }));
     let nothing = page(&mut screen, 80, 24);
     assert!(nothing.contains("No alert is pending or fires. 1 about a process"), "{nothing}");
 }
@@ -110,21 +110,24 @@ fn boards() -> Snapshot {
 
 #[test]
 fn boards_trays_and_partitions_are_together_and_what_is_not_known_is_said() {
-    let settings = Settings {
+    let settings = ViewSettings {
         pane: Pane::Topology,
-        figure: Figure::named("temperature").unwrap(),
-        ..Settings::default()
+        figure: GraphValue::named("temperature").unwrap(),
+        ..ViewSettings::default()
     };
     let mut screen = screen_with(settings, terms(), boards());
     check_sizes("topology", &mut screen);
     // A click on a chip of a tray selects the device.
     let shown = page(&mut screen, 160, 50);
     let row = shown.lines().position(|line| line.starts_with("\"T2 N0")).unwrap();
-    screen.event(Event::Pressed { column: 4, row: u16::try_from(row).unwrap() });
-    press(&mut screen, &[Key::Char('1')]);
+    screen.event(InputEvent::Pressed { column: 4, row: u16::try_from(row).unwrap() });
+    press(&mut screen, &[PressedKey::Char('1')]);
     assert!(page(&mut screen, 160, 50).contains("T2:N0  galaxy-wormhole"));
-    let mut nothing =
-        screen_with(Settings { pane: Pane::Topology, ..Settings::default() }, terms(), empty());
+    let mut nothing = screen_with(
+        ViewSettings { pane: Pane::Topology, ..ViewSettings::default() },
+        terms(),
+        empty(),
+    );
     assert!(page(&mut nothing, 80, 24).contains("so there is no topology"));
 }
 
@@ -161,7 +164,7 @@ fn program_caches_are_sorted_by_use_and_others_are_counted() {
         ),
     ]
     .into();
-    let settings = Settings { pane: Pane::Programs, ..Settings::default() };
+    let settings = ViewSettings { pane: Pane::Programs, ..ViewSettings::default() };
     let mut screen = screen_with(settings.clone(), terms(), snapshot);
     check_sizes("programs", &mut screen);
     let mut nobody = screen_with(settings, terms(), empty());
@@ -169,7 +172,7 @@ fn program_caches_are_sorted_by_use_and_others_are_counted() {
 }
 
 /// A job of some nodes, of which the second is slow with everybody.
-fn job(count: usize) -> Job {
+fn job(count: usize) -> JobView {
     let node = |at: usize| JobNode {
         name: format!("node-{at}"),
         state: String::from(if at == 2 { "silent" } else { "active" }),
@@ -189,7 +192,7 @@ fn job(count: usize) -> Job {
     };
     let words = "1-2 (collecting): node-1 is slow to send and to receive, certain beyond doubt; \
                  it is replaced when a spare is there";
-    Job {
+    JobView {
         heading: String::from("Job trial: runs; epoch 3, mode act"),
         is_well: false,
         facts: vec![
@@ -205,30 +208,33 @@ fn job(count: usize) -> Job {
     }
 }
 
-fn agents() -> Told<Vec<Agent>> {
+fn agents() -> Availability<Vec<Agent>> {
     let latencies = vec![(String::from("node-1"), 0.256), (String::from("node-2"), 0.1)];
     let heading = String::from("Agent of node-0: active, first rank 0 of 24, epoch 3");
-    Told::Known(vec![Agent { heading, is_silent: false, latencies }])
+    Availability::Known(vec![Agent { heading, is_silent: false, latencies }])
 }
 
 #[test]
 fn a_job_has_its_nodes_their_latencies_and_what_the_agent_here_tells() {
     let mut screen = pane(Pane::Cluster);
     assert!(page(&mut screen, 80, 24).contains("The coordinator has not answered yet."));
-    screen.set_cluster(Told::Known(job(3)), agents());
+    screen.set_cluster(Availability::Known(job(3)), agents());
     check_sizes("cluster", &mut screen);
     // Figures have no room, so characters tell how hot it is.
-    screen.set_cluster(Told::Known(Job { nodes: Vec::new(), ..job(24) }), agents());
-    press(&mut screen, &[Key::Char('5')]);
+    screen.set_cluster(Availability::Known(JobView { nodes: Vec::new(), ..job(24) }), agents());
+    press(&mut screen, &[PressedKey::Char('5')]);
     check("pane-cluster-characters", &page(&mut screen, 80, 50));
     let why = "No job: no coordinator was named.";
     let no_agent = "No agent of a job has its state on this machine.";
-    screen.set_cluster(Told::Absent(why.to_owned()), Told::Absent(no_agent.to_owned()));
+    screen.set_cluster(
+        Availability::Absent(why.to_owned()),
+        Availability::Absent(no_agent.to_owned()),
+    );
     let nothing = page(&mut screen, 80, 24);
     assert!(nothing.contains(why) && nothing.contains(no_agent), "{nothing}");
 }
 
-fn tail(count: u32) -> Told<Tail> {
+fn tail(count: u32) -> Availability<Tail> {
     let heading = "DTYPE    SHAPE            MIN      MEAN       MAX";
     let line = |at: u32| TailLine {
         seconds: Some(f64::from(at) / 8.0),
@@ -239,7 +245,7 @@ fn tail(count: u32) -> Told<Tail> {
     let mut lines: Vec<TailLine> = (0..count).map(line).collect();
     let facts = String::from("12 events lost here: full");
     lines.insert(lines.len() / 2, TailLine { facts, ..TailLine::default() });
-    Told::Known(Tail { heading: heading.to_owned(), lines, earlier: 1_000 })
+    Availability::Known(Tail { heading: heading.to_owned(), lines, earlier: 1_000 })
 }
 
 #[test]
@@ -248,13 +254,13 @@ fn the_end_of_a_capture_stays_in_sight_until_somebody_goes_back() {
     screen.set_tail(tail(8));
     check_sizes("events", &mut screen);
     screen.set_tail(tail(20));
-    press(&mut screen, &[Key::Char('1'), Key::Char('6')]);
+    press(&mut screen, &[PressedKey::Char('1'), PressedKey::Char('6')]);
     assert!(page(&mut screen, 80, 24).contains("17-22/22"));
-    press(&mut screen, &[Key::Up]);
+    press(&mut screen, &[PressedKey::Up]);
     page(&mut screen, 80, 24);
     screen.set_tail(tail(30));
     assert!(page(&mut screen, 80, 24).contains("16-21/32"), "{}", page(&mut screen, 80, 24));
-    press(&mut screen, &[Key::End]);
+    press(&mut screen, &[PressedKey::End]);
     page(&mut screen, 80, 24);
     screen.set_tail(tail(40));
     assert!(page(&mut screen, 80, 24).contains("37-42/42"));
@@ -279,12 +285,12 @@ fn without_a_capture_it_is_told_what_processes_count() {
     ]
     .into();
     let why = "No capture: none was named. Open the view with --events CAPTURE.";
-    let settings = Settings { pane: Pane::Events, ..Settings::default() };
+    let settings = ViewSettings { pane: Pane::Events, ..ViewSettings::default() };
     let mut screen = screen_with(settings, terms(), snapshot);
-    screen.set_tail(Told::Absent(why.to_owned()));
+    screen.set_tail(Availability::Absent(why.to_owned()));
     check("pane-events-counted", &page(&mut screen, 80, 24));
     let mut nobody = pane(Pane::Events);
-    nobody.set_tail(Told::Absent(why.to_owned()));
+    nobody.set_tail(Availability::Absent(why.to_owned()));
     assert!(page(&mut nobody, 80, 24).contains("No process counts debug events."));
 }
 
@@ -293,24 +299,24 @@ fn panes_are_reached_by_digits_function_keys_and_mouse() {
     let mut screen = pane(Pane::Details);
     screen.set_alerts(alerts());
     assert!(page(&mut screen, 80, 24).contains("[1 Details] 2 Alerts (2) "));
-    press(&mut screen, &[Key::Char('2')]);
+    press(&mut screen, &[PressedKey::Char('2')]);
     assert!(page(&mut screen, 80, 24).contains(" 1 Details [2 Alerts (2)]"));
     // The digit of the one that is shown gives it the place of the processes as well.
-    press(&mut screen, &[Key::Char('2')]);
+    press(&mut screen, &[PressedKey::Char('2')]);
     assert!(!page(&mut screen, 80, 24).contains("COMMAND"));
-    press(&mut screen, &[Key::Function(8)]);
+    press(&mut screen, &[PressedKey::Function(8)]);
     assert!(page(&mut screen, 80, 24).contains("COMMAND"));
     for _ in Pane::ALL {
-        press(&mut screen, &[Key::Function(7)]);
+        press(&mut screen, &[PressedKey::Function(7)]);
     }
     assert_eq!(screen.settings().pane, Pane::Alerts, "all of them in turn");
     // F3 hides whatever is there, and a digit brings it back.
-    press(&mut screen, &[Key::Function(3)]);
+    press(&mut screen, &[PressedKey::Function(3)]);
     assert!(!page(&mut screen, 80, 24).contains("2 Alerts"));
-    press(&mut screen, &[Key::Char('1')]);
+    press(&mut screen, &[PressedKey::Char('1')]);
     let shown = page(&mut screen, 80, 24);
     let row = shown.lines().position(|line| line.contains("[1 Details]")).unwrap();
-    let event = Event::Pressed { column: 14, row: u16::try_from(row).unwrap() };
+    let event = InputEvent::Pressed { column: 14, row: u16::try_from(row).unwrap() };
     screen.event(event);
     assert_eq!(screen.settings().pane, Pane::Alerts);
     screen.event(event);
@@ -322,22 +328,32 @@ fn a_pane_scrolls_with_keys_and_wheel_and_the_rest_does_not() {
     let mut screen = pane(Pane::Alerts);
     let many: Vec<Alert> =
         (0..40).map(|at| alert(true, "info", &format!("rule_{at}"), "it is so")).collect();
-    screen.set_alerts(Told::Known(Alerts { alerts: many, withheld: 0 }));
-    press(&mut screen, &[Key::Char('1'), Key::Char('2')]);
+    screen.set_alerts(Availability::Known(Alerts { alerts: many, withheld: 0 }));
+    press(&mut screen, &[PressedKey::Char('1'), PressedKey::Char('2')]);
     assert!(page(&mut screen, 80, 24).contains("1-6/80"));
-    press(&mut screen, &[Key::PageDown, Key::Down, Key::Down]);
+    press(&mut screen, &[PressedKey::PageDown, PressedKey::Down, PressedKey::Down]);
     let down = page(&mut screen, 80, 24);
     assert!(down.contains("9-14/80") && down.contains("rule_4 "), "{down}");
-    press(&mut screen, &[Key::End]);
+    press(&mut screen, &[PressedKey::End]);
     assert!(page(&mut screen, 80, 24).contains("75-80/80"));
-    let bottom = Event::Wheel { up: true, row: 20 };
+    let bottom = InputEvent::Wheel { up: true, row: 20 };
     screen.event(bottom);
     assert!(page(&mut screen, 80, 24).contains("72-77/80"));
     // Tab goes round: processes, devices, the pane.
-    press(&mut screen, &[Key::Tab, Key::Down, Key::Tab, Key::Down, Key::Tab, Key::Home]);
+    press(
+        &mut screen,
+        &[
+            PressedKey::Tab,
+            PressedKey::Down,
+            PressedKey::Tab,
+            PressedKey::Down,
+            PressedKey::Tab,
+            PressedKey::Home,
+        ],
+    );
     assert!(page(&mut screen, 80, 24).contains("1-6/80"));
     // Fewer lines than before.
-    press(&mut screen, &[Key::End]);
+    press(&mut screen, &[PressedKey::End]);
     page(&mut screen, 80, 24);
     screen.set_alerts(alerts());
     assert!(page(&mut screen, 80, 24).contains("3-8/8"));
@@ -348,10 +364,10 @@ fn every_pane_has_every_size_theme_and_terminal() {
     let mut told = Vec::new();
     for theme in Theme::ALL {
         for pane in Pane::ALL {
-            let settings = Settings { pane, theme, enlarged: true, ..Settings::default() };
+            let settings = ViewSettings { pane, theme, enlarged: true, ..ViewSettings::default() };
             let mut screen = screen_with(settings, terms(), boards());
             screen.set_alerts(alerts());
-            screen.set_cluster(Told::Known(job(40)), agents());
+            screen.set_cluster(Availability::Known(job(40)), agents());
             screen.set_tail(tail(9));
             for (columns, rows) in [(1, 1), (80, 24), (81, 25), (500, 200)] {
                 let page = page(&mut screen, columns, rows);
@@ -372,13 +388,13 @@ fn every_pane_has_every_size_theme_and_terminal() {
 fn without_unicode_a_pane_is_ascii() {
     for pane in Pane::ALL {
         let terms = telltale_smi::screen::Terms { unicode: false, ..terms() };
-        let settings = Settings { pane, enlarged: true, ..Settings::default() };
+        let settings = ViewSettings { pane, enlarged: true, ..ViewSettings::default() };
         let mut screen = Screen::new(settings, terms, None);
         let snapshot = machine();
         let now = snapshot.taken_at;
         screen.update(Arc::new(snapshot), now);
         screen.set_alerts(alerts());
-        screen.set_cluster(Told::Known(job(40)), agents());
+        screen.set_cluster(Availability::Known(job(40)), agents());
         screen.set_tail(tail(9));
         let page = page(&mut screen, 80, 24);
         assert!(page.is_ascii(), "{page}");

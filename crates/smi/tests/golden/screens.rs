@@ -14,7 +14,8 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Load, Snapshot};
 use telltale_smi::screen::{
-    Action, Column, Event, Figure, Key, Recorded, Screen, Settings, Signal, Target, Terms, Theme,
+    Action, Column, GraphValue, InputEvent, PressedKey, Recorded, Screen, Signal, SignalTarget,
+    Terms, Theme, ViewSettings,
 };
 
 use crate::golden::check;
@@ -39,7 +40,7 @@ pub(crate) fn machine() -> Snapshot {
     snapshot
 }
 
-pub(crate) fn screen_with(settings: Settings, terms: Terms, snapshot: Snapshot) -> Screen {
+pub(crate) fn screen_with(settings: ViewSettings, terms: Terms, snapshot: Snapshot) -> Screen {
     let mut screen = Screen::new(settings, terms, None);
     screen.set_source("every 1 s");
     let now = snapshot.taken_at;
@@ -48,20 +49,20 @@ pub(crate) fn screen_with(settings: Settings, terms: Terms, snapshot: Snapshot) 
 }
 
 fn screen() -> Screen {
-    screen_with(Settings::default(), terms(), machine())
+    screen_with(ViewSettings::default(), terms(), machine())
 }
 
-pub(crate) fn press(screen: &mut Screen, keys: &[Key]) -> Option<Action> {
+pub(crate) fn press(screen: &mut Screen, keys: &[PressedKey]) -> Option<Action> {
     let mut last = None;
     for key in keys {
-        last = screen.event(Event::Key(*key));
+        last = screen.event(InputEvent::Key(*key));
     }
     last
 }
 
 fn type_in(screen: &mut Screen, text: &str) {
     for character in text.chars() {
-        press(screen, &[Key::Char(character)]);
+        press(screen, &[PressedKey::Char(character)]);
     }
 }
 
@@ -80,7 +81,7 @@ fn devices_processes_and_details_have_their_places() {
     check("screen-80x24", &page(&mut screen(), 80, 24));
     check("screen-170x40", &page(&mut screen(), 170, 40));
     let plain = Terms { unicode: false, ..terms() };
-    let mut ascii = screen_with(Settings::default(), plain, machine());
+    let mut ascii = screen_with(ViewSettings::default(), plain, machine());
     let page = page(&mut ascii, 80, 24);
     assert!(page.is_ascii(), "{page}");
     check("screen-ascii", &page);
@@ -104,7 +105,8 @@ fn gpus() -> Snapshot {
 
 #[test]
 fn devices_without_l1_show_how_busy_they_are() {
-    let settings = Settings { figure: Figure::named("busy").unwrap(), ..Settings::default() };
+    let settings =
+        ViewSettings { figure: GraphValue::named("busy").unwrap(), ..ViewSettings::default() };
     let mut screen = screen_with(settings, terms(), gpus());
     let shown = page(&mut screen, 120, 24);
     let line = |words: &str| {
@@ -118,7 +120,7 @@ fn devices_without_l1_show_how_busy_they_are() {
     assert_eq!((unknown("0000:41:00.0"), unknown("0000:c1:00.0")), (1, 2), "{shown}");
     let mut mixed = gpus();
     mixed.devices.push(idle_device("1001"));
-    let shown = page(&mut screen_with(Settings::default(), terms(), mixed), 120, 24);
+    let shown = page(&mut screen_with(ViewSettings::default(), terms(), mixed), 120, 24);
     assert!(shown.contains(" L1 ") && shown.contains(" BUSY "), "{shown}");
 }
 
@@ -133,7 +135,7 @@ fn the_host_s_memory_of_a_process_is_seen_where_there_is_no_l1() {
         vec![crate::golden::snapshots::usage(MemoryKind::SystemMemory, 7 << 30, 3)];
     process.devices[0].add_up();
     let host = Snapshot { devices: vec![device], processes: vec![process], ..empty() };
-    let mut screen = screen_with(Settings::default(), terms(), host);
+    let mut screen = screen_with(ViewSettings::default(), terms(), host);
     let shown = page(&mut screen, 100, 30);
     let headings = shown.lines().find(|line| line.contains("PID USER")).unwrap();
     assert!(headings.contains(" HOST ") && !headings.contains(" L1 "), "{shown}");
@@ -155,11 +157,11 @@ fn nobody_knowing_is_not_nothing() {
     let process = &mut snapshot.processes[0];
     process.devices.iter_mut().for_each(|held| held.kinds.clear());
     process.known_by = None;
-    let mut screen = screen_with(Settings::default(), terms(), snapshot);
-    press(&mut screen, &[Key::Char('N'), Key::Char('I'), Key::Home]);
+    let mut screen = screen_with(ViewSettings::default(), terms(), snapshot);
+    press(&mut screen, &[PressedKey::Char('N'), PressedKey::Char('I'), PressedKey::Home]);
     let shown = page(&mut screen, 80, 24);
     assert!(shown.contains("nobody says what it has"), "{shown}");
-    press(&mut screen, &[Key::Tab, Key::Home]);
+    press(&mut screen, &[PressedKey::Tab, PressedKey::Home]);
     let shown = page(&mut screen, 80, 24);
     assert!(shown.contains("not known") && shown.contains("its user or root"), "{shown}");
     assert!(!shown.contains("nothing is in use"), "{shown}");
@@ -167,9 +169,9 @@ fn nobody_knowing_is_not_nothing() {
 
 #[test]
 fn nothing_is_said_in_words() {
-    let mut new = Screen::new(Settings::default(), terms(), None);
+    let mut new = Screen::new(ViewSettings::default(), terms(), None);
     assert!(page(&mut new, 80, 24).contains("Waiting for the first snapshot."));
-    let nothing = page(&mut screen_with(Settings::default(), terms(), empty()), 80, 24);
+    let nothing = page(&mut screen_with(ViewSettings::default(), terms(), empty()), 80, 24);
     assert!(nothing.contains("No device is to be seen."), "{nothing}");
     assert!(nothing.contains("No process that is visible"), "{nothing}");
 }
@@ -177,15 +179,15 @@ fn nothing_is_said_in_words() {
 #[test]
 fn the_tree_goes_from_the_host_to_kinds() {
     let mut screen = screen();
-    press(&mut screen, &[Key::Function(5)]);
+    press(&mut screen, &[PressedKey::Function(5)]);
     let closed = page(&mut screen, 80, 24);
     for words in ["- node-7 (8)", "- research/gpt-0 train (1)", "- ada (1)"] {
         assert!(closed.contains(words), "{words}: {closed}");
     }
     // Host, pod, user, process.
-    press(&mut screen, &[Key::Down, Key::Down, Key::Down, Key::Enter]);
+    press(&mut screen, &[PressedKey::Down, PressedKey::Down, PressedKey::Down, PressedKey::Enter]);
     check("screen-tree", &page(&mut screen, 100, 30));
-    press(&mut screen, &[Key::Home, Key::Left]);
+    press(&mut screen, &[PressedKey::Home, PressedKey::Left]);
     let shut = page(&mut screen, 80, 24);
     assert!(shut.contains("+ node-7 (8)") && !shut.contains("- ada"), "{shut}");
 }
@@ -193,27 +195,27 @@ fn the_tree_goes_from_the_host_to_kinds() {
 #[test]
 fn a_filter_is_typed_completed_and_explained() {
     let mut screen = screen();
-    press(&mut screen, &[Key::Char('/')]);
+    press(&mut screen, &[PressedKey::Char('/')]);
     type_in(&mut screen, "dram > 2Gi and user == ada");
     check("screen-filter-error", &page(&mut screen, 80, 24));
-    press(&mut screen, &[Key::Enter]);
+    press(&mut screen, &[PressedKey::Enter]);
     assert!(page(&mut screen, 80, 24).contains("Filter: dram > 2Gi and"), "it stays open");
-    press(&mut screen, &[Key::Control('u')]);
+    press(&mut screen, &[PressedKey::Control('u')]);
     type_in(&mut screen, "dram > 2GiB and us");
-    press(&mut screen, &[Key::Tab]);
+    press(&mut screen, &[PressedKey::Tab]);
     type_in(&mut screen, " == ada");
-    press(&mut screen, &[Key::Enter]);
+    press(&mut screen, &[PressedKey::Enter]);
     let filtered = page(&mut screen, 160, 24);
     assert!(filtered.contains("1 of 8 processes"), "{filtered}");
     assert!(filtered.contains("Filter: dram > 2GiB and user == ada"), "{filtered}");
-    press(&mut screen, &[Key::Escape]);
+    press(&mut screen, &[PressedKey::Escape]);
     assert!(page(&mut screen, 80, 24).contains(" 8 processes"));
 }
 
 #[test]
 fn a_filter_from_the_command_line_holds_from_the_start() {
     let filter = Query::parse("user == ada").unwrap();
-    let mut screen = Screen::new(Settings::default(), terms(), Some(filter));
+    let mut screen = Screen::new(ViewSettings::default(), terms(), Some(filter));
     let snapshot = machine();
     let now = snapshot.taken_at;
     screen.update(Arc::new(snapshot), now);
@@ -223,20 +225,23 @@ fn a_filter_from_the_command_line_holds_from_the_start() {
 #[test]
 fn help_menus_and_errors_lie_over_the_panes() {
     let mut screen = screen();
-    press(&mut screen, &[Key::Char('?')]);
+    press(&mut screen, &[PressedKey::Char('?')]);
     check("screen-help", &page(&mut screen, 80, 24));
-    press(&mut screen, &[Key::End, Key::Char('h'), Key::PageDown]);
+    press(&mut screen, &[PressedKey::End, PressedKey::Char('h'), PressedKey::PageDown]);
     let end = page(&mut screen, 80, 24);
     assert!(end.contains("$XDG_CONFIG_HOME/telltale/top.toml."), "{end}");
-    press(&mut screen, &[Key::Escape, Key::Char('e')]);
+    press(&mut screen, &[PressedKey::Escape, PressedKey::Char('e')]);
     let errors = page(&mut screen, 80, 24);
     assert!(errors.contains("the driver did not answer; a reset of the chip ends it"), "{errors}");
-    press(&mut screen, &[Key::Escape, Key::Function(2)]);
+    press(&mut screen, &[PressedKey::Escape, PressedKey::Function(2)]);
     check("screen-columns", &page(&mut screen, 80, 24));
-    press(&mut screen, &[Key::Down, Key::Char(' '), Key::Char('+'), Key::Escape]);
+    press(
+        &mut screen,
+        &[PressedKey::Down, PressedKey::Char(' '), PressedKey::Char('+'), PressedKey::Escape],
+    );
     let columns = &screen.settings().columns;
     assert_eq!(columns[..2], [Column::Pid, Column::Device], "user is hidden");
-    press(&mut screen, &[Key::Function(6), Key::Home, Key::Enter]);
+    press(&mut screen, &[PressedKey::Function(6), PressedKey::Home, PressedKey::Enter]);
     assert_eq!(screen.settings().sort, Column::Pid);
 }
 
@@ -246,8 +251,8 @@ fn what_is_too_long_for_its_row_goes_on() {
     let words = format!("there is no history in /var/lib/telltale/history.db; {remedy}");
     let mut snapshot = machine();
     snapshot.sources[0].errors[0].detail = words.clone();
-    let mut screen = screen_with(Settings::default(), terms(), snapshot);
-    press(&mut screen, &[Key::Char('e')]);
+    let mut screen = screen_with(ViewSettings::default(), terms(), snapshot);
+    press(&mut screen, &[PressedKey::Char('e')]);
     let spaced = |page: &str| {
         let lines = page.lines().map(|line| line.trim_matches(['"', ' ', '│']));
         lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
@@ -257,12 +262,12 @@ fn what_is_too_long_for_its_row_goes_on() {
     for word in words.split_whitespace() {
         assert!(errors.contains(word), "{word}: {errors}");
     }
-    press(&mut screen, &[Key::Escape]);
+    press(&mut screen, &[PressedKey::Escape]);
     screen.tell(words.as_str());
     let told = page(&mut screen, 80, 24);
     assert!(spaced(&told).ends_with(&words), "{told}");
     // And so does what is wrong with a query.
-    press(&mut screen, &[Key::Char('/')]);
+    press(&mut screen, &[PressedKey::Char('/')]);
     type_in(&mut screen, "dram");
     let wrong = page(&mut screen, 80, 24);
     assert!(spaced(&wrong).contains("or `~` is expected"), "{wrong}");
@@ -270,47 +275,54 @@ fn what_is_too_long_for_its_row_goes_on() {
 
 #[test]
 fn the_last_column_cannot_be_hidden() {
-    let settings = Settings { columns: vec![Column::Pid], ..Settings::default() };
+    let settings = ViewSettings { columns: vec![Column::Pid], ..ViewSettings::default() };
     let mut screen = screen_with(settings, terms(), machine());
-    press(&mut screen, &[Key::Function(2), Key::Char(' ')]);
+    press(&mut screen, &[PressedKey::Function(2), PressedKey::Char(' ')]);
     assert_eq!(screen.settings().columns, [Column::Pid]);
 }
 
 #[test]
 fn only_a_confirmed_signal_is_asked_for() {
     let mut screen = screen();
-    assert_eq!(press(&mut screen, &[Key::Function(9), Key::Enter]), None);
+    assert_eq!(press(&mut screen, &[PressedKey::Function(9), PressedKey::Enter]), None);
     check("screen-signal", &page(&mut screen, 80, 24));
     // Return is not yes, and anything else is no.
-    assert_eq!(press(&mut screen, &[Key::Enter, Key::Char('n')]), None);
-    let keys = [Key::Down, Key::Down, Key::Down, Key::Down, Key::Enter, Key::Char('y')];
-    let target = Target { pid: 4242, identity: IDENTITY };
+    assert_eq!(press(&mut screen, &[PressedKey::Enter, PressedKey::Char('n')]), None);
+    let keys = [
+        PressedKey::Down,
+        PressedKey::Down,
+        PressedKey::Down,
+        PressedKey::Down,
+        PressedKey::Enter,
+        PressedKey::Char('y'),
+    ];
+    let target = SignalTarget { pid: 4242, identity: IDENTITY };
     assert_eq!(press(&mut screen, &keys), Some(Action::Signal(target, Signal::Kill)));
-    assert_eq!(press(&mut screen, &[Key::Char('y')]), None, "once is enough");
+    assert_eq!(press(&mut screen, &[PressedKey::Char('y')]), None, "once is enough");
 }
 
 #[test]
 fn the_dialog_stays_with_its_process_when_the_rows_change() {
     let mut screen = screen();
-    press(&mut screen, &[Key::Char('k'), Key::Enter]);
+    press(&mut screen, &[PressedKey::Char('k'), PressedKey::Enter]);
     let gone = Snapshot { processes: Vec::new(), devices: Vec::new(), ..machine() };
     let now = gone.taken_at;
     screen.update(Arc::new(gone), now);
     assert!(page(&mut screen, 80, 24).contains("Send SIGTERM to 4242?"));
-    let target = Target { pid: 4242, identity: IDENTITY };
-    let sent = press(&mut screen, &[Key::Char('y')]);
+    let target = SignalTarget { pid: 4242, identity: IDENTITY };
+    let sent = press(&mut screen, &[PressedKey::Char('y')]);
     assert_eq!(sent, Some(Action::Signal(target, Signal::Term)));
 }
 
 #[test]
 fn signals_are_refused_where_they_are_not_wanted_or_not_safe() {
     let readonly = Terms { readonly: true, ..terms() };
-    let mut screen = screen_with(Settings::default(), readonly, machine());
-    press(&mut screen, &[Key::Char('k')]);
+    let mut screen = screen_with(ViewSettings::default(), readonly, machine());
+    press(&mut screen, &[PressedKey::Char('k')]);
     assert!(page(&mut screen, 80, 24).contains("opened with --readonly"));
     // No process of this one has an identity.
-    let mut screen = screen_with(Settings::default(), terms(), troubled());
-    press(&mut screen, &[Key::Char('k')]);
+    let mut screen = screen_with(ViewSettings::default(), terms(), troubled());
+    press(&mut screen, &[PressedKey::Char('k')]);
     assert!(page(&mut screen, 80, 24).contains("cannot be told from another"));
 }
 
@@ -319,12 +331,12 @@ fn the_past_is_shown_until_the_present_is_wanted() {
     let second = 1_000_000_000;
     let now = 1_700_000_000 * second;
     let today = Snapshot { taken_at: Timestamp(now), ..machine() };
-    let mut screen = screen_with(Settings::default(), terms(), today);
+    let mut screen = screen_with(ViewSettings::default(), terms(), today);
     let look = |at| Some(Action::Look(Timestamp(at)));
-    let back = [Key::Char('[')];
+    let back = [PressedKey::Char('[')];
     assert_eq!(press(&mut screen, &back), look(now - second));
     assert_eq!(press(&mut screen, &back), look(now - 2 * second));
-    assert_eq!(press(&mut screen, &[Key::Char('{')]), look(now - 62 * second));
+    assert_eq!(press(&mut screen, &[PressedKey::Char('{')]), look(now - 62 * second));
     assert!(page(&mut screen, 80, 24).contains("LOOKING BACK"));
     let then = |at: u64| Arc::new(Snapshot { taken_at: Timestamp(at), ..machine() });
     // An answer to what is not asked for any more.
@@ -338,23 +350,23 @@ fn the_past_is_shown_until_the_present_is_wanted() {
     screen.update(then(now + second), Timestamp(now + second));
     let shown = page(&mut screen, 80, 24);
     assert!(shown.contains("PAST: 1m03s ago") && shown.contains("251732100"), "{shown}");
-    press(&mut screen, &[Key::Char('k')]);
+    press(&mut screen, &[PressedKey::Char('k')]);
     assert!(page(&mut screen, 80, 24).contains("signals are for the present"));
-    assert_eq!(press(&mut screen, &[Key::Char(']')]), look(now - 61 * second));
-    assert_eq!(press(&mut screen, &[Key::Char('}'), Key::Char('}')]), None);
+    assert_eq!(press(&mut screen, &[PressedKey::Char(']')]), look(now - 61 * second));
+    assert_eq!(press(&mut screen, &[PressedKey::Char('}'), PressedKey::Char('}')]), None);
     assert!(!page(&mut screen, 80, 24).contains("PAST"));
     press(&mut screen, &back);
     screen.refuse_past("there is no history");
     let shown = page(&mut screen, 80, 24);
     assert!(shown.contains("there is no history") && !shown.contains("LOOKING"), "{shown}");
-    press(&mut screen, &[Key::Char('['), Key::Char('p')]);
+    press(&mut screen, &[PressedKey::Char('['), PressedKey::Char('p')]);
     assert!(page(&mut screen, 80, 24).contains("251732099"));
 }
 
 #[test]
 fn a_recording_is_gone_through_by_steps_and_its_graphs_end_where_one_is() {
     let second = 1_000_000_000;
-    let mut screen = Screen::new(Settings::default(), terms(), None);
+    let mut screen = Screen::new(ViewSettings::default(), terms(), None);
     screen.set_source("run.tt");
     let show = |screen: &mut Screen, place: usize, plays| {
         let at = Timestamp((1_700_000_000 + u64::try_from(place).unwrap()) * second);
@@ -371,10 +383,10 @@ fn a_recording_is_gone_through_by_steps_and_its_graphs_end_where_one_is() {
     assert!(samples(&played) > samples(&page(&mut screen, 80, 24)));
     for (key, back, steps) in [('[', true, 1), (']', false, 1), ('{', true, 60), ('}', false, 60)] {
         let expected = Some(Action::Step { back, steps });
-        assert_eq!(press(&mut screen, &[Key::Char(key)]), expected);
+        assert_eq!(press(&mut screen, &[PressedKey::Char(key)]), expected);
     }
-    assert_eq!(press(&mut screen, &[Key::Char('p')]), Some(Action::Play));
-    press(&mut screen, &[Key::Char('k')]);
+    assert_eq!(press(&mut screen, &[PressedKey::Char('p')]), Some(Action::Play));
+    press(&mut screen, &[PressedKey::Char('k')]);
     assert!(page(&mut screen, 80, 24).contains("and this is a recording"));
     // The clock on the wall is not that of a recording.
     assert!(!screen.tick(Timestamp(1_800_000_000 * second)));
@@ -390,44 +402,47 @@ fn the_mouse_selects_sorts_and_scrolls() {
         u16::try_from(found.unwrap_or_else(|| panic!("{words}: {page}"))).unwrap()
     };
     let heading = row_of(&before, "PID USER");
-    screen.event(Event::Pressed { column: 6, row: heading });
+    screen.event(InputEvent::Pressed { column: 6, row: heading });
     assert_eq!(screen.settings().sort, Column::Pid);
     let sorted = page(&mut screen, 80, 24);
     let row = row_of(&sorted, "4300");
-    screen.event(Event::Pressed { column: 30, row });
+    screen.event(InputEvent::Pressed { column: 30, row });
     let selected = page(&mut screen, 80, 24);
     assert!(selected.lines().any(|line| line.starts_with("\"4300 ")), "{selected}");
-    screen.event(Event::Wheel { up: true, row });
+    screen.event(InputEvent::Wheel { up: true, row });
     let moved = page(&mut screen, 80, 24);
     assert!(!moved.lines().any(|line| line.starts_with("\"4300 ")), "{moved}");
     let last = row_of(&moved, "F1Help");
     let column = u16::try_from("F1Help F2Columns F3Pane F4Filter F5".len()).unwrap();
-    screen.event(Event::Pressed { column, row: last });
+    screen.event(InputEvent::Pressed { column, row: last });
     assert!(screen.settings().tree, "F5 was pressed");
-    screen.event(Event::Pressed { column: 1, row: last });
+    screen.event(InputEvent::Pressed { column: 1, row: last });
     assert!(page(&mut screen, 80, 24).contains("this page"));
 }
 
 #[test]
 fn keys_say_when_it_is_over() {
     let mut screen = screen();
-    assert_eq!(press(&mut screen, &[Key::Char('q')]), Some(Action::Quit));
-    assert_eq!(press(&mut screen, &[Key::Char('h'), Key::Control('c')]), Some(Action::Quit));
-    assert_eq!(press(&mut screen, &[Key::Control('z')]), Some(Action::Suspend));
+    assert_eq!(press(&mut screen, &[PressedKey::Char('q')]), Some(Action::Quit));
+    assert_eq!(
+        press(&mut screen, &[PressedKey::Char('h'), PressedKey::Control('c')]),
+        Some(Action::Quit)
+    );
+    assert_eq!(press(&mut screen, &[PressedKey::Control('z')]), Some(Action::Suspend));
 }
 
 #[test]
 fn no_size_is_too_small_or_too_large() {
-    let mut modes = vec![screen(), screen_with(Settings::default(), terms(), empty())];
-    let openers: [&[Key]; 8] = [
-        &[Key::Char('h')],
-        &[Key::Char('e')],
-        &[Key::Function(2)],
-        &[Key::Function(6)],
-        &[Key::Char('k')],
-        &[Key::Char('/'), Key::Char('d'), Key::Char('訓')],
-        &[Key::Char('t'), Key::End, Key::PageDown],
-        &[Key::Tab, Key::End],
+    let mut modes = vec![screen(), screen_with(ViewSettings::default(), terms(), empty())];
+    let openers: [&[PressedKey]; 8] = [
+        &[PressedKey::Char('h')],
+        &[PressedKey::Char('e')],
+        &[PressedKey::Function(2)],
+        &[PressedKey::Function(6)],
+        &[PressedKey::Char('k')],
+        &[PressedKey::Char('/'), PressedKey::Char('d'), PressedKey::Char('訓')],
+        &[PressedKey::Char('t'), PressedKey::End, PressedKey::PageDown],
+        &[PressedKey::Tab, PressedKey::End],
     ];
     for keys in openers {
         let mut screen = screen();
@@ -450,8 +465,8 @@ fn no_size_is_too_small_or_too_large() {
 fn names_from_outside_steer_nothing() {
     let mut snapshot = machine();
     snapshot.devices[0].id = String::from("\u{1b}[2J\u{202e}evil");
-    let mut screen = screen_with(Settings::default(), terms(), snapshot);
-    for keys in [&[][..], &[Key::Char('t')], &[Key::Char('k')], &[Key::Tab]] {
+    let mut screen = screen_with(ViewSettings::default(), terms(), snapshot);
+    for keys in [&[][..], &[PressedKey::Char('t')], &[PressedKey::Char('k')], &[PressedKey::Tab]] {
         press(&mut screen, keys);
         let page = page(&mut screen, 120, 40);
         let steers = |it: char| it != '\n' && telltale_schema::text::steers(it);
@@ -471,7 +486,7 @@ fn a_snapshot_that_does_not_follow_is_told() {
 #[test]
 fn the_selection_stays_on_its_process() {
     let mut screen = screen();
-    press(&mut screen, &[Key::Home, Key::Down, Key::Up]);
+    press(&mut screen, &[PressedKey::Home, PressedKey::Down, PressedKey::Up]);
     let mut next = machine();
     next.processes.reverse();
     next.devices.push(idle_device("new"));
@@ -485,7 +500,7 @@ fn the_selection_stays_on_its_process() {
 fn themes_differ_in_colour_alone() {
     let mut pages = Vec::new();
     for theme in Theme::ALL {
-        let settings = Settings { theme, ..Settings::default() };
+        let settings = ViewSettings { theme, ..ViewSettings::default() };
         let mut screen = screen_with(settings, terms(), machine());
         let backend = painted(&mut screen, 100, 30);
         let coloured = backend.buffer().content().iter().filter(|it| it.fg != Color::Reset).count();
@@ -507,8 +522,8 @@ fn many_processes_are_only_painted_where_they_are_seen() {
             telltale_schema::snapshot::Process { pid: Some(pid), identity, ..one.clone() }
         })
         .collect();
-    let mut screen = screen_with(Settings::default(), terms(), snapshot);
-    press(&mut screen, &[Key::Char('N'), Key::End]);
+    let mut screen = screen_with(ViewSettings::default(), terms(), snapshot);
+    press(&mut screen, &[PressedKey::Char('N'), PressedKey::End]);
     let end = page(&mut screen, 80, 24);
     assert!(end.lines().any(|line| line.starts_with("\"0 ")), "the least pid is last: {end}");
     assert!(end.contains("19,488"), "{end}");

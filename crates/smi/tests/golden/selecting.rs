@@ -1,12 +1,12 @@
 //! What stays selected, and how it is gone through: in the tree, and by the mouse in what lies over
 //! the panes.
 
-use telltale_smi::screen::{Column, Event, Key, Screen, Settings};
+use telltale_smi::screen::{Column, InputEvent, PressedKey, Screen, ViewSettings};
 
 use crate::golden::screens::{machine, page, press, screen_with, terms};
 
 fn screen() -> Screen {
-    screen_with(Settings::default(), terms(), machine())
+    screen_with(ViewSettings::default(), terms(), machine())
 }
 
 /// Where `words` are: column and row.
@@ -21,7 +21,7 @@ fn place(page: &str, words: &str) -> (u16, u16) {
 
 fn click(screen: &mut Screen, words: &str) -> String {
     let (column, row) = place(&page(screen, 100, 40), words);
-    assert_eq!(screen.event(Event::Pressed { column, row }), None, "{words}");
+    assert_eq!(screen.event(InputEvent::Pressed { column, row }), None, "{words}");
     page(screen, 100, 40)
 }
 
@@ -34,11 +34,11 @@ fn selected(page: &str) -> &str {
 #[test]
 fn a_selected_process_stays_it_when_the_list_becomes_a_tree() {
     let mut screen = screen();
-    press(&mut screen, &[Key::Down]);
+    press(&mut screen, &[PressedKey::Down]);
     let list = page(&mut screen, 100, 40);
     assert!(selected(&list).starts_with("\"4300 "), "{list}");
     for _ in 0..2 {
-        press(&mut screen, &[Key::Char('t')]);
+        press(&mut screen, &[PressedKey::Char('t')]);
         let turned = page(&mut screen, 100, 40);
         assert_eq!(selected(&turned), selected(&list), "{turned}");
     }
@@ -48,14 +48,21 @@ fn a_selected_process_stays_it_when_the_list_becomes_a_tree() {
 fn left_goes_up_where_there_is_nothing_to_close() {
     let mut screen = screen();
     // Host, pod, user, process, and its first kind.
-    let keys = [Key::Char('t'), Key::Down, Key::Down, Key::Down, Key::Right, Key::Down];
+    let keys = [
+        PressedKey::Char('t'),
+        PressedKey::Down,
+        PressedKey::Down,
+        PressedKey::Down,
+        PressedKey::Right,
+        PressedKey::Down,
+    ];
     press(&mut screen, &keys);
     assert!(page(&mut screen, 100, 40).contains("- python3"));
-    press(&mut screen, &[Key::Left]);
+    press(&mut screen, &[PressedKey::Left]);
     assert!(page(&mut screen, 100, 40).contains("- python3"), "it went to the process");
-    press(&mut screen, &[Key::Left]);
+    press(&mut screen, &[PressedKey::Left]);
     assert!(page(&mut screen, 100, 40).contains("+ python3"), "which closed");
-    press(&mut screen, &[Key::Left, Key::Left]);
+    press(&mut screen, &[PressedKey::Left, PressedKey::Left]);
     let shut = page(&mut screen, 100, 40);
     assert!(shut.contains("+ ada (1)"), "and then its user: {shut}");
 }
@@ -63,23 +70,23 @@ fn left_goes_up_where_there_is_nothing_to_close() {
 #[test]
 fn menus_are_clicked_and_no_click_sends_a_signal() {
     let mut screen = screen();
-    press(&mut screen, &[Key::Function(6)]);
+    press(&mut screen, &[PressedKey::Function(6)]);
     click(&mut screen, "user       who runs it");
     assert_eq!(screen.settings().sort, Column::Dram, "it is only selected");
     click(&mut screen, "user       who runs it");
     assert_eq!(screen.settings().sort, Column::User);
-    press(&mut screen, &[Key::Function(2)]);
+    press(&mut screen, &[PressedKey::Function(2)]);
     click(&mut screen, "l1         bytes in its L1");
     let hidden = click(&mut screen, "l1         bytes in its L1");
     assert!(hidden.contains("[ ] l1"), "{hidden}");
     let (column, row) = place(&hidden, "[x] pid");
-    screen.event(Event::Wheel { up: true, row });
-    screen.event(Event::Pressed { column, row });
+    screen.event(InputEvent::Wheel { up: true, row });
+    screen.event(InputEvent::Pressed { column, row });
     assert!(page(&mut screen, 100, 40).contains("[x] pid"), "the wheel went up by one alone");
     // A click beside a menu closes it, and does nothing else.
-    screen.event(Event::Pressed { column: 0, row: 20 });
+    screen.event(InputEvent::Pressed { column: 0, row: 20 });
     assert!(!page(&mut screen, 100, 40).contains("Columns ─"));
-    press(&mut screen, &[Key::Char('M'), Key::Function(9)]);
+    press(&mut screen, &[PressedKey::Char('M'), PressedKey::Function(9)]);
     click(&mut screen, "SIGKILL");
     let asks = click(&mut screen, "SIGKILL");
     assert!(asks.contains("Send SIGKILL to 4242?"), "{asks}");

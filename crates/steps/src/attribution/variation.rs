@@ -14,7 +14,7 @@ use crate::step::{Placed, Step};
 pub(super) fn data_part(steps: &[Step], kinds: &Kinds, roles: &Roles, means: &Means) -> f64 {
     let mut sums = Sums::default();
     for step in steps {
-        let mut replicas: BTreeMap<u32, Vec<Series>> = BTreeMap::new();
+        let mut replicas: BTreeMap<u32, Vec<KindVariation>> = BTreeMap::new();
         for of_rank in step.operations().chunk_by(|one, next| one.rank == next.rank) {
             let series = series(of_rank, kinds, means);
             replicas.entry(roles.replica(of_rank[0].rank)).or_default().extend(series);
@@ -39,11 +39,11 @@ const NEIGHBOURS: usize = 4;
 const SMALLEST_PART: f64 = 0.1;
 
 /// By how much a rank's computations of one kind were longer than is usual of them (in logarithms), in their order.
-struct Series {
+struct KindVariation {
     values: Vec<f64>,
 }
 
-fn series(of_rank: &[Placed], kinds: &Kinds, means: &Means) -> Vec<Series> {
+fn series(of_rank: &[Placed], kinds: &Kinds, means: &Means) -> Vec<KindVariation> {
     let mut by_kind: BTreeMap<Kind, (f64, Vec<f64>)> = BTreeMap::new();
     let mut total = 0.0;
     for one in
@@ -58,7 +58,7 @@ fn series(of_rank: &[Placed], kinds: &Kinds, means: &Means) -> Vec<Series> {
         }
     }
     let large = by_kind.into_values().filter(|(sum, _)| *sum >= SMALLEST_PART * total);
-    large.map(|(_, values)| Series { values }).collect()
+    large.map(|(_, values)| KindVariation { values }).collect()
 }
 
 /// Pearson's correlation of pairs, added one by one.

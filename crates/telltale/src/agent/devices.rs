@@ -19,7 +19,7 @@ use tokio::sync::watch;
 /// How often the service is asked.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// How long it may take to answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// Bytes of a device's name and of what is wrong with it, as the coordinator takes them
 /// (`cluster.proto`).
 const MAX_NAME_BYTES: usize = 128;
@@ -29,9 +29,9 @@ const MAX_FAULT_BYTES: usize = 512;
 pub(super) fn follow(sockets: Vec<PathBuf>) -> watch::Receiver<Vec<DeviceHealth>> {
     let (known, receiver) = watch::channel(Vec::new());
     tokio::spawn(async move {
-        let mut asking = Asking { sockets, client: None, listed: BTreeSet::new() };
+        let mut asking = DevicePoller { sockets, client: None, listed: BTreeSet::new() };
         loop {
-            let answered = tokio::time::timeout(PATIENCE, asking.ask()).await;
+            let answered = tokio::time::timeout(TIMEOUT, asking.ask()).await;
             let health = answered.unwrap_or_else(|_| Err(String::from("it took too long")));
             known.send_replace(health.unwrap_or_else(|reason| {
                 debug!("the node service tells nothing of devices: {reason}");
@@ -47,7 +47,7 @@ pub(super) fn follow(sockets: Vec<PathBuf>) -> watch::Receiver<Vec<DeviceHealth>
     receiver
 }
 
-struct Asking {
+struct DevicePoller {
     sockets: Vec<PathBuf>,
     client: Option<Client>,
     /// Devices that were there once.
@@ -62,7 +62,7 @@ struct Listed {
     absence: Option<Absence>,
 }
 
-impl Asking {
+impl DevicePoller {
     async fn ask(&mut self) -> Result<Vec<DeviceHealth>, String> {
         if self.client.is_none() {
             self.client = Some(reach(&self.sockets).await?);

@@ -39,7 +39,7 @@ fn has_children() -> bool {
 /// Runs the agent as a child with the arguments of this process, until it ends.
 pub(super) fn run() -> Result<Status, Failure> {
     let failed = |step: &'static str| {
-        move |error: io::Error| Failure::Told(format!("{step} failed: {error}; try again"))
+        move |error: io::Error| Failure::Message(format!("{step} failed: {error}; try again"))
     };
     let mut signals = vec![SIGCHLD, SIGINT, SIGQUIT, SIGTERM];
     if !telltale_control_plane::attend::is_hang_up_ignored() {

@@ -3,19 +3,19 @@
 use std::path::Path;
 
 use serde::Serialize;
-use telltale_node::alerts::{Alert, Engine, Event, Rule, Transition};
+use telltale_node::alerts::{Alert, Engine, NoticeEvent, Rule, Transition};
 use telltale_schema::calendar;
 use telltale_schema::clock::Timestamp;
 use telltale_smi::TransitionRow;
 
 use crate::exit::{self, Failure, Status};
-use crate::output::Output;
+use crate::output::StandardOutput;
 use crate::recording::Recording;
 
 /// One alert that fired or was resolved, as the webhook tells it.
 #[derive(Debug, Serialize)]
-struct Told {
-    event: Event,
+struct ReplayedAlert {
+    event: NoticeEvent,
     /// Of the snapshot in which it was found.
     at: Timestamp,
     alert: Alert,
@@ -28,7 +28,7 @@ struct Replayed {
     from: Timestamp,
     to: Timestamp,
     snapshots: usize,
-    notices: Vec<Told>,
+    notices: Vec<ReplayedAlert>,
     /// What was pending or fired at the end.
     alerts: Vec<Alert>,
 }
@@ -38,7 +38,7 @@ pub(super) fn show(
     path: &Path,
     rules: Vec<Rule>,
     json: bool,
-    output: &Output,
+    output: &StandardOutput,
 ) -> Result<Status, Failure> {
     let recording = Recording::open(path).map_err(|error| Failure::because(&error))?;
     let (replayed, is_whole) = replay(&recording, rules);
@@ -46,7 +46,7 @@ pub(super) fn show(
         true => serde_json::to_string(&replayed).expect("alerts are JSON") + "\n",
         false => as_table(&replayed, output),
     })?;
-    let fired = replayed.notices.iter().any(|told| told.event == Event::Fired);
+    let fired = replayed.notices.iter().any(|told| told.event == NoticeEvent::Fired);
     Ok(match (fired, is_whole) {
         (true, _) => Status::Firing,
         (false, true) => Status::Fine,
@@ -70,9 +70,11 @@ fn replay(recording: &Recording, rules: Vec<Rule>) -> (Replayed, bool) {
                 // The clock of the recorder may have been set back; time goes on all the same.
                 now_ns = now_ns.max(frame.at.0);
                 let told = engine.step(now_ns, &snapshot).into_iter().map(|one| match one {
-                    Transition::Fired(alert) => Told { event: Event::Fired, at: frame.at, alert },
+                    Transition::Fired(alert) => {
+                        ReplayedAlert { event: NoticeEvent::Fired, at: frame.at, alert }
+                    }
                     Transition::Resolved(alert) => {
-                        Told { event: Event::Resolved, at: frame.at, alert }
+                        ReplayedAlert { event: NoticeEvent::Resolved, at: frame.at, alert }
                     }
                 });
                 notices.extend(told);
@@ -85,10 +87,10 @@ fn replay(recording: &Recording, rules: Vec<Rule>) -> (Replayed, bool) {
     (Replayed { from, to, snapshots, notices, alerts }, is_whole)
 }
 
-fn as_table(replayed: &Replayed, output: &Output) -> String {
+fn as_table(replayed: &Replayed, output: &StandardOutput) -> String {
     let rows = replayed.notices.iter().map(|told| TransitionRow {
         at: calendar::format(told.at),
-        fired: told.event == Event::Fired,
+        fired: told.event == NoticeEvent::Fired,
         severity: told.alert.severity.name(),
         rule: &told.alert.rule,
         text: &told.alert.text,

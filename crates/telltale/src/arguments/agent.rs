@@ -10,7 +10,7 @@ use telltale_cluster::node::{HostAddress, NodeName};
 use telltale_cluster::policy::{AgentPolicy, job_name};
 use telltale_cluster::rank::WorkersPerNode;
 use telltale_cluster::tracking::windows::{LEAST_WINDOW_SAMPLES, MAX_WINDOW_SAMPLES, WindowLength};
-use telltale_control_plane::reach::{Access, CoordinatorAddress};
+use telltale_control_plane::reach::{ClientFiles, CoordinatorAddress};
 use telltale_control_plane::supervisor::MIN_OUTPUT_BYTES;
 use telltale_server::door::TlsFiles;
 use telltale_server::listen::Address;
@@ -204,8 +204,8 @@ impl TrustArguments {
     }
 
     /// The files for the way to the coordinator.
-    pub(crate) fn access(&self) -> Access {
-        Access {
+    pub(crate) fn access(&self) -> ClientFiles {
+        ClientFiles {
             authority: self.authority.clone(),
             identity: self.certificate.clone().zip(self.key.clone()),
             token_file: self.token_file.clone(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{HardwareArguments, Place};
+use super::{HardwareArguments, LocationArguments};
 
 /// What follows the options.
 pub(super) const ALERTS_HELP: &str = "\
@@ -18,7 +18,7 @@ cannot be read, 64 wrong usage.";
 #[derive(Debug, Args)]
 pub(crate) struct AlertsArguments {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: LocationArguments,
     #[command(flatten)]
     pub(crate) hardware: HardwareArguments,
     /// List the rules of the configuration, and where each comes from

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use telltale_control_plane::reach::{Access, CoordinatorAddress};
+use telltale_control_plane::reach::{ClientFiles, CoordinatorAddress};
 use telltale_control_plane::view;
 use telltale_server::listen::AddressError;
 use telltale_wire::cluster::message::Mode;
@@ -181,16 +181,16 @@ fn modes() -> impl TypedValueParser<Value = Mode> {
 
 impl Whom {
     /// The files by which one proves who one is.
-    pub(crate) fn access(&self) -> Result<Access, Failure> {
+    pub(crate) fn access(&self) -> Result<ClientFiles, Failure> {
         let identity = match (&self.certificate, &self.key) {
             (None, None) => None,
             (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
             _ => {
                 let text = "--certificate and --key belong together; give both or neither";
-                return Err(Failure::Told(String::from(text)));
+                return Err(Failure::Message(String::from(text)));
             }
         };
         let (authority, token_file) = (self.authority.clone(), self.token_file.clone());
-        Ok(Access { authority, identity, token_file })
+        Ok(ClientFiles { authority, identity, token_file })
     }
 }

@@ -81,7 +81,7 @@ pub(crate) struct CoordinatorArguments {
     client_authority: Option<PathBuf>,
     /// How much to do without being told
     #[arg(long, value_name = "MODE")]
-    mode: Option<Mode>,
+    mode: Option<ModeArgument>,
     /// End when the process with this pid, which started this one, ends
     #[arg(long, value_name = "PID", hide = true)]
     pub(crate) end_with_parent: Option<i32>,
@@ -95,7 +95,7 @@ pub(crate) struct CoordinatorArguments {
 
 /// How much a coordinator does by itself.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Mode {
+enum ModeArgument {
     /// Start the job, and tell what is seen
     Observe,
     /// Also restart a job that has failed, and replace nodes that are not heard
@@ -147,9 +147,9 @@ impl CoordinatorArguments {
         replace(&mut access.key, self.key.as_ref());
         replace(&mut access.client_authority, self.client_authority.as_ref());
         match self.mode {
-            Some(Mode::Observe) => policy.mode = ModeOption::Observe,
-            Some(Mode::Recover) => policy.mode = ModeOption::Recover,
-            Some(Mode::Act) => policy.mode = ModeOption::Act,
+            Some(ModeArgument::Observe) => policy.mode = ModeOption::Observe,
+            Some(ModeArgument::Recover) => policy.mode = ModeOption::Recover,
+            Some(ModeArgument::Act) => policy.mode = ModeOption::Act,
             None => {}
         }
         Ok(configuration)

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{HardwareArguments, HistoryPlace, Place};
+use super::{HardwareArguments, HistoryPlace, LocationArguments};
 
 /// What follows the options.
 pub(super) const DOCTOR_HELP: &str = "\
@@ -19,7 +19,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: LocationArguments,
     #[command(flatten)]
     pub(crate) hardware: HardwareArguments,
     #[command(flatten)]

@@ -42,9 +42,9 @@ pub(crate) struct EventsArguments {
     #[arg(short, long)]
     pub(crate) follow: bool,
     #[command(flatten)]
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: EventSelection,
     #[command(flatten)]
-    pub(crate) shown: Shown,
+    pub(crate) shown: DisplayArguments,
     #[command(flatten)]
     pub(crate) comparison: ComparisonArguments,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(crate) struct ComparisonArguments {
 /// Which events are wanted.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which events (all conditions must hold)")]
-pub(crate) struct Wanted {
+pub(crate) struct EventSelection {
     /// Only of these cores: 0, 2-5, 8-, or several with commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) core: Vec<Numbers>,
@@ -99,7 +99,7 @@ pub(crate) struct Wanted {
 /// How events are shown.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What is shown")]
-pub(crate) struct Shown {
+pub(crate) struct DisplayArguments {
     /// Also the numbers of each tensor, as NumPy prints them; in JSON its values
     #[arg(short, long)]
     pub(crate) print: bool,
@@ -133,7 +133,7 @@ pub(crate) struct ConversionArguments {
     /// Write the events into files instead of showing them
     #[arg(long, value_name = "FORM", value_enum, requires = "output")]
     #[arg(conflicts_with_all = ["follow", "summary", "json"])]
-    pub(crate) convert: Option<Form>,
+    pub(crate) convert: Option<EventFormat>,
     /// The file, or for npy and safetensors the directory, that is made; - for standard output
     #[arg(short, long, value_name = "OUT", requires = "convert")]
     pub(crate) output: Option<PathBuf>,
@@ -144,7 +144,7 @@ pub(crate) struct ConversionArguments {
 
 /// A form that events can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
+pub(crate) enum EventFormat {
     /// A directory with a NumPy file for each tensor
     Npy,
     /// A directory with a safetensors file for each tensor
@@ -172,7 +172,7 @@ pub(crate) enum WantedKind {
 
 // === impl Shown ===
 
-impl Shown {
+impl DisplayArguments {
     /// How tensors are printed.
     pub(crate) fn style(&self) -> TextStyle {
         let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);

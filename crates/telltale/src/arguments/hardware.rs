@@ -1,4 +1,4 @@
-//! The arguments of whoever reads hardware itself.
+//! The arguments of commands that read hardware themselves.
 
 use clap::Args;
 use telltale_collector::{CollectOptions, NvmlUse};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use telltale_node::grpc::{HealthEndpoint, TlsToPort};
 
-use super::{Place, seconds};
+use super::{LocationArguments, seconds};
 
 /// What follows the options.
 pub(super) const HEALTH_HELP: &str = "\
@@ -28,7 +28,7 @@ pub(crate) struct HealthArguments {
     #[arg(long, value_name = "ENDPOINT")]
     pub(crate) endpoint: Option<HealthEndpoint>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: LocationArguments,
     /// Give up after SECONDS
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(crate) timeout: Duration,

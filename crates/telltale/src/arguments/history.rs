@@ -7,7 +7,7 @@ use clap::Args;
 use telltale_schema::history::ProcessChoice;
 use telltale_schema::moment::Moment;
 
-use super::{Place, seconds};
+use super::{LocationArguments, seconds};
 
 /// What follows the options of `history`.
 pub(super) const HISTORY_HELP: &str = "\
@@ -76,7 +76,7 @@ pub(crate) struct HistoryArguments {
     #[command(flatten)]
     pub(crate) history: HistoryPlace,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: LocationArguments,
 }
 
 #[derive(Debug, Args)]
@@ -90,5 +90,5 @@ pub(crate) struct ReportArguments {
     #[command(flatten)]
     pub(crate) history: HistoryPlace,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: LocationArguments,
 }

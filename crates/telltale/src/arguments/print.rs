@@ -23,7 +23,7 @@ impl Print {
             return Ok(());
         }
         let (activation, layers) = (self.activation, config.layers);
-        Err(Failure::Told(format!(
+        Err(Failure::Message(format!(
             "{activation} cannot be printed: the model has {layers} layers, counted from 0; choose \
              one of them with --print"
         )))

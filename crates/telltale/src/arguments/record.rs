@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{HardwareArguments, Place, seconds};
+use super::{HardwareArguments, LocationArguments, seconds};
 
 pub(super) const RECORD_HELP: &str = "\
 Each snapshot is written in one piece, so that a crash or a full disk costs the last one at most. A
@@ -25,7 +25,7 @@ pub(crate) struct RecordArguments {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: LocationArguments,
     #[command(flatten)]
     pub(crate) hardware: HardwareArguments,
     /// Record every SECONDS

@@ -9,7 +9,8 @@ use telltale_schema::moment::Moment;
 use telltale_smi::{Columns, ColumnsError, RowsOf};
 
 use super::{
-    HardwareArguments, HistoryPlace, HostsArguments, Place, ScreenArguments, query, seconds,
+    HardwareArguments, HistoryPlace, HostsArguments, LocationArguments, ScreenArguments, query,
+    seconds,
 };
 
 /// What follows the options.
@@ -37,7 +38,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct SmiArguments {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: LocationArguments,
     /// Repeat every SECONDS [default: 1] until Ctrl-C; on a terminal, tables become the full-screen
     /// view of `telltale top`
     #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]

@@ -7,7 +7,7 @@ use clap::Args;
 use telltale_control_plane::reach::CoordinatorAddress;
 use telltale_query::Query;
 
-use super::{HardwareArguments, HistoryPlace, HostsArguments, Place, query, seconds};
+use super::{HardwareArguments, HistoryPlace, HostsArguments, LocationArguments, query, seconds};
 
 pub(super) const TOP_HELP: &str = "\
 Snapshots come from the service of this machine where there is one, else they are made here. h shows
@@ -25,7 +25,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct TopArguments {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: LocationArguments,
     /// Look every SECONDS
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub(crate) watch: Duration,

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use telltale_control_plane::operator::AskError;
+use telltale_control_plane::operator::OperatorError;
 use telltale_control_plane::view;
 use telltale_schema::text::printable;
 use telltale_wire::cluster::message::{Mode, OrderResponse};
 use telltale_wire::cluster::{CallError, Client};
 
-use super::Asking;
+use super::ClusterQuery;
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// FAILED_PRECONDITION.
 const REFUSALS: [i32; 3] = [5, 8, 9];
 
-pub(super) fn restart(asking: &Asking, wait: Option<Duration>) -> Result<Status, Failure> {
+pub(super) fn restart(asking: &ClusterQuery, wait: Option<Duration>) -> Result<Status, Failure> {
     let ordered = asking.ask(async |client: &mut Client| client.restart().await);
     match (ordered, wait) {
         (Ok(answer), Some(wait)) => wait_until_it_runs(asking, answer.epoch, wait),
@@ -28,7 +28,7 @@ pub(super) fn restart(asking: &Asking, wait: Option<Duration>) -> Result<Status,
     }
 }
 
-pub(super) fn drain(asking: &Asking, node: &str) -> Result<Status, Failure> {
+pub(super) fn drain(asking: &ClusterQuery, node: &str) -> Result<Status, Failure> {
     // Asked before, since the spare has a slot afterwards.
     let status = asking.ask(async |client: &mut Client| client.status().await);
     let ordered = asking.ask(async |client: &mut Client| client.drain(node).await);
@@ -39,17 +39,17 @@ pub(super) fn drain(asking: &Asking, node: &str) -> Result<Status, Failure> {
     told(asking, ordered, &done)
 }
 
-pub(super) fn remove(asking: &Asking, node: &str) -> Result<Status, Failure> {
+pub(super) fn remove(asking: &ClusterQuery, node: &str) -> Result<Status, Failure> {
     let ordered = asking.ask(async |client: &mut Client| client.remove(node).await);
     told(asking, ordered, &format!("{} leaves now", printable(node)))
 }
 
-pub(super) fn readmit(asking: &Asking, node: &str) -> Result<Status, Failure> {
+pub(super) fn readmit(asking: &ClusterQuery, node: &str) -> Result<Status, Failure> {
     let ordered = asking.ask(async |client: &mut Client| client.readmit(node).await);
     told(asking, ordered, &format!("{} may take slots again", printable(node)))
 }
 
-pub(super) fn set_mode(asking: &Asking, mode: Mode) -> Result<Status, Failure> {
+pub(super) fn set_mode(asking: &ClusterQuery, mode: Mode) -> Result<Status, Failure> {
     let ordered = asking.ask(async |client: &mut Client| client.set_mode(mode).await);
     told(asking, ordered, &format!("the mode is {}", view::mode(mode)))
 }
@@ -60,7 +60,7 @@ pub(super) fn is_refusal(error: &CallError) -> bool {
 }
 
 /// Tells a refusal.
-pub(super) fn tell_refusal(asking: &Asking, error: &CallError) -> Result<Status, Failure> {
+pub(super) fn tell_refusal(asking: &ClusterQuery, error: &CallError) -> Result<Status, Failure> {
     let reason = match error {
         CallError::Refused(status) => status.message().to_owned(),
         other => telltale_schema::text::with_causes(other),
@@ -74,8 +74,8 @@ pub(super) fn tell_refusal(asking: &Asking, error: &CallError) -> Result<Status,
 }
 
 fn told(
-    asking: &Asking,
-    ordered: Result<OrderResponse, AskError>,
+    asking: &ClusterQuery,
+    ordered: Result<OrderResponse, OperatorError>,
     done: &str,
 ) -> Result<Status, Failure> {
     match ordered {
@@ -87,14 +87,18 @@ fn told(
             asking.output.print(&format!("{done}; epoch {}\n", answer.epoch))?;
             Ok(Status::Fine)
         }
-        Err(AskError::Call(error)) if is_refusal(&error) => tell_refusal(asking, &error),
+        Err(OperatorError::Call(error)) if is_refusal(&error) => tell_refusal(asking, &error),
         Err(error) => Err(Failure::because(&error)),
     }
 }
 
 /// Asks until the job runs in this epoch or a later one. That a coordinator does not answer meanwhile
 /// is told only at the end: a leader may just be changing.
-fn wait_until_it_runs(asking: &Asking, epoch: u64, wait: Duration) -> Result<Status, Failure> {
+fn wait_until_it_runs(
+    asking: &ClusterQuery,
+    epoch: u64,
+    wait: Duration,
+) -> Result<Status, Failure> {
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let until = Instant::now() + wait;
     loop {

@@ -8,17 +8,17 @@ use telltale_control_plane::view::{JobStepsView, StatusView};
 use telltale_schema::calendar;
 use telltale_schema::clock::Clock;
 
-use super::{Asking, replacing, report};
+use super::{ClusterQuery, replacing, report};
 use crate::exit::{Failure, Status};
 
 /// Asks the coordinator and writes the page. A file that was there is replaced once the page is whole.
-pub(super) fn write(asking: &Asking, file: &Path) -> Result<Status, Failure> {
+pub(super) fn write(asking: &ClusterQuery, file: &Path) -> Result<Status, Failure> {
     let asked = asking
         .ask(async |client| Ok((client.status().await?, client.steps().await?)))
         .map_err(|error| Failure::because(&error))?;
     let (status, steps) = (StatusView::from(&asked.0), JobStepsView::from(&asked.1));
     if steps.latest.is_none() {
-        return Err(Failure::Told(String::from(report::NONE)));
+        return Err(Failure::Message(String::from(report::NONE)));
     }
     let now = calendar::format(SystemClock.now());
     let about = format!("{}; epoch {}. As of {now}.", status.sentence(), status.epoch);

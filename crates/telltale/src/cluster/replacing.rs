@@ -22,7 +22,7 @@ pub(super) fn replace(
     });
     written.and_then(|()| fs::rename(&part, file)).map_err(|error| {
         let _ = fs::remove_file(&part);
-        Failure::Told(format!(
+        Failure::Message(format!(
             "cannot write the {what} to {}: {error}; {option} names a file",
             file.display()
         ))

@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use telltale_control_plane::operator::AskError;
+use telltale_control_plane::operator::OperatorError;
 use telltale_wire::cluster::message::{
     GetRankMapResponse, GetTraceRequest, GetTraceResponse, OperationNature, OperationPart,
 };
 
-use super::{Asking, replacing, report};
+use super::{ClusterQuery, replacing, report};
 use crate::exit::{Failure, Status};
 
 /// Lines of one rank for operations that overlap; further ones share the last.
@@ -19,7 +19,7 @@ const LANES: usize = 16;
 
 /// One operation.
 #[derive(Debug, Clone)]
-struct Operation {
+struct TracedOperation {
     rank: u32,
     step: u64,
     name: String,
@@ -32,16 +32,18 @@ struct Operation {
 }
 
 /// Asks the coordinator for the steps and writes them. A file that was there is replaced once the trace is whole.
-pub(super) fn write(asking: &Asking, file: &Path) -> Result<Status, Failure> {
+pub(super) fn write(asking: &ClusterQuery, file: &Path) -> Result<Status, Failure> {
     let (map, operations) = fetch(asking).map_err(|error| Failure::because(&error))?;
     if operations.is_empty() {
-        return Err(Failure::Told(String::from(report::NONE)));
+        return Err(Failure::Message(String::from(report::NONE)));
     }
     replacing::replace(file, ("trace", "--trace"), |to| events(&map, operations, to))?;
     Ok(Status::Fine)
 }
 
-fn fetch(asking: &Asking) -> Result<(GetRankMapResponse, Vec<Operation>), AskError> {
+fn fetch(
+    asking: &ClusterQuery,
+) -> Result<(GetRankMapResponse, Vec<TracedOperation>), OperatorError> {
     let map = asking.ask(async |client| client.rank_map().await)?;
     let (mut from, mut all) = (GetTraceRequest::default(), Vec::new());
     loop {
@@ -57,13 +59,13 @@ fn fetch(asking: &Asking) -> Result<(GetRankMapResponse, Vec<Operation>), AskErr
 }
 
 /// The operations of an answer, as far as its lists go.
-fn operations(part: &GetTraceResponse) -> Vec<Operation> {
+fn operations(part: &GetTraceResponse) -> Vec<TracedOperation> {
     let (mut step, mut start_ns) = (0_i64, 0_i64);
     let one = |place: usize| {
         step = step.wrapping_add(*part.steps.get(place)?);
         start_ns = start_ns.wrapping_add(*part.starts_ns.get(place)?);
         let kind = usize::try_from(*part.kinds.get(place)?).ok()?;
-        Some(Operation {
+        Some(TracedOperation {
             rank: *part.ranks.get(place)?,
             step: step.cast_unsigned(),
             name: part.names.get(kind)?.clone(),
@@ -78,7 +80,11 @@ fn operations(part: &GetTraceResponse) -> Vec<Operation> {
     (0..part.ranks.len()).map_while(one).collect()
 }
 
-fn events(map: &GetRankMapResponse, mut all: Vec<Operation>, to: &mut dyn Write) -> io::Result<()> {
+fn events(
+    map: &GetRankMapResponse,
+    mut all: Vec<TracedOperation>,
+    to: &mut dyn Write,
+) -> io::Result<()> {
     all.sort_by_key(|one| (one.rank, one.start_ns, std::cmp::Reverse(one.duration_ns)));
     let base_ns = all.iter().map(|one| one.start_ns).min().unwrap_or(0);
     let workers = map.workers_per_node.max(1);
@@ -127,7 +133,7 @@ fn thread(rank: u32, lane: usize) -> u64 {
 }
 
 /// An operation from its begin to its end.
-fn slice(one: &Operation, begin_ns: i64) -> Value {
+fn slice(one: &TracedOperation, begin_ns: i64) -> Value {
     let nature = match one.nature {
         OperationNature::Compute => "compute",
         OperationNature::Communication => "communication",

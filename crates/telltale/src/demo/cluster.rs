@@ -16,12 +16,12 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::arguments::DemoArguments;
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
-use crate::output::Output;
-use company::{Company, Heard, NAMES, SLOTS, Source};
-use comparison::Comparison;
+use crate::output::StandardOutput;
+use company::{Company, Heard, LineSource, NAMES, SLOTS};
+use comparison::TrainingComparison;
 use page::Undisturbed;
 use story::Story;
-use view::Asking;
+use view::CoordinatorPoller;
 use worker_line::WorkerLine;
 
 /// Steps that the training takes, unless the command line says otherwise.
@@ -31,7 +31,7 @@ const VICTIM: usize = 2;
 /// Time between two looks.
 const PERIOD: Duration = Duration::from_millis(100);
 /// How long nothing may happen before the demo gives up: longer than the first run compiles kernels.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Runs the command.
 pub(super) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
@@ -41,10 +41,10 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     let began = (Instant::now(), SystemTime::now());
     let mut company = Company::start(steps)?;
     let story = Story::begin(NAMES.map(str::to_owned).to_vec(), SLOTS, steps, began.1);
-    let screen = Screen { output: Output::detect(), json: arguments.json, told: 0 };
+    let screen = Screen { output: StandardOutput::detect(), json: arguments.json, told: 0 };
     let mut show = Show { began: began.0, story, screen, undisturbed: Vec::new() };
     let shown = show.run(&mut company, &interrupt).map_err(|failure| match failure {
-        Failure::Told(text) => Failure::Told(text + &company.complaints()),
+        Failure::Message(text) => Failure::Message(text + &company.complaints()),
         other => other,
     });
     interrupt.finish_undisturbed();
@@ -75,7 +75,7 @@ struct Show {
 
 /// Where it is shown.
 struct Screen {
-    output: Output,
+    output: StandardOutput,
     json: bool,
     /// Events that were printed.
     told: usize,
@@ -87,7 +87,7 @@ impl Show {
     /// Goes on until there is something to compare; false when it was asked to end before.
     fn run(&mut self, company: &mut Company, interrupt: &Interrupt) -> Result<bool, Failure> {
         self.screen.begin()?;
-        let asking = Asking::at(&company.socket())?;
+        let asking = CoordinatorPoller::at(&company.socket())?;
         let train = |show: &mut Self, company: &mut Company| {
             show.hear(company);
             let view = asking.view();
@@ -112,7 +112,7 @@ impl Show {
             return Ok(false);
         }
         if !self.story.has_killed() {
-            return Err(Failure::Told(String::from(
+            return Err(Failure::Message(String::from(
                 "the training was over before there was a spare for a node to be killed; let it take \
                  more --steps",
             )));
@@ -159,10 +159,10 @@ impl Show {
             if self.progress() != moved.1 {
                 moved = (Instant::now(), self.progress());
             }
-            if moved.0.elapsed() > PATIENCE {
-                let seconds = PATIENCE.as_secs();
+            if moved.0.elapsed() > TIMEOUT {
+                let seconds = TIMEOUT.as_secs();
                 let text = format!("nothing has happened in the demo for {seconds} s, so it ends");
-                return Err(Failure::Told(text));
+                return Err(Failure::Message(text));
             }
         }
     }
@@ -178,14 +178,14 @@ impl Show {
         for Heard { from, line, at } in company.heard() {
             let at = at.saturating_duration_since(self.began);
             match (from, line) {
-                (Source::Node(node), line) => self.story.hear(at, node, line),
-                (Source::Undisturbed(rank), WorkerLine::Step { step, .. }) => {
+                (LineSource::Node(node), line) => self.story.hear(at, node, line),
+                (LineSource::Undisturbed(rank), WorkerLine::Step { step, .. }) => {
                     self.undisturbed[rank].0 = step;
                 }
-                (Source::Undisturbed(rank), WorkerLine::Ended { digest, .. }) => {
+                (LineSource::Undisturbed(rank), WorkerLine::Ended { digest, .. }) => {
                     self.undisturbed[rank].1 = Some(digest);
                 }
-                (Source::Undisturbed(_), WorkerLine::Begun { .. }) => {}
+                (LineSource::Undisturbed(_), WorkerLine::Begun { .. }) => {}
             }
         }
     }
@@ -216,7 +216,7 @@ impl Show {
 
     /// Says whether the weights are the same, as the last line and the exit status.
     fn compare(&self) -> Result<Status, Failure> {
-        let comparison = Comparison {
+        let comparison = TrainingComparison {
             steps: self.story.steps,
             with: self.story.digest(),
             without: self.undisturbed_digest(),

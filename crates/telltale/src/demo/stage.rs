@@ -22,12 +22,12 @@ use crate::private_directory::PrivateDirectory;
 /// How the directory of a demo is named, before its pid.
 const DIRECTORY_PREFIX: &str = "telltale-demo-";
 /// How long the workloads may take to start recording.
-const START_PATIENCE: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a workload may take to end when asked to, before it is killed.
-const END_PATIENCE: Duration = Duration::from_secs(2);
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long trainings may take to their first loss before snapshots are printed without it: the
 /// kernels may have to be compiled.
-const LOSS_PATIENCE: Duration = Duration::from_secs(60);
+const LOSS_TIMEOUT: Duration = Duration::from_secs(60);
 /// Two trainings, which are not the same; their kernels print something now and then.
 const TRAININGS: [&[&str]; 2] = [
     &["gpt", "--device", "0", "--seed", "1", "--print", "1.found:every=5"],
@@ -76,7 +76,7 @@ impl Stage {
     /// Returns when every workload has recorded something, so that the first table has something
     /// to show, and in any case soon.
     pub(super) fn wait_for_workloads(&self, collector: &mut Collector, interrupt: &Interrupt) {
-        let deadline = Instant::now() + START_PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline && !interrupt.sleep(Duration::from_millis(10)) {
             let snapshot = collector.collect();
             let recording =
@@ -93,7 +93,7 @@ impl Stage {
         collector: &mut Collector,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
-        let deadline = Instant::now() + LOSS_PATIENCE;
+        let deadline = Instant::now() + LOSS_TIMEOUT;
         while Instant::now() < deadline && !interrupt.sleep(Duration::from_millis(100)) {
             self.check_workloads(interrupt)?;
             if losses::count(&collector.collect()) >= self.workloads.len() {
@@ -110,7 +110,7 @@ impl Stage {
             if let Ok(Some(status)) = workload.try_wait()
                 && !interrupt.asked()
             {
-                return Err(Failure::Told(format!(
+                return Err(Failure::Message(format!(
                     "the workload `telltale {}` ended early ({status}); run it alone to see why, \
                      or try another one with --workload",
                     arguments.join(" ")
@@ -129,7 +129,7 @@ impl Stage {
         }
         self.directory.remove().map_err(|error| {
             let path = self.directory.path().display();
-            Failure::Told(format!("removing the demo's directory {path} failed: {error}"))
+            Failure::Message(format!("removing the demo's directory {path} failed: {error}"))
         })
     }
 
@@ -140,7 +140,7 @@ impl Stage {
                 let _ = kill_process(Pid::from_child(workload), Signal::TERM);
             }
         }
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_TIMEOUT;
         for (_, mut workload) in self.workloads.drain(..) {
             while let Ok(None) = workload.try_wait() {
                 if Instant::now() > deadline {
@@ -165,7 +165,7 @@ impl Drop for Stage {
 
 fn start_workload(root: &Path, arguments: &[&str]) -> Result<Child, Failure> {
     let program = std::env::current_exe()
-        .map_err(|error| Failure::Told(format!("finding this program's own file: {error}")))?;
+        .map_err(|error| Failure::Message(format!("finding this program's own file: {error}")))?;
     Command::new(program)
         .arg0("telltale")
         .args(arguments)
@@ -182,7 +182,7 @@ fn start_workload(root: &Path, arguments: &[&str]) -> Result<Child, Failure> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
-        .map_err(|error| Failure::Told(format!("starting a workload process failed: {error}")))
+        .map_err(|error| Failure::Message(format!("starting a workload process failed: {error}")))
 }
 
 /// A runtime directory of the overflow uid is refused by every reader, so that nothing would show.
@@ -190,7 +190,7 @@ pub(super) fn refuse_nobody() -> Result<(), Failure> {
     if geteuid().as_raw() != OVERFLOW_UID {
         return Ok(());
     }
-    Err(Failure::Told(format!(
+    Err(Failure::Message(format!(
         "the demo cannot run as user {OVERFLOW_UID} (nobody), whom no reader trusts as an owner; run \
          it as a user with a number of its own"
     )))

@@ -12,7 +12,7 @@ use telltale_schema::quantity::bytes;
 use telltale_schema::text::with_causes;
 
 use super::finding::Finding;
-use crate::arguments::Place;
+use crate::arguments::LocationArguments;
 
 /// Free bytes of a file system below which ledgers may not fit.
 const LITTLE_BYTES: u64 = 16 << 20;
@@ -24,7 +24,7 @@ const INSTALLED_MODE: u32 = 0o3777;
 const INSTALL: &str = "sudo install -d -o telltale -g telltale -m 3777";
 
 /// Looks at the directories in which processes leave ledgers and endpoints.
-pub(super) fn look(place: &Place, findings: &mut Vec<Finding>) {
+pub(super) fn look(place: &LocationArguments, findings: &mut Vec<Finding>) {
     let root = place.root.as_deref().filter(|root| *root != Path::new("/"));
     let environment = DirectoryEnvironment::of_this_process();
     let explicit = place.runtime_dir.as_deref();
@@ -134,7 +134,7 @@ fn recording(explicit: Option<&Path>, environment: &DirectoryEnvironment) -> Opt
 #[cfg(test)]
 mod tests {
     use super::{recording, refused};
-    use crate::doctor::finding::{Finding, Verdict};
+    use crate::doctor::finding::{Finding, FindingLevel};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
     use telltale_harness::Scratch;
@@ -169,7 +169,7 @@ mod tests {
             let found = recording(None, &here);
             assert_eq!(found.is_none(), is_right, "{mode:o}: {found:?}");
             if let Some(found) = found {
-                assert_eq!(found.verdict, Verdict::Partly);
+                assert_eq!(found.verdict, FindingLevel::Partly);
                 assert!(found.what.contains(&format!("{mode:04o}")), "{found:?}");
                 assert!(remedy(&found).ends_with(&here.installed.display().to_string()));
             }
@@ -180,7 +180,7 @@ mod tests {
     fn user_65534_records_nothing() {
         let scratch = Scratch::new();
         let found = recording(None, &environment(&scratch, 65_534)).unwrap();
-        assert_eq!(found.verdict, Verdict::Partly, "{found:?}");
+        assert_eq!(found.verdict, FindingLevel::Partly, "{found:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub(super) struct Finding {
     /// What was looked at.
     pub(super) subject: &'static str,
     /// How it is.
-    pub(super) verdict: Verdict,
+    pub(super) verdict: FindingLevel,
     /// What is so, and why.
     pub(super) what: String,
     /// The commands that mend it, if there are any.
@@ -19,7 +19,7 @@ pub(super) struct Finding {
 /// How something is, the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Verdict {
+pub(super) enum FindingLevel {
     /// It works.
     Works,
     /// It is not on this machine, which is no fault.
@@ -32,7 +32,7 @@ pub(super) enum Verdict {
 
 // === impl Verdict ===
 
-impl Verdict {
+impl FindingLevel {
     /// The name in JSON and in the table.
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -49,12 +49,12 @@ impl Verdict {
 impl Finding {
     /// It works.
     pub(super) fn works(subject: &'static str, what: impl Into<String>) -> Self {
-        Self { subject, verdict: Verdict::Works, what: what.into(), remedy: Vec::new() }
+        Self { subject, verdict: FindingLevel::Works, what: what.into(), remedy: Vec::new() }
     }
 
     /// It is not on this machine.
     pub(super) fn not_here(subject: &'static str, what: impl Into<String>) -> Self {
-        Self { verdict: Verdict::NotHere, ..Self::works(subject, what) }
+        Self { verdict: FindingLevel::NotHere, ..Self::works(subject, what) }
     }
 
     /// It works in part, and this mends it. There is no such finding without a remedy.
@@ -63,7 +63,7 @@ impl Finding {
         what: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self { verdict: Verdict::Partly, ..Self::works(subject, what).mended_by(remedy) }
+        Self { verdict: FindingLevel::Partly, ..Self::works(subject, what).mended_by(remedy) }
     }
 
     /// It does not work, and this mends it, or tells more. There is no such finding without a remedy.
@@ -72,7 +72,7 @@ impl Finding {
         what: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self { verdict: Verdict::Broken, ..Self::works(subject, what).mended_by(remedy) }
+        Self { verdict: FindingLevel::Broken, ..Self::works(subject, what).mended_by(remedy) }
     }
 
     /// The same with a further command.
@@ -82,7 +82,7 @@ impl Finding {
     }
 
     /// The worst verdict of all that is there.
-    pub(super) fn worst(findings: &[Self]) -> Verdict {
-        findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::NotHere)
+    pub(super) fn worst(findings: &[Self]) -> FindingLevel {
+        findings.iter().map(|finding| finding.verdict).max().unwrap_or(FindingLevel::NotHere)
     }
 }

@@ -70,7 +70,7 @@ fn calls(release: &str, pidfds: Result<(), Errno>, beneath: Result<(), Errno>) -
 #[cfg(test)]
 mod tests {
     use super::calls;
-    use crate::doctor::finding::Verdict;
+    use crate::doctor::finding::FindingLevel;
     use rustix::io::Errno;
 
     #[test]
@@ -81,10 +81,10 @@ mod tests {
         assert_eq!(middle.len(), 1);
         assert!(middle[0].what.contains("openat2 ("), "{middle:?}");
         for finding in old.iter().chain(&middle) {
-            assert_eq!(finding.verdict, Verdict::Partly);
+            assert_eq!(finding.verdict, FindingLevel::Partly);
             assert_eq!(finding.remedy.len(), 1);
         }
         let new = calls("6.8.0", Ok(()), Ok(()));
-        assert_eq!((new.len(), new[0].verdict), (1, Verdict::Works));
+        assert_eq!((new.len(), new[0].verdict), (1, FindingLevel::Works));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use telltale_ledger::region::{Now, ReadError, scan};
+use telltale_ledger::region::{Now, RegionReadError, scan};
 
 use super::finding::Finding;
 
@@ -18,7 +18,7 @@ pub(super) fn look(root: &Path, findings: &mut Vec<Finding>) {
     for result in &found.regions {
         match result {
             Ok(reading) => *versions.entry(reading.region.version).or_default() += 1,
-            Err(ReadError::PermissionDenied { .. }) => closed += 1,
+            Err(RegionReadError::PermissionDenied { .. }) => closed += 1,
             Err(_) => {}
         }
     }

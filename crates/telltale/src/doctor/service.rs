@@ -4,21 +4,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::geteuid;
-use telltale_node::configuration::{Layers, Refusal};
+use telltale_node::configuration::{ConfigurationRefusal, Layers};
 use telltale_node::grpc::{
     ConnectError, Health, HealthEndpoint, HealthError, ReachError, ask_health,
 };
-use telltale_node::history::{DatabaseError, Reader};
+use telltale_node::history::{DatabaseError, HistoryReader};
 use telltale_schema::quantity::bytes;
 use telltale_schema::text::with_causes;
 
 use super::finding::Finding;
-use crate::arguments::{HistoryPlace, Place};
+use crate::arguments::{HistoryPlace, LocationArguments};
 use crate::past::candidates;
 use crate::sockets::sockets;
 
 /// How long the service may take to answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Free bytes of a file system below which a history may not go on.
 const LITTLE_BYTES: u64 = 64 << 20;
@@ -31,7 +31,7 @@ const UNITS: [&str; 3] = [
 ];
 
 /// Looks at the service.
-pub(super) fn look(place: &Place, history: &HistoryPlace, findings: &mut Vec<Finding>) {
+pub(super) fn look(place: &LocationArguments, history: &HistoryPlace, findings: &mut Vec<Finding>) {
     answering(place, findings);
     findings.push(past(&candidates(history, place)));
     if place.root.as_deref().is_none_or(|root| root == Path::new("/")) {
@@ -39,7 +39,7 @@ pub(super) fn look(place: &Place, history: &HistoryPlace, findings: &mut Vec<Fin
     }
 }
 
-fn answering(place: &Place, findings: &mut Vec<Finding>) {
+fn answering(place: &LocationArguments, findings: &mut Vec<Finding>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         let what = "no event loop can be made; too many files may be open";
         return findings.push(Finding::broken("service", what, "ulimit -n"));
@@ -47,7 +47,7 @@ fn answering(place: &Place, findings: &mut Vec<Finding>) {
     let mut worst = None;
     for socket in sockets(place) {
         let endpoint = HealthEndpoint::Unix(socket.clone());
-        match runtime.block_on(ask_health(&endpoint, None, PATIENCE)) {
+        match runtime.block_on(ask_health(&endpoint, None, TIMEOUT)) {
             Ok(Health::Serving) => {
                 let what = format!("answers on {}", socket.display());
                 findings.push(Finding::works("service", what));
@@ -93,7 +93,7 @@ fn unwell(socket: &Path, said: Result<Health, HealthError>) -> Finding {
 }
 
 /// What it means that there is no socket: a service that is installed should run.
-fn none_runs(place: &Place) -> Finding {
+fn none_runs(place: &LocationArguments) -> Finding {
     let is_this_machine = place.root.as_deref().is_none_or(|root| root == Path::new("/"));
     let is_installed = UNITS.iter().any(|path| Path::new(path).exists());
     if is_this_machine && place.runtime_dir.is_none() && is_installed {
@@ -109,7 +109,7 @@ fn past(candidates: &[PathBuf]) -> Finding {
     let mut closed = None;
     for path in candidates {
         let shown = path.display();
-        match Reader::open(path) {
+        match HistoryReader::open(path) {
             Ok(_) => {
                 let free = path.parent().and_then(|directory| rustix::fs::statvfs(directory).ok());
                 let free = free.map(|status| status.f_bavail.saturating_mul(status.f_frsize));
@@ -163,7 +163,8 @@ fn configuration() -> Finding {
     if refusals.is_empty() {
         return Finding::works("settings", format!("read from {read}"));
     }
-    let tell = |one: &Refusal| format!("{}: {}", one.keys.first().unwrap_or(&"?"), one.why);
+    let tell =
+        |one: &ConfigurationRefusal| format!("{}: {}", one.keys.first().unwrap_or(&"?"), one.why);
     let what: Vec<String> = refusals.iter().map(tell).collect();
     Finding::broken("settings", format!("read from {read}: {}", what.join("; ")), check)
 }

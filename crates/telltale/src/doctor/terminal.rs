@@ -1,10 +1,10 @@
 //! What tables and the full-screen view can be painted with here.
 
 use super::finding::Finding;
-use crate::output::Output;
+use crate::output::StandardOutput;
 
 /// Looks at the locale. That there is none with UTF-8 is no fault: everything is shown in ASCII.
-pub(super) fn look(output: &Output, findings: &mut Vec<Finding>) {
+pub(super) fn look(output: &StandardOutput, findings: &mut Vec<Finding>) {
     findings.push(match output.style().unicode {
         true => Finding::works("terminal", "the locale has UTF-8"),
         false => {

@@ -14,7 +14,7 @@ use super::selection::Selection;
 use super::source::Source;
 use super::words::{self, NUMBER_COLUMNS, filled, fitted, plural};
 use super::{loaded, tally::Tally};
-use crate::arguments::Wanted;
+use crate::arguments::EventSelection;
 use crate::exit::Failure;
 
 /// The most bytes of data of the second capture that are held.
@@ -64,7 +64,7 @@ impl Comparison {
     /// Reads the other capture.
     pub(super) fn begin(
         other: &Path,
-        wanted: &Wanted,
+        wanted: &EventSelection,
         tolerance: f64,
         json: bool,
     ) -> Result<Self, Failure> {
@@ -90,7 +90,7 @@ impl Comparison {
             held_bytes += event.data().map_or(0, <[u8]>::len);
             comparison.others.entry(key(&event)).or_default().push_back(event);
             if held_bytes > MAX_HELD_BYTES || comparison.tally.events > MOST_EVENTS {
-                return Err(Failure::Told(format!(
+                return Err(Failure::Message(format!(
                     "{} has too much to be compared at once; choose fewer events, with --prefix \
                      or --iteration",
                     other.display()
@@ -229,7 +229,8 @@ fn compared(
 fn difference(first: &Tensor<'_>, second: &Tensor<'_>, tolerance: f64) -> Difference {
     let mut found = Difference::default();
     for (position, (one, other)) in first.values().zip(second.values()).enumerate() {
-        let [one_number, other_number] = [one, other].map(telltale_debug_stream::Value::to_f64);
+        let [one_number, other_number] =
+            [one, other].map(telltale_debug_stream::ElementValue::to_f64);
         // Large integers that are one `f64` may still be different ones.
         let is_same = one == other
             || one_number.is_nan() && other_number.is_nan()

@@ -16,17 +16,17 @@ use super::listing::Rows;
 use super::source::STANDARD_INPUT;
 use super::target::{NewDirectory, NewFile, cannot_write};
 use super::words::plural;
-use crate::arguments::Form;
+use crate::arguments::EventFormat;
 use crate::exit::{self, Failure};
-use crate::output::Output;
+use crate::output::StandardOutput;
 
 /// How often a terminal is told how far it is.
 const TOLD_EVERY: Duration = Duration::from_millis(250);
 
 /// Writes events into files.
 pub(super) struct Conversion {
-    form: Form,
-    target: Target,
+    form: EventFormat,
+    target: ConversionTarget,
     wanted: PathBuf,
     rows: Rows,
     /// When a terminal was last told how far it is.
@@ -38,7 +38,7 @@ pub(super) struct Conversion {
     malformed: u64,
 }
 
-enum Target {
+enum ConversionTarget {
     StandardOutput(BufWriter<Stdout>),
     File(NewFile),
     Directory(NewDirectory),
@@ -47,24 +47,24 @@ enum Target {
 impl Conversion {
     /// Begins to write.
     pub(super) fn begin(
-        form: Form,
+        form: EventFormat,
         out: &Path,
         replaces: bool,
         style: TextStyle,
     ) -> Result<Self, Failure> {
-        let is_directory = matches!(form, Form::Npy | Form::Safetensors);
+        let is_directory = matches!(form, EventFormat::Npy | EventFormat::Safetensors);
         let mut target = if is_directory {
-            Target::Directory(NewDirectory::begin(out, replaces)?)
+            ConversionTarget::Directory(NewDirectory::begin(out, replaces)?)
         } else if out.as_os_str() == STANDARD_INPUT {
-            Target::StandardOutput(BufWriter::new(io::stdout()))
+            ConversionTarget::StandardOutput(BufWriter::new(io::stdout()))
         } else {
-            Target::File(NewFile::begin(out, replaces)?)
+            ConversionTarget::File(NewFile::begin(out, replaces)?)
         };
         let rows = Rows::new(Some(style), true, None);
         let started = match form {
-            Form::Raw => target.put(|out| write_event_file_start(out)),
-            Form::Text => target.put(|out| out.write_all(rows.heading().as_bytes())),
-            Form::Npy | Form::Safetensors | Form::Jsonl => Ok(()),
+            EventFormat::Raw => target.put(|out| write_event_file_start(out)),
+            EventFormat::Text => target.put(|out| out.write_all(rows.heading().as_bytes())),
+            EventFormat::Npy | EventFormat::Safetensors | EventFormat::Jsonl => Ok(()),
         };
         let conversion = Self {
             form,
@@ -85,19 +85,21 @@ impl Conversion {
     /// Writes an item.
     pub(super) fn take(&mut self, item: &Item, started_ns: Option<u64>) -> Result<(), Failure> {
         let outcome = match self.form {
-            Form::Raw => self.target.put(|out| write_event_record(out, item)),
-            Form::Jsonl => self.target.put(|out| write_item_line(out, item, Some(usize::MAX))),
-            Form::Text => {
+            EventFormat::Raw => self.target.put(|out| write_event_record(out, item)),
+            EventFormat::Jsonl => {
+                self.target.put(|out| write_item_line(out, item, Some(usize::MAX)))
+            }
+            EventFormat::Text => {
                 let row = self.rows.row(item, started_ns);
                 self.target.put(|out| out.write_all(row.as_bytes()))
             }
-            Form::Npy | Form::Safetensors => self.tensor_file(item),
+            EventFormat::Npy | EventFormat::Safetensors => self.tensor_file(item),
         };
         outcome.map_err(|error| self.cannot(&error))?;
         if let (Item::Event(event), false) = (item, self.has_directory()) {
             self.written += 1;
             // Raw bytes are all there is of it; of lines of JSON some have no numbers.
-            let is_left_out = event.data().is_none() && self.form != Form::Text;
+            let is_left_out = event.data().is_none() && self.form != EventFormat::Text;
             self.without_numbers += u64::from(is_left_out);
         }
         self.tell_progress();
@@ -105,19 +107,19 @@ impl Conversion {
     }
 
     /// Gives the files their names, says what was done, and how many events could not be written.
-    pub(super) fn finish(mut self, output: &Output) -> Result<u64, Failure> {
+    pub(super) fn finish(mut self, output: &StandardOutput) -> Result<u64, Failure> {
         self.end_progress();
         let words = self.words();
         match self.target {
-            Target::StandardOutput(mut out) => {
+            ConversionTarget::StandardOutput(mut out) => {
                 out.flush()?;
                 exit::tell(&words);
             }
-            Target::File(file) => {
+            ConversionTarget::File(file) => {
                 file.finish()?;
                 output.print(&words)?;
             }
-            Target::Directory(directory) => {
+            ConversionTarget::Directory(directory) => {
                 directory.finish()?;
                 output.print(&words)?;
             }
@@ -131,7 +133,9 @@ impl Conversion {
         let place = telltale_schema::text::printable(&place);
         let mut words = format!("{} written to {place}\n", plural(self.written, events));
         let without = match self.form {
-            Form::Npy | Form::Safetensors => "left out: the capture does not have their numbers",
+            EventFormat::Npy | EventFormat::Safetensors => {
+                "left out: the capture does not have their numbers"
+            }
             _ => "without data: the capture does not have it",
         };
         for (number, what) in [
@@ -147,20 +151,23 @@ impl Conversion {
     }
 
     fn has_directory(&self) -> bool {
-        matches!(self.target, Target::Directory(_))
+        matches!(self.target, ConversionTarget::Directory(_))
     }
 
     fn cannot(&self, error: &io::Error) -> Failure {
         match self.target {
-            Target::StandardOutput(_) => {
+            ConversionTarget::StandardOutput(_) => {
                 Failure::from(io::Error::new(error.kind(), error.to_string()))
             }
-            Target::File(_) | Target::Directory(_) => cannot_write(&self.wanted, error),
+            ConversionTarget::File(_) | ConversionTarget::Directory(_) => {
+                cannot_write(&self.wanted, error)
+            }
         }
     }
 
     fn tensor_file(&mut self, item: &Item) -> io::Result<()> {
-        let (Item::Event(event), Target::Directory(directory)) = (item, &self.target) else {
+        let (Item::Event(event), ConversionTarget::Directory(directory)) = (item, &self.target)
+        else {
             return Ok(());
         };
         let tensor = match event.tensor() {
@@ -189,14 +196,14 @@ impl Conversion {
         tensor: &Tensor<'_>,
     ) -> io::Result<()> {
         match self.form {
-            Form::Safetensors => write_safetensors(out, &event.prefix, tensor),
+            EventFormat::Safetensors => write_safetensors(out, &event.prefix, tensor),
             _ => write_npy(out, tensor),
         }
     }
 
     fn extension(&self) -> &'static str {
         match self.form {
-            Form::Safetensors => "safetensors",
+            EventFormat::Safetensors => "safetensors",
             _ => "npy",
         }
     }
@@ -218,7 +225,7 @@ impl Conversion {
     }
 }
 
-impl Target {
+impl ConversionTarget {
     /// Writes into the one file that there is.
     fn put(
         &mut self,

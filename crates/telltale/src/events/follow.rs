@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use telltale_debug_stream::capture::{Capture, Directory, Item, Sequential, Watch};
+use telltale_debug_stream::capture::{Capture, Directory, DirectoryWatch, Item, Sequential};
 
 use super::Events;
 use super::source::{STANDARD_INPUT, Source, cannot_open, cannot_read};
@@ -38,12 +38,12 @@ pub(crate) trait Follower {
 }
 
 /// The command, until Ctrl-C.
-struct Command<'a, 'arguments> {
+struct FollowCommand<'a, 'arguments> {
     interrupt: &'a Interrupt,
     events: &'a mut Events<'arguments>,
 }
 
-impl Follower for Command<'_, '_> {
+impl Follower for FollowCommand<'_, '_> {
     fn take(&mut self, item: Item) -> Result<(), Failure> {
         self.events.take(item)
     }
@@ -73,7 +73,7 @@ pub(super) fn run(
     if path.as_os_str() == STANDARD_INPUT {
         return standard_input(path, interrupt, events);
     }
-    follow(path, &mut Command { interrupt, events })
+    follow(path, &mut FollowCommand { interrupt, events })
 }
 
 /// Gives what there is and what comes, until it is over or the capture gone.
@@ -93,7 +93,7 @@ pub(crate) fn follow(path: &Path, follower: &mut impl Follower) -> Result<(), Fa
 
 fn directory(path: &Path, follower: &mut impl Follower) -> Result<(), Failure> {
     let cannot = |step: &str, error: io::Error| {
-        Failure::Told(format!("{step} {} failed: {error}", path.display()))
+        Failure::Message(format!("{step} {} failed: {error}", path.display()))
     };
     let mut directory =
         Directory::follow(path).map_err(|error| cannot("following the directory", error))?;
@@ -128,7 +128,7 @@ fn directory(path: &Path, follower: &mut impl Follower) -> Result<(), Failure> {
 }
 
 fn file(path: &Path, follower: &mut impl Follower) -> Result<(), Failure> {
-    let mut watch = Watch::new().map_err(|error| Failure::because(&error))?;
+    let mut watch = DirectoryWatch::new().map_err(|error| Failure::because(&error))?;
     watch.add(path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new(".")));
     let mut reader = open(path)?;
     loop {
@@ -180,7 +180,7 @@ fn open(path: &Path) -> Result<Sequential<File>, Failure> {
     match Capture::open(path).map_err(cannot_open)? {
         Capture::File(reader) => Ok(reader),
         Capture::Directory(_) => {
-            Err(Failure::Told(format!("{} became a directory; start anew", path.display())))
+            Err(Failure::Message(format!("{} became a directory; start anew", path.display())))
         }
     }
 }

@@ -8,9 +8,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::selection::seconds_since;
 use super::words::{self, filled, fitted};
-use crate::arguments::Shown;
+use crate::arguments::DisplayArguments;
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::StandardOutput;
 
 /// How much is gathered before it is written.
 const PAGE_BYTES: usize = 64 << 10;
@@ -33,9 +33,9 @@ const TEXT: usize = 200;
 const SHOWN_BYTES: usize = 16;
 
 /// Writes events as they come.
-pub(super) struct Listing<'arguments> {
-    output: &'arguments Output,
-    shown: &'arguments Shown,
+pub(super) struct EventPrinter<'arguments> {
+    output: &'arguments StandardOutput,
+    shown: &'arguments DisplayArguments,
     rows: Rows,
     page: String,
     has_begun: bool,
@@ -72,8 +72,11 @@ pub(crate) fn facts_heading() -> String {
 
 // === impl Listing ===
 
-impl<'arguments> Listing<'arguments> {
-    pub(super) fn new(shown: &'arguments Shown, output: &'arguments Output) -> Self {
+impl<'arguments> EventPrinter<'arguments> {
+    pub(super) fn new(
+        shown: &'arguments DisplayArguments,
+        output: &'arguments StandardOutput,
+    ) -> Self {
         let prints = shown.print.then(|| shown.style());
         let rows = Rows::new(prints, shown.stats, output.style().width);
         Self { output, shown, rows, page: String::new(), has_begun: false }

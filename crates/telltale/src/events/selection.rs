@@ -6,14 +6,14 @@ use std::mem;
 use telltale_debug_stream::capture::{CapturedEvent, Item};
 use telltale_debug_stream::{MAX_COUNTED_PREFIXES, Pattern};
 
-use crate::arguments::{Numbers, Wanted, WantedKind};
+use crate::arguments::{EventSelection, Numbers, WantedKind};
 
 /// The most bytes of data that are held back for `--last`.
 const MAX_HELD_BYTES: u64 = 256 << 20;
 
 /// Lets through what is wanted.
 pub(super) struct Selection<'arguments> {
-    wanted: &'arguments Wanted,
+    wanted: &'arguments EventSelection,
     prefixes: Vec<Pattern>,
     /// The time of the first event of the capture, wanted or not.
     pub(super) started_ns: Option<u64>,
@@ -36,7 +36,7 @@ pub(super) struct Last {
 // === impl Selection ===
 
 impl<'arguments> Selection<'arguments> {
-    pub(super) fn new(wanted: &'arguments Wanted) -> Self {
+    pub(super) fn new(wanted: &'arguments EventSelection) -> Self {
         let prefixes = wanted.prefix.iter().map(|pattern| Pattern::new(pattern)).collect();
         Self { wanted, prefixes, started_ns: None, seen: 0, counted: HashMap::new() }
     }

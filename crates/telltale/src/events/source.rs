@@ -5,7 +5,7 @@ use std::io::{self, Read, Stdin};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use telltale_debug_stream::capture::{Capture, Item, OpenError, ReadError, Sequential};
+use telltale_debug_stream::capture::{Capture, CaptureReadError, Item, OpenError, Sequential};
 
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
@@ -21,11 +21,11 @@ pub(super) struct Source<'interrupt> {
 
 enum Input<'interrupt> {
     Capture(Capture),
-    StandardInput(Sequential<Waiting<'interrupt>>),
+    StandardInput(Sequential<InputWait<'interrupt>>),
 }
 
 /// Standard input, waited for together with Ctrl-C where that does not end the process by itself.
-struct Waiting<'interrupt> {
+struct InputWait<'interrupt> {
     input: Stdin,
     interrupt: Option<&'interrupt Interrupt>,
 }
@@ -36,7 +36,7 @@ impl<'interrupt> Source<'interrupt> {
         interrupt: Option<&'interrupt Interrupt>,
     ) -> Result<Self, Failure> {
         let input = if path.as_os_str() == STANDARD_INPUT {
-            let waiting = Waiting { input: io::stdin(), interrupt };
+            let waiting = InputWait { input: io::stdin(), interrupt };
             Input::StandardInput(Sequential::new(waiting))
         } else {
             Input::Capture(Capture::open(path).map_err(cannot_open)?)
@@ -61,7 +61,7 @@ impl<'interrupt> Source<'interrupt> {
     }
 }
 
-impl Read for Waiting<'_> {
+impl Read for InputWait<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // A closed input is readable too, and ends it.
         let input = self.input.as_fd();
@@ -82,12 +82,12 @@ pub(super) fn cannot_open(error: OpenError) -> Failure {
         OpenError::Open(..) => "; run this as a user who may read it",
         OpenError::OtherKind(_) => "; give what is read as - on standard input",
     };
-    Failure::Told(text + remedy)
+    Failure::Message(text + remedy)
 }
 
 /// Why reading cannot go on.
-pub(super) fn cannot_read(path: &Path, error: &ReadError) -> Failure {
-    Failure::Told(format!("{}: {}", name(path), telltale_schema::text::with_causes(error)))
+pub(super) fn cannot_read(path: &Path, error: &CaptureReadError) -> Failure {
+    Failure::Message(format!("{}: {}", name(path), telltale_schema::text::with_causes(error)))
 }
 
 /// What a person calls it.

@@ -22,7 +22,7 @@ const TITLES: [&str; 6] = ["EVENTS", "FIRST", "LAST", "BYTES", "MIN", "MAX"];
 
 /// What events of a core and a prefix have in common.
 #[derive(Default)]
-struct Group {
+struct EventGroup {
     events: u64,
     malformed: u64,
     bytes: u64,
@@ -37,16 +37,16 @@ struct Group {
 }
 
 /// Gathers events by core and prefix.
-pub(super) struct Summary {
+pub(super) struct EventSummary {
     json: bool,
-    groups: BTreeMap<(Option<u32>, String), Group>,
+    groups: BTreeMap<(Option<u32>, String), EventGroup>,
     /// All whose prefix is one too many.
-    others: Group,
+    others: EventGroup,
 }
 
-impl Summary {
+impl EventSummary {
     pub(super) fn new(json: bool) -> Self {
-        Self { json, groups: BTreeMap::new(), others: Group::default() }
+        Self { json, groups: BTreeMap::new(), others: EventGroup::default() }
     }
 
     pub(super) fn take(&mut self, item: &Item) {
@@ -96,7 +96,7 @@ impl Summary {
     }
 }
 
-impl Group {
+impl EventGroup {
     fn add(&mut self, event: &CapturedEvent) {
         self.events += 1;
         let is_malformed = matches!(event.tensor(), Err(NoTensor::Malformed(_)));

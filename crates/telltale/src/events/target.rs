@@ -39,7 +39,7 @@ pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::AlreadyExists => "name another with -o, or replace it with --force",
         _ => "write somewhere else with -o",
     };
-    Failure::Told(format!("writing {} failed: {error}; {remedy}", path.display()))
+    Failure::Message(format!("writing {} failed: {error}; {remedy}", path.display()))
 }
 
 // === impl NewFile ===

@@ -43,7 +43,7 @@ impl Keeper {
             keeper.found = directory.load(identity).map_err(|error| Failure::because(&error))?;
             keeper.kept_steps = keeper.found.as_ref().map(|checkpoint| checkpoint.steps);
         } else if file.exists() {
-            return Err(Failure::Told(format!(
+            return Err(Failure::Message(format!(
                 "{} is there already, from another training or an earlier part of this one; go on \
                  from it with --resume, or choose another directory",
                 file.display()

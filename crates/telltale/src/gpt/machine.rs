@@ -12,7 +12,7 @@ use crate::private_directory::PrivateDirectory;
 const DIRECTORY_PREFIX: &str = "telltale-gpt-";
 
 /// A machine. Dropping one inside this process ends and removes it.
-pub(super) struct Machine {
+pub(super) struct TrainingMachine {
     root: PathBuf,
     own: Option<Own>,
 }
@@ -23,7 +23,7 @@ struct Own {
     emulator: Option<Emulator>,
 }
 
-impl Machine {
+impl TrainingMachine {
     /// The machine below `root`, or a new one.
     pub(super) fn open(root: Option<&Path>) -> Result<Self, Failure> {
         if let Some(root) = root {
@@ -45,7 +45,7 @@ impl Machine {
 
     /// The device and the place in it of chip `number`.
     pub(super) fn chip(&self, number: usize) -> Result<(u32, usize), Failure> {
-        let chips::Found { ordinal, chip, .. } = chips::find(&self.root, number)?;
+        let chips::ChipLocation { ordinal, chip, .. } = chips::find(&self.root, number)?;
         Ok((ordinal, chip))
     }
 
@@ -58,7 +58,7 @@ impl Machine {
         }
         own.directory.remove().map_err(|error| {
             let path = own.directory.path().display();
-            Failure::Told(format!("removing the machine's directory {path} failed: {error}"))
+            Failure::Message(format!("removing the machine's directory {path} failed: {error}"))
         })
     }
 }

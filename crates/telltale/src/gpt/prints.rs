@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use telltale_debug_stream::{
-    Consumer, Event, Next, Publisher, Stream, Tensor, TensorEvent, TextStyle, sink,
+    Consumer, Event, NextEvent, Publisher, Stream, Tensor, TensorEvent, TextStyle, sink,
 };
 use telltale_gpt::Activations;
 use telltale_operations::{OperationError, PRINTING_CORE, Session};
@@ -103,7 +103,7 @@ impl Prints {
         while let Some(next) =
             reading.consumer.try_next().map_err(|error| Failure::because(&error))?
         {
-            if let Next::Event(event) = &next {
+            if let NextEvent::Event(event) = &next {
                 add(&mut ranges, event);
                 if event.prefix == LOSS_PREFIX {
                     continue;
@@ -175,7 +175,7 @@ mod tests {
             let _ = stream.publisher().tensor(&event);
         }
         let _ = stream.publisher().text("x", 0, "no numbers");
-        while let Some(Next::Event(event)) = consumer.try_next().unwrap() {
+        while let Some(NextEvent::Event(event)) = consumer.try_next().unwrap() {
             add(&mut ranges, &event);
         }
         assert_eq!(ranges["x"], Range { min: 1.0, max: 6.0, sum: 9.0, count: 3.0 });

@@ -11,7 +11,7 @@ use telltale_runtime::{Gauge, Registry, Runtime};
 use super::prints::Prints;
 use super::ranks::Ranks;
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::StandardOutput;
 
 /// The metric that has the loss of the last step.
 pub(crate) const LOSS: &str = "gpt_loss";
@@ -21,8 +21,8 @@ pub(crate) const STEP: &str = "gpt_step";
 pub(crate) const SPEED: &str = "gpt_tokens_per_second";
 
 /// Tells of a training as it goes on.
-pub(super) struct Progress {
-    output: Output,
+pub(super) struct TrainingProgress {
+    output: StandardOutput,
     json: bool,
     registry: Registry,
     prints: Prints,
@@ -46,8 +46,13 @@ struct Gauges {
     tokens_per_second: Gauge,
 }
 
-impl Progress {
-    pub(super) fn begin(output: Output, json: bool, runtime: &Runtime, prints: Prints) -> Self {
+impl TrainingProgress {
+    pub(super) fn begin(
+        output: StandardOutput,
+        json: bool,
+        runtime: &Runtime,
+        prints: Prints,
+    ) -> Self {
         Self { output, json, registry: runtime.registry(), prints, gauges: None }
     }
 

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use telltale_gpt::checkpoint::{Checkpoint, Identity};
-use telltale_gpt::parallel::{JoinError, Joined, Master, Member, Ring};
+use telltale_gpt::parallel::{JoinError, Joined, Master, ParallelRank, Ring};
 
 use super::telling::Telling;
 use crate::exit::Failure;
 
 /// This process's place, before the others are there.
-pub(super) struct Place {
-    member: Member,
+pub(super) struct RankEnvironment {
+    member: ParallelRank,
     master: Master,
     telling: Option<Telling>,
 }
@@ -30,15 +30,15 @@ pub(super) struct Ranks {
 
 // === impl Place ===
 
-impl Place {
+impl RankEnvironment {
     /// Reads the variables that torchrun and `telltale agent` set for their workers.
     pub(super) fn from_environment() -> Result<Self, Failure> {
         let rank = needed("RANK")?;
         let world_size = needed("WORLD_SIZE")?;
         // Who sets none starts all ranks once.
         let epoch = variable("TELLTALE_EPOCH")?.unwrap_or(0);
-        let member = Member::new(rank, world_size, epoch)
-            .map_err(|error| Failure::Told(format!("RANK and WORLD_SIZE: {error}")))?;
+        let member = ParallelRank::new(rank, world_size, epoch)
+            .map_err(|error| Failure::Message(format!("RANK and WORLD_SIZE: {error}")))?;
         let master =
             Master { host: needed("MASTER_ADDR")?, port: needed::<NonZeroU16>("MASTER_PORT")? };
         let telling = Telling::from_environment(member)?;
@@ -97,7 +97,7 @@ impl Ranks {
 
 fn needed<T: FromStr>(name: &str) -> Result<T, Failure> {
     variable(name)?.ok_or_else(|| {
-        Failure::Told(format!(
+        Failure::Message(format!(
             "{name} is not set; --parallel is for processes that `telltale agent` or torchrun starts, \
              which set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
         ))
@@ -111,6 +111,6 @@ fn variable<T: FromStr>(name: &str) -> Result<Option<T>, Failure> {
         Err(VarError::NotUnicode(text)) => text.to_string_lossy().into_owned(),
     };
     let wrong =
-        || Failure::Told(format!("{name} is {text:?}, which it cannot be; correct or unset it"));
+        || Failure::Message(format!("{name} is {text:?}, which it cannot be; correct or unset it"));
     text.parse().map(Some).map_err(|_| wrong())
 }

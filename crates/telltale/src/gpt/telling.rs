@@ -14,7 +14,7 @@ use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use telltale_gpt::parallel::{Member, Observer, Transfer, TransferRecord};
+use telltale_gpt::parallel::{Observer, ParallelRank, Transfer, TransferRecord};
 use telltale_server::listen::Address;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -32,18 +32,18 @@ const MOST_IN_A_POST: usize = 1000;
 /// Time between two posts.
 const PERIOD: Duration = Duration::from_millis(50);
 /// How long a post may take.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What is told.
 #[derive(Debug, Clone, Copy)]
-enum Told {
+enum TrainingMessage {
     Transfer(TransferRecord),
     Checkpoint { finished: bool },
 }
 
 /// See the module. Dropping it posts what is left.
 pub(super) struct Telling {
-    sender: Option<Sender<Told>>,
+    sender: Option<Sender<TrainingMessage>>,
     dropped: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Telling {
 /// The thread's part.
 struct Teller {
     address: Address,
-    member: Member,
+    member: ParallelRank,
     /// Times are told from here: a clock that only grows is all that is asked for.
     since: Instant,
     dropped: Arc<AtomicU64>,
@@ -69,7 +69,7 @@ enum PostError {
     Http(#[from] hyper::Error),
     #[error("it answers {0}")]
     Status(StatusCode),
-    #[error("it takes longer than {PATIENCE:?}")]
+    #[error("it takes longer than {TIMEOUT:?}")]
     Late,
 }
 
@@ -77,7 +77,7 @@ enum PostError {
 
 impl Telling {
     /// Begins to tell the agent that the environment names; none when it names none.
-    pub(super) fn from_environment(member: Member) -> Result<Option<Self>, Failure> {
+    pub(super) fn from_environment(member: ParallelRank) -> Result<Option<Self>, Failure> {
         let Some(text) = env::var_os(VARIABLE).filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
@@ -85,11 +85,11 @@ impl Telling {
         let address = text.strip_prefix("http://").unwrap_or(&text).trim_end_matches('/');
         let address = address.trim_end_matches("/log_ccl");
         let address = address.parse::<Address>();
-        let address = address.map_err(|error| Failure::Told(format!("{VARIABLE}: {error}")))?;
+        let address = address.map_err(|error| Failure::Message(format!("{VARIABLE}: {error}")))?;
         Self::begin(address, member).map(Some)
     }
 
-    fn begin(address: Address, member: Member) -> Result<Self, Failure> {
+    fn begin(address: Address, member: ParallelRank) -> Result<Self, Failure> {
         let (sender, receiver) = channel(MOST_WAITING);
         let dropped = Arc::new(AtomicU64::new(0));
         let teller = Teller {
@@ -118,7 +118,7 @@ impl Telling {
         let dropped = Arc::clone(&self.dropped);
         Box::new(move |record| {
             if let Some(sender) = &sender {
-                tell(sender, &dropped, Told::Transfer(*record));
+                tell(sender, &dropped, TrainingMessage::Transfer(*record));
             }
         })
     }
@@ -126,12 +126,12 @@ impl Telling {
     /// Tells that the training does something slow on purpose, or has done it.
     pub(super) fn tell_checkpoint(&self, finished: bool) {
         if let Some(sender) = &self.sender {
-            tell(sender, &self.dropped, Told::Checkpoint { finished });
+            tell(sender, &self.dropped, TrainingMessage::Checkpoint { finished });
         }
     }
 }
 
-fn tell(sender: &Sender<Told>, dropped: &AtomicU64, told: Told) {
+fn tell(sender: &Sender<TrainingMessage>, dropped: &AtomicU64, told: TrainingMessage) {
     if sender.try_send(told).is_err() {
         dropped.fetch_add(1, Ordering::Relaxed);
     }
@@ -153,7 +153,7 @@ impl Drop for Telling {
 // === impl Teller ===
 
 impl Teller {
-    async fn run(mut self, mut receiver: Receiver<Told>) {
+    async fn run(mut self, mut receiver: Receiver<TrainingMessage>) {
         let mut records = Vec::with_capacity(MOST_IN_A_POST);
         while receiver.recv_many(&mut records, MOST_IN_A_POST).await > 0 {
             let lines: String =
@@ -177,7 +177,7 @@ impl Teller {
     }
 
     async fn post(&mut self, lines: String) -> Result<(), PostError> {
-        timeout(PATIENCE, self.exchange(lines)).await.unwrap_or(Err(PostError::Late))
+        timeout(TIMEOUT, self.exchange(lines)).await.unwrap_or(Err(PostError::Late))
     }
 
     async fn exchange(&mut self, lines: String) -> Result<(), PostError> {
@@ -197,11 +197,11 @@ impl Teller {
     }
 
     /// The fields are those of the original's records, with the epoch.
-    fn line(&self, told: Told) -> Value {
+    fn line(&self, told: TrainingMessage) -> Value {
         let (rank, epoch) = (self.member.rank(), self.member.epoch());
         let TransferRecord { transfer, began, ended } = match told {
-            Told::Transfer(record) => record,
-            Told::Checkpoint { finished } => {
+            TrainingMessage::Transfer(record) => record,
+            TrainingMessage::Checkpoint { finished } => {
                 return json!({"opType": "checkpoint", "global_rank": rank, "epoch": epoch,
                     "finished": finished});
             }

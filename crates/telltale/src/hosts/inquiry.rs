@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
 use super::{reason, shell};
-use crate::addresses::{HostAddress, Way};
+use crate::addresses::{HostAddress, HostRoute};
 
 /// Names that are looked up at the same time: each takes a thread while its name server is silent.
 const MAX_LOOKUPS: usize = 64;
@@ -38,7 +38,7 @@ pub(crate) struct Terms {
     /// The rows that are wanted, which a service then sends alone; none for all.
     pub(crate) filter: Option<Query>,
     /// How long one answer may take, connecting included.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     /// The time from one question to the next; none to ask once.
     pub(crate) period: Option<Duration>,
 }
@@ -59,7 +59,7 @@ pub(super) struct Board {
 
 /// Why a service did not answer.
 #[derive(Debug, thiserror::Error)]
-enum AskError {
+enum InquiryError {
     #[error(transparent)]
     Reach(#[from] ReachError),
     #[error(transparent)]
@@ -85,7 +85,7 @@ impl Inquiry {
                 let mut asked = JoinSet::new();
                 let turns = Arc::new(Semaphore::new(MAX_BEGINNING));
                 for (place, address) in addresses.into_iter().enumerate() {
-                    let seat = Seat { board: Arc::clone(&shared), place };
+                    let seat = BoardSlot { board: Arc::clone(&shared), place };
                     asked.spawn(follow(address.way, Arc::clone(&terms), seat, Arc::clone(&turns)));
                 }
                 let all = async { while asked.join_next().await.is_some() {} };
@@ -148,14 +148,14 @@ impl Board {
 }
 
 /// One machine's place on the board.
-pub(super) struct Seat {
+pub(super) struct BoardSlot {
     board: Arc<Board>,
     place: usize,
 }
 
 // === impl Seat ===
 
-impl Seat {
+impl BoardSlot {
     /// It answered.
     pub(super) fn answered(&self, snapshot: Snapshot) {
         let mut hosts = self.board.lock();
@@ -178,13 +178,15 @@ impl Seat {
 }
 
 /// Asks a machine as often as the terms say.
-async fn follow(way: Way, terms: Arc<Terms>, seat: Seat, turns: Arc<Semaphore>) {
+async fn follow(way: HostRoute, terms: Arc<Terms>, seat: BoardSlot, turns: Arc<Semaphore>) {
     let mut client = None;
     loop {
         let begun = Instant::now();
         let failed = match &way {
-            Way::Service(remote) => in_turn(&turns, ask(remote, &terms, &mut client, &seat)).await,
-            Way::Shell(to) => match in_turn(&turns, shell::follow(to, &terms, &seat)).await {
+            HostRoute::Service(remote) => {
+                in_turn(&turns, ask(remote, &terms, &mut client, &seat)).await
+            }
+            HostRoute::Shell(to) => match in_turn(&turns, shell::follow(to, &terms, &seat)).await {
                 Ok(()) => None,
                 Err(error) => Some(reason(&error)),
             },
@@ -215,22 +217,22 @@ async fn ask(
     remote: &Remote,
     terms: &Terms,
     client: &mut Option<Client>,
-    seat: &Seat,
+    seat: &BoardSlot,
 ) -> Option<String> {
-    let answer = tokio::time::timeout(terms.patience, answer(remote, terms, client)).await;
+    let answer = tokio::time::timeout(terms.timeout, answer(remote, terms, client)).await;
     let words = match answer {
         Ok(Ok(snapshot)) => {
             seat.answered(snapshot);
             return None;
         }
-        Ok(Err(AskError::Call(CallError::Refused(status)))) => {
+        Ok(Err(InquiryError::Call(CallError::Refused(status)))) => {
             match in_the_way(remote, tls(remote, terms), &status) {
                 Some(obstacle) => reason(&obstacle),
                 None => reason(&CallError::Refused(status)),
             }
         }
         Ok(Err(error)) => reason(&error),
-        Err(_) => late(terms.patience),
+        Err(_) => late(terms.timeout),
     };
     *client = None;
     Some(words)
@@ -240,7 +242,7 @@ async fn answer(
     remote: &Remote,
     terms: &Terms,
     client: &mut Option<Client>,
-) -> Result<Snapshot, AskError> {
+) -> Result<Snapshot, InquiryError> {
     let client = match client {
         Some(client) => client,
         none => {
@@ -265,6 +267,6 @@ fn tls<'t>(remote: &Remote, terms: &'t Terms) -> Option<&'t PreparedTls> {
 }
 
 /// What is said of a machine that took too long.
-pub(super) fn late(patience: Duration) -> String {
-    format!("it did not answer within {} s", patience.as_secs_f64())
+pub(super) fn late(timeout: Duration) -> String {
+    format!("it did not answer within {} s", timeout.as_secs_f64())
 }

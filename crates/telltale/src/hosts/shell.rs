@@ -9,14 +9,14 @@ use telltale_schema::text::printable;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{ChildStderr, ChildStdout, Command};
 
-use super::inquiry::{Seat, Terms, late};
+use super::inquiry::{BoardSlot, Terms, late};
 use crate::addresses::Destination;
 use crate::received::{MAX_SNAPSHOT_BYTES, ReceivedError, snapshot_in};
 
 /// Bytes that are kept of what ssh and the machine complain about.
 const MAX_COMPLAINT_BYTES: usize = 4096;
 /// How long the end of a session, and what it complained about, are waited for.
-const END_PATIENCE: Duration = Duration::from_millis(500);
+const END_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Why a machine is not seen through a shell.
 #[derive(Debug, thiserror::Error)]
@@ -43,20 +43,24 @@ pub(super) enum ShellError {
 
 /// Opens a session and passes on what it tells, to its end; comes back well when one answer was all
 /// that was wanted.
-pub(super) async fn follow(to: &Destination, terms: &Terms, seat: &Seat) -> Result<(), ShellError> {
+pub(super) async fn follow(
+    to: &Destination,
+    terms: &Terms,
+    seat: &BoardSlot,
+) -> Result<(), ShellError> {
     let mut child = command(to, terms).spawn().map_err(ShellError::Start)?;
     let output: ChildStdout = child.stdout.take().expect("its output was asked for");
     let errors: ChildStderr = child.stderr.take().expect("its errors were asked for");
     let complaint = Arc::new(Mutex::new(Vec::new()));
     let listening = tokio::spawn(keep(errors, Arc::clone(&complaint)));
     let mut lines = BufReader::new(output);
-    let patience = terms.patience + terms.period.unwrap_or_default();
+    let timeout = terms.timeout + terms.period.unwrap_or_default();
     loop {
         let mut line = Vec::new();
         let mut bounded = (&mut lines).take(MAX_SNAPSHOT_BYTES);
         let read = bounded.read_until(b'\n', &mut line);
-        match tokio::time::timeout(patience, read).await {
-            Err(_) => return Err(ShellError::Late(late(patience))),
+        match tokio::time::timeout(timeout, read).await {
+            Err(_) => return Err(ShellError::Late(late(timeout))),
             Ok(Err(error)) => return Err(ShellError::Broken(error)),
             Ok(Ok(0)) => break,
             Ok(Ok(_)) if line.last() != Some(&b'\n') => {
@@ -73,9 +77,9 @@ pub(super) async fn follow(to: &Destination, terms: &Terms, seat: &Seat) -> Resu
             return Ok(());
         }
     }
-    let status = tokio::time::timeout(END_PATIENCE, child.wait()).await;
+    let status = tokio::time::timeout(END_TIMEOUT, child.wait()).await;
     // Somebody else may have its errors still open.
-    let _ = tokio::time::timeout(END_PATIENCE, listening).await;
+    let _ = tokio::time::timeout(END_TIMEOUT, listening).await;
     let said = complaint.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let said = String::from_utf8_lossy(&said);
     let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
@@ -89,7 +93,7 @@ pub(super) async fn follow(to: &Destination, terms: &Terms, seat: &Seat) -> Resu
 /// What is run. The machine's own arguments are constants, so that its shell has nothing to expand.
 fn command(to: &Destination, terms: &Terms) -> Command {
     let mut command = Command::new("ssh");
-    let seconds = terms.patience.as_secs().max(1);
+    let seconds = terms.timeout.as_secs().max(1);
     command.args(["-T", "-o", "BatchMode=yes", "-o", &format!("ConnectTimeout={seconds}")]);
     if let Some(port) = to.port {
         command.args(["-p", &port.to_string()]);

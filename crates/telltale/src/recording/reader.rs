@@ -32,7 +32,7 @@ pub(crate) struct Recording {
 
 /// Why a file is not read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OpenError {
+pub(crate) enum RecordingError {
     /// It cannot be read.
     #[error("it cannot be read")]
     Read(#[from] io::Error),
@@ -55,7 +55,7 @@ pub(crate) enum OpenError {
 pub(crate) enum ReplayError {
     /// It cannot be opened.
     #[error("{} cannot be replayed", .path.display())]
-    Open { path: PathBuf, source: OpenError },
+    Open { path: PathBuf, source: RecordingError },
     /// It has nothing.
     #[error("{} has no snapshot yet", .0.display())]
     Empty(PathBuf),
@@ -141,10 +141,10 @@ pub(super) enum Tail {
 }
 
 /// The frames of a file.
-pub(super) fn scan(file: &File) -> Result<Scan, OpenError> {
+pub(super) fn scan(file: &File) -> Result<Scan, RecordingError> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(OpenError::Kind);
+        return Err(RecordingError::Kind);
     }
     let mut frames = Vec::new();
     let mut from = 0;
@@ -153,13 +153,13 @@ pub(super) fn scan(file: &File) -> Result<Scan, OpenError> {
             Ok(Some(frame)) => frame,
             Ok(None) => break,
             // Behind snapshots that are ours. Readers have those.
-            Err(OpenError::Foreign) if !frames.is_empty() => {
+            Err(RecordingError::Foreign) if !frames.is_empty() => {
                 return Ok(Scan { frames, end: from, tail: Tail::Foreign });
             }
             Err(error) => return Err(error),
         };
         if frames.len() >= MAX_FRAMES {
-            return Err(OpenError::Long);
+            return Err(RecordingError::Long);
         }
         from += frame.bytes;
         frames.push(frame);
@@ -168,7 +168,7 @@ pub(super) fn scan(file: &File) -> Result<Scan, OpenError> {
 }
 
 /// The frame that begins here; none where the file ends before it does.
-fn frame(file: &File, from: u64, end: u64) -> Result<Option<Frame>, OpenError> {
+fn frame(file: &File, from: u64, end: u64) -> Result<Option<Frame>, RecordingError> {
     let mut header = [0; HEADER_BYTES];
     let there = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX).min(HEADER_BYTES);
     file.read_exact_at(&mut header[..there], from)?;
@@ -178,7 +178,7 @@ fn frame(file: &File, from: u64, end: u64) -> Result<Option<Frame>, OpenError> {
     }
     let known = there.min(HEAD.len());
     if header[..known] != HEAD[..known] {
-        return Err(OpenError::Foreign);
+        return Err(RecordingError::Foreign);
     }
     if there < HEADER_BYTES {
         return Ok(None);
@@ -190,7 +190,7 @@ fn frame(file: &File, from: u64, end: u64) -> Result<Option<Frame>, OpenError> {
     let (bytes, at) = (number(HEAD.len()), Timestamp(number(HEAD.len() + 8)));
     let least = u64::try_from(HEADER_BYTES + TRAILER_BYTES).expect("a small number");
     if !(least..=MAX_MEMBER_BYTES).contains(&bytes) {
-        return Err(OpenError::Foreign);
+        return Err(RecordingError::Foreign);
     }
     Ok((bytes <= end - from).then_some(Frame { from, bytes, at }))
 }

@@ -8,7 +8,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError, SourceStatus};
 
-use super::reader::{OpenError, ReplayError};
+use super::reader::{RecordingError, ReplayError};
 use super::writer::{line, member as member_of};
 use super::{HEAD, RecordError, Recorder, Recording};
 
@@ -113,13 +113,16 @@ fn what_is_no_recording_is_neither_read_nor_written_to() {
     for bytes in [&b"# notes of mine\n"[..], b"{\"schema_version\":1}\n", &bomb] {
         fs::write(&path, bytes).unwrap();
         let read = Recording::open(&path).unwrap_err();
-        assert!(matches!(read, ReplayError::Open { source: OpenError::Foreign, .. }), "{read}");
+        assert!(
+            matches!(read, ReplayError::Open { source: RecordingError::Foreign, .. }),
+            "{read}"
+        );
         let written = Recorder::open(&path, ROOM).unwrap_err();
         assert!(matches!(written, RecordError::Foreign { .. }), "{written}");
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
     let directory = Recording::open(scratch.path()).unwrap_err();
-    assert!(matches!(directory, ReplayError::Open { source: OpenError::Kind, .. }));
+    assert!(matches!(directory, ReplayError::Open { source: RecordingError::Kind, .. }));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::{Snapshot, UnfitSnapshot};
 
-use super::reader::{OpenError, Scan, Tail, scan};
+use super::reader::{RecordingError, Scan, Tail, scan};
 use super::{HEAD, HEADER_BYTES, MAX_FRAMES, MAX_MEMBER_BYTES};
 use crate::received::MAX_SNAPSHOT_BYTES;
 
@@ -39,7 +39,7 @@ pub(crate) enum RecordError {
     Taken(PathBuf),
     /// It is something else, which is not written to.
     #[error("{} is there and is not to be added to; name another file", .path.display())]
-    Foreign { path: PathBuf, source: OpenError },
+    Foreign { path: PathBuf, source: RecordingError },
     /// It has all that it may have.
     #[error("{} has its {max_bytes} bytes, and recording ended; --max-mebibytes allows more", .path.display())]
     Full { path: PathBuf, max_bytes: u64 },
@@ -83,7 +83,7 @@ impl Recorder {
         let Scan { frames, end, tail } = scan(&file).map_err(foreign)?;
         if tail == Tail::Foreign {
             // Snapshots may be behind it, and they are not ours to cut off.
-            return Err(foreign(OpenError::Damaged(frames.len())));
+            return Err(foreign(RecordingError::Damaged(frames.len())));
         }
         file.set_len(end).map_err(failed)?;
         Ok(Self { path: path.into(), file, end, frames: frames.len(), max_bytes })

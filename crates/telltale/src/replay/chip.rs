@@ -30,7 +30,7 @@ impl ReplayedChip {
             let description = chip_numbered(chips, number)?;
             return Ok(Self::Inside { chip: Box::new(Chip::new(description)), number });
         };
-        let chips::Found { device, chip, .. } = chips::find(root, number)?;
+        let chips::ChipLocation { device, chip, .. } = chips::find(root, number)?;
         Ok(Self::Machine { device, chip, number })
     }
 

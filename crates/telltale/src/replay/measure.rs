@@ -5,14 +5,14 @@ use std::time::Instant;
 use telltale_runtime::Device;
 
 use super::paced::record_step;
-use super::steps::Step;
+use super::steps::ReplayStep;
 use crate::interrupt::Interrupt;
 
 /// Rounds over the whole trace; the median counts.
 const ROUNDS: usize = 21;
 
 /// Records all steps again and again and reports nanoseconds a record.
-pub(super) fn run(steps: &[Step], device: &Device, interrupt: &Interrupt) -> String {
+pub(super) fn run(steps: &[ReplayStep], device: &Device, interrupt: &Interrupt) -> String {
     let mut costs_ns = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
         let started = Instant::now();

@@ -6,7 +6,7 @@ use telltale_runtime::Device;
 use telltale_trace::Trace;
 
 use super::chip::ReplayedChip;
-use super::steps::{self, Step};
+use super::steps::{self, ReplayStep};
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 
@@ -44,7 +44,7 @@ pub(super) fn run(
                 break 'rounds;
             }
             if let Some(step) = steps::take(record.event, l1_up_to, chip, &mut live)? {
-                refused += u64::from(matches!(step, Step::Refused { .. }));
+                refused += u64::from(matches!(step, ReplayStep::Refused { .. }));
                 record_step(step, device);
                 recorded += 1;
             }
@@ -61,10 +61,10 @@ pub(super) fn run(
 
 /// One call to the tracker.
 #[inline]
-pub(super) fn record_step(step: Step, device: &Device) {
+pub(super) fn record_step(step: ReplayStep, device: &Device) {
     match step {
-        Step::Allocate { kind, address, bytes } => device.allocate(kind, address, bytes),
-        Step::Free { kind, address } => device.free(kind, address),
-        Step::Refused { kind } => device.allocation_failed(kind),
+        ReplayStep::Allocate { kind, address, bytes } => device.allocate(kind, address, bytes),
+        ReplayStep::Free { kind, address } => device.free(kind, address),
+        ReplayStep::Refused { kind } => device.allocation_failed(kind),
     }
 }

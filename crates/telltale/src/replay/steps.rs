@@ -1,7 +1,7 @@
 //! A trace turned into what a runtime's allocator saw: addresses from the chip, kinds by size.
 
 use telltale_schema::memory::MemoryKind;
-use telltale_trace::{Event, Trace};
+use telltale_trace::{Trace, TraceEvent};
 
 use super::chip::ReplayedChip;
 use crate::exit::Failure;
@@ -14,7 +14,7 @@ pub(super) fn kind_of(bytes: u64, l1_up_to: u64) -> MemoryKind {
 
 /// One call to the tracker.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Step {
+pub(super) enum ReplayStep {
     /// An allocation that the chip granted.
     Allocate { kind: MemoryKind, address: u64, bytes: u64 },
     /// A free of it.
@@ -34,26 +34,26 @@ pub(super) fn no_blocks(trace: &Trace) -> Live {
 
 /// Takes one event to the chip. None for the free of an allocation that was refused.
 pub(super) fn take(
-    event: Event,
+    event: TraceEvent,
     l1_up_to: u64,
     chip: &mut ReplayedChip,
     live: &mut Live,
-) -> Result<Option<Step>, Failure> {
+) -> Result<Option<ReplayStep>, Failure> {
     let place = |id: u32| usize::try_from(id).expect("32 bits fit");
     match event {
-        Event::Allocate { id, size_bytes: bytes } => {
+        TraceEvent::Allocate { id, size_bytes: bytes } => {
             let kind = kind_of(bytes, l1_up_to);
             let granted = chip.allocate(kind, bytes)?;
             live[place(id)] = granted.map(|address| (kind, address));
             Ok(Some(match granted {
-                Some(address) => Step::Allocate { kind, address, bytes },
-                None => Step::Refused { kind },
+                Some(address) => ReplayStep::Allocate { kind, address, bytes },
+                None => ReplayStep::Refused { kind },
             }))
         }
-        Event::Free { id } => {
+        TraceEvent::Free { id } => {
             let Some((kind, address)) = live[place(id)].take() else { return Ok(None) };
             chip.free(kind, address)?;
-            Ok(Some(Step::Free { kind, address }))
+            Ok(Some(ReplayStep::Free { kind, address }))
         }
     }
 }
@@ -63,7 +63,7 @@ pub(super) fn resolve(
     trace: &Trace,
     l1_up_to: u64,
     chip: &mut ReplayedChip,
-) -> Result<Vec<Step>, Failure> {
+) -> Result<Vec<ReplayStep>, Failure> {
     let mut live = no_blocks(trace);
     let mut steps = Vec::with_capacity(trace.records().len());
     for record in trace.records() {
@@ -74,11 +74,14 @@ pub(super) fn resolve(
 }
 
 /// Frees whatever is live.
-pub(super) fn release(chip: &mut ReplayedChip, live: &mut Live) -> Result<Vec<Step>, Failure> {
+pub(super) fn release(
+    chip: &mut ReplayedChip,
+    live: &mut Live,
+) -> Result<Vec<ReplayStep>, Failure> {
     let mut steps = Vec::new();
     for (kind, address) in live.iter_mut().filter_map(Option::take) {
         chip.free(kind, address)?;
-        steps.push(Step::Free { kind, address });
+        steps.push(ReplayStep::Free { kind, address });
     }
     Ok(steps)
 }

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use tracing::error;
 
-use telltale_node::alerts::{self, Found};
+use telltale_node::alerts::{self, Payload};
 use telltale_node::configuration::Configuration;
-use telltale_node::parts::Parts;
+use telltale_node::parts::ServiceParts;
 use telltale_node::service::Control;
 
 /// Looks for what the configuration says, and tells its webhook.
-pub(super) fn start(parts: &mut Parts, configuration: &Configuration, control: &Control) {
+pub(super) fn start(parts: &mut ServiceParts, configuration: &Configuration, control: &Control) {
     follow(configuration, control);
     let options = parts.follow(|configuration| configuration.alerts.webhook.clone());
     let (states, stopped) = (control.view(), parts.stopped());
-    let found = Found {
+    let found = Payload {
         notices: Arc::clone(control.notices()),
         states: Box::new(move || Arc::clone(&states.latest().alerts)),
         service_started_at: control.view().latest().service.started_at,

@@ -7,8 +7,10 @@ use tracing::{info, warn};
 
 use telltale_collector::clock::SystemClock;
 use telltale_node::configuration::Configuration;
-use telltale_node::history::{DirectoryError, HistoryError, SharedReader, Writer, directory_for};
-use telltale_node::parts::Parts;
+use telltale_node::history::{
+    DirectoryError, HistoryError, HistoryWriter, SharedReader, directory_for,
+};
+use telltale_node::parts::ServiceParts;
 use telltale_node::service::{Control, HistoryFigures};
 use telltale_schema::text::with_causes;
 
@@ -19,7 +21,7 @@ use telltale_schema::text::with_causes;
 /// When another service has the state directory, or it was named and cannot be used: whoever names
 /// one wants a history there.
 pub(super) fn start(
-    parts: &mut Parts,
+    parts: &mut ServiceParts,
     configuration: &Configuration,
     control: &Control,
 ) -> Result<Option<SharedReader>, DirectoryError> {
@@ -32,7 +34,7 @@ pub(super) fn start(
         return Ok(failed(control, "there is no home directory; give one with --state-dir"));
     };
     let interval = Duration::from_secs_f64(configuration.interval_seconds);
-    match Writer::start(&directory, options, interval, Arc::new(SystemClock)) {
+    match HistoryWriter::start(&directory, options, interval, Arc::new(SystemClock)) {
         Ok(writer) => {
             info!("the history is in {}", directory.display());
             let (reader, stopped) = (writer.reader(), parts.stopped());

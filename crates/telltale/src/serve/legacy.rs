@@ -7,7 +7,7 @@ use tracing::warn;
 use telltale_node::access::AccessPolicy;
 use telltale_node::configuration::Configuration;
 use telltale_node::legacy::{LegacyService, PassingOn, Roster, SOCKET_NAME};
-use telltale_node::parts::Parts;
+use telltale_node::parts::ServiceParts;
 use telltale_node::service::Control;
 use telltale_server::listen::Address;
 
@@ -21,7 +21,7 @@ const PASSING_ON: &str = "legacy-reports";
 
 /// Attends to such programs, if a socket is named or handed over.
 pub(super) fn start(
-    parts: &mut Parts,
+    parts: &mut ServiceParts,
     configuration: &Configuration,
     control: &Control,
     (roster, policy, has_directory): (Roster, &Arc<AccessPolicy>, bool),

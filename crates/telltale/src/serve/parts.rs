@@ -11,7 +11,7 @@ use telltale_node::grpc::GrpcService;
 use telltale_node::history::DirectoryError;
 use telltale_node::http::{self, HttpService};
 use telltale_node::otlp;
-use telltale_node::parts::Parts;
+use telltale_node::parts::ServiceParts;
 use telltale_node::service::Control;
 use telltale_server::listen::{Address, BindError};
 use telltale_server::token::{Token, TokenError};
@@ -30,7 +30,7 @@ pub(super) enum StartError {
     #[error("gRPC cannot be served")]
     Grpc(#[from] telltale_node::grpc::OptionsError),
     #[error("HTTP cannot be served")]
-    Http(#[from] http::ServeError),
+    Http(#[from] http::HttpServeError),
     #[error(transparent)]
     Otlp(#[from] otlp::OptionsError),
     #[error("cannot look at the runtime directory {path}")]
@@ -43,7 +43,7 @@ pub(super) enum StartError {
 
 /// Starts each part: its sockets, and its task. Gives who may see what, which a reload may change.
 pub(super) fn start(
-    parts: &mut Parts,
+    parts: &mut ServiceParts,
     configuration: &Configuration,
     control: &Control,
     directory: Option<&Path>,

@@ -7,12 +7,12 @@ use telltale_schema::quantity;
 use telltale_schema::snapshot::{LeftOut, Snapshot};
 use telltale_schema::text::printable;
 
-use super::{Form, View, time_of_day};
+use super::{OutputFormat, SnapshotView, time_of_day};
 use crate::arguments::SmiArguments;
 use crate::exit::{self, Failure, Status};
 use crate::hosts::{self, Inquiry};
 use crate::interrupt::Interrupt;
-use crate::output::Output;
+use crate::output::StandardOutput;
 
 /// How long the first of many frames waits for those who are slow.
 pub(crate) const FIRST_FRAME: Duration = Duration::from_millis(350);
@@ -22,17 +22,17 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Shows the machines once, or again and again until interrupted.
 pub(super) fn show(
     arguments: &SmiArguments,
-    view: View<'_>,
-    output: &Output,
+    view: SnapshotView<'_>,
+    output: &StandardOutput,
 ) -> Result<Status, Failure> {
     let (addresses, terms) = hosts::prepare(&arguments.hosts, arguments.watch, view.filter)?;
-    let patience = terms.patience;
+    let timeout = terms.timeout;
     let inquiry = Inquiry::start(addresses, terms).map_err(|error| Failure::because(&error))?;
     output.print(&heading(view))?;
     let Some(period) = arguments.watch else {
-        inquiry.wait(patience + GRACE);
+        inquiry.wait(timeout + GRACE);
         let fleet = inquiry.now();
-        if !matches!(view.form, Form::Tables { .. }) {
+        if !matches!(view.form, OutputFormat::Tables { .. }) {
             tell_silent(&fleet);
         }
         output.print(&page(&fleet, view, None, output))?;
@@ -40,7 +40,7 @@ pub(super) fn show(
     };
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     inquiry.wait(FIRST_FRAME);
-    let repaint = matches!(view.form, Form::Tables { .. });
+    let repaint = matches!(view.form, OutputFormat::Tables { .. });
     if repaint {
         output.begin_repainting()?;
     }
@@ -64,7 +64,7 @@ pub(super) fn show(
     Ok(status(&fleet))
 }
 
-fn titled(fleet: &Fleet, page: &str, period: Duration, output: &Output) -> String {
+fn titled(fleet: &Fleet, page: &str, period: Duration, output: &StandardOutput) -> String {
     if !output.is_tall() {
         return page.to_owned();
     }
@@ -77,7 +77,7 @@ fn titled(fleet: &Fleet, page: &str, period: Duration, output: &Output) -> Strin
 }
 
 /// What comes before the first page, and not again.
-fn heading(view: View<'_>) -> String {
+fn heading(view: SnapshotView<'_>) -> String {
     match view.heading() {
         none if none.is_empty() => none,
         names => format!("host,{names}"),
@@ -85,16 +85,23 @@ fn heading(view: View<'_>) -> String {
 }
 
 /// The machines in the wanted form, ending with a line feed.
-fn page(fleet: &Fleet, view: View<'_>, rows: Option<usize>, output: &Output) -> String {
+fn page(
+    fleet: &Fleet,
+    view: SnapshotView<'_>,
+    rows: Option<usize>,
+    output: &StandardOutput,
+) -> String {
     let selected = hosts::select(fleet, view.filter);
     match view.form {
-        Form::Json => serde_json::to_string(&selected).expect("it has only string keys") + "\n",
-        Form::Csv { processes } => csv(&selected, |snapshot| match view.columns {
+        OutputFormat::Json => {
+            serde_json::to_string(&selected).expect("it has only string keys") + "\n"
+        }
+        OutputFormat::Csv { processes } => csv(&selected, |snapshot| match view.columns {
             Some(columns) => columns.rows(snapshot),
             None if processes => telltale_smi::csv::processes(snapshot),
             None => telltale_smi::csv::devices(snapshot),
         }),
-        Form::Tables { details } => {
+        OutputFormat::Tables { details } => {
             let style = output.style();
             let rows = rows.unwrap_or(usize::MAX);
             let mut page = telltale_smi::fleet_within(&selected, rows, &style);

@@ -7,11 +7,11 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::quantity;
 use telltale_schema::snapshot::Snapshot;
 
-use super::{Form, View, page, status};
+use super::{OutputFormat, SnapshotView, page, status};
 use crate::arguments::SmiArguments;
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
-use crate::output::Output;
+use crate::output::StandardOutput;
 use crate::recording::Recording;
 
 /// Shows one moment of a recording, the last where none is asked for; with --watch all of them, one
@@ -19,8 +19,8 @@ use crate::recording::Recording;
 pub(super) fn show(
     arguments: &SmiArguments,
     path: &Path,
-    view: View<'_>,
-    output: &Output,
+    view: SnapshotView<'_>,
+    output: &StandardOutput,
 ) -> Result<Status, Failure> {
     let recording = Recording::open(path).map_err(|error| Failure::because(&error))?;
     if recording.torn_bytes() > 0 {
@@ -42,7 +42,7 @@ pub(super) fn show(
         return Ok(status(&snapshot));
     };
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
-    let is_for_people = matches!(view.form, Form::Tables { .. });
+    let is_for_people = matches!(view.form, OutputFormat::Tables { .. });
     output.print(&view.heading())?;
     if is_for_people {
         output.begin_repainting()?;
@@ -81,11 +81,11 @@ fn titled(
     recording: &Recording,
     place: usize,
     snapshot: &Snapshot,
-    view: View<'_>,
-    output: &Output,
+    view: SnapshotView<'_>,
+    output: &StandardOutput,
 ) -> String {
     let page = page(snapshot, None, view, output.rows_of_a_page(), output);
-    if !matches!(view.form, Form::Tables { .. }) {
+    if !matches!(view.form, OutputFormat::Tables { .. }) {
         return page;
     }
     let frames = recording.frames();

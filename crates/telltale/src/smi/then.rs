@@ -9,10 +9,10 @@ use telltale_schema::clock::Clock;
 use telltale_schema::moment::Moment;
 use telltale_schema::quantity;
 
-use super::{Form, View, page};
+use super::{OutputFormat, SnapshotView, page};
 use crate::arguments::SmiArguments;
 use crate::exit::{Failure, Status};
-use crate::output::Output;
+use crate::output::StandardOutput;
 use crate::past::PastSource;
 
 /// A moment that was asked for and the one that is shown may be so far apart without being told.
@@ -22,14 +22,14 @@ const NEAR: Duration = Duration::from_secs(2);
 pub(super) fn show(
     arguments: &SmiArguments,
     moment: Moment,
-    view: View<'_>,
-    output: &Output,
+    view: SnapshotView<'_>,
+    output: &StandardOutput,
 ) -> Result<Status, Failure> {
     let now = SystemClock.now();
     let asked = moment.at(now);
     let past = PastSource::find(&arguments.history, &arguments.place)?.snapshot_at(asked)?;
     let mut text = view.heading();
-    if matches!(view.form, Form::Tables { .. }) {
+    if matches!(view.form, OutputFormat::Tables { .. }) {
         let late_ns = asked.since_ns(past.snapshot.taken_at);
         let is_far =
             Duration::from_nanos(late_ns) > NEAR.max(Duration::from_millis(past.resolution_ms));

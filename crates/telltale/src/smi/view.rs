@@ -9,13 +9,13 @@ use telltale_schema::quantity;
 use telltale_schema::snapshot::Snapshot;
 use telltale_smi::Columns;
 
-use super::Form;
+use super::OutputFormat;
 
 /// What is shown, and how.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct SnapshotView<'a> {
     /// In which form.
-    pub(crate) form: Form,
+    pub(crate) form: OutputFormat,
     /// Which rows; all of them where there is none.
     pub(crate) filter: Option<&'a Query>,
     /// Which fields, where they were chosen.
@@ -24,12 +24,12 @@ pub(crate) struct View<'a> {
     pub(crate) format: ColumnsFormat,
 }
 
-impl View<'_> {
+impl SnapshotView<'_> {
     /// When endpoints are asked: what they tell besides memory is in the details and in JSON, and
     /// a filter may ask for it.
     pub(super) fn endpoints(self) -> EndpointUse {
         match self.form {
-            Form::Tables { details: false } | Form::Csv { .. }
+            OutputFormat::Tables { details: false } | OutputFormat::Csv { .. }
                 if self.filter.is_none() && self.columns.is_none() =>
             {
                 EndpointUse::WhereNeeded
@@ -41,11 +41,11 @@ impl View<'_> {
     /// What comes before the first snapshot, and not again.
     pub(super) fn heading(self) -> String {
         match (self.form, self.columns) {
-            (Form::Csv { .. }, Some(columns)) if self.format.heading => {
+            (OutputFormat::Csv { .. }, Some(columns)) if self.format.heading => {
                 columns.heading(self.format.units)
             }
-            (Form::Csv { processes: false }, None) => telltale_smi::csv::devices_heading(),
-            (Form::Csv { processes: true }, None) => {
+            (OutputFormat::Csv { processes: false }, None) => telltale_smi::csv::devices_heading(),
+            (OutputFormat::Csv { processes: true }, None) => {
                 telltale_smi::csv::PROCESSES_HEADING.to_owned()
             }
             _ => String::new(),

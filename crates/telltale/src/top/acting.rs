@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_signal};
 use telltale_schema::process::{ProcessStat, parse_boot_id};
-use telltale_smi::screen::{Signal, Target};
+use telltale_smi::screen::{Signal, SignalTarget};
 
 /// Why no signal was sent.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub(super) enum SignalError {
 }
 
 /// Sends `signal` to the process that was shown as `target`.
-pub(super) fn send(target: &Target, signal: Signal) -> Result<(), SignalError> {
+pub(super) fn send(target: &SignalTarget, signal: Signal) -> Result<(), SignalError> {
     let pid = target.pid;
     let unknown = |source: io::Error| SignalError::Unknown { pid, source };
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(unknown)?;
@@ -59,7 +59,7 @@ pub(super) fn send(target: &Target, signal: Signal) -> Result<(), SignalError> {
 /// Whether the process that has the pid is the one that was shown, by what no boot id tells: a system
 /// container has one of its own. Its PID namespace, its number there and its start are the process's
 /// alone; in our own namespace nobody has another boot id than we.
-fn is_of_container(target: &Target) -> io::Result<bool> {
+fn is_of_container(target: &SignalTarget) -> io::Result<bool> {
     let namespace =
         |of: &str| Ok::<_, io::Error>(fs::metadata(format!("/proc/{of}/ns/pid"))?.ino());
     let (own, found) = (namespace("self")?, namespace(&target.pid.to_string())?);
@@ -96,13 +96,13 @@ mod tests {
         ChildGuard, ProcMount, in_pid_namespace, needs_pid_namespaces, wait_until,
     };
     use telltale_schema::process::{ProcessIdentity, ProcessStat, parse_boot_id};
-    use telltale_smi::screen::{Signal, Target};
+    use telltale_smi::screen::{Signal, SignalTarget};
 
     use super::{SignalError, send};
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
 
-    fn target(pid: u32) -> Target {
+    fn target(pid: u32) -> SignalTarget {
         let line = fs::read(format!("/proc/{pid}/stat")).unwrap();
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
         let identity = ProcessIdentity {
@@ -111,7 +111,7 @@ mod tests {
             pid,
             start_time_ticks: ProcessStat::parse(&line).unwrap().start_time_ticks,
         };
-        Target { pid, identity }
+        SignalTarget { pid, identity }
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
         let mut outer = ChildGuard::spawn(command.arg("60"));
         let children = format!("/proc/{0}/task/{0}/children", outer.id());
         let mut inner = None;
-        wait_until("the first process of the namespace", PATIENCE, || {
+        wait_until("the first process of the namespace", TIMEOUT, || {
             let text = fs::read_to_string(&children).unwrap_or_default();
             inner = text.trim().parse().ok();
             inner.is_some_and(|pid: u32| {
@@ -153,7 +153,7 @@ mod tests {
         shown.identity.pid_namespace =
             fs::metadata(format!("/proc/{}/ns/pid", shown.pid)).unwrap().ino();
         let own = fs::metadata("/proc/self/ns/pid").unwrap().ino();
-        type Change = fn(&mut Target, u64);
+        type Change = fn(&mut SignalTarget, u64);
         let others: [Change; 3] = [
             |other, _| other.identity.pid = 2,
             |other, _| other.identity.pid_namespace += 1,
@@ -169,7 +169,7 @@ mod tests {
         assert!(matches!(send(&later, Signal::Kill), Err(SignalError::Gone(_))));
         assert!(outer.is_running(), "nobody was signalled");
         send(&shown, Signal::Kill).unwrap();
-        outer.wait_within("the namespace to end", PATIENCE);
+        outer.wait_within("the namespace to end", TIMEOUT);
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let shown = target(child.id());
         child.kill().unwrap();
-        wait_until("the end", PATIENCE, || {
+        wait_until("the end", TIMEOUT, || {
             let line = fs::read(format!("/proc/{}/stat", child.id())).unwrap();
             ProcessStat::parse(&line).unwrap().ended
         });

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use telltale_node::alerts::{Alert as Found, AlertState, VisibleAlerts};
 use telltale_node::grpc::ask_alerts;
 use telltale_schema::text::with_causes;
-use telltale_smi::screen::{Alert, Alerts, Told};
+use telltale_smi::screen::{Alert, Alerts, Availability};
 use telltale_wire::telemetry::Client;
 
 use super::Wake;
@@ -13,7 +13,7 @@ use super::Wake;
 /// How often the service is asked at most: rules count in seconds.
 const LEAST_INTERVAL: Duration = Duration::from_secs(2);
 /// How long an answer may take, since snapshots wait for it.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Why there are no alerts without a service.
 pub(super) const WITHOUT_SERVICE: &str = "No alerts: no service runs here, and it is the service \
@@ -23,14 +23,14 @@ pub(super) const OF_SEVERAL: &str =
     "No alerts: they are those of one machine. Open `telltale top` there.";
 
 /// The questions to one service.
-pub(super) struct Asking {
+pub(super) struct AlertPoller {
     period: Duration,
     due: Instant,
     /// What was told last, which is not told again.
-    last: Option<Told<Alerts>>,
+    last: Option<Availability<Alerts>>,
 }
 
-impl Asking {
+impl AlertPoller {
     /// Questions at the view's own pace, or a slower one.
     pub(super) fn new(period: Duration) -> Self {
         Self { period: period.max(LEAST_INTERVAL), due: Instant::now(), last: None }
@@ -41,10 +41,12 @@ impl Asking {
         if Instant::now() < self.due {
             return None;
         }
-        let told = match tokio::time::timeout(PATIENCE, ask_alerts(client)).await {
-            Ok(Ok(found)) => Told::Known(shown(found)),
-            Ok(Err(error)) => Told::Absent(format!("No alerts: {}", with_causes(&error))),
-            Err(_) => Told::Absent(String::from("No alerts: the service does not answer in time.")),
+        let told = match tokio::time::timeout(TIMEOUT, ask_alerts(client)).await {
+            Ok(Ok(found)) => Availability::Known(shown(found)),
+            Ok(Err(error)) => Availability::Absent(format!("No alerts: {}", with_causes(&error))),
+            Err(_) => Availability::Absent(String::from(
+                "No alerts: the service does not answer in time.",
+            )),
         };
         self.due = Instant::now() + self.period;
         if self.last.as_ref() == Some(&told) {
@@ -57,7 +59,7 @@ impl Asking {
 
 /// Says why there are none.
 pub(super) fn absent(why: &str) -> Wake {
-    Wake::Alerts(Told::Absent(why.to_owned()))
+    Wake::Alerts(Availability::Absent(why.to_owned()))
 }
 
 fn shown(found: VisibleAlerts) -> Alerts {

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use telltale_control_plane::operator::Operator;
-use telltale_control_plane::reach::{Access, CoordinatorAddress};
+use telltale_control_plane::reach::{ClientFiles, CoordinatorAddress};
 use telltale_control_plane::view::{
     ExplanationView, JobStepsView, MatrixView, NodeView, StatusView, age,
 };
 use telltale_schema::calendar;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::text::with_causes;
-use telltale_smi::screen::{Agent, Job, JobNode, Latency, Matrix, Told};
+use telltale_smi::screen::{Agent, Availability, JobNode, JobView, Latency, Matrix};
 use telltale_wire::cluster::message::{
     GetIncidentResponse, GetStatusResponse, GetStepsResponse, ListNodesResponse,
 };
@@ -30,7 +30,7 @@ use crate::exit::Failure;
 /// How often somebody is asked at most.
 const LEAST_INTERVAL: Duration = Duration::from_secs(2);
 /// How long a coordinator or an agent may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Agents of this machine that are asked at most, entries of a directory that are looked at, and
 /// bytes of an agent's answer.
 const MAX_AGENTS: usize = 16;
@@ -62,14 +62,14 @@ pub(super) fn start(
         loop {
             let job = match (&runtime, &operator) {
                 (Some(runtime), Some(operator)) => match runtime.block_on(ask(operator)) {
-                    Ok(job) => Told::Known(job),
-                    Err(why) => Told::Absent(format!("No job: {why}")),
+                    Ok(job) => Availability::Known(job),
+                    Err(why) => Availability::Absent(format!("No job: {why}")),
                 },
-                _ => Told::Absent(String::from(NO_COORDINATOR)),
+                _ => Availability::Absent(String::from(NO_COORDINATOR)),
             };
             let agents = match agents() {
-                found if found.is_empty() => Told::Absent(String::from(NO_AGENT)),
-                found => Told::Known(found),
+                found if found.is_empty() => Availability::Absent(String::from(NO_AGENT)),
+                found => Availability::Known(found),
             };
             let news = (job, agents);
             if last.as_ref() != Some(&news) {
@@ -91,20 +91,20 @@ fn operator(arguments: &ScreenArguments) -> Result<Option<Operator>, Failure> {
     if addresses.is_empty() {
         return Ok(None);
     }
-    let access = Access {
+    let access = ClientFiles {
         authority: arguments.coordinator_authority.clone(),
         identity: None,
         token_file: arguments.coordinator_token_file.clone(),
     };
     let credentials = access.load().map_err(|error| Failure::because(&error))?;
-    Ok(Some(Operator::new(addresses, credentials, PATIENCE)))
+    Ok(Some(Operator::new(addresses, credentials, TIMEOUT)))
 }
 
 /// What a coordinator says.
 type Answers =
     (GetStatusResponse, ListNodesResponse, Option<GetIncidentResponse>, Option<GetStepsResponse>);
 
-async fn ask(operator: &Operator) -> Result<Job, String> {
+async fn ask(operator: &Operator) -> Result<JobView, String> {
     let answers: Result<Answers, _> = operator
         .ask(async |client| {
             let (status, nodes) = (client.status().await?, client.nodes().await?);
@@ -128,7 +128,7 @@ fn job(
     nodes: &[NodeView],
     newest: Option<ExplanationView>,
     steps: Option<JobStepsView>,
-) -> Job {
+) -> JobView {
     let heading = format!(
         "Job {}: {}; epoch {}, mode {}",
         status.job,
@@ -164,7 +164,7 @@ fn job(
         },
     ));
     let matrix = newest.and_then(|found| Some((found.matrix?, found.incident.id)));
-    Job {
+    JobView {
         heading,
         is_well: status.is_well(),
         facts,
@@ -226,7 +226,7 @@ fn matrix_of(view: &MatrixView, incident: &str) -> Matrix {
 
 /// What an agent answers at `/metrics`, see `docs/cluster-clients.md`.
 #[derive(Debug, Deserialize)]
-struct Figures {
+struct AgentSnapshot {
     state: String,
     rank: Option<u32>,
     world_size: Option<u32>,
@@ -281,10 +281,10 @@ fn agent_at(node: &str, socket: &Path) -> Agent {
 }
 
 /// Asks an agent, in whose place may be anybody: its answer is bounded in time and size.
-fn figures(socket: &Path) -> io::Result<Figures> {
-    let until = Instant::now() + PATIENCE;
+fn figures(socket: &Path) -> io::Result<AgentSnapshot> {
+    let until = Instant::now() + TIMEOUT;
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     // Version 1.0, so that the answer comes in one piece and ends with the connection.
     stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
     let mut answer = Vec::new();
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_tells_latencies_and_whoever_is_in_its_place_costs_a_line() {
+    fn an_agent_tells_latencies_and_who_is_in_its_place_costs_a_line() {
         let well = b"HTTP/1.0 200 OK\r\n\r\n{\"state\":\"active\",\"rank\":4,\"world_size\":8,\
                      \"epoch\":3,\"latencies\":{\"node-b\":0.125},\"more\":[]}";
         let expected = "Agent of rack:7: active, first rank 4 of 8, epoch 3 [(\"node-b\", 0.125)]";

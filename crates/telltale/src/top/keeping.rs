@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use telltale_smi::screen::{Column, Figure, Pane, Settings, Theme};
+use telltale_smi::screen::{Column, GraphValue, Pane, Theme, ViewSettings};
 
 /// The version of the file's shape.
 const VERSION: u32 = 1;
@@ -55,10 +55,10 @@ pub(super) fn path() -> Option<PathBuf> {
 }
 
 /// The settings in the file; the usual ones where there is none.
-pub(super) fn read(path: &Path) -> Result<Settings, SettingsError> {
+pub(super) fn read(path: &Path) -> Result<ViewSettings, SettingsError> {
     let failed = |source| SettingsError::Read { path: path.into(), source };
     match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Settings::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ViewSettings::default()),
         Err(error) => return Err(failed(error)),
         Ok(found) if !found.is_file() || found.len() > MAX_FILE_BYTES => {
             let words = "not a file of this size";
@@ -76,7 +76,7 @@ struct Versioned {
     version: u32,
 }
 
-fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
+fn parse(path: &Path, text: &str) -> Result<ViewSettings, SettingsError> {
     let broken = |source| SettingsError::Broken { path: path.into(), source };
     let Versioned { version: found } = toml::from_str(text).map_err(broken)?;
     if found != VERSION {
@@ -96,7 +96,7 @@ fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     if columns.is_empty() {
         columns = Column::USUAL.to_vec();
     }
-    Ok(Settings {
+    Ok(ViewSettings {
         theme: Theme::named(&file.theme).ok_or_else(|| missing("theme", &file.theme))?,
         columns,
         sort: column(&file.sort)?,
@@ -108,12 +108,12 @@ fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
             None => Pane::default(),
         },
         enlarged: file.enlarged,
-        figure: Figure::named(&file.figure).ok_or_else(|| missing("figure", &file.figure))?,
+        figure: GraphValue::named(&file.figure).ok_or_else(|| missing("figure", &file.figure))?,
     })
 }
 
 /// Writes the settings, whole or not at all.
-pub(super) fn write(path: &Path, settings: &Settings) -> io::Result<()> {
+pub(super) fn write(path: &Path, settings: &ViewSettings) -> io::Result<()> {
     let file = File {
         version: VERSION,
         theme: settings.theme.name().to_owned(),
@@ -143,7 +143,7 @@ mod tests {
     use std::fs;
 
     use telltale_harness::Scratch;
-    use telltale_smi::screen::{Column, Figure, Pane, Settings, Theme};
+    use telltale_smi::screen::{Column, GraphValue, Pane, Theme, ViewSettings};
 
     use super::{SettingsError, read, write};
 
@@ -151,8 +151,8 @@ mod tests {
     fn settings_survive_their_file() {
         let place = Scratch::new();
         let path = place.join("a/b/top.toml");
-        assert_eq!(read(&path).unwrap(), Settings::default());
-        let settings = Settings {
+        assert_eq!(read(&path).unwrap(), ViewSettings::default());
+        let settings = ViewSettings {
             theme: Theme::ColourBlind,
             columns: vec![Column::Command, Column::Hits],
             sort: Column::Up,
@@ -161,7 +161,7 @@ mod tests {
             details: false,
             pane: Pane::Alerts,
             enlarged: true,
-            figure: Figure::named("power").unwrap(),
+            figure: GraphValue::named("power").unwrap(),
         };
         write(&path, &settings).unwrap();
         assert_eq!(read(&path).unwrap(), settings);
@@ -172,7 +172,7 @@ mod tests {
     fn settings_of_before_there_were_panes_are_read() {
         let place = Scratch::new();
         let path = place.join("top.toml");
-        write(&path, &Settings::default()).unwrap();
+        write(&path, &ViewSettings::default()).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let old: Vec<&str> = text
             .lines()
@@ -180,14 +180,14 @@ mod tests {
             .collect();
         assert_eq!(old.len() + 2, text.lines().count());
         fs::write(&path, old.join("\n")).unwrap();
-        assert_eq!(read(&path).unwrap(), Settings::default());
+        assert_eq!(read(&path).unwrap(), ViewSettings::default());
     }
 
     #[test]
     fn what_cannot_be_read_is_told() {
         let place = Scratch::new();
         let path = place.join("top.toml");
-        write(&path, &Settings::default()).unwrap();
+        write(&path, &ViewSettings::default()).unwrap();
         let good = fs::read_to_string(&path).unwrap();
         for (bad, expected) in [
             (String::from("theme = "), "are broken"),

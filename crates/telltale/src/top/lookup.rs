@@ -8,7 +8,7 @@ use std::thread;
 use telltale_schema::clock::Timestamp;
 
 use super::Wake;
-use crate::arguments::{HistoryPlace, Place};
+use crate::arguments::{HistoryPlace, LocationArguments};
 use crate::past::PastSource;
 
 /// The moment that is wanted; the one before is not wanted any more.
@@ -22,7 +22,7 @@ impl Lookup {
     /// Starts the thread that finds what is wanted.
     pub(super) fn start(
         history: HistoryPlace,
-        place: Place,
+        place: LocationArguments,
         wakes: SyncSender<Wake>,
     ) -> io::Result<Arc<Self>> {
         let lookup = Arc::new(Self::default());

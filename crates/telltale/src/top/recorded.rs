@@ -15,13 +15,13 @@ use crate::recording::Recording;
 /// Whoever plays a recording, and what is wanted of them.
 #[derive(Debug, Default)]
 pub(super) struct Player {
-    wanted: Mutex<Wanted>,
+    wanted: Mutex<PlaybackOrder>,
     bell: Condvar,
 }
 
 /// What was ordered since it was looked at last.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Wanted {
+struct PlaybackOrder {
     back: usize,
     forth: usize,
     /// To play where it stands still, and the other way round.
@@ -79,7 +79,7 @@ impl Player {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let ordered = std::mem::take(&mut *wanted);
-            if ordered != Wanted::default() {
+            if ordered != PlaybackOrder::default() {
                 return now.after(ordered);
             }
             let left = due.saturating_duration_since(Instant::now());
@@ -104,8 +104,8 @@ impl Position {
         Self { place, plays: place < self.last, ..self }
     }
 
-    fn after(self, ordered: Wanted) -> Self {
-        let Wanted { back, forth, turn } = ordered;
+    fn after(self, ordered: PlaybackOrder) -> Self {
+        let PlaybackOrder { back, forth, turn } = ordered;
         if (back, forth) != (0, 0) {
             let place = self.place.saturating_add(forth).min(self.last.saturating_add(back));
             let place = place.saturating_sub(back).min(self.last);
@@ -135,13 +135,13 @@ fn show(recording: &Recording, now: Position, wakes: &SyncSender<Wake>) -> bool 
 
 #[cfg(test)]
 mod tests {
-    use super::{Position, Wanted};
+    use super::{PlaybackOrder, Position};
 
     #[test]
     fn steps_stand_still_and_stay_within() {
         let at = |place, plays| Position { place, last: 9, plays };
-        let go = |back, forth| Wanted { back, forth, turn: false };
-        let turn = Wanted { turn: true, ..Wanted::default() };
+        let go = |back, forth| PlaybackOrder { back, forth, turn: false };
+        let turn = PlaybackOrder { turn: true, ..PlaybackOrder::default() };
         for (from, order, to) in [
             (at(5, true), go(1, 0), at(4, false)),
             (at(5, true), go(60, 0), at(0, false)),

@@ -12,7 +12,7 @@ use telltale_schema::text::with_causes;
 use telltale_wire::telemetry::{CallError, Client};
 
 use super::{Wake, alerts};
-use crate::arguments::Place;
+use crate::arguments::LocationArguments;
 use crate::hosts::Inquiry;
 use crate::smi::many::FIRST_FRAME;
 use crate::sockets::sockets;
@@ -21,8 +21,8 @@ use crate::sockets::sockets;
 const RETRY: Duration = Duration::from_secs(10);
 
 /// What is looked at, and how often.
-pub(super) struct Source {
-    pub(super) place: Place,
+pub(super) struct ViewSource {
+    pub(super) place: LocationArguments,
     pub(super) options: CollectOptions,
     pub(super) period: Duration,
 }
@@ -76,7 +76,7 @@ pub(super) fn start_fleet(
     Ok(())
 }
 
-impl Source {
+impl ViewSource {
     /// Starts the thread.
     pub(super) fn start(self, wakes: SyncSender<Wake>) -> std::io::Result<()> {
         let thread = thread::Builder::new().name(String::from("source"));
@@ -131,7 +131,7 @@ impl Source {
     ) -> Result<Result<(), Ended>, CallError> {
         let mut updates = client.watch(self.period).await?;
         let mut told = false;
-        let mut alerts = alerts::Asking::new(self.period);
+        let mut alerts = alerts::AlertPoller::new(self.period);
         while let Some(update) = updates.next().await? {
             let Some(snapshot) = update.snapshot else { continue };
             if !told {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use telltale_debug_stream::capture::Item;
-use telltale_smi::screen::{Tail, TailLine, Told};
+use telltale_smi::screen::{Availability, Tail, TailLine};
 
 use super::Wake;
 use crate::events::{Follower, describe, facts_heading, follow};
@@ -29,7 +29,7 @@ const NO_CAPTURE: &str = "No capture: none was named. Open the view with --event
 pub(super) fn start(capture: Option<&Path>, wakes: SyncSender<Wake>) -> std::io::Result<()> {
     let Some(capture) = capture.map(PathBuf::from) else {
         // A view that has ended need not be told.
-        let _ = wakes.send(Wake::Tail(Told::Absent(String::from(NO_CAPTURE))));
+        let _ = wakes.send(Wake::Tail(Availability::Absent(String::from(NO_CAPTURE))));
         return Ok(());
     };
     let thread = thread::Builder::new().name(String::from("events"));
@@ -39,7 +39,7 @@ pub(super) fn start(capture: Option<&Path>, wakes: SyncSender<Wake>) -> std::io:
             Ok(()) => format!("No capture: {} is gone.", capture.display()),
             Err(failure) => format!("No capture: {failure}"),
         };
-        let _ = following.wakes.send(Wake::Tail(Told::Absent(why)));
+        let _ = following.wakes.send(Wake::Tail(Availability::Absent(why)));
     })?;
     Ok(())
 }
@@ -48,12 +48,12 @@ pub(super) fn start(capture: Option<&Path>, wakes: SyncSender<Wake>) -> std::io:
 struct Following {
     wakes: SyncSender<Wake>,
     /// A line is made of an item when it is clear that it will be shown.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<TailState>,
     came: u64,
     started_ns: Option<u64>,
 }
 
-enum Kept {
+enum TailState {
     New(Box<Item>),
     Line(TailLine),
 }
@@ -69,35 +69,35 @@ impl Follower for Following {
         if self.kept.len() == MAX_LINES {
             self.kept.pop_front();
         }
-        self.kept.push_back(Kept::New(Box::new(item)));
+        self.kept.push_back(TailState::New(Box::new(item)));
         Ok(())
     }
 
     fn catch_up(&mut self) -> Result<(), Failure> {
         let started_ns = self.started_ns;
         for kept in &mut self.kept {
-            if let Kept::New(item) = kept {
-                *kept = Kept::Line(line(item, started_ns));
+            if let TailState::New(item) = kept {
+                *kept = TailState::Line(line(item, started_ns));
             }
         }
         let lines: Vec<TailLine> = self
             .kept
             .iter()
             .filter_map(|kept| match kept {
-                Kept::Line(line) => Some(line.clone()),
-                Kept::New(_) => None,
+                TailState::Line(line) => Some(line.clone()),
+                TailState::New(_) => None,
             })
             .collect();
         let shown = u64::try_from(lines.len()).unwrap_or(u64::MAX);
         let earlier = self.came.saturating_sub(shown);
         let tail = Tail { heading: facts_heading(), lines, earlier };
-        let sent = self.wakes.send(Wake::Tail(Told::Known(tail)));
-        sent.map_err(|_| Failure::Told(String::from("the view has ended")))
+        let sent = self.wakes.send(Wake::Tail(Availability::Known(tail)));
+        sent.map_err(|_| Failure::Message(String::from("the view has ended")))
     }
 
     fn tell(&mut self, words: &str) {
         let line = TailLine { facts: words.to_owned(), ..TailLine::default() };
-        self.kept.push_back(Kept::Line(line));
+        self.kept.push_back(TailState::Line(line));
         self.came += 1;
         // What cannot be sent is told at the end.
         let _ = self.catch_up();

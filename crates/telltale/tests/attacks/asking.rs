@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use telltale_schema::snapshot::Snapshot;
 
-use crate::attacks::scene::PATIENCE;
+use crate::attacks::scene::TIMEOUT;
 
 /// The preface and an empty SETTINGS frame, with which an HTTP/2 client begins.
 pub(crate) const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -24,7 +24,7 @@ pub(crate) struct Answer {
 /// Runs a future on a runtime of its own, with an end to waiting.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let waited = runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await });
+    let waited = runtime.block_on(async { tokio::time::timeout(TIMEOUT, future).await });
     waited.expect("what must come takes too long")
 }
 
@@ -40,16 +40,16 @@ pub(crate) fn snapshot(socket: &Path) -> Result<Snapshot, String> {
 /// A connection by TCP that does not wait for ever.
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+    stream.set_write_timeout(Some(TIMEOUT)).unwrap();
     stream
 }
 
 /// A connection by a socket file that does not wait for ever.
 pub(crate) fn connect_locally(path: &Path) -> UnixStream {
     let stream = UnixStream::connect(path).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+    stream.set_write_timeout(Some(TIMEOUT)).unwrap();
     stream
 }
 

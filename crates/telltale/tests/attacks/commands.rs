@@ -7,7 +7,7 @@ use telltale_harness::{as_user, wait_until};
 use telltale_schema::snapshot::Snapshot;
 
 use crate::attacks::actor::for_everyone;
-use crate::attacks::scene::{ADA, MALLORY, PATIENCE, Scene, process, tells_nothing_of_ada};
+use crate::attacks::scene::{ADA, MALLORY, Scene, TIMEOUT, process, tells_nothing_of_ada};
 
 /// Fires as soon as a byte of DRAM is in use, and of each process that holds any for a while.
 const RULES: &str = "\
@@ -52,7 +52,7 @@ fn the_commands_show_each_user_its_own() {
     let mallorys = scene.stage.workload(MALLORY, 5);
     let (hers, his) = (scene.ada.id().to_string(), mallorys.id().to_string());
     let report = |uid: u32, pid: &str| run(&scene, uid, &["report", pid, "--json"]);
-    wait_until("both to be recorded", PATIENCE, || {
+    wait_until("both to be recorded", TIMEOUT, || {
         report(ADA, &hers).status == Some(0) && report(MALLORY, &his).status == Some(0)
     });
     let history = ["history", "--metric", "live_bytes", "--since", "1m ago", "--json"];
@@ -62,8 +62,8 @@ fn the_commands_show_each_user_its_own() {
     // Ada is shown her process, now and then.
     let report_of_hers: Value = serde_json::from_str(&report(ADA, &hers).out).unwrap();
     assert_eq!(report_of_hers["process"]["identity"]["pid"], scene.ada.id());
-    wait_until("her series", PATIENCE, || run(&scene, ADA, &history).out.contains(&hers));
-    wait_until("her past", PATIENCE, || {
+    wait_until("her series", TIMEOUT, || run(&scene, ADA, &history).out.contains(&hers));
+    wait_until("her past", TIMEOUT, || {
         let said = run(&scene, ADA, &past);
         let then: Result<Snapshot, _> = serde_json::from_str(&said.out);
         then.is_ok_and(|then| process(&then, scene.ada.id()).is_some())

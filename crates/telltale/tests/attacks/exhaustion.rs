@@ -10,7 +10,7 @@ use telltale_harness::wait_until;
 
 use crate::attacks::actor::Actor;
 use crate::attacks::scene::{
-    ADA, EVE, PATIENCE, SERVICE, Scene, Service, Stage, no_source_fails, process,
+    ADA, EVE, SERVICE, Scene, Service, Stage, TIMEOUT, no_source_fails, process,
 };
 
 #[test]
@@ -137,7 +137,7 @@ fn one_user_cannot_take_all_names_of_the_directory() {
     // A process of Ada's begins, with nothing but an endpoint.
     hers.begin();
     hers.says();
-    wait_until("her new process to be seen", PATIENCE, || {
+    wait_until("her new process to be seen", TIMEOUT, || {
         process(&scene.whole(), hers.id()).is_some()
     });
     scene.serves_beside(77);
@@ -166,7 +166,7 @@ fn one_user_cannot_take_all_ledgers_that_are_followed() {
     let mut second = Actor::start(EVE, &scene.part(part));
     second.says();
     let note = format!("user {EVE}");
-    wait_until("what was left out to be a note", PATIENCE, || {
+    wait_until("what was left out to be a note", TIMEOUT, || {
         let whole = scene.whole();
         no_source_fails(&whole);
         whole.sources.iter().flat_map(|source| &source.notes).any(|one| one.subject == note)

@@ -10,7 +10,7 @@ use telltale_schema::snapshot::{MetricSample, MetricValue};
 
 use crate::attacks::actor::{Actor, for_everyone};
 use crate::attacks::asking;
-use crate::attacks::scene::{ADA, MALLORY, PATIENCE, SERVICE, Scene, TOKEN};
+use crate::attacks::scene::{ADA, MALLORY, SERVICE, Scene, TIMEOUT, TOKEN};
 
 /// Texts that end a line, a string, an event or a terminal's mood, or turn a line around.
 const HOSTILE: [&str; 9] = [
@@ -67,7 +67,7 @@ fn hostile(scene: &Scene) -> (Actor, Actor) {
     let mut second = scene.mallory(part);
     second.says();
     let pids = [liar.id(), second.id()];
-    wait_until("both to be shown", PATIENCE, || {
+    wait_until("both to be shown", TIMEOUT, || {
         let whole = scene.whole();
         pids.iter().all(|pid| whole.processes.iter().any(|one| one.pid == Some(*pid)))
     });
@@ -152,7 +152,7 @@ fn nothing_that_a_process_chooses_reaches_a_terminal() {
         let output = as_user(SERVICE, SERVICE, command).output().unwrap();
         String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
     };
-    wait_until("its report", PATIENCE, || run(&["report", &pid]).contains(&pid));
+    wait_until("its report", TIMEOUT, || run(&["report", &pid]).contains(&pid));
     for arguments in [
         &["smi"][..],
         &["smi", "-d"],

@@ -192,7 +192,7 @@ fn a_port_that_is_forwarded_shows_what_its_forwarder_may_see() {
     command.args(["-c", &script]);
     let _forwarder = telltale_harness::ChildGuard::spawn(&mut as_user(MALLORY, MALLORY, command));
     let mut stream: TcpStream = ours.accept().unwrap().0;
-    stream.set_read_timeout(Some(crate::attacks::scene::PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(crate::attacks::scene::TIMEOUT)).unwrap();
     let head = "GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
     // The forwarder keeps its end open after the service has closed its own.

@@ -5,12 +5,12 @@ use telltale_harness::wait_until;
 use telltale_schema::snapshot::ProcessState;
 
 use crate::attacks::actor::Actor;
-use crate::attacks::scene::{ADA, ADAS_BYTES, MALLORY, PATIENCE, Scene, complaints, process, used};
+use crate::attacks::scene::{ADA, ADAS_BYTES, MALLORY, Scene, TIMEOUT, complaints, process, used};
 
 /// Waits until the service complains of what has all of `words`.
 #[track_caller]
 fn complains(scene: &Scene, words: &[&str]) {
-    wait_until(&format!("a complaint of {words:?}"), PATIENCE, || {
+    wait_until(&format!("a complaint of {words:?}"), TIMEOUT, || {
         let found = complaints(&scene.whole());
         found.iter().any(|text| words.iter().all(|word| text.contains(word)))
     });
@@ -109,7 +109,7 @@ fn what_an_earlier_process_of_a_pid_left_is_not_the_later_ones() {
     let mut ghost = scene.mallory(part);
     ghost.says();
     scene.serves_beside(1);
-    wait_until("it to be shown as dead", PATIENCE, || {
+    wait_until("it to be shown as dead", TIMEOUT, || {
         let whole = scene.whole();
         let found = whole.processes.iter().find(|one| one.name == "ghost");
         found.is_some_and(|one| one.state == ProcessState::Dead)

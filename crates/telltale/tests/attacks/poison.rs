@@ -7,7 +7,7 @@ use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::{MetricSample, MetricValue};
 
 use crate::attacks::scene::{
-    ADAS_BYTES, MALLORY, PATIENCE, Scene, complaints, no_source_fails, used,
+    ADAS_BYTES, MALLORY, Scene, TIMEOUT, complaints, no_source_fails, used,
 };
 
 /// What the board has.
@@ -57,7 +57,7 @@ fn memory_that_the_device_does_not_have_is_in_no_sum() {
             let mut liar = scene.mallory(json!({ "role": role, "bytes": bytes }));
             let pid = liar.id();
             liar.says();
-            wait_until("the claim to be refused", PATIENCE, || {
+            wait_until("the claim to be refused", TIMEOUT, || {
                 let whole = scene.whole();
                 let shown = whole.processes.iter().any(|one| one.pid == Some(pid));
                 no_source_fails(&whole);
@@ -99,7 +99,7 @@ fn a_capacity_that_the_board_does_not_have_is_not_believed() {
         let mut liar = scene.mallory(part);
         liar.says();
         let pid = liar.id();
-        wait_until("him to be shown", PATIENCE, || {
+        wait_until("him to be shown", TIMEOUT, || {
             scene.whole().processes.iter().any(|one| one.pid == Some(pid))
         });
         let whole = scene.whole();
@@ -121,7 +121,7 @@ fn devices_that_one_user_invents_are_few_and_push_nobody_out() {
         .collect();
     let pids: Vec<u32> = liars.iter().map(crate::attacks::actor::Actor::id).collect();
     liars.iter_mut().for_each(|one| drop(one.says()));
-    wait_until("all of them to be read", PATIENCE, || {
+    wait_until("all of them to be read", TIMEOUT, || {
         let whole = scene.whole();
         pids.iter().all(|pid| whole.processes.iter().any(|one| one.pid == Some(*pid)))
     });

@@ -6,7 +6,7 @@ use telltale_harness::wait_until;
 use crate::attacks::actor::Actor;
 use crate::attacks::asking;
 use crate::attacks::scene::{
-    ADA, ADAS_BYTES, MALLORY, PATIENCE, Scene, process, tells_nothing_of_ada, used,
+    ADA, ADAS_BYTES, MALLORY, Scene, TIMEOUT, process, tells_nothing_of_ada, used,
 };
 
 /// What the kernel says to one who may not (`EACCES`).
@@ -44,7 +44,7 @@ fn grpc_shows_each_user_its_own_now_and_before() {
         let part = json!({ "role": "past", "socket": scene.stage.socket(), "of": scene.ada.id() });
         Actor::start(uid, &part).says()
     };
-    wait_until("her series to be recorded", PATIENCE, || {
+    wait_until("her series to be recorded", TIMEOUT, || {
         let series = past(ADA)["series"]["Ok"]["series"].to_string();
         series.contains(&scene.ada.id().to_string())
     });
@@ -59,8 +59,8 @@ fn grpc_shows_each_user_its_own_now_and_before() {
 }
 
 #[test]
-fn http_shows_devices_alone_to_whoever_has_no_token() {
-    let Some(scene) = Scene::set("http_shows_devices_alone_to_whoever_has_no_token") else {
+fn http_shows_devices_alone_to_who_has_no_token() {
+    let Some(scene) = Scene::set("http_shows_devices_alone_to_who_has_no_token") else {
         return;
     };
     let paths = ["/metrics", "/api/v1/snapshot", "/api/v1/history?seconds=60&metric=memory_live"];
@@ -126,7 +126,7 @@ fn reflection_tells_what_can_be_asked_and_nothing_of_anybody() {
     stream.write_all(&asking::frame(0x0, 0x1, 1, &message)).unwrap();
     let mut said = Vec::new();
     let mut buffer = [0; 4096];
-    wait_until("its answer", PATIENCE, || {
+    wait_until("its answer", TIMEOUT, || {
         let count = stream.read(&mut buffer).unwrap();
         said.extend_from_slice(&buffer[..count]);
         String::from_utf8_lossy(&said).contains("telltale.telemetry.v1.Telemetry")

@@ -22,7 +22,7 @@ use crate::attacks::actor::{Actor, for_everyone};
 use crate::attacks::asking::{self, Answer};
 
 /// How long anything may take here: much longer than it does, because machines are busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The service's user and group.
 pub(crate) const SERVICE: u32 = 60_000;
@@ -184,7 +184,7 @@ impl Service {
 
     #[track_caller]
     fn next_line(&self) -> String {
-        self.log.recv_timeout(PATIENCE).expect("the service goes on with its log")
+        self.log.recv_timeout(TIMEOUT).expect("the service goes on with its log")
     }
 
     /// Waits for a line of its log with these words.
@@ -243,7 +243,7 @@ impl Scene {
     #[track_caller]
     pub(crate) fn whole(&self) -> Snapshot {
         let mut shown = Err(String::new());
-        wait_until("a fresh snapshot", PATIENCE, || {
+        wait_until("a fresh snapshot", TIMEOUT, || {
             shown = asking::snapshot(&self.stage.socket());
             shown.is_ok()
         });
@@ -279,7 +279,7 @@ impl Scene {
     #[track_caller]
     pub(crate) fn metric_reaches(&self, name: &str, labels: &[(&str, &str)], least: f64) {
         let what = format!("{name} {labels:?} to reach {least}");
-        wait_until(&what, PATIENCE, || self.metric(name, labels) >= least);
+        wait_until(&what, TIMEOUT, || self.metric(name, labels) >= least);
     }
 
     /// Asserts that Ada, root and Prometheus are served, and soon; that Ada's figures are hers, and
@@ -293,7 +293,7 @@ impl Scene {
     #[track_caller]
     pub(crate) fn serves_beside(&self, others: u64) {
         let begun = Instant::now();
-        wait_until("Ada to be shown with her memory", PATIENCE, || {
+        wait_until("Ada to be shown with her memory", TIMEOUT, || {
             let whole = self.whole();
             adas(&whole, self.ada.id()) == Some(ADAS_BYTES)
                 && used(&whole) == Some(ADAS_BYTES + others)
@@ -304,7 +304,7 @@ impl Scene {
         let scrape = self.get_all("/metrics");
         assert_eq!(scrape.status, 200);
         assert!(scrape.body.contains(&format!("user=\"{ADA}\"")), "{}", scrape.body);
-        assert!(begun.elapsed() < PATIENCE, "it took {:?}", begun.elapsed());
+        assert!(begun.elapsed() < TIMEOUT, "it took {:?}", begun.elapsed());
     }
 }
 

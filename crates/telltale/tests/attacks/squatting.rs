@@ -10,7 +10,7 @@ use telltale_harness::{as_user, wait_until};
 use crate::attacks::actor::Actor;
 use crate::attacks::asking;
 use crate::attacks::scene::{
-    ADA, ADAS_BYTES, MALLORY, PATIENCE, SERVICE, Scene, Stage, no_source_fails,
+    ADA, ADAS_BYTES, MALLORY, SERVICE, Scene, Stage, TIMEOUT, no_source_fails,
 };
 
 #[test]
@@ -66,7 +66,7 @@ fn names_of_ledgers_and_endpoints_lead_nowhere_else() {
         }
     }
     squatters.iter_mut().for_each(|one| drop(one.says()));
-    wait_until("each to be told", PATIENCE, || {
+    wait_until("each to be told", TIMEOUT, || {
         let whole = scene.whole();
         no_source_fails(&whole);
         let count = |name: &str| {
@@ -175,7 +175,7 @@ fn a_workloads_own_names_are_free_again_or_another_is_taken() {
     let squatted = |pid: u32| (next..next + 400).contains(&u64::from(pid));
     assert!(hers.iter().any(|one| squatted(one.id())), "a pid was guessed");
     scene.serves_beside(3000);
-    wait_until("what only endpoints tell", PATIENCE, || {
+    wait_until("what only endpoints tell", TIMEOUT, || {
         scene.metric("telltale_application_steps_total", &[("project", "adas-project")]) >= 28.0
     });
     assert_eq!(ADAS_BYTES % 1000, 1);

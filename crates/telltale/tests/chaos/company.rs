@@ -13,7 +13,7 @@ use crate::chaos::scene::Scene;
 use crate::chaos::service::{Cost, HEALTHY_WITHIN};
 use crate::chaos::truth::knows;
 use crate::chaos::watchers::{Checker, Pulse};
-use crate::chaos::workload::{PATIENCE, work_if_started_to};
+use crate::chaos::workload::{TIMEOUT, work_if_started_to};
 
 /// Set in the namespace in which a small disk is mounted, to where that is.
 const SMALL_DISK: &str = "TELLTALE_CHAOS_SMALL_DISK";
@@ -93,7 +93,7 @@ fn settled(scene: &Scene) -> Cost {
     scene.service.metrics();
     scene.service.fresh();
     let mut cost = scene.service.cost();
-    wait_until("the service to settle", PATIENCE, || {
+    wait_until("the service to settle", TIMEOUT, || {
         let before = std::mem::replace(&mut cost, scene.service.cost());
         (before.threads, before.descriptors) == (cost.threads, cost.descriptors)
     });
@@ -142,7 +142,7 @@ fn leaves_nothing_behind(scene: &mut Scene, alone: Cost) {
     scene.clean();
     let mut cost = alone;
     let begin = Instant::now();
-    while begin.elapsed() < PATIENCE {
+    while begin.elapsed() < TIMEOUT {
         cost = settled(scene);
         if cost.threads <= alone.threads && cost.descriptors <= alone.descriptors {
             break;

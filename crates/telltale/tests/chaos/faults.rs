@@ -12,7 +12,7 @@ use telltale_harness::wait_until;
 use crate::chaos::endpoints::{BadEndpoint, Manners};
 use crate::chaos::scene::Scene;
 use crate::chaos::service::Metrics;
-use crate::chaos::workload::{PATIENCE, Workload};
+use crate::chaos::workload::{TIMEOUT, Workload};
 
 /// How a fault shows in its metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -299,7 +299,7 @@ fn limited(scene: &mut Scene) -> Injected {
 
 /// Nobody needs to do anything for it.
 fn history_recovers(scene: &Scene) {
-    wait_until("the history to be written again", PATIENCE, || {
+    wait_until("the history to be written again", TIMEOUT, || {
         scene.service.metrics().sum("telltale_history_up", &[]) == Some(1.0)
     });
 }

@@ -10,7 +10,7 @@ use telltale_harness::{Scratch, rounds, skip, wait_until};
 use telltale_node::history::database_in;
 
 use crate::chaos::service::{Service, get};
-use crate::chaos::workload::PATIENCE;
+use crate::chaos::workload::TIMEOUT;
 
 /// Counts blocks by a SQLite that is not ours, as anybody would: read-write, and read-only.
 const CLIENT: &str = "import sqlite3, sys
@@ -57,7 +57,7 @@ impl Scene {
     /// Waits until there are two more blocks than `before`.
     fn grows(&self, before: u64) -> u64 {
         let mut count = 0;
-        wait_until("the history to grow", PATIENCE, || {
+        wait_until("the history to grow", TIMEOUT, || {
             count = self.counted("ro");
             count >= before + 2
         });
@@ -98,7 +98,7 @@ fn foreign_clients_beside_a_service_that_is_killed_cost_the_history_nothing() {
         written = match round {
             // Before the first block there is nothing to count.
             0 => {
-                wait_until("a log", PATIENCE, || scene.log().is_some());
+                wait_until("a log", TIMEOUT, || scene.log().is_some());
                 scene.grows(0)
             }
             _ => scene.grows(written),
@@ -134,13 +134,13 @@ fn a_log_that_is_removed_under_a_service_is_reported_and_what_it_had_is_kept() {
     let _alone = crate::chaos::ALONE.lock();
     let scene = Scene::new();
     let service = Service::start(&scene.root, &scene.state);
-    wait_until("a log", PATIENCE, || scene.log().is_some());
+    wait_until("a log", TIMEOUT, || scene.log().is_some());
     let written = scene.grows(0);
     let log = scene.log();
     for suffix in ["wal", "shm"] {
         std::fs::remove_file(scene.state.join(format!("history.db-{suffix}"))).unwrap();
     }
-    wait_until("the removal to be counted and mended", PATIENCE, || {
+    wait_until("the removal to be counted and mended", TIMEOUT, || {
         let metrics = service.metrics();
         metrics.sum("telltale_history_failures_total", &[]) > Some(0.0)
             && metrics.sum("telltale_history_up", &[]) == Some(1.0)

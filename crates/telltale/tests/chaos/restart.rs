@@ -13,15 +13,15 @@ use std::time::Duration;
 use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
 use telltale_harness::{Scratch, rounds, wait_until};
 use telltale_node::access::Sight;
-use telltale_node::history::{Reader, database_in};
+use telltale_node::history::{HistoryReader, database_in};
 use telltale_schema::clock::Timestamp;
-use telltale_schema::history::{Ending, Report};
+use telltale_schema::history::{Ending, ProcessReport};
 use telltale_schema::snapshot::{HeldUsage, ProcessState, Snapshot};
 
 use crate::chaos::random::Random;
 use crate::chaos::service::Service;
 use crate::chaos::truth::is_the_truth;
-use crate::chaos::workload::{PATIENCE, Told, Workload};
+use crate::chaos::workload::{TIMEOUT, Workload, WorkloadReport};
 
 /// Processes that live through all of it.
 const WORKLOADS: usize = 4;
@@ -84,12 +84,13 @@ impl Scene {
 
     /// Waits until the workloads have allocated enough, and gives what they say: the sums, and the
     /// greatest of their medians.
-    fn hear(&mut self) -> Told {
+    fn hear(&mut self) -> WorkloadReport {
         let before: u64 = self.workloads.iter_mut().map(|one| one.tells().allocations).sum();
-        let mut all = Told::default();
-        wait_until("the workloads to work", PATIENCE, || {
-            let told: Vec<Told> = self.workloads.iter_mut().map(Workload::tells).collect();
-            all = told.iter().fold(Told::default(), |all, one| Told {
+        let mut all = WorkloadReport::default();
+        wait_until("the workloads to work", TIMEOUT, || {
+            let told: Vec<WorkloadReport> =
+                self.workloads.iter_mut().map(Workload::tells).collect();
+            all = told.iter().fold(WorkloadReport::default(), |all, one| WorkloadReport {
                 allocations: all.allocations + one.allocations,
                 failed: all.failed + one.failed,
                 problems: all.problems + one.problems,
@@ -101,8 +102,8 @@ impl Scene {
     }
 
     /// What is written of each process so far.
-    fn written(&self) -> BTreeMap<u32, Report> {
-        let reader = Reader::open(&database_in(&self.state)).unwrap();
+    fn written(&self) -> BTreeMap<u32, ProcessReport> {
+        let reader = HistoryReader::open(&database_in(&self.state)).unwrap();
         // All of them are this program, by whose name they are known.
         let name = std::fs::read_to_string("/proc/self/comm").unwrap();
         let all = &name.trim_end().parse().unwrap();
@@ -113,20 +114,20 @@ impl Scene {
     /// Waits until it is written how the process ended.
     #[track_caller]
     fn ended(&self, pid: u32, ending: Ending) {
-        wait_until("the end of a process to be written", PATIENCE, || {
+        wait_until("the end of a process to be written", TIMEOUT, || {
             self.written().get(&pid).is_some_and(|report| report.ending == Some(ending))
         });
         let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
         command.args(["report", &pid.to_string(), "--json", "--state-dir"]).arg(&self.state);
         let output = command.output().unwrap();
-        let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+        let report: ProcessReport = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!((report.process.identity.pid, report.ending), (pid, Some(ending)));
     }
 
     /// Has all stand still, and compares what the service says with the emulator's figures and with
     /// the workloads' own count.
     fn compare(&mut self, service: &Service, when: &str) {
-        let own: Vec<Told> = self
+        let own: Vec<WorkloadReport> = self
             .workloads
             .iter_mut()
             .map(|one| {
@@ -135,7 +136,7 @@ impl Scene {
             })
             .collect();
         let pids: Vec<u32> = self.workloads.iter().map(Workload::pid).collect();
-        wait_until("the emulator to free what the dead had", PATIENCE, || {
+        wait_until("the emulator to free what the dead had", TIMEOUT, || {
             let usage = self.emulator.usage();
             usage.iter().flat_map(|chip| &chip.processes).all(|(pid, _)| pids.contains(pid))
         });
@@ -176,9 +177,7 @@ fn a_service_that_is_killed_again_and_again_loses_nothing_and_nobody_notices() {
     let steady = scene.hear();
     let early = scene.start();
     let early_pid = early.pid();
-    wait_until("the early one to be written", PATIENCE, || {
-        scene.written().contains_key(&early_pid)
-    });
+    wait_until("the early one to be written", TIMEOUT, || scene.written().contains_key(&early_pid));
     assert!(early.quit());
     scene.ended(early_pid, Ending::Gone);
     scene.compare(&service, "before the first kill");
@@ -188,9 +187,7 @@ fn a_service_that_is_killed_again_and_again_loses_nothing_and_nobody_notices() {
         // Who is to end while nobody looks.
         let leaving = scene.start();
         let pid = leaving.pid();
-        wait_until("the leaving one to be written", PATIENCE, || {
-            scene.written().contains_key(&pid)
-        });
+        wait_until("the leaving one to be written", TIMEOUT, || scene.written().contains_key(&pid));
         // The moment is what is random: a wait for a condition would choose it.
         std::thread::sleep(Duration::from_millis(scene.random.below(1_500)));
         let before = scene.written();
@@ -207,7 +204,7 @@ fn a_service_that_is_killed_again_and_again_loses_nothing_and_nobody_notices() {
     }
     let late = scene.start();
     let late_pid = late.pid();
-    wait_until("the late one to be written", PATIENCE, || scene.written().contains_key(&late_pid));
+    wait_until("the late one to be written", TIMEOUT, || scene.written().contains_key(&late_pid));
     late.kill();
     scene.ended(late_pid, Ending::Killed);
 
@@ -236,7 +233,7 @@ fn a_service_that_is_killed_again_and_again_loses_nothing_and_nobody_notices() {
 }
 
 /// What was written before a kill is there after it, and has only grown.
-fn keeps_what_it_had(before: &BTreeMap<u32, Report>, after: &BTreeMap<u32, Report>) {
+fn keeps_what_it_had(before: &BTreeMap<u32, ProcessReport>, after: &BTreeMap<u32, ProcessReport>) {
     for (pid, old) in before {
         let new = after.get(pid).unwrap_or_else(|| panic!("process {pid} was lost"));
         assert_eq!(new.process.identity, old.process.identity);
@@ -256,7 +253,7 @@ fn keeps_what_it_had(before: &BTreeMap<u32, Report>, after: &BTreeMap<u32, Repor
 /// The history lacks the time without a service and what was not written when it was killed, and
 /// nothing else.
 fn has_no_other_holes(state: &Path, began: Timestamp, ended: Timestamp, away: &[Away]) {
-    let reader = Reader::open(&database_in(state)).unwrap();
+    let reader = HistoryReader::open(&database_in(state)).unwrap();
     let mut samples = BTreeSet::from([ended]);
     for moment in (began.0..ended.0).step_by(usize::try_from(LOOK.as_nanos()).unwrap()) {
         // Before the first collection there is nothing.

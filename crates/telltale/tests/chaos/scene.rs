@@ -11,7 +11,7 @@ use telltale_harness::{Scratch, wait_until};
 use crate::chaos::random::Random;
 use crate::chaos::service::Service;
 use crate::chaos::truth::is_the_truth;
-use crate::chaos::workload::{PATIENCE, Workload};
+use crate::chaos::workload::{TIMEOUT, Workload};
 
 /// How often a workload allocates or frees a few buffers, in milliseconds.
 const PACE_MS: u64 = 200;
@@ -160,7 +160,7 @@ impl Scene {
             living.insert(workload.pid());
             self.slots[slot] = Some(workload);
         }
-        wait_until("the emulator to free what the dead had", PATIENCE, || {
+        wait_until("the emulator to free what the dead had", TIMEOUT, || {
             let usage = self.emulator.usage();
             let mut pids = usage.iter().flat_map(|chip| &chip.processes).map(|(pid, _)| pid);
             pids.all(|pid| living.contains(pid))
@@ -185,7 +185,7 @@ impl Scene {
         for workload in self.slots.drain(..).flatten() {
             workload.quit();
         }
-        wait_until("the emulator to be free", PATIENCE, || {
+        wait_until("the emulator to be free", TIMEOUT, || {
             self.emulator.usage().iter().all(|chip| chip.processes.is_empty())
         });
     }

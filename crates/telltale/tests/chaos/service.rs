@@ -13,7 +13,7 @@ use telltale_harness::exposition::{ParsedFamily, parse};
 use telltale_harness::{ChildGuard, wait_until};
 use telltale_schema::snapshot::Snapshot;
 
-use crate::chaos::workload::PATIENCE;
+use crate::chaos::workload::TIMEOUT;
 
 /// Within which `/-/healthy` must answer: what Kubernetes' probes wait at most by habit, on a machine
 /// with more to do than it can.
@@ -87,7 +87,7 @@ impl Service {
         });
         let grpc = root.join("run/tt").join(telltale_node::grpc::SOCKET_NAME);
         let mut service = Self { child, http: http_socket(root), grpc, log };
-        wait_until("the service to answer", PATIENCE, || {
+        wait_until("the service to answer", TIMEOUT, || {
             assert!(service.child.is_running(), "it ended: {}", service.said());
             let collects = |line: &String| line.contains("collecting each");
             service.log.lock().unwrap().iter().any(collects)
@@ -108,7 +108,7 @@ impl Service {
     /// Ends it as systemd does.
     pub(crate) fn end(mut self) {
         self.child.terminate();
-        let status = self.child.wait_within("the service to end", PATIENCE);
+        let status = self.child.wait_within("the service to end", TIMEOUT);
         assert_eq!(status.code(), Some(0), "{}", self.said());
         let said = self.said();
         assert!(!said.contains("panicked"), "{said}");

@@ -26,7 +26,7 @@ const HOST: &str = "chaos::company::nothing_stops_the_service_and_no_total_is_ev
 /// Set in a workload: the machine's root, the chip, the pace in milliseconds, and a seed.
 const PLAN: &str = "TELLTALE_CHAOS_WORKLOAD";
 /// How long an answer may take here: the machine may be busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// The status of one whose device has gone.
 const LOST_ITS_DEVICE: i32 = 3;
 /// Buffers that a workload has at most.
@@ -36,7 +36,7 @@ const MAX_LATENCIES: usize = 1 << 16;
 
 /// What a workload says of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct WorkloadReport {
     /// Allocations since its start, or since it forked.
     pub(crate) allocations: u64,
     /// Allocations and frees that the device refused.
@@ -67,7 +67,7 @@ impl Workload {
     /// Starts one; it works as soon as it can.
     pub(crate) fn start(root: &Path, ordinal: u32, pace_ms: u64, seed: u64) -> Self {
         let (line, theirs) = UnixStream::pair().unwrap();
-        line.set_read_timeout(Some(PATIENCE)).unwrap();
+        line.set_read_timeout(Some(TIMEOUT)).unwrap();
         let child = ChildGuard::spawn(
             Command::new(std::env::current_exe().unwrap())
                 .args([HOST, "--exact", "--nocapture"])
@@ -115,7 +115,7 @@ impl Workload {
             self.pid = u32::from_le_bytes(pid);
             self.process = pidfd(self.pid);
             if let Some(mut parent) = self.child.take() {
-                parent.wait_within("the parent to end after its fork", PATIENCE);
+                parent.wait_within("the parent to end after its fork", TIMEOUT);
             }
         }
         forked
@@ -127,13 +127,13 @@ impl Workload {
     }
 
     /// What it says of itself.
-    pub(crate) fn tells(&mut self) -> Told {
+    pub(crate) fn tells(&mut self) -> WorkloadReport {
         assert!(self.begins() && self.tell(b's') && self.hears(b's'), "it lives");
         let mut bytes = [0; 32];
         self.line.read_exact(&mut bytes).unwrap();
         let number = |place: usize| u64::from_le_bytes(bytes[place * 8..][..8].try_into().unwrap());
         let (allocations, failed, problems) = (number(0), number(1), number(2));
-        Told { allocations, failed, problems, median_ns: number(3) }
+        WorkloadReport { allocations, failed, problems, median_ns: number(3) }
     }
 
     /// Stops it as Ctrl-Z does.
@@ -168,7 +168,7 @@ impl Workload {
         let mut rest = Vec::new();
         self.line.read_to_end(&mut rest).ok();
         let child = self.child.as_mut();
-        child.is_none_or(|child| child.wait_within("a workload to end", PATIENCE).success())
+        child.is_none_or(|child| child.wait_within("a workload to end", TIMEOUT).success())
     }
 
     fn signal(&self, signal: Signal) {
@@ -186,7 +186,7 @@ impl Workload {
         match self.line.read_exact(&mut heard) {
             Ok(()) => assert_eq!(heard[0], expected, "of {}", self.pid),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                panic!("workload {} says nothing for {PATIENCE:?}", self.pid)
+                panic!("workload {} says nothing for {TIMEOUT:?}", self.pid)
             }
             Err(_) => return false,
         }
@@ -227,7 +227,7 @@ struct Work {
     client: DeviceClient,
     devices: Vec<Device>,
     live: Vec<(usize, MemoryKind, u64)>,
-    told: Told,
+    told: WorkloadReport,
     latencies: Vec<u64>,
 }
 
@@ -257,7 +257,7 @@ impl Work {
             devices,
             runtime,
             live: Vec::new(),
-            told: Told::default(),
+            told: WorkloadReport::default(),
             latencies: Vec::new(),
         }
     }
@@ -267,7 +267,7 @@ impl Work {
         self.say(b"r");
         let mut works = true;
         loop {
-            let wait = if works { self.pace } else { PATIENCE * 10 };
+            let wait = if works { self.pace } else { TIMEOUT * 10 };
             self.line.set_read_timeout(Some(wait)).unwrap();
             let mut word = [0];
             match self.line.read(&mut word) {
@@ -319,7 +319,7 @@ impl Work {
         self.client = client;
         // The buffers were the parent's, and are free since it ended.
         self.live.clear();
-        self.told = Told::default();
+        self.told = WorkloadReport::default();
         self.have_something();
         self.say(b"f");
         self.say(&std::process::id().to_le_bytes());
@@ -330,7 +330,7 @@ impl Work {
         let median_ns = self.latencies.get(self.latencies.len() / 2).copied().unwrap_or(0);
         self.latencies.clear();
         let problems = self.runtime.problems().iter().map(|(_, count)| count).sum();
-        let told = Told { problems, median_ns, ..self.told };
+        let told = WorkloadReport { problems, median_ns, ..self.told };
         let numbers = [told.allocations, told.failed, told.problems, told.median_ns];
         self.say(b"s");
         self.say(&numbers.map(u64::to_le_bytes).concat());

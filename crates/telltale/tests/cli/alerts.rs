@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use serde_json::Value;
 use telltale_harness::Scratch;
 
-use crate::cli::command::{PATIENCE, Running, Said, emulate, said, telltale};
+use crate::cli::command::{Running, Said, TIMEOUT, emulate, said, telltale};
 use crate::cli::serve::Serving;
 
 /// A server that takes what is posted to it, one request a connection.
@@ -19,7 +19,7 @@ pub(crate) fn webhook() -> (String, Receiver<Value>) {
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             let mut socket = socket.unwrap();
-            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            socket.set_read_timeout(Some(TIMEOUT)).unwrap();
             let mut text = Vec::new();
             let mut buffer = [0; 4096];
             let body = loop {
@@ -83,7 +83,7 @@ fn a_machine_that_fills_up_is_told_and_so_is_its_end() {
     let replay = Running::start(&mut replay);
     let line = service.says("alert anything fires: ");
     assert!(line.contains(" error: ") && line.contains("of the dram of device"), "{line}");
-    let body = bodies.recv_timeout(PATIENCE).unwrap();
+    let body = bodies.recv_timeout(TIMEOUT).unwrap();
     let notice = &body["notices"][0];
     assert_eq!((&body["version"], &notice["event"]), (&1.into(), &"fired".into()), "{body}");
     assert_eq!(notice["alert"]["rule"], "anything");
@@ -121,7 +121,7 @@ fn without_a_service_one_look_tells_what_holds() {
     let mut replay = telltale();
     replay.args(["replay", "train", "--loop", "--speed", "0.2", "--root"]).arg(&root);
     let _replay = Running::start(&mut replay);
-    telltale_harness::wait_until("memory to be in use", PATIENCE, || {
+    telltale_harness::wait_until("memory to be in use", TIMEOUT, || {
         let said = alerts(&place, &["--json"]);
         let found: Value = serde_json::from_str(&said.out).unwrap();
         let fires = found["alerts"].as_array().unwrap().iter().any(|one| one["rule"] == "anything");
@@ -159,10 +159,10 @@ fn rules_are_tried_on_what_was_recorded() {
     replay.args(["replay", "train", "--loop", "--speed", "0.2", "--root"]).arg(&root);
     let replay = Running::start(&mut replay);
     let fires = || alerts(&place, &[]).status == Some(1);
-    telltale_harness::wait_until("memory to be in use", PATIENCE, fires);
+    telltale_harness::wait_until("memory to be in use", TIMEOUT, fires);
     record();
     drop(replay);
-    telltale_harness::wait_until("memory to be free", PATIENCE, || !fires());
+    telltale_harness::wait_until("memory to be free", TIMEOUT, || !fires());
     record();
 
     let found = replayed(&["--json"]);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{PATIENCE, Running, emulate, said, smi, snapshot, telltale};
+use crate::cli::command::{Running, TIMEOUT, emulate, said, smi, snapshot, telltale};
 use crate::cli::serve::{Serving, serve};
 
 /// Lets a process record below `root` and kills it.
@@ -18,7 +18,7 @@ fn kill_one(root: &Path) {
     command.args(["replay", "train", "--loop", "--root"]).arg(root);
     let mut replay = Running::start(&mut command);
     let pid = replay.child.id();
-    wait_until("a record", PATIENCE, || {
+    wait_until("a record", TIMEOUT, || {
         snapshot(root).processes.iter().any(|one| one.pid == Some(pid) && one.known_by.is_some())
     });
     replay.child.kill();
@@ -39,7 +39,7 @@ fn what_the_killed_left_is_removed_and_named() {
         Running::start(&mut command)
     };
     let recorded = || snapshot(&root).processes.iter().any(|one| one.known_by.is_some());
-    wait_until("the living one to record", PATIENCE, recorded);
+    wait_until("the living one to record", TIMEOUT, recorded);
     let of_the_living = files(&root);
 
     kill_one(&root);
@@ -81,7 +81,7 @@ fn the_sockets_of_a_killed_service_are_removed_and_those_of_a_living_one_stay() 
     drop(UnixListener::bind(directory.join("others.sock")).unwrap());
     let clean = || said(telltale().args(["smi", "-c", "--runtime-dir"]).arg(&directory));
     let gone = |name: &str| !directory.join(name).exists();
-    wait_until("the one that is not served to go", PATIENCE, || {
+    wait_until("the one that is not served to go", TIMEOUT, || {
         clean();
         gone("legacy-clients.sock")
     });

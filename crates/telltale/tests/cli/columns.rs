@@ -5,7 +5,7 @@ use std::path::Path;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{PATIENCE, Running, Said, emulate, smi, snapshot, telltale};
+use crate::cli::command::{Running, Said, TIMEOUT, emulate, smi, snapshot, telltale};
 
 fn lines(said: &Said) -> Vec<String> {
     assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
@@ -61,7 +61,7 @@ fn a_process_has_a_row_for_each_device_only_where_a_field_is_of_one() {
     command.args(["replay", "train", "--loop", "--root"]).arg(&root);
     let replay = Running::start(&mut command);
     let pid = replay.child.id();
-    wait_until("a record", PATIENCE, || {
+    wait_until("a record", TIMEOUT, || {
         snapshot(&root).processes.iter().any(|one| one.known_by.is_some())
     });
     let once = lines(&smi(&root, &["--query-process", "pid,name,state,source"]));

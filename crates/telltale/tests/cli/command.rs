@@ -11,7 +11,7 @@ use telltale_harness::ChildGuard;
 use telltale_schema::snapshot::Snapshot;
 
 /// How long anything may take here: much longer than it does, because machines are busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Variables that change what the command does.
 const VARIABLES: [&str; 15] = [
@@ -117,7 +117,7 @@ impl Running {
     /// The exit status, once it has ended by itself.
     #[track_caller]
     pub(crate) fn status(&mut self) -> Option<i32> {
-        self.child.wait_within("the command to end", PATIENCE).code()
+        self.child.wait_within("the command to end", TIMEOUT).code()
     }
 }
 

@@ -13,7 +13,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 
-use crate::cli::command::{PATIENCE, Said, said, telltale};
+use crate::cli::command::{Said, TIMEOUT, said, telltale};
 use crate::cli::terminal::Terminal;
 use nodes::Nodes;
 
@@ -60,7 +60,7 @@ impl Scene {
         // What it says later must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let scene = Self { nodes: None, _coordinator: coordinator, grpc, http, place };
-        wait_until("the coordinator to lead", PATIENCE, || {
+        wait_until("the coordinator to lead", TIMEOUT, || {
             scene.cluster(&["status"]).status.is_some_and(|status| status < 2)
         });
         scene
@@ -76,7 +76,7 @@ impl Scene {
         let names = ["node-a", "node-b", "node-c"];
         self.nodes = Some(Nodes::attend(&self.grpc, TOKEN, &names, true));
         self.until_it_runs();
-        wait_until("steps to be analysed", PATIENCE, || {
+        wait_until("steps to be analysed", TIMEOUT, || {
             self.json(&["report"])["latest"].is_object()
         });
         self.holder(nodes::SLOW_RANK)
@@ -99,7 +99,7 @@ impl Scene {
     fn attend_and_run(&mut self) {
         self.attend(&["node-a", "node-b", "node-c", "node-d"]);
         self.until_it_runs();
-        wait_until("three reports of running workers, and a spare", PATIENCE, || {
+        wait_until("three reports of running workers, and a spare", TIMEOUT, || {
             let nodes = self.json(&["nodes"]);
             let nodes = nodes.as_array().unwrap();
             let running = nodes.iter().filter(|one| one["worker_states"][0]["state"] == "running");
@@ -135,13 +135,13 @@ impl Scene {
     }
 
     fn until_it_runs(&self) {
-        wait_until("the job to run", PATIENCE, || self.json(&["status"])["runs"] == true);
+        wait_until("the job to run", TIMEOUT, || self.json(&["status"])["runs"] == true);
     }
 
     /// Has the worker of a node killed, and waits until that is answered.
     fn kill(&self, node: &str) {
         self.nodes.as_ref().unwrap().kill(node);
-        wait_until("an incident that is answered", PATIENCE, || {
+        wait_until("an incident that is answered", TIMEOUT, || {
             self.json(&["incidents"])[0]["standing"] == "answered"
         });
     }
@@ -161,7 +161,7 @@ fn the_full_screen_view_shows_the_job_its_nodes_and_what_became_of_one() {
     );
     let Some(mut view) = Terminal::start(test, (100, 40), &line, &scene.place) else { return };
     let shows = |view: &Terminal, words: &str| {
-        wait_until(words, PATIENCE, || view.text().contains(words));
+        wait_until(words, TIMEOUT, || view.text().contains(words));
     };
     shows(&view, "Cluster");
     view.type_in(b"5");
@@ -171,7 +171,7 @@ fn the_full_screen_view_shows_the_job_its_nodes_and_what_became_of_one() {
     }
     let lost = scene.holder(1);
     scene.kill(&lost);
-    wait_until("what became of it", PATIENCE, || {
+    wait_until("what became of it", TIMEOUT, || {
         // Everything is sent again, also what was there before.
         view.type_in(b"\x0c");
         view.text().contains("(answered)")
@@ -202,7 +202,7 @@ fn a_slow_rank_is_told_by_report_explain_and_the_full_screen_view() {
         })
         .collect();
     assert_eq!(waits, [(0, 1, 0.03), (2, 1, 0.03)]);
-    wait_until("an incident that explains it", PATIENCE, || {
+    wait_until("an incident that explains it", TIMEOUT, || {
         let told = scene.cluster(&["explain"]);
         told.out.contains("Training steps now") && told.out.contains(&sentence)
     });
@@ -216,9 +216,9 @@ fn a_slow_rank_is_told_by_report_explain_and_the_full_screen_view() {
     );
     let test = "a_slow_rank_is_told_by_report_explain_and_the_full_screen_view";
     let Some(mut view) = Terminal::start(test, (120, 40), &line, &scene.place) else { return };
-    wait_until("the view", PATIENCE, || view.text().contains("Cluster"));
+    wait_until("the view", TIMEOUT, || view.text().contains("Cluster"));
     view.type_in(b"5");
-    wait_until("the sentence", PATIENCE, || {
+    wait_until("the sentence", TIMEOUT, || {
         view.type_in(b"\x0c");
         // Spaces are moves of the cursor there.
         ["2.50", "useful;", "██"].iter().all(|word| view.text().contains(word))
@@ -306,7 +306,7 @@ fn an_operator_sees_a_job_from_its_forming_to_its_next_epoch() {
     scene.kill(&killed);
     scene.until_it_runs();
     // What a failure was is known shortly after it is answered.
-    wait_until("the verdict", PATIENCE, || {
+    wait_until("the verdict", TIMEOUT, || {
         scene.json(&["explain"])["verdicts"].as_array().is_some_and(|all| !all.is_empty())
     });
     let told = scene.cluster(&["explain"]);
@@ -337,17 +337,17 @@ fn an_operator_drains_removes_readmits_restarts_and_sets_the_mode() {
     assert_eq!(drained.status, Some(0), "{drained:?}");
     let words = format!("{second} leaves as soon as a spare can take its slot");
     assert!(drained.out.starts_with(&words), "{drained:?}");
-    wait_until("the spare to have its slot", PATIENCE, || scene.has_slot(&spare, 1));
+    wait_until("the spare to have its slot", TIMEOUT, || scene.has_slot(&spare, 1));
     scene.until_it_runs();
     assert_eq!(scene.node(&second)["bar"], "draining");
 
     // It may come back, and does when the next one is taken out.
     let readmitted = scene.cluster(&["readmit", &second]);
     assert_eq!(readmitted.status, Some(0), "{readmitted:?}");
-    wait_until("it to stand by", PATIENCE, || scene.node(&second)["state"] == "standby");
+    wait_until("it to stand by", TIMEOUT, || scene.node(&second)["state"] == "standby");
     let removed = scene.cluster(&["remove", &third]);
     assert_eq!(removed.status, Some(0), "{removed:?}");
-    wait_until("it to have the slot", PATIENCE, || scene.has_slot(&second, 2));
+    wait_until("it to have the slot", TIMEOUT, || scene.has_slot(&second, 2));
     scene.until_it_runs();
     assert_eq!(scene.node(&third)["bar"], "removed");
 
@@ -362,7 +362,7 @@ fn an_operator_drains_removes_readmits_restarts_and_sets_the_mode() {
     assert_eq!(scene.json(&["status"])["mode"], "observe");
     // Who only observes does not restart what has failed.
     scene.nodes.as_ref().unwrap().kill(&second);
-    wait_until("the incident", PATIENCE, || scene.json(&["incidents"])[0]["hold"] == "mode");
+    wait_until("the incident", TIMEOUT, || scene.json(&["incidents"])[0]["hold"] == "mode");
     assert_eq!(scene.json(&["status"])["epoch"], before + 1);
     assert_eq!(scene.cluster(&["incidents"]).status, Some(1), "one is open");
 }

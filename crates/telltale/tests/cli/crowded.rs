@@ -18,7 +18,7 @@ use crate::cli::terminal::Terminal;
 const CHIPS: u32 = 32;
 const BEFORE: u32 = 1_000_000;
 /// One look at 100,000 processes takes many seconds in a debug build.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Fills the machine's tree: each chip has so many holders, who are two programs again and again.
 fn fill(root: &Path, of_a_chip: u32) {
@@ -75,12 +75,12 @@ impl Crowd {
     /// Types keys and waits until a frame painted anew has all of `there` and none of `gone`.
     fn shows(&mut self, keys: &str, there: &[&str], gone: &[&str]) {
         self.terminal.type_in(keys.as_bytes());
-        wait_until(&format!("{there:?} without {gone:?} after {keys:?}"), PATIENCE, || {
+        wait_until(&format!("{there:?} without {gone:?} after {keys:?}"), TIMEOUT, || {
             let before = self.terminal.text().len();
             self.terminal.type_in(b"\x0c");
             // The last row is painted last; the next look has what was too late for this one.
             let whole = |text: &str| text.contains("Quit") || text.contains("Help ");
-            wait_until("a frame", PATIENCE, || {
+            wait_until("a frame", TIMEOUT, || {
                 self.terminal.text().get(before..).is_some_and(whole)
             });
             let text = self.terminal.text();
@@ -113,7 +113,7 @@ fn the_view_stays_right_with_very_many_processes() {
     crowd.shows("/\x15\r", &[&first], &[&half]);
     crowd.shows("t", &["TREE", &format!("({count})")], &[]);
     crowd.terminal.type_in(b"q");
-    wait_until("the end", PATIENCE, || crowd.terminal.text().contains("ended with 0"));
+    wait_until("the end", TIMEOUT, || crowd.terminal.text().contains("ended with 0"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use telltale_harness::{Scratch, as_user, needs_pid_namespaces, needs_root, wait_
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{Device, Snapshot};
 
-use crate::cli::command::{PATIENCE, Running, children, is_workload, said, telltale};
+use crate::cli::command::{Running, TIMEOUT, children, is_workload, said, telltale};
 
 /// The demo, making its directory in `place`.
 fn demo(place: &Path, arguments: &[&str]) -> Command {
@@ -138,9 +138,7 @@ fn a_signal_in_the_middle_ends_it_well_and_a_second_one_does_not_spoil_that() {
         assert_eq!(workloads.len(), 2);
         signal(&mut demo);
         // Nobody but the demo ends them, so by then it has seen the signal.
-        wait_until("a workload to end", PATIENCE, || {
-            !workloads.iter().all(|pid| is_workload(*pid))
-        });
+        wait_until("a workload to end", TIMEOUT, || !workloads.iter().all(|pid| is_workload(*pid)));
         signal(&mut demo);
         assert_eq!(demo.status(), Some(0));
         assert!(!workloads.iter().any(|pid| is_workload(*pid)));
@@ -169,7 +167,7 @@ fn after_a_kill_the_workloads_end_and_the_next_demo_tidies_up() {
     let workloads = children(killed.child.id());
     assert_eq!(workloads.len(), 2);
     killed.child.kill();
-    wait_until("the workloads to end", PATIENCE, || !workloads.iter().any(|pid| is_workload(*pid)));
+    wait_until("the workloads to end", TIMEOUT, || !workloads.iter().any(|pid| is_workload(*pid)));
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "nobody was left to remove it");
     let said = said(&mut demo(place.path(), &["--seconds", "0.1", "--json"]));
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -183,7 +181,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     demo.line();
     let Running { mut child, lines } = demo;
     drop(lines);
-    assert_eq!(child.wait_within("the demo to end", PATIENCE).code(), Some(0));
+    assert_eq!(child.wait_within("the demo to end", TIMEOUT).code(), Some(0));
     let mut complaints = String::new();
     child.child().stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
     assert_eq!(complaints, "");

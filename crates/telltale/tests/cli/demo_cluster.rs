@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::Value;
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{PATIENCE, Running, children, telltale};
+use crate::cli::command::{Running, TIMEOUT, children, telltale};
 
 /// How long a demo of few steps may take; most of it is noticing that a node is dead.
-const DEMO_PATIENCE: Duration = Duration::from_secs(300);
+const DEMO_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The demo, making its directory in `place`.
 fn demo(place: &Path, arguments: &[&str]) -> Command {
@@ -65,7 +65,7 @@ fn a_killed_node_is_replaced_and_no_bit_differs() {
     // On a busy machine a restart may take more than one attempt.
     assert!(stepped["epoch"].as_u64() >= runs["epoch"].as_u64(), "{stepped}");
     assert!(stepped["resumed_after"].as_u64().unwrap() >= 20, "{stepped}");
-    let status = demo.child.wait_within("the demo to end", DEMO_PATIENCE).code();
+    let status = demo.child.wait_within("the demo to end", DEMO_TIMEOUT).code();
     let last: Value = serde_json::from_str(demo.rest().last().unwrap()).unwrap();
     assert_eq!((status, &last["event"]), (Some(0), &"compared".into()), "{last}");
     assert_eq!((&last["identical"], &last["steps"]), (&true.into(), &40.into()));
@@ -78,7 +78,7 @@ fn a_killed_node_is_replaced_and_no_bit_differs() {
 fn a_person_gets_a_line_for_each_thing_and_the_verdict_as_the_last_one() {
     let place = Scratch::new();
     let mut demo = Running::start(&mut demo(place.path(), &[]));
-    let status = demo.child.wait_within("the demo to end", DEMO_PATIENCE).code();
+    let status = demo.child.wait_within("the demo to end", DEMO_TIMEOUT).code();
     let lines = demo.rest();
     assert_eq!(status, Some(0), "{lines:#?}");
     let said = |words: &str| lines.iter().any(|line| line.contains(words));
@@ -124,7 +124,7 @@ fn when_it_is_killed_its_processes_end_and_the_next_one_tidies_up() {
     let mut killed = Running::start(&mut demo(place.path(), &["--json"]));
     read_to(&mut killed, "stepped");
     killed.child.kill();
-    wait_until("its processes to end", PATIENCE, || processes(place.path()).is_empty());
+    wait_until("its processes to end", TIMEOUT, || processes(place.path()).is_empty());
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "nobody was left to remove it");
     let mut next = Running::start(&mut demo(place.path(), &["--json"]));
     read_to(&mut next, "started");

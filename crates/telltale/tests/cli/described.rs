@@ -13,7 +13,7 @@ use telltale_runtime::{DeviceDescription, MemoryKind, Options, Runtime};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::{Accounting, Snapshot};
 
-use crate::cli::command::{PATIENCE, Said, emulate, said, telltale};
+use crate::cli::command::{Said, TIMEOUT, emulate, said, telltale};
 use crate::cli::serve::Serving;
 
 const MIB: u64 = 1 << 20;
@@ -91,7 +91,7 @@ impl Bench {
 /// What a scrape over a socket gives.
 fn scraped(socket: &Path) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let request = "GET /metrics HTTP/1.0\r\nHost: x\r\nAccept: text/plain\r\n\r\n";
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
@@ -153,7 +153,7 @@ fn both_chips_of_an_n300_are_one_row_and_one_series_each_in_every_way() {
             let operations = if id.ends_with('R') { 2.0 } else { 1.0 };
             (id, operations)
         }));
-        wait_until(&format!("the series of {way:?}"), PATIENCE, || series() == wanted);
+        wait_until(&format!("the series of {way:?}"), TIMEOUT, || series() == wanted);
         let samples = bench.metrics();
         assert_eq!(dropped(&samples), 0.0, "{way:?}");
         let capacity = samples.iter().filter(|sample| {
@@ -162,8 +162,8 @@ fn both_chips_of_an_n300_are_one_row_and_one_series_each_in_every_way() {
         });
         assert_eq!(capacity.count(), 2, "{way:?}");
         drop(program.child().stdin.take());
-        assert!(program.wait_within("the program to end", PATIENCE).success());
-        wait_until("it to be gone", PATIENCE, || series().is_empty());
+        assert!(program.wait_within("the program to end", TIMEOUT).success());
+        wait_until("it to be gone", TIMEOUT, || series().is_empty());
     }
     service.end();
 }
@@ -201,7 +201,7 @@ fn devices_of_which_only_a_number_is_said_are_as_many_as_numbers() {
         "telltale_process_memory_live_bytes",
         "telltale_device_memory_used_bytes",
     ] {
-        wait_until(name, PATIENCE, || series(name) == expected);
+        wait_until(name, TIMEOUT, || series(name) == expected);
     }
     let table = bench.smi(&[]);
     for id in ["unknown:0", "unknown:1"] {
@@ -223,10 +223,10 @@ fn a_histogram_does_not_fall_when_one_of_its_processes_ends() {
         (processes, figures)
     };
     let both = [Some(200.0), Some(100.0)];
-    wait_until("both to be counted", PATIENCE, || figures() == (Some(2.0), both));
+    wait_until("both to be counted", TIMEOUT, || figures() == (Some(2.0), both));
     drop(programs[0].child().stdin.take());
-    assert!(programs[0].wait_within("one to end", PATIENCE).success());
-    wait_until("one to be gone", PATIENCE, || {
+    assert!(programs[0].wait_within("one to end", TIMEOUT).success());
+    wait_until("one to be gone", TIMEOUT, || {
         let (processes, figures) = figures();
         assert_eq!(figures, both);
         processes == Some(1.0)

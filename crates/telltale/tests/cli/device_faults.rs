@@ -9,7 +9,7 @@ use telltale_emulator::{Fault, Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
 use crate::cli::alerts::webhook;
-use crate::cli::command::{PATIENCE, Said, emulate, said, telltale};
+use crate::cli::command::{Said, TIMEOUT, emulate, said, telltale};
 use crate::cli::serve::Serving;
 
 /// Fires at once, so that nobody waits, and takes a moment to clear.
@@ -127,7 +127,7 @@ fn a_service_tells_of_a_stopped_heartbeat_and_a_vanished_chip_and_of_their_end()
     let line = service.says("alert device_vanished is resolved; it was: device ");
     assert!(line.contains(NOT_LISTED), "{line}");
 
-    let mut notices = std::iter::from_fn(|| bodies.recv_timeout(PATIENCE).ok())
+    let mut notices = std::iter::from_fn(|| bodies.recv_timeout(TIMEOUT).ok())
         .flat_map(|body| body["notices"].as_array().cloned().unwrap_or_default())
         // The other chip of the board vanishes with it.
         .filter(|notice| notice["alert"]["subject"]["device"] == "251732099");
@@ -176,7 +176,7 @@ fn one_look_says_in_every_form_what_the_service_has_found_by_watching() {
     let smi = |arguments: &[&str]| command(&place, &[&["smi"], arguments].concat());
     let says = |arguments: &[&str], words: &str| {
         // A service that is too busy to answer at once is not waited for.
-        wait_until(&format!("smi {arguments:?} to say {words:?}"), PATIENCE, || {
+        wait_until(&format!("smi {arguments:?} to say {words:?}"), TIMEOUT, || {
             smi(arguments).out.contains(words)
         });
     };
@@ -233,7 +233,7 @@ fn a_view_that_stays_keeps_the_row_of_a_chip_that_vanished() {
     let mut watched = crate::cli::command::Running::start(&mut command);
     watched.line();
     machine.inject(Fault::Vanish { ordinal: 0, returns_as: None }).unwrap();
-    wait_until("the chip to be told of", PATIENCE, || {
+    wait_until("the chip to be told of", TIMEOUT, || {
         watched.line().contains("the driver does not list it any more")
     });
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use telltale_emulator::{Fault, InjectedErrno, Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{PATIENCE, Running, Said, emulate, said, snapshot, telltale};
+use crate::cli::command::{Running, Said, TIMEOUT, emulate, said, snapshot, telltale};
 
 fn doctor(root: &Path, arguments: &[&str]) -> Said {
     let state = root.with_extension("state");
@@ -79,7 +79,7 @@ fn what_the_dead_left_is_told_with_the_command_that_removes_it() {
     let _machine = emulate("n150", &root, &[]);
     let mut replay =
         Running::start(telltale().args(["replay", "train", "--loop", "--root"]).arg(&root));
-    wait_until("a record of memory", PATIENCE, || {
+    wait_until("a record of memory", TIMEOUT, || {
         let processes = snapshot(&root).processes;
         processes.iter().flat_map(|one| &one.devices).any(|held| !held.kinds.is_empty())
     });

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use telltale_emulator::Fault;
 use telltale_harness::Scratch;
 
-use crate::cli::command::{PATIENCE, Running, emulate, said, smi, telltale};
+use crate::cli::command::{Running, TIMEOUT, emulate, said, smi, telltale};
 
 #[test]
 fn it_runs_until_a_signal_and_leaves_nothing() {
@@ -19,7 +19,7 @@ fn it_runs_until_a_signal_and_leaves_nothing() {
     // The fault is there from the beginning, on the first chip only.
     assert_eq!(shown.out.matches(" n/a ").count(), 1, "{}", shown.out);
     machine.terminate();
-    assert_eq!(machine.wait_within("the machine to end", PATIENCE).code(), Some(0));
+    assert_eq!(machine.wait_within("the machine to end", TIMEOUT).code(), Some(0));
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
@@ -64,7 +64,7 @@ fn files_of_others_that_keep_its_directory_are_named() {
         assert!(told.contains(&format!("{} stays", root.display())), "{told}");
         assert!(told.contains(words), "{told}");
         assert!(lines.next().is_none());
-        assert_eq!(child.wait_within("the machine to end", PATIENCE).code(), Some(0));
+        assert_eq!(child.wait_within("the machine to end", TIMEOUT).code(), Some(0));
         let names = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(names.collect::<Vec<_>>(), ["run"], "nothing of its own stays");
     }

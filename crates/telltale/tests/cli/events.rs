@@ -11,11 +11,11 @@ use std::process::{Command, Stdio};
 use telltale_debug_stream::capture::{Capture, Item};
 use telltale_debug_stream::sink::{DefaultConsumer, Saved, write_json_line};
 use telltale_debug_stream::{
-    Event, EventKind, Losses, Next, Stream, StreamOptions, TensorEvent, TextStyle,
+    Event, EventKind, Losses, NextEvent, Stream, StreamOptions, TensorEvent, TextStyle,
 };
 use telltale_harness::{Scratch, skip, wait_until};
 
-use crate::cli::command::{PATIENCE, Running, Said, said, telltale};
+use crate::cli::command::{Running, Said, TIMEOUT, said, telltale};
 
 /// Publishes through a stream what a kernel would, and has the default consumer keep it.
 fn capture(root: &Path, iterations: u16) {
@@ -76,10 +76,10 @@ fn lines() -> Vec<u8> {
     };
     let mut lines = Vec::new();
     for next in [
-        Next::Event(event),
-        Next::Lost(Losses { events: 12, ..Losses::default() }),
-        Next::Event(malformed),
-        Next::Event(text),
+        NextEvent::Event(event),
+        NextEvent::Lost(Losses { events: 12, ..Losses::default() }),
+        NextEvent::Event(malformed),
+        NextEvent::Event(text),
     ] {
         let _ = write_json_line(&mut lines, &next, 100).unwrap();
     }
@@ -376,7 +376,7 @@ fn nothing_is_left_of_what_failed_or_was_interrupted() {
         let mut input = running.child.child().stdin.take().unwrap();
         input.write_all(&whole).unwrap();
         let begun = || fs::read_dir(place.path()).unwrap().count() == 2;
-        wait_until("the conversion to begin", PATIENCE, begun);
+        wait_until("the conversion to begin", TIMEOUT, begun);
         running.child.interrupt();
         assert_eq!(running.status(), Some(2));
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{PATIENCE, Running, emulate, smi, snapshot, telltale};
+use crate::cli::command::{Running, TIMEOUT, emulate, smi, snapshot, telltale};
 
 #[test]
 fn every_form_has_the_rows_that_match() {
@@ -33,7 +33,7 @@ fn a_process_is_found_by_what_it_has() {
     command.args(["replay", "train", "--loop", "--root"]).arg(&root);
     let replay = Running::start(&mut command);
     let pid = replay.child.id();
-    wait_until("a record", PATIENCE, || {
+    wait_until("a record", TIMEOUT, || {
         snapshot(&root).processes.iter().any(|one| one.known_by.is_some())
     });
     let found = |query: &str| {

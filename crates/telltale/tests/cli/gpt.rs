@@ -9,7 +9,7 @@ use serde_json::Value;
 use telltale_harness::{Scratch, needs_pid_namespaces, rounds};
 use telltale_schema::snapshot::MetricValue;
 
-use crate::cli::command::{PATIENCE, Running, Said, emulate, said, smi, snapshot, telltale};
+use crate::cli::command::{Running, Said, TIMEOUT, emulate, said, smi, snapshot, telltale};
 
 /// A model so small that its steps take milliseconds.
 const SMALL: [&str; 10] =
@@ -147,7 +147,7 @@ fn it_ends_with_a_checkpoint_when_nobody_reads_its_output() {
     training.line();
     let Running { mut child, lines } = training;
     drop(lines);
-    assert_eq!(child.wait_within("the training to end", PATIENCE).code(), Some(0));
+    assert_eq!(child.wait_within("the training to end", TIMEOUT).code(), Some(0));
     assert!(kept.join(CHECKPOINT).exists());
     assert_empty(place.path());
 }
@@ -251,6 +251,6 @@ fn others_see_its_loss_and_memory_and_nothing_of_it_once_it_ended() {
         assert!(details.contains(words), "{words}: {details}");
     }
     running.child.terminate();
-    running.child.wait_within("the training to end", PATIENCE);
+    running.child.wait_within("the training to end", TIMEOUT);
     assert!(snapshot(&root).processes.is_empty());
 }

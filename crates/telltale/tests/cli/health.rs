@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{PATIENCE, Said, said, telltale};
+use crate::cli::command::{Said, TIMEOUT, said, telltale};
 use crate::cli::serve::{Serving, serve};
 
 /// The command for the service in `place`.
@@ -46,12 +46,12 @@ fn a_service_that_has_nothing_new_is_status_1() {
     let place = Scratch::new();
     let mut service = Serving::start(serve(&place).args(["--interval", "0.1"]));
     service.says("collecting");
-    wait_until("the service to serve", PATIENCE, || health(&place, &[]).status == Some(0));
+    wait_until("the service to serve", TIMEOUT, || health(&place, &[]).status == Some(0));
     // The kernel holds on to whoever reads this, as a driver that hangs does.
     let module = place.join("root/sys/module/tenstorrent");
     fs::create_dir_all(&module).unwrap();
     assert!(Command::new("mkfifo").arg(module.join("version")).status().unwrap().success());
-    wait_until("the service to be stuck", PATIENCE, || health(&place, &[]).status == Some(1));
+    wait_until("the service to be stuck", TIMEOUT, || health(&place, &[]).status == Some(1));
     let said = health(&place, &["--json"]);
     assert_eq!((said.status, as_json(&said)["status"].as_str()), (Some(1), Some("not_serving")));
     assert_eq!(health(&place, &[]).out, "not serving\n");

@@ -6,9 +6,9 @@ use std::process::Stdio;
 
 use serde_json::Value;
 use telltale_harness::{ChildGuard, Scratch, wait_until};
-use telltale_schema::history::Report;
+use telltale_schema::history::ProcessReport;
 
-use crate::cli::command::{PATIENCE, Said, emulate, said, telltale};
+use crate::cli::command::{Said, TIMEOUT, emulate, said, telltale};
 
 /// A machine with a workload, and a directory for its history.
 struct Scene {
@@ -42,12 +42,12 @@ impl Scene {
     }
 
     /// The workload's report, once it was watched for longer than `seconds`.
-    fn report_after(&self, seconds: f64) -> Report {
+    fn report_after(&self, seconds: f64) -> ProcessReport {
         let pid = self.workload.id().to_string();
         let mut found = None;
-        wait_until("the history to have that much", PATIENCE, || {
+        wait_until("the history to have that much", TIMEOUT, || {
             let said = self.ask(&["report", &pid, "--json"]);
-            found = serde_json::from_str::<Report>(&said.out)
+            found = serde_json::from_str::<ProcessReport>(&said.out)
                 .ok()
                 .filter(|report| report.usage.iter().any(|one| one.watched_seconds > seconds));
             found.is_some()
@@ -56,7 +56,7 @@ impl Scene {
     }
 }
 
-fn dram_watched(report: &Report) -> f64 {
+fn dram_watched(report: &ProcessReport) -> f64 {
     report.usage.iter().map(|one| one.watched_seconds).fold(0.0, f64::max)
 }
 
@@ -78,7 +78,7 @@ fn a_killed_service_goes_on_where_it_was_and_a_finished_job_has_its_report() {
     }
     let pid = scene.workload.id();
     scene.workload.kill();
-    wait_until("its end to be recorded", PATIENCE, || {
+    wait_until("its end to be recorded", TIMEOUT, || {
         let said = scene.ask(&["report", &pid.to_string()]);
         said.status == Some(0) && said.out.contains("left its ledger behind")
     });

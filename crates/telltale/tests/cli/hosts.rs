@@ -11,7 +11,7 @@ use serde_json::Value;
 use telltale_harness::{Scratch, wait_until};
 use telltale_schema::fleet::{Fleet, HostState};
 
-use crate::cli::command::{PATIENCE, Running, Said, said, telltale};
+use crate::cli::command::{Running, Said, TIMEOUT, said, telltale};
 use crate::cli::json;
 use crate::cli::terminal::Terminal;
 use company::{Company, refused, silent};
@@ -81,7 +81,7 @@ fn who_falls_silent_keeps_its_rows_and_comes_back() {
     command.args(["smi", "--hosts", &address, "--json", "-w", "0.2", "--timeout", "0.5"]);
     let mut watching = Running::start(&mut command);
     let mut expect = |state: HostState, has_reason: bool| {
-        wait_until("its state", PATIENCE, || {
+        wait_until("its state", TIMEOUT, || {
             let fleet: Fleet = serde_json::from_str(&watching.line()).unwrap();
             let host = &fleet.hosts[0];
             let devices = host.snapshot.as_ref().map_or(0, |snapshot| snapshot.devices.len());
@@ -130,11 +130,11 @@ fn the_full_screen_view_has_all_of_them() {
     );
     let Some(mut terminal) = Terminal::start(test, (120, 30), &line, &place) else { return };
     for words in ["2 of 3 hosts answer", "1 error (e)", &company.addresses[1]] {
-        wait_until(words, PATIENCE, || terminal.text().contains(words));
+        wait_until(words, TIMEOUT, || terminal.text().contains(words));
     }
     terminal.type_in(b"e");
     // One word: cells that were blank before are not sent again.
-    wait_until("the reason", PATIENCE, || terminal.text().contains("nobody"));
+    wait_until("the reason", TIMEOUT, || terminal.text().contains("nobody"));
     terminal.type_in(b"qq");
     let (status, text) = terminal.end();
     assert_eq!(status, Some(0), "{text}");

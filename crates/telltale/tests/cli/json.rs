@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, skip, wait_until};
 
-use crate::cli::command::{PATIENCE, Running, emulate, smi, snapshot, telltale};
+use crate::cli::command::{Running, TIMEOUT, emulate, smi, snapshot, telltale};
 
 /// Reads values from standard input, a line each, and says of each line what is wrong with it. No
 /// object may have a field that its schema does not name.
@@ -96,13 +96,13 @@ fn what_is_printed_of_processes_and_of_the_past_fits_the_schema() {
     serve.args(["serve", "--http", "off", "--interval", "0.1", "--root"]).arg(&root);
     serve.arg("--state-dir").arg(&state).env("TELLTALE_HISTORY_WRITE_SECONDS", "1");
     let _service = Running::start(&mut serve);
-    wait_until("a record", PATIENCE, || {
+    wait_until("a record", TIMEOUT, || {
         snapshot(&root).processes.iter().any(|one| one.known_by.is_some())
     });
     let mut lines = smi(&root, &["--json"]).out;
     let mut past = telltale();
     past.args(["smi", "--at", "now", "--json", "--state-dir"]).arg(&state);
-    wait_until("a past", PATIENCE, || {
+    wait_until("a past", TIMEOUT, || {
         let said = crate::cli::command::said(&mut past);
         if said.status == Some(0) && said.out.contains("\"known_by\"") {
             lines += &said.out;

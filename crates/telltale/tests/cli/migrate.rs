@@ -19,7 +19,7 @@ use std::process::{ChildStdout, Command, Stdio};
 use serde_json::Value;
 use telltale_harness::{ChildGuard, Scratch, compile_c, wait_until};
 
-use crate::cli::command::{PATIENCE, Running, emulate, said, telltale};
+use crate::cli::command::{Running, TIMEOUT, emulate, said, telltale};
 use crate::cli::serve::Serving;
 
 /// A machine and a service that has the old server's socket.
@@ -122,7 +122,7 @@ impl Bench {
     }
 
     fn comes_to(&self, pid: u32, kind: &str, bytes: u64) {
-        wait_until(&format!("{bytes} bytes of {kind}"), PATIENCE, || {
+        wait_until(&format!("{bytes} bytes of {kind}"), TIMEOUT, || {
             self.kind(pid, kind)["live_bytes"].as_u64().unwrap_or(0) == bytes
         });
     }
@@ -154,13 +154,13 @@ fn clients_are_processes_in_every_output() {
         assert_eq!(client.say(message), "sent");
     }
     let figures = ["live_bytes", "live_buffers", "peak_bytes", "allocations", "allocated_bytes"];
-    wait_until("all three messages", PATIENCE, || {
+    wait_until("all three messages", TIMEOUT, || {
         let dram = bench.kind(pid, "dram");
         figures.map(|name| dram[name].as_u64()) == [5000, 1, 5700, 2, 5700].map(Some)
     });
     assert_eq!(bench.process(pid).unwrap()["known_by"], "legacy");
     let live = ["kind=\"dram\"", "process=\"client_128\""];
-    wait_until("its metric", PATIENCE, || {
+    wait_until("its metric", TIMEOUT, || {
         bench.metric("telltale_process_memory_live_bytes", &live) == Some(5000.0)
     });
     let csv = bench.smi(&["--csv", "--details"]);
@@ -173,7 +173,7 @@ fn clients_are_processes_in_every_output() {
         command.args(["history", "--json", "--process", "client_128", "--state-dir"]);
         said(command.arg(bench.place.join("state")).args(["--metric", "live_bytes"])).out
     };
-    wait_until("its history", PATIENCE, || history().contains("5000"));
+    wait_until("its history", TIMEOUT, || history().contains("5000"));
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn what_the_server_got_wrong_is_right() {
     }
     for reason in ["unknown_free", "unknown_device", "too_large"] {
         let label = format!("reason=\"{reason}\"");
-        wait_until(reason, PATIENCE, || {
+        wait_until(reason, TIMEOUT, || {
             bench.metric("telltale_legacy_refused_total", &[&label]) == Some(1.0)
         });
     }
@@ -223,7 +223,7 @@ fn what_the_server_got_wrong_is_right() {
     other.say("8 0 70 0 70");
     bench.comes_to(pids[1], "cb", 70);
     other.guard.kill();
-    wait_until("the killed one to be gone", PATIENCE, || bench.process(pids[1]).is_none());
+    wait_until("the killed one to be gone", TIMEOUT, || bench.process(pids[1]).is_none());
     assert_eq!(bench.kind(pids[0], "dram")["live_bytes"], 1100);
 }
 
@@ -237,7 +237,7 @@ fn a_pid_in_a_message_is_not_believed() {
     liar.write_all(&message).unwrap();
     bench.comes_to(std::process::id(), "dram", 77);
     assert!(bench.process(1).is_none());
-    wait_until("it to be counted", PATIENCE, || {
+    wait_until("it to be counted", TIMEOUT, || {
         let label = "reason=\"pid_ignored\"";
         bench.metric("telltale_legacy_refused_total", &[label]) == Some(1.0)
     });
@@ -250,14 +250,14 @@ fn viewers_are_told_of_everybody_on_the_device() {
     replay.args(["replay", "train", "--loop", "--root"]).arg(&bench.root);
     replay.arg("--runtime-dir").arg(bench.place.join("run"));
     let replay = Running::start(&mut replay);
-    wait_until("its memory", PATIENCE, || {
+    wait_until("its memory", TIMEOUT, || {
         bench.kind(replay.child.id(), "dram")["live_bytes"].as_u64() > Some(0)
     });
     let mut client = bench.client(144);
     client.say("1 0 5000 0 64");
     bench.comes_to(client.guard.id(), "dram", 5000);
     // Of somebody who does not report here too.
-    wait_until("more than its own", PATIENCE, || {
+    wait_until("more than its own", TIMEOUT, || {
         let told = client.say("3 0 0 0 0");
         let dram = told.split("dram ").nth(1).and_then(|rest| rest.split(' ').next());
         dram.unwrap().parse::<u64>().unwrap() > 5000
@@ -297,7 +297,7 @@ fn a_process_that_also_has_a_row_counts_once_by_the_row() {
     assert_eq!(both.line(), "kept");
     bench.comes_to(both.child.id(), "dram", 1000);
     assert_eq!(bench.process(both.child.id()).unwrap()["known_by"], "region");
-    wait_until("its message", PATIENCE, || {
+    wait_until("its message", TIMEOUT, || {
         bench.metric("telltale_legacy_messages_total", &["alloc"]) == Some(1.0)
     });
     assert_eq!(bench.kind(both.child.id(), "dram")["live_bytes"], 1000);
@@ -347,13 +347,13 @@ fn dashboards_find_what_the_page_names() {
         command.args(["replay", "train", "--loop", "--root"]).arg(&bench.root);
         Running::start(command.arg("--runtime-dir").arg(bench.place.join("run")))
     };
-    wait_until("its memory", PATIENCE, || {
+    wait_until("its memory", TIMEOUT, || {
         bench.kind(replay.child.id(), "dram")["live_bytes"].as_u64() > Some(0)
     });
     // What was refused has a series once something was.
     let mut client = bench.client(112);
     client.say("2 0 0 0 1");
-    wait_until("it to be refused", PATIENCE, || {
+    wait_until("it to be refused", TIMEOUT, || {
         bench.metric("telltale_legacy_refused_total", &["unknown_free"]) == Some(1.0)
     });
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/migrate.md");
@@ -392,7 +392,7 @@ fn dashboards_find_what_the_page_names() {
 fn an_error_makes_its_source_down_and_is_counted() {
     let bench = Bench::of("n150");
     let is = |up: f64| {
-        wait_until(&format!("the source to be {up}"), PATIENCE, || {
+        wait_until(&format!("the source to be {up}"), TIMEOUT, || {
             bench.metric("telltale_source_up", &["source=\"ledgers\""]) == Some(up)
         });
     };

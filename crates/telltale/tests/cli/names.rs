@@ -9,7 +9,7 @@ use std::process::Command;
 
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{PATIENCE, Running, emulate, smi, snapshot};
+use crate::cli::command::{Running, TIMEOUT, emulate, smi, snapshot};
 
 /// Starts a replay whose file is called `name` and whose first argument is `first`.
 fn replay_called(place: &Path, root: &Path, name: &[u8], first: &[u8]) -> Running {
@@ -40,7 +40,7 @@ fn no_name_steers_a_terminal_or_breaks_a_table() {
     ];
     let replays = hostile.map(|(name, first)| replay_called(place.path(), &root, name, first));
     let pids = replays.each_ref().map(|replay| replay.child.id());
-    wait_until("all of them to allocate", PATIENCE, || {
+    wait_until("all of them to allocate", TIMEOUT, || {
         snapshot(&root).processes.iter().filter(|process| !process.devices.is_empty()).count() == 4
     });
     let forms: [&[&str]; 5] = [&[], &["-d"], &["--csv"], &["--csv", "-d"], &["--json"]];

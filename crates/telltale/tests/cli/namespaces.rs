@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use telltale_harness::{ChildGuard, Scratch, needs_pid_namespaces, wait_until};
 use telltale_schema::snapshot::{ProcessState, Snapshot};
 
-use crate::cli::command::{PATIENCE, Said, children, said, telltale};
+use crate::cli::command::{Said, TIMEOUT, children, said, telltale};
 use crate::cli::serve::{Serving, serve};
 
 /// Namespaces by the options with which `unshare` makes them.
@@ -64,7 +64,7 @@ impl Workload {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let started = ChildGuard::spawn(&mut command);
         let mut all = BTreeSet::new();
-        wait_until("a ledger and an endpoint", PATIENCE, || {
+        wait_until("a ledger and an endpoint", TIMEOUT, || {
             all = names(directory);
             all.len() == 2 && all.iter().any(|name| name.starts_with("metrics_"))
         });
@@ -75,7 +75,7 @@ impl Workload {
     fn kill(mut self) {
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid).unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        self.started.wait_within("the workload's end", PATIENCE);
+        self.started.wait_within("the workload's end", TIMEOUT);
     }
 }
 
@@ -144,7 +144,7 @@ fn a_socket_stays_whose_process_began_before_the_cleaners_clock() {
         text.split(' ').next().unwrap().parse::<f64>().unwrap()
     };
     let bound_at = uptime();
-    wait_until("the process to be older", PATIENCE, || uptime() > bound_at + 2.0);
+    wait_until("the process to be older", TIMEOUT, || uptime() > bound_at + 2.0);
     // The clock there began a moment ago, after the process.
     let offset = format!("-{}", uptime().floor());
     for options in [&[][..], &["--time", "--boottime", &offset]] {
@@ -224,7 +224,7 @@ fn a_restored_process_keeps_its_ledger_and_is_shown_as_living() {
             assert!(cleaned.out.contains("left ") && cleaned.out.contains(" maps its file"));
         }
         drop(restored);
-        wait_until("its leftover to go", PATIENCE, || {
+        wait_until("its leftover to go", TIMEOUT, || {
             smi(&[], directory, &["-c"]);
             names(directory).is_empty()
         });
@@ -255,7 +255,7 @@ fn a_restored_process_keeps_its_sockets() {
         assert_eq!(names(directory), before, "{more:?}: {cleaned:?}");
         assert!(!cleaned.out.contains("removed "), "{more:?}: {cleaned:?}");
         drop(restored);
-        wait_until("its leftover to go", PATIENCE, || {
+        wait_until("its leftover to go", TIMEOUT, || {
             smi(&[], directory, &["-c"]);
             names(directory).is_empty()
         });
@@ -272,7 +272,7 @@ fn an_endpoint_is_asked_at_the_name_by_which_it_was_first_bound() {
     let bound = format!(".metrics_{}_7_0123456789abcdef.new", workload.pid);
     fs::rename(named, directory.join(bound)).unwrap();
     let shown = Shown::by_service(&place);
-    wait_until("what the endpoint alone reports", PATIENCE, || {
+    wait_until("what the endpoint alone reports", TIMEOUT, || {
         shown.snapshot().processes.iter().any(|process| !process.metrics.is_empty())
     });
     shown.service.end();
@@ -305,7 +305,7 @@ impl Shown {
     /// Waits until it is shown so, and its bytes are in the device's total or not.
     #[track_caller]
     fn wait_for(&self, what: &str, state: ProcessState, pid: Option<u32>) {
-        wait_until(what, PATIENCE, || {
+        wait_until(what, TIMEOUT, || {
             let seen = self.snapshot();
             let processes: Vec<_> = seen.processes.iter().map(|one| (one.state, one.pid)).collect();
             let kinds = seen.devices.iter().flat_map(|device| &device.kinds);
@@ -357,7 +357,7 @@ fn an_endpoint_that_answers_is_believed_and_not_a_ledger_that_nobody_has() {
     assert!(!seen.out.contains("(ended"), "{seen:?}");
     let before = shown.snapshot().taken_at;
     let mut rounds = BTreeSet::new();
-    wait_until("three rounds", PATIENCE, || {
+    wait_until("three rounds", TIMEOUT, || {
         rounds.extend(Some(shown.snapshot().taken_at).filter(|at| *at > before));
         rounds.len() > 3
     });
@@ -425,7 +425,7 @@ fn a_living_process_on_overlayfs_keeps_its_ledger() {
             command.arg(env!("CARGO_BIN_EXE_telltale")).args(["smi", "-c", "--runtime-dir"]);
             said(command.arg(&directory))
         };
-        wait_until("its mount namespace to be entered", PATIENCE, || {
+        wait_until("its mount namespace to be entered", TIMEOUT, || {
             let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/mnt")).unwrap();
             namespace(sleeper.id()) == namespace(mapping.id())
         });

@@ -6,7 +6,7 @@ use std::io::Write;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{PATIENCE, said, telltale};
+use crate::cli::command::{TIMEOUT, said, telltale};
 use crate::cli::terminal::Terminal;
 use crate::cli::top::View;
 
@@ -55,7 +55,7 @@ fn a_recording_is_played_and_gone_through() {
         );
         let Some(mut terminal) = Terminal::start(test, (100, 30), &line, &place) else { return };
         let shows = |terminal: &Terminal, words: &str| {
-            wait_until(words, PATIENCE, || terminal.text().contains(words));
+            wait_until(words, TIMEOUT, || terminal.text().contains(words));
         };
         shows(&terminal, "RECORDED");
         shows(&terminal, "251732099R");
@@ -64,7 +64,7 @@ fn a_recording_is_played_and_gone_through() {
         shows(&terminal, "play");
         let before = terminal.text().len();
         terminal.type_in(b"{");
-        wait_until("the first snapshot", PATIENCE, || {
+        wait_until("the first snapshot", TIMEOUT, || {
             // Everything is sent again, also what was there before.
             terminal.type_in(b"\x0c");
             terminal.text().get(before..).is_some_and(|text| text.contains("RECORDED 1 of"))

@@ -9,8 +9,8 @@ use std::process::Command;
 use std::thread;
 
 use serde_json::Value;
-use telltale_cluster::intake::entry::{Post, Told};
-use telltale_cluster::latency::record::{Operation, Stage};
+use telltale_cluster::intake::entry::{EntryContent, Post};
+use telltale_cluster::latency::record::{OperationType, Stage};
 use telltale_harness::Scratch;
 
 use crate::cli::command::{Running, said};
@@ -135,7 +135,7 @@ fn a_rank_that_is_asked_to_end_does_so_at_once_and_says_that_it_was_early() {
     for running in [&mut waiting, &mut leading] {
         // Its directory is there once it can be asked.
         let node = place.path();
-        telltale_harness::wait_until("both to begin", crate::cli::command::PATIENCE, || {
+        telltale_harness::wait_until("both to begin", crate::cli::command::TIMEOUT, || {
             [0, 1].iter().all(|rank| node.join(format!("node-{rank}/rank-{rank}")).exists())
         });
         running.child.terminate();
@@ -200,16 +200,16 @@ fn each_transfer_is_told_to_the_agent_in_the_form_that_it_takes() {
         for entry in post.entries {
             assert_eq!(entry.epoch.unwrap().to_string(), "7");
             match entry.told {
-                Told::Operation(record) => {
+                EntryContent::Operation(record) => {
                     assert_eq!((record.context_rank, record.context_size), (0, 2));
                     match (record.stage, record.operation) {
                         (Stage::Began, _) => {}
-                        (Stage::Ended { .. }, Operation::Collective { .. }) => sums += 1,
-                        (Stage::Ended { .. }, Operation::Transfer { .. }) => transfers += 1,
+                        (Stage::Ended { .. }, OperationType::Collective { .. }) => sums += 1,
+                        (Stage::Ended { .. }, OperationType::Transfer { .. }) => transfers += 1,
                         (Stage::EndedUntimed, _) => panic!("{record:?}"),
                     }
                 }
-                Told::Checkpoint { finished, .. } => checkpoints += usize::from(finished),
+                EntryContent::Checkpoint { finished, .. } => checkpoints += usize::from(finished),
                 told => panic!("{told:?}"),
             }
         }

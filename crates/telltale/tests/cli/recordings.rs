@@ -10,7 +10,7 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_schema::calendar;
 use telltale_schema::snapshot::Snapshot;
 
-use crate::cli::command::{PATIENCE, Running, Said, said, telltale};
+use crate::cli::command::{Running, Said, TIMEOUT, said, telltale};
 
 struct Scene {
     place: Scratch,
@@ -78,7 +78,7 @@ fn one_that_is_killed_leaves_whole_snapshots() {
     let path = scene.place.join("run.tt");
     let mut recording = Running::start(&mut scene.record(&["--every", "0.1"]));
     let has_some = || replay(&path, &["--json", "-w"]).out.lines().count() > 2;
-    wait_until("some snapshots", PATIENCE, has_some);
+    wait_until("some snapshots", TIMEOUT, has_some);
     said(&mut scene.record(&[])).complains(2, &["is being recorded by another telltale"]);
     recording.child.kill();
     let there = snapshots(&scene.replay(&["--json", "-w"])).len();
@@ -123,7 +123,7 @@ fn it_ends_by_a_signal_and_where_it_may_not_grow() {
     let scene = Scene::new();
     let mut recording = Running::start(&mut scene.record(&["--every", "0.1"]));
     let path = scene.place.join("run.tt");
-    wait_until("a snapshot", PATIENCE, || replay(&path, &["--json"]).status == Some(0));
+    wait_until("a snapshot", TIMEOUT, || replay(&path, &["--json"]).status == Some(0));
     let pid = Pid::from_raw(i32::try_from(recording.child.id()).unwrap());
     kill(pid, Signal::SIGTERM).unwrap();
     assert_eq!(recording.status(), Some(0));

@@ -12,7 +12,7 @@ use telltale_harness::{
 };
 use telltale_runtime::{DeviceDescription, MemoryKind, Options, RegionLayout, Regions, Runtime};
 
-use crate::cli::command::{PATIENCE, Running, children, emulate, said, smi, snapshot, telltale};
+use crate::cli::command::{Running, TIMEOUT, children, emulate, said, smi, snapshot, telltale};
 
 /// The chip of the emulated n150, as UMD names it: by its board.
 pub(crate) const UMD_ID: u64 = 0x0100_0186_1173_2099;
@@ -51,7 +51,7 @@ impl Bench {
         command.args(["replay", "train", "--loop", "--root"]).arg(&self.root);
         command.env("TT_METAL_SHM_STATS_ENABLED", "1").envs(variables.iter().copied());
         let running = Running::start(&mut command);
-        wait_until("the workload's memory", PATIENCE, || {
+        wait_until("the workload's memory", TIMEOUT, || {
             let dram = self.regions().iter().filter_map(|one| one["total"]["dram"].as_u64()).max();
             dram > Some(0) && self.processes(running.child.id()).is_some_and(|it| it > 0)
         });
@@ -96,7 +96,7 @@ impl Bench {
     /// Has a workload that is in the totals alone killed once it has so much.
     fn killed_without_row(&self, version: u32, variables: &[(&str, &str)], bytes: u64) {
         let mut killed = self.workload(variables);
-        wait_until("the workload to have enough", PATIENCE, || {
+        wait_until("the workload to have enough", TIMEOUT, || {
             self.region(version)["total"]["dram"].as_u64() > Some(bytes)
         });
         killed.child.kill();
@@ -157,7 +157,7 @@ impl Bench {
 fn upstreams_reader_of_today_sees_what_the_switch_alone_gives() {
     let bench = Bench::new();
     let workload = bench.workload(&[]);
-    wait_until("the logger to read of more than the first allocations", PATIENCE, || {
+    wait_until("the logger to read of more than the first allocations", TIMEOUT, || {
         let logged = bench.told("logger").remove(0);
         assert_eq!(logged["chip_count"], 1, "{logged}");
         logged["total_dram_bytes"].as_u64() > Some(1 << 20)
@@ -180,7 +180,7 @@ fn upstreams_reader_of_today_sees_what_the_switch_alone_gives() {
     let process = snapshot(&bench.root).processes.remove(0);
     assert_eq!(process.known_by.map(|source| source.name()), Some("ledger"));
     assert!(process.devices[0].live_buffers.is_some() && process.uptime_seconds.value().is_some());
-    wait_until("the device's total to be its process's", PATIENCE, || {
+    wait_until("the device's total to be its process's", TIMEOUT, || {
         let seen = snapshot(&bench.root);
         let kinds = &seen.devices[0].kinds;
         let total = kinds.iter().map(|one| one.total_bytes).sum::<u64>();
@@ -303,7 +303,7 @@ fn the_living_keep_what_they_have_in_a_region_that_is_cleaned() {
         let variables = [("TELLTALE_SHM_LAYOUT", layout), ("TT_METAL_SHM_STATS_PER_PID", "1")];
         let living = bench.workload(&variables);
         let mut killed = bench.workload(&variables);
-        wait_until("both rows", PATIENCE, || bench.regions()[0]["processes"] == 2);
+        wait_until("both rows", TIMEOUT, || bench.regions()[0]["processes"] == 2);
         killed.child.kill();
         let cleaned = bench.clean();
         if !sees_all() {
@@ -318,7 +318,7 @@ fn the_living_keep_what_they_have_in_a_region_that_is_cleaned() {
             "{region}"
         );
         assert_eq!(region["rows"][0]["pid"], living.child.id());
-        wait_until("the totals to be those of the living", PATIENCE, || {
+        wait_until("the totals to be those of the living", TIMEOUT, || {
             let region = bench.regions().remove(0);
             region["total"]["dram"] == region["rows"][0]["dram"] && bench.of_nobody() == 0
         });

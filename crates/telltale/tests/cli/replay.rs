@@ -7,7 +7,7 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::Snapshot;
 
-use crate::cli::command::{PATIENCE, Running, emulate, said, snapshot, telltale};
+use crate::cli::command::{Running, TIMEOUT, emulate, said, snapshot, telltale};
 
 #[test]
 fn what_cannot_be_replayed_is_told_in_one_sentence() {
@@ -75,7 +75,7 @@ fn a_paced_replay_is_seen_with_the_right_totals_and_gone_after_a_signal() {
     let mut replays = ["2", "2", "3"].map(|device| replay(&root, device));
     let pids = replays.each_ref().map(|replay| replay.child.id());
     let (local, remote) = ("2517320d4", "2517320d4R");
-    wait_until("all three to allocate", PATIENCE, || {
+    wait_until("all three to allocate", TIMEOUT, || {
         let seen = snapshot(&root);
         pids.iter()
             .zip([local, local, remote])
@@ -111,6 +111,6 @@ fn the_machine_going_away_ends_it_with_a_sentence() {
     let mut replay = replay(&root, "0");
     replay.line();
     machine.interrupt();
-    assert_eq!(machine.wait_within("the machine to end", PATIENCE).code(), Some(0));
+    assert_eq!(machine.wait_within("the machine to end", TIMEOUT).code(), Some(0));
     assert_eq!(replay.status(), Some(2));
 }

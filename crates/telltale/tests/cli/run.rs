@@ -11,7 +11,7 @@ use telltale_harness::{
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::Snapshot;
 
-use crate::cli::command::{PATIENCE, said, telltale};
+use crate::cli::command::{TIMEOUT, said, telltale};
 
 static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
     cargo_library_directory("telltale-preload", "telltale_preload").join("libtelltale_preload.so")
@@ -62,8 +62,8 @@ fn what_a_command_has_is_shown_on_the_machine_itself_while_it_runs() {
     let shown = ["SYSTEM", "host", "85.8 MiB", "python3"];
     assert!(shown.iter().all(|word| table.out.contains(word)), "{}", table.out);
     drop(child.child().stdin.take());
-    assert!(child.wait_within("the command to end", PATIENCE).success());
-    wait_until("the process to be gone", PATIENCE, || snapshot(&place).processes.is_empty());
+    assert!(child.wait_within("the command to end", TIMEOUT).success());
+    wait_until("the process to be gone", TIMEOUT, || snapshot(&place).processes.is_empty());
 }
 
 /// The program has a ledger of its own then, and a second one by the library.
@@ -97,7 +97,7 @@ fn a_program_that_records_itself_is_shown_with_what_both_know_of_it() {
     assert!(of_kind(MemoryKind::SystemMemory) > 0, "and what the library saw");
     assert_eq!(shown.devices.iter().filter(|device| device.identity.is_host()).count(), 1);
     drop(child.child().stdin.take());
-    assert!(child.wait_within("the program to end", PATIENCE).success());
+    assert!(child.wait_within("the program to end", TIMEOUT).success());
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 

@@ -13,7 +13,7 @@ use std::process::{ChildStderr, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use telltale_harness::{ChildGuard, Scratch};
 
-use crate::cli::command::{PATIENCE, said, telltale};
+use crate::cli::command::{TIMEOUT, said, telltale};
 
 /// A service whose log is read.
 pub(crate) struct Serving {
@@ -53,7 +53,7 @@ impl Serving {
     #[track_caller]
     pub(crate) fn end(mut self) {
         self.child.terminate();
-        let status = self.child.wait_within("the service to end", PATIENCE);
+        let status = self.child.wait_within("the service to end", TIMEOUT);
         assert_eq!(status.code(), Some(0));
     }
 }
@@ -178,7 +178,7 @@ fn it_collects_until_a_signal_and_ends_cleanly() {
             service.child.terminate();
         }
         service.says("ending");
-        let status = service.child.wait_within("the service to end", PATIENCE);
+        let status = service.child.wait_within("the service to end", TIMEOUT);
         assert_eq!(status.code(), Some(0));
     }
 }

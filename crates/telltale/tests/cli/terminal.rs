@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use telltale_harness::{ChildGuard, Scratch, skip, wait_until};
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::command::{PATIENCE, children, telltale};
+use crate::cli::command::{TIMEOUT, children, telltale};
 
 /// Ctrl-C, as a terminal's keyboard sends it.
 const CTRL_C: &[u8] = b"\x03";
@@ -70,7 +70,7 @@ impl Terminal {
 
     fn wait_for_frames(&self, count: usize) {
         let frames = || self.text().matches(HOME).count();
-        wait_until("frames on the terminal", PATIENCE, || frames() > count);
+        wait_until("frames on the terminal", TIMEOUT, || frames() > count);
     }
 
     /// Types something.
@@ -88,7 +88,7 @@ impl Terminal {
 
     /// Waits for the end, and gives the exit status and everything shown.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
-        let status = self.child.wait_within("the command to end", PATIENCE).code();
+        let status = self.child.wait_within("the command to end", TIMEOUT).code();
         self.reading.join().unwrap();
         let text = String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned();
         (status, text)
@@ -214,7 +214,7 @@ fn a_terminal_that_cannot_repaint_gets_plain_pages_of_its_width() {
         let program = env!("CARGO_BIN_EXE_telltale");
         let line = format!("env {environment} {program} demo --seconds 1");
         let Some(mut terminal) = Terminal::start(test, (60, 24), &line, &place) else { return };
-        let status = terminal.child.wait_within("the demo to end", PATIENCE);
+        let status = terminal.child.wait_within("the demo to end", TIMEOUT);
         terminal.reading.join().unwrap();
         let text = String::from_utf8_lossy(&terminal.shown.lock().unwrap()).into_owned();
         assert!(status.success(), "{text}");

@@ -5,7 +5,7 @@ use std::fs;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{PATIENCE, Running, children, said, telltale};
+use crate::cli::command::{Running, TIMEOUT, children, said, telltale};
 use crate::cli::terminal::{HIDE_CURSOR, SHOW_CURSOR, Terminal};
 
 const ALTERNATE: &str = "\x1b[?1049h";
@@ -41,7 +41,7 @@ impl View {
     }
 
     pub(crate) fn shows(&self, words: &str) {
-        wait_until(words, PATIENCE, || self.terminal.text().contains(words));
+        wait_until(words, TIMEOUT, || self.terminal.text().contains(words));
     }
 
     /// The process that paints: the shell of `script` started another one, and that one it.
@@ -126,7 +126,7 @@ fn the_view_goes_back_in_what_a_service_recorded() {
     serve.args(["serve", "--http", "off", "--interval", "0.1", "--root"]);
     serve.arg(view.place.join("m")).arg("--state-dir").arg(view.place.join("state"));
     let _service = Running::start(serve.env("TELLTALE_HISTORY_WRITE_SECONDS", "1"));
-    wait_until("the past", PATIENCE, || {
+    wait_until("the past", TIMEOUT, || {
         view.terminal.type_in(b"[");
         view.terminal.text().contains("PAST:")
     });

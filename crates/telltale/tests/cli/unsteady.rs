@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{PATIENCE, Running, children, telltale};
+use crate::cli::command::{Running, TIMEOUT, children, telltale};
 use crate::cli::terminal::{HIDE_CURSOR, SHOW_CURSOR, Terminal};
 use crate::cli::top::View;
 
@@ -40,7 +40,7 @@ impl Scene {
     }
 
     fn shows(&self, words: &str) {
-        wait_until(words, PATIENCE, || self.terminal.text().contains(words));
+        wait_until(words, TIMEOUT, || self.terminal.text().contains(words));
     }
 
     /// The process whose command is the view's.
@@ -72,7 +72,7 @@ fn ctrl_z_gives_the_terminal_back_and_fg_takes_it_again() {
     scene.shows("251732099R");
     scene.terminal.type_in(b"\x1a");
     scene.shows("stopped with");
-    wait_until("the view again", PATIENCE, || {
+    wait_until("the view again", TIMEOUT, || {
         // To go on is also a signal, upon which the terminal is taken again.
         scene.terminal.text().matches(ALTERNATE).count() >= 2
     });
@@ -108,7 +108,7 @@ fn a_terminal_that_vanishes_ends_the_view() {
         // `script` holds the other side of the terminal.
         let script = i32::try_from(scene.terminal.child.id()).unwrap();
         kill(Pid::from_raw(script), Signal::SIGKILL).unwrap();
-        wait_until("the end of the view", PATIENCE, || !runs(pid));
+        wait_until("the end of the view", TIMEOUT, || !runs(pid));
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::{Pid, test_kill_process};
 use telltale_harness::{EtcdCluster, needs_etcd, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, TIMEOUT};
 
 /// Waits until it is told to finish.
 const WORKER: [&str; 3] =
@@ -26,7 +26,7 @@ fn replace(journal: &Path, by: &Path) {
 
 /// Waits until the coordinator refuses to decide for what its agents know.
 fn wait_refused(job: &Job, how: &str) {
-    wait_until("the coordinator to refuse", PATIENCE, || {
+    wait_until("the coordinator to refuse", TIMEOUT, || {
         job.json(&["status"])["store_trouble"].to_string().contains(how)
     });
     let said = job.cluster(&["status", "--json"]);
@@ -36,7 +36,7 @@ fn wait_refused(job: &Job, how: &str) {
         assert!(text.contains(part), "{text}");
     }
     assert!(job.coordinator_log().contains(how), "{}", job.coordinator_log());
-    wait_until("an agent to be told", PATIENCE, || {
+    wait_until("an agent to be told", TIMEOUT, || {
         job.agent_log("a").contains("this coordinator's store knows less of the job than agents do")
     });
     let ordered = job.cluster(&["restart"]);
@@ -61,7 +61,7 @@ fn an_empty_journal_begins_no_job_beside_agents_that_run_one() {
     wait_refused(&job, "it is empty");
     // Two that are new would be enough for a job.
     ["c", "d"].into_iter().for_each(|node| job.add(node, &[]));
-    wait_until("one to be refused", PATIENCE, || {
+    wait_until("one to be refused", TIMEOUT, || {
         job.agent_log("d").contains("the coordinator refused a message")
     });
     assert_eq!(job.json(&["status"])["phase"], "forming");
@@ -69,10 +69,10 @@ fn an_empty_journal_begins_no_job_beside_agents_that_run_one() {
     // What an operator may want all the same.
     job.kill_coordinator(0);
     job.restart_coordinator_with(0, &["--reset-job"]);
-    wait_until("the former job's workers to be ended", PATIENCE, || {
+    wait_until("the former job's workers to be ended", TIMEOUT, || {
         workers.iter().all(|worker| test_kill_process(*worker).is_err())
     });
-    wait_until("the job to begin anew", PATIENCE, || job.json(&["status"])["runs"] == true);
+    wait_until("the job to begin anew", TIMEOUT, || job.json(&["status"])["runs"] == true);
     assert!(job.json(&["status"])["store_trouble"].is_null());
     job.finish();
 }
@@ -96,7 +96,7 @@ fn an_older_copy_of_the_journal_commands_nobody_and_the_newer_goes_on() {
     job.kill_coordinator(0);
     replace(&journal, &newer);
     job.restart_coordinator(0);
-    wait_until("the job to be well", PATIENCE, || job.cluster(&["status"]).status.success());
+    wait_until("the job to be well", TIMEOUT, || job.cluster(&["status"]).status.success());
     assert_run(&workers);
     assert_eq!(job.json(&["status"])["epoch"], 2);
     job.finish();
@@ -116,7 +116,7 @@ fn agents_that_are_started_anew_begin_a_job_on_an_empty_journal() {
         job.stop_agent(node);
         job.add(node, &[]);
     }
-    wait_until("the job to begin", PATIENCE, || job.json(&["status"])["runs"] == true);
+    wait_until("the job to begin", TIMEOUT, || job.json(&["status"])["runs"] == true);
     job.finish();
 }
 

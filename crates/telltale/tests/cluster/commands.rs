@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, TIMEOUT};
 
 /// An agent of a coordinator that does not exist.
 fn agent(place: &Scratch, command: &[&str]) -> Output {
@@ -56,7 +56,7 @@ fn a_program_that_cannot_be_executed_after_all_ends_the_agent_and_not_the_budget
     let told = log.lines().last().unwrap_or_default();
     assert!(told.contains("cannot run the job") && told.contains("train\" cannot be run"), "{log}");
     assert_eq!(log.matches("starts ranks").count(), 1, "it is not tried again: {log}");
-    wait_until("the coordinator to know why", PATIENCE, || {
+    wait_until("the coordinator to know why", TIMEOUT, || {
         job.json(&["incidents"]).to_string().contains("could not be started")
     });
     let status = job.json(&["status"]);

@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::{Pid, Signal, test_kill_process};
 use telltale_harness::wait_until;
 
-use crate::cluster::job::{Job, PATIENCE, signal};
+use crate::cluster::job::{Job, TIMEOUT, signal};
 
 const NODES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const SPARES: [&str; 3] = ["x", "y", "z"];
@@ -41,14 +41,14 @@ fn stop(job: &Job, nodes: &[&str]) -> Vec<Pid> {
 
 /// Waits until the job runs on these spares too, which need not come at once.
 fn wait_replaced(job: &Job, spares: &[&str]) {
-    wait_until("the crowd to be replaced", PATIENCE, || {
+    wait_until("the crowd to be replaced", TIMEOUT, || {
         job.json(&["status"])["runs"] == true
             && spares.iter().all(|spare| job.node(spare)["state"] == "active")
     });
 }
 
 fn wait_held(job: &Job) {
-    wait_until("the crowd to be held", PATIENCE, || {
+    wait_until("the crowd to be held", TIMEOUT, || {
         job.json(&["status"])["waits_for"] == "mass_silence"
     });
 }
@@ -66,11 +66,11 @@ fn a_crowd_that_stands_still_for_a_while_is_held_and_reported() {
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("the network or this coordinator is suspected, not they"), "{said}");
     assert!(words.contains("mass_silence_timeout"), "{said}");
-    wait_until("the log to say so", PATIENCE, || {
+    wait_until("the log to say so", TIMEOUT, || {
         job.coordinator_log().contains("epoch 1 waits: so many nodes fell silent at once")
     });
     agents.iter().for_each(|agent| signal(*agent, Signal::CONT));
-    wait_until("the incident to pass", PATIENCE, || job.coordinator_log().contains("has passed"));
+    wait_until("the incident to pass", TIMEOUT, || job.coordinator_log().contains("has passed"));
     let status = job.json(&["status"]);
     assert_eq!(
         (&status["epoch"], &status["counted_evictions"]),
@@ -108,7 +108,7 @@ fn a_crowd_that_is_back_may_take_its_time_to_stop_and_takes_the_blame_off_a_surv
     wait_held(&job);
     assert_eq!(job.json(&["status"])["epoch"], 2, "{}", job.coordinator_log());
     agents.iter().for_each(|agent| signal(*agent, Signal::CONT));
-    wait_until("the job to run again", PATIENCE, || job.json(&["status"])["runs"] == true);
+    wait_until("the job to run again", TIMEOUT, || job.json(&["status"])["runs"] == true);
     let status = job.json(&["status"]);
     assert_eq!(
         (&status["epoch"], &status["counted_evictions"]),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use telltale_harness::{ChildGuard, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, TIMEOUT};
 
 /// Any temperature is too hot, at once.
 const RULES: &str = "\
@@ -47,7 +47,7 @@ fn an_operator_is_shown_what_the_node_service_finds_wrong_with_a_device() {
     serve.env("HOME", job.path("home")).stderr(Stdio::null());
     let _service = ChildGuard::spawn(&mut serve);
     let device = |job: &Job| job.json(&["nodes"])[0]["devices"][0].clone();
-    wait_until("the device's fault to be shown", PATIENCE, || device(&job)["healthy"] == false);
+    wait_until("the device's fault to be shown", TIMEOUT, || device(&job)["healthy"] == false);
     let shown = device(&job);
     let reason = shown["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("throttles"), "{shown}");

@@ -7,7 +7,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use telltale_harness::{needs_pid_namespaces, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE, signal};
+use crate::cluster::job::{Job, TIMEOUT, signal};
 use crate::cluster::training::PYTHON;
 
 /// A worker that starts what neither a session nor the environment gives away: one as its child, one
@@ -80,12 +80,12 @@ fn nothing_outlives_an_agent_that_is_killed() {
     let mut job = job(1);
     let pids = started(&job, 1, 0);
     let note = job.path("a").join("workers.strays");
-    wait_until("what has escaped to be noted", PATIENCE, || {
+    wait_until("what has escaped to be noted", TIMEOUT, || {
         let noted = fs::read_to_string(&note).unwrap_or_default();
         pids.iter().all(|pid| noted.contains(&format!(" {pid} ")))
     });
     job.kill_agent("a");
-    wait_until("all of it to be gone", PATIENCE, || left(&pids).is_empty());
+    wait_until("all of it to be gone", TIMEOUT, || left(&pids).is_empty());
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_running_worker_keeps_what_it_has_started_when_another_ends() {
     job.add("a", &[]);
     let [stays, goes] = [0, 1].map(|rank| started(&job, 1, rank));
     fs::write(job.path("leave-1-1"), "").expect("a scratch file");
-    wait_until("its end", PATIENCE, || {
+    wait_until("its end", TIMEOUT, || {
         job.agent_log("a").contains("worker 1 ended with exit code 0")
     });
     assert_eq!(left(&stays), stays);
@@ -113,7 +113,7 @@ impl Bystander {
     /// The one that writes its number into this file.
     fn of(path: &Path) -> Self {
         let mut pid = None;
-        wait_until("a bystander to be there", PATIENCE, || {
+        wait_until("a bystander to be there", TIMEOUT, || {
             pid = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
             pid.is_some()
         });
@@ -161,12 +161,12 @@ fn what_ran_before_the_agent_is_nobody_s_leftover() {
     assert!(sidecar.is_there() && daemon.is_there(), "nothing else is");
     // Long enough for the guard to note what it takes for the workers'.
     let note = job.path("a").join("workers.strays");
-    wait_until("what has escaped to be noted", PATIENCE, || {
+    wait_until("what has escaped to be noted", TIMEOUT, || {
         let noted = fs::read_to_string(&note).unwrap_or_default();
         second.iter().all(|pid| noted.contains(&format!(" {pid} ")))
     });
     job.kill_agent("a");
-    wait_until("all of it to be gone", PATIENCE, || left(&second).is_empty());
+    wait_until("all of it to be gone", TIMEOUT, || left(&second).is_empty());
     assert!(sidecar.is_there() && daemon.is_there(), "the guard takes neither for a worker's");
 }
 
@@ -207,7 +207,7 @@ fn nothing_outlives_a_restart_where_the_agent_is_process_1() {
     enters.arg("(setsid sh -c 'echo $$ > $0; exec sleep 600' $0 > /dev/null 2>&1 &)");
     let path = job.path("entered");
     assert!(enters.arg(&path).status().expect("nsenter is there").success());
-    wait_until("the orphan", PATIENCE, || path.metadata().is_ok_and(|file| file.len() > 0));
+    wait_until("the orphan", TIMEOUT, || path.metadata().is_ok_and(|file| file.len() > 0));
     let entered = fs::read_to_string(&path).expect("it was waited for");
     let entered = outer(&job, entered.trim().parse().expect("a number"));
     assert!(job.cluster(&["restart"]).status.success());
@@ -240,7 +240,7 @@ fn a_chain_of_processes_does_not_outlive_the_agent_s_end() {
     let mut job = Job::start(1, &[PYTHON, "-c", CHAIN]);
     job.add("a", &[]);
     let worker = job.worker("a", 1, 0).as_raw_nonzero().get().to_string();
-    wait_until("the chain", PATIENCE, || job.path("chain").exists());
+    wait_until("the chain", TIMEOUT, || job.path("chain").exists());
     // Whatever its number is, it is of the worker's session.
     let is_there = || {
         let entries = fs::read_dir("/proc").expect("a list of processes").flatten();

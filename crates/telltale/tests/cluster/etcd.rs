@@ -3,13 +3,13 @@
 
 use telltale_harness::{EtcdCluster, needs_etcd, wait_until};
 
-use crate::cluster::job::PATIENCE;
+use crate::cluster::job::TIMEOUT;
 use crate::cluster::training::Training;
 
 /// Which coordinator leads, once one does.
 fn leader(training: &Training) -> usize {
     let mut leader = None;
-    wait_until("a leader", PATIENCE, || {
+    wait_until("a leader", TIMEOUT, || {
         leader = (0..2).find(|index| {
             let answer = training.job.cluster_of(&[*index], &["status", "--json"]);
             answer.status.code().is_some_and(|code| code < 2)
@@ -36,7 +36,7 @@ fn members_and_leaders_that_are_killed_disturb_no_training() {
     let member = etcd.leader().expect("three members have a leader");
     etcd.member(member).kill();
     training.wait_step(training.steps() + 60);
-    wait_until("somebody to lead", PATIENCE, || training.job.json(&["status"])["runs"] == true);
+    wait_until("somebody to lead", TIMEOUT, || training.job.json(&["status"])["runs"] == true);
     training.assert_undisturbed();
 
     let first = leader(&training);
@@ -47,7 +47,7 @@ fn members_and_leaders_that_are_killed_disturb_no_training() {
         assert_eq!(answer.status.code(), Some(0), "{answer:?}");
     }
     training.job.kill_coordinator(first);
-    wait_until("the other to lead", PATIENCE, || leader(&training) == other);
+    wait_until("the other to lead", TIMEOUT, || leader(&training) == other);
     training.wait_step(training.steps() + 60);
     training.assert_undisturbed();
 

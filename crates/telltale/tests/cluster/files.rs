@@ -4,7 +4,7 @@ use std::path::Path;
 
 use telltale_harness::{skip, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE, metrics};
+use crate::cluster::job::{Job, TIMEOUT, metrics};
 
 const PYTHON: &str = "/usr/bin/python3";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/files.py");
@@ -27,7 +27,7 @@ fn a_rank_that_is_missing_from_a_collective_is_named_by_dumps_of_the_flight_reco
         job.add(node, &["--flight-recorder", place.to_str().unwrap()]);
     }
     job.wait_printed("a", 1, 0, "dumps-a/nccl_trace_rank_");
-    wait_until("the missing rank's node to be named", PATIENCE, || {
+    wait_until("the missing rank's node to be named", TIMEOUT, || {
         let incidents = job.json(&["incidents"]).to_string();
         incidents.contains("others wait in a collective for somebody: node b")
     });
@@ -45,7 +45,7 @@ fn lines_of_the_inspector_are_counted_for_the_worker_that_wrote_them() {
     }
     job.wait_printed("b", 1, 1, "writes");
     let socket = job.path("b/agent.sock");
-    wait_until("the lines to be counted", PATIENCE, || {
+    wait_until("the lines to be counted", TIMEOUT, || {
         let text = metrics(&socket);
         text.contains(
             "telltale_agent_read_records_total{format=\"inspector\",outcome=\"given\"} 40",

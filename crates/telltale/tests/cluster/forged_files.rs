@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use telltale_harness::{needs_root, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE, metrics};
+use crate::cluster::job::{Job, TIMEOUT, metrics};
 
 const STRANGER: u32 = 61_055;
 /// Waits until it is told to finish.
@@ -74,7 +74,7 @@ fn what_another_user_writes_beside_the_workers_dumps_is_shown_and_decides_nothin
     // The agent's own user says the same of the other job, which is restarted for it.
     control.wait_printed("a", 2, 0, "epoch 2");
     let began = Instant::now();
-    wait_until("the attacked job to go on", PATIENCE, || {
+    wait_until("the attacked job to go on", TIMEOUT, || {
         assert_eq!(attacked.json(&["status"])["epoch"], 1, "{}", attacked.coordinator_log());
         began.elapsed() > CALM
     });

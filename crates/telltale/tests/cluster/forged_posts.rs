@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use telltale_harness::{as_user, needs_root, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE, metrics, signal};
+use crate::cluster::job::{Job, TIMEOUT, metrics, signal};
 
 const STRANGER: u32 = 61_053;
 /// Waits until it is told to finish, and posts nothing.
@@ -81,7 +81,7 @@ fn what_another_user_posts_to_an_agents_port_is_answered_and_decides_nothing() {
     // The workers' own user says the same of the other job, which is restarted for it.
     control.wait_printed("a", 2, 0, "epoch 2");
     let began = std::time::Instant::now();
-    wait_until("the attacked job to go on", PATIENCE, || {
+    wait_until("the attacked job to go on", TIMEOUT, || {
         assert_eq!(attacked.json(&["status"])["epoch"], 1, "{}", attacked.coordinator_log());
         began.elapsed() > CALM
     });
@@ -124,9 +124,9 @@ fn posts_of_clients_that_do_not_wait_for_the_answer_decide_nothing_and_are_logge
         let line = "posts whose user cannot be told are shown and decide nothing";
         job.agent_log("a").matches(line).count()
     };
-    wait_until("the posts to be logged", PATIENCE, || count() > 0);
+    wait_until("the posts to be logged", TIMEOUT, || count() > 0);
     let taken = format!("outcome=\"unverified\"}} {}\n", 2 * (2 * FINISHED + 1));
-    wait_until("both posts to be counted", PATIENCE, || {
+    wait_until("both posts to be counted", TIMEOUT, || {
         metrics(&job.path("a").join("agent.sock")).contains(&taken)
     });
     assert_eq!(count(), 1, "{}", job.agent_log("a"));

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use telltale_harness::{long, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, TIMEOUT};
 use crate::cluster::network::Network;
 use crate::cluster::training::{NODES, PYTHON, turn};
 
@@ -62,11 +62,11 @@ fn nobody_is_named(pattern: &'static str) {
     NODES.iter().for_each(|node| job.wait_attends(node));
     job.add("spare", &[]);
     job.wait_attends("spare");
-    wait_until("what is usual to be learned", PATIENCE, || seconds(&job) >= LEARNING_SECONDS);
+    wait_until("what is usual to be learned", TIMEOUT, || seconds(&job) >= LEARNING_SECONDS);
     assert_eq!(verdicts(&job), Vec::<Value>::new());
     network.slow(1, 2);
     let begun = seconds(&job);
-    wait_until("the job to go on with a slow link", PATIENCE, || {
+    wait_until("the job to go on with a slow link", TIMEOUT, || {
         for verdict in verdicts(&job) {
             assert!(is_earned(&verdict), "{verdict:#}");
         }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use telltale_harness::{ChildGuard, EtcdCluster, ProcMount, Scratch, in_pid_namespace, wait_until};
 
 /// How long anything may take on a machine that is busy with other tests.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Ports that one job's rank 0 may use: no other job of this test program has them.
 const PORTS_EACH: u16 = 32;
@@ -225,7 +225,7 @@ impl Job {
 
     /// Waits until a coordinator has welcomed a node.
     pub(crate) fn wait_attends(&self, node: &str) {
-        wait_until(&format!("{node} to be there"), PATIENCE, || {
+        wait_until(&format!("{node} to be there"), TIMEOUT, || {
             self.agent_log(node).contains("attends to the coordinator")
         });
     }
@@ -271,7 +271,7 @@ impl Job {
     /// Waits until a rank has printed `wanted`.
     pub(crate) fn wait_printed(&self, node: &str, epoch: u64, rank: u32, wanted: &str) {
         let what = format!("rank {rank} on {node} to print {wanted:?} in epoch {epoch}");
-        wait_until(&what, PATIENCE, || self.printed(node, epoch, rank).contains(wanted));
+        wait_until(&what, TIMEOUT, || self.printed(node, epoch, rank).contains(wanted));
     }
 
     /// The process that a rank has printed as `pid N`.
@@ -286,7 +286,7 @@ impl Job {
     /// Waits until an agent ends by itself, and says how.
     pub(crate) fn wait_ended(&mut self, node: &str) -> ExitStatus {
         let at = self.agents.iter().position(|(name, _)| name == node).expect("it was added");
-        self.agents.remove(at).1.wait_within(&format!("{node}'s agent to end"), PATIENCE)
+        self.agents.remove(at).1.wait_within(&format!("{node}'s agent to end"), TIMEOUT)
     }
 
     /// Kills an agent, and waits until nothing of it is left.
@@ -385,7 +385,7 @@ impl Job {
     /// Waits until every agent has ended, each because the job is finished.
     pub(crate) fn wait_finished(mut self) {
         for (node, agent) in &mut self.agents {
-            let status = agent.wait_within(&format!("{node}'s agent to end"), PATIENCE);
+            let status = agent.wait_within(&format!("{node}'s agent to end"), TIMEOUT);
             assert!(status.success(), "{node}: {status}");
         }
     }

@@ -5,17 +5,17 @@ use std::process::Command;
 
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, TIMEOUT};
 
 #[test]
 fn an_agent_whose_coordinator_goes_away_says_so_once_and_keeps_its_workers() {
     let mut job = Job::start(1, &["sleep", "600"]);
     job.add("a", &[]);
-    wait_until("the worker to run", PATIENCE, || job.agent_log("a").contains("starts ranks"));
+    wait_until("the worker to run", TIMEOUT, || job.agent_log("a").contains("starts ranks"));
     job.kill_coordinator(0);
     let lost = "; workers go on, and it is tried again";
-    wait_until("its loss to be told", PATIENCE, || job.agent_log("a").contains(lost));
-    wait_until("why it is not reached", PATIENCE, || {
+    wait_until("its loss to be told", TIMEOUT, || job.agent_log("a").contains(lost));
+    wait_until("why it is not reached", TIMEOUT, || {
         job.agent_log("a").contains("nobody listens at")
     });
     let log = job.agent_log("a");
@@ -31,13 +31,13 @@ fn a_coordinator_s_name_that_nobody_knows_yet_is_tried_again() {
     command.args(["agent", "--coordinator", "no-such-host.invalid:9440", "--node-service", "off"]);
     command.arg("--state").arg(place.join("state")).args(["--", "true"]);
     let mut agent = ChildGuard::spawn(command.stderr(File::create(&log).unwrap()));
-    wait_until("it to be told", PATIENCE, || {
+    wait_until("it to be told", TIMEOUT, || {
         let told = fs::read_to_string(&log).unwrap();
         told.contains("cannot resolve no-such-host.invalid:9440: ")
             && told.contains("; tries again")
     });
     // It goes on until it is asked to end.
     agent.interrupt();
-    let status = agent.wait_within("the agent to end", PATIENCE);
+    let status = agent.wait_within("the agent to end", TIMEOUT);
     assert_eq!(status.code(), Some(0), "{}", fs::read_to_string(&log).unwrap());
 }

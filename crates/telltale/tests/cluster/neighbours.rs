@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use telltale_harness::{Scratch, rounds, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, TIMEOUT};
 use crate::cluster::training::{PYTHON, turn};
 
 /// The ports that jobs have where nobody says otherwise.
@@ -50,13 +50,13 @@ fn a_rank_for_the_tests_beside() {
     let port: u16 = variable("MASTER_PORT").parse().expect("a port");
     if variable("RANK") == "0" {
         fs::write(round.join(&own), "").expect("a scratch file");
-        wait_until("every job's rank 0", PATIENCE, || entries(&round) == count);
+        wait_until("every job's rank 0", TIMEOUT, || entries(&round) == count);
         let store = TcpListener::bind(("0.0.0.0", port)).expect("the port is this rank's");
         let (mut rank, _) = store.accept().expect("the other rank comes");
         assert_eq!(exchange(&mut rank, &own), own);
     } else {
         let mut store = None;
-        wait_until("rank 0 to listen", PATIENCE, || {
+        wait_until("rank 0 to listen", TIMEOUT, || {
             store = TcpStream::connect(("127.0.0.1", port)).ok();
             store.is_some()
         });

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use telltale_harness::{ChildGuard, skip, wait_until};
 
-use crate::cluster::job::PATIENCE;
+use crate::cluster::job::TIMEOUT;
 
 /// The networks of some nodes.
 pub(crate) struct Network {
@@ -106,7 +106,7 @@ fn namespace() -> ChildGuard {
     let holder = ChildGuard::spawn(&mut command);
     let path = format!("/proc/{}/ns/net", holder.id());
     let own = std::fs::read_link("/proc/self/ns/net").expect("this process has a network");
-    wait_until("a network namespace", PATIENCE, || {
+    wait_until("a network namespace", TIMEOUT, || {
         std::fs::read_link(&path).is_ok_and(|its| its != own)
     });
     holder

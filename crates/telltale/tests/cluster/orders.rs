@@ -3,7 +3,7 @@
 
 use telltale_harness::wait_until;
 
-use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, TIMEOUT};
 
 /// Waits until it is told to finish.
 const WORKER: [&str; 3] = [
@@ -19,7 +19,7 @@ fn assert_answered(job: &Job, node: &str, path: &str, status: &str) {
 }
 
 fn wait_state(job: &Job, node: &str, state: &str) {
-    wait_until(&format!("{node} to be {state}"), PATIENCE, || job.node(node)["state"] == state);
+    wait_until(&format!("{node} to be {state}"), TIMEOUT, || job.node(node)["state"] == state);
 }
 
 #[test]

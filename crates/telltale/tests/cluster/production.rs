@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use telltale_cluster_simulation::faults::steps::trace::Trace;
 use telltale_harness::{long, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, TIMEOUT};
 
 /// A rank that posts by the Python module what it did.
 const BY_MODULE: [&str; 2] =
@@ -59,7 +59,7 @@ fn run(mut job: Job, trace: &Trace) -> (Job, Vec<String>) {
     let names: Vec<String> = (0..nodes).map(|node| format!("n{node:02}")).collect();
     names.iter().for_each(|name| job.add(name, &[]));
     let mut node_of = BTreeMap::new();
-    wait_until("the job to run", PATIENCE, || {
+    wait_until("the job to run", TIMEOUT, || {
         let nodes = job.json(&["nodes"]);
         let found = nodes.as_array().into_iter().flatten().filter_map(|node| {
             let started =
@@ -84,7 +84,7 @@ fn replay(job: &Job, trace: &Trace, nodes: &[String], (first, steps): (u64, u64)
         }
     }
     let mut report = Value::Null;
-    wait_until("the steps to be analysed", PATIENCE, || {
+    wait_until("the steps to be analysed", TIMEOUT, || {
         report = job.json(&["report"]);
         report["all"]["last_step"].as_u64() == Some(first + steps - 1)
     });
@@ -107,7 +107,7 @@ fn a_worker_that_was_slow_from_the_start_is_named_by_the_end_of_its_second_step(
     assert_eq!(report["latest"]["links"], json!([]), "{report}");
     let text = report["text"][1].as_str().unwrap_or_default();
     assert!(text.starts_with(&format!("Rank 0 on {} computes 2.", nodes[0])), "{report}");
-    wait_until("the node to be suspected", PATIENCE, || {
+    wait_until("the node to be suspected", TIMEOUT, || {
         let incidents = job.json(&["incidents"]);
         let signs = incidents[0]["signs"].as_array().cloned().unwrap_or_default();
         signs.iter().any(|sign| sign["text"].as_str().is_some_and(|text| text.contains(&nodes[0])))
@@ -204,7 +204,7 @@ fn the_python_module_s_records_of_production_jobs_are_reported_alike() {
             let next = job.path("steps.new");
             fs::write(&next, posted.to_string()).expect("there is room");
             fs::rename(next, job.path("steps")).expect("it is there");
-            wait_until("the steps to be analysed", PATIENCE, || {
+            wait_until("the steps to be analysed", TIMEOUT, || {
                 report = job.json(&["report"]);
                 report["all"]["last_step"].as_u64() == Some(posted - 2)
             });

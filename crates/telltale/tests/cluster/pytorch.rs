@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use telltale_harness::wait_until;
 
-use crate::cluster::job::{PATIENCE, signal};
+use crate::cluster::job::{TIMEOUT, signal};
 use crate::cluster::training::{NODES, Training};
 
 /// How long a rank that stands still may go unnamed.
@@ -34,7 +34,7 @@ fn a_rank_that_stands_still_is_named_and_its_node_replaced() {
     training.job.wait_attends("spare");
     let start = Instant::now();
     signal(training.job.worker("b", 1, 1), Signal::STOP);
-    wait_until("the incident", PATIENCE, || training.job.coordinator_log().contains("incident"));
+    wait_until("the incident", TIMEOUT, || training.job.coordinator_log().contains("incident"));
     let took = start.elapsed();
     println!("named after {took:?}");
     assert!(took <= NAMED_WITHIN, "it took {took:?}");
@@ -69,7 +69,7 @@ fn a_rank_that_was_started_ahead_takes_over_without_importing() {
 /// The worker that a node's agent has started ahead, once it has imported PyTorch.
 fn started_ahead(training: &Training, node: &str) -> Pid {
     let mut found = None;
-    wait_until(&format!("a worker started ahead on {node}"), PATIENCE, || {
+    wait_until(&format!("a worker started ahead on {node}"), TIMEOUT, || {
         let record = std::fs::read_to_string(training.job.path(node).join("workers"));
         let record = record.unwrap_or_default();
         let latest = record.lines().last().and_then(|line| line.split(' ').nth(2));
@@ -94,7 +94,7 @@ fn a_coordinator_that_is_killed_costs_the_training_nothing() {
     let alone = training.steps();
     training.wait_step(alone + 5);
     training.job.restart_coordinator(0);
-    wait_until("the coordinator to know the job again", PATIENCE, || {
+    wait_until("the coordinator to know the job again", TIMEOUT, || {
         training.job.json(&["status"])["runs"] == true
     });
     training.assert_undisturbed();

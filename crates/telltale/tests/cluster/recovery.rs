@@ -4,7 +4,7 @@
 use rustix::process::{Signal, kill_process, test_kill_process};
 use telltale_harness::wait_until;
 
-use crate::cluster::job::{Job, PATIENCE, signal};
+use crate::cluster::job::{Job, TIMEOUT, signal};
 
 /// Waits until it is told to finish.
 const WORKER: [&str; 3] = [
@@ -37,7 +37,7 @@ fn workers_see_the_coordinator_s_job_and_agents_of_another_are_refused() {
     let mut job = Job::start(1, &["bash", "-c", run]);
     job.add("b", &["--job", "other"]);
     let reason = "node b was started for the job \"other\", and this coordinator runs \"test\"";
-    wait_until("both to say why", PATIENCE, || {
+    wait_until("both to say why", TIMEOUT, || {
         job.agent_log("b").contains(reason) && job.coordinator_log().contains(reason)
     });
     job.kill_agent("b");
@@ -73,7 +73,7 @@ fn the_spare_takes_the_ranks_of_an_agent_that_was_killed() {
     job.worker("b", 1, 1);
     job.add("c", &[]);
     // Of a spare it is known as well how busy its machine is.
-    wait_until("the spare to tell of its machine", PATIENCE, || {
+    wait_until("the spare to tell of its machine", TIMEOUT, || {
         let spare = job.node("c");
         let busy = spare["processors_busy_ratio"].as_f64().is_some_and(|it| it <= 1.0);
         let [used, all] = ["used", "total"].map(|of| spare[format!("memory_{of}_bytes")].as_u64());
@@ -100,7 +100,7 @@ fn an_agent_that_is_asked_to_end_gives_its_ranks_to_the_spare_and_costs_nothing(
     assert_eq!(status["epoch"], 2);
     // It may come back as any other.
     job.add("a", &[]);
-    wait_until("it to be a spare", PATIENCE, || job.node("a")["state"] == "standby");
+    wait_until("it to be a spare", TIMEOUT, || job.node("a")["state"] == "standby");
     job.finish();
 }
 
@@ -125,8 +125,8 @@ fn a_node_that_stands_still_is_replaced_and_a_spare_when_it_goes_on() {
     job.wait_printed("b", 2, 1, "epoch 2 rank 1 of 2");
     assert!(test_kill_process(worker).is_ok(), "it stands still, and is there");
     send(Signal::CONT);
-    wait_until("the node to be a spare", PATIENCE, || job.node("a")["state"] == "standby");
-    wait_until("its worker to be gone", PATIENCE, || test_kill_process(worker).is_err());
+    wait_until("the node to be a spare", TIMEOUT, || job.node("a")["state"] == "standby");
+    wait_until("its worker to be gone", TIMEOUT, || test_kill_process(worker).is_err());
     assert_eq!(job.json(&["status"])["epoch"], 2, "nobody is disturbed by it");
     job.finish();
 }
@@ -142,7 +142,7 @@ fn a_coordinator_that_is_killed_and_comes_back_disturbs_nobody() {
     assert!(attends(&job, 1));
     job.kill_coordinator(0);
     job.restart_coordinator(0);
-    wait_until("the agent to be back", PATIENCE, || attends(&job, 2));
+    wait_until("the agent to be back", TIMEOUT, || attends(&job, 2));
     assert_eq!([job.worker("a", 1, 0), job.worker("b", 1, 1)], workers);
     for worker in workers {
         assert!(test_kill_process(worker).is_ok(), "its workers go on");
@@ -163,7 +163,7 @@ fn an_agent_reads_a_new_token_without_a_restart() {
     job.kill_coordinator(0);
     job.set_token("the-word-of-this-year");
     job.restart_coordinator(0);
-    wait_until("the agent to be back", PATIENCE, || {
+    wait_until("the agent to be back", TIMEOUT, || {
         job.agent_log("a").matches("attends to the coordinator").count() == 2
     });
     assert_eq!(job.worker("a", 1, 0), worker);

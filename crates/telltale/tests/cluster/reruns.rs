@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use telltale_harness::{rounds, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE, signal};
+use crate::cluster::job::{Job, TIMEOUT, signal};
 
 const NODES: [&str; 3] = ["a", "b", "c"];
 
@@ -36,7 +36,7 @@ fn a_job_that_has_finished_is_run_again_and_nobody_is_charged() {
             assert!(job.wait_ended(node).success(), "{}", job.agent_log(node));
         }
         let over = || job.json(&["status"])["outcome"] == "finished";
-        wait_until("the job to be over", PATIENCE, over);
+        wait_until("the job to be over", TIMEOUT, over);
         assert_innocent(&job, round);
         let ordered = job.cluster(&["restart"]);
         assert!(ordered.status.success(), "{ordered:?}");
@@ -59,8 +59,8 @@ fn orders_spend_no_restart_budget_and_one_that_is_used_up_is_named() {
     signal(job.worker("a", 6, 0), Signal::KILL);
     signal(job.worker("a", 7, 0), Signal::KILL);
     let named = "its restart budget is used up (`restart_budget` of the agent)";
-    wait_until("the agent to name its budget", PATIENCE, || job.agent_log("a").contains(named));
-    wait_until("the coordinator to name it", PATIENCE, || {
+    wait_until("the agent to name its budget", TIMEOUT, || job.agent_log("a").contains(named));
+    wait_until("the coordinator to name it", TIMEOUT, || {
         job.coordinator_log().contains(&format!("epoch 8: node a cannot run it: {named}"))
     });
     // An operator begins a new count.
@@ -80,7 +80,7 @@ const SURVIVOR: [&str; 3] = [
 
 /// Waits until all of a later epoch than `before` run: which it is.
 fn wait_later(job: &Job, before: u64) -> u64 {
-    wait_until("a later epoch to run", PATIENCE, || {
+    wait_until("a later epoch to run", TIMEOUT, || {
         let status = job.json(&["status"]);
         status["runs"] == true && status["epoch"].as_u64() > Some(before)
     });

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::Value;
 use telltale_harness::{long, wait_until};
 
-use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, TIMEOUT};
 use crate::cluster::network::Network;
 use crate::cluster::throttle::Throttle;
 use crate::cluster::training::{NODES, PYTHON, turn};
@@ -85,9 +85,9 @@ impl Situation {
         }
         job.wait_printed("a", 1, 0, "step 0\n");
         let began = Instant::now();
-        wait_until(&format!("a verdict of {self:?}"), PATIENCE, || !signs(&job).is_empty());
+        wait_until(&format!("a verdict of {self:?}"), TIMEOUT, || !signs(&job).is_empty());
         let seconds = began.elapsed().as_secs_f64();
-        wait_until("others beside it", PATIENCE, || {
+        wait_until("others beside it", TIMEOUT, || {
             let wrong = signs(&job).into_iter().find(|text| !self.is_right(text));
             assert_eq!(
                 wrong,

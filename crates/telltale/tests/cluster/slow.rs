@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use telltale_harness::{long, wait_until};
 
-use crate::cluster::job::PATIENCE;
+use crate::cluster::job::TIMEOUT;
 use crate::cluster::network::Network;
 use crate::cluster::throttle::Throttle;
 use crate::cluster::training::{NODES, Training};
@@ -22,7 +22,7 @@ fn learn(training: &Training, seconds_each: f64) {
 /// What the newest incident is explained by, once there is such a verdict.
 fn verdict(training: &Training, kind: &str) -> Value {
     let mut found = None;
-    wait_until(kind, PATIENCE, || {
+    wait_until(kind, TIMEOUT, || {
         let verdicts = training.job.json(&["explain"])["verdicts"].take();
         let mut verdicts = verdicts.as_array().cloned().unwrap_or_default().into_iter();
         found = verdicts.find(|one| one["kind"] == kind);
@@ -81,7 +81,7 @@ fn a_link_that_is_shaped_is_named_and_nobody_is_replaced() {
     network.slow(1, 3);
     // One way may be beyond doubt some looks before the other.
     let ways = ["link from b to d", "link from d to b", "link between b and d"];
-    wait_until("both ways of the link", PATIENCE, || {
+    wait_until("both ways of the link", TIMEOUT, || {
         let named = verdict(&training, "slow_link");
         let suspects = named["suspects"].as_array().expect("a list");
         let text: Vec<_> = suspects.iter().filter_map(|one| one["text"].as_str()).collect();

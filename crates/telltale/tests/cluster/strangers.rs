@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use telltale_harness::{ChildGuard, Scratch, as_user, needs_root, wait_until};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const STRANGER: u32 = 61_052;
 const TOKEN: &str = "a-token-of-the-tests";
 
@@ -62,7 +62,7 @@ fn another_user_is_shut_out_where_no_token_tells_who_may_call() {
             command
         };
         let told = |output: &Output| String::from_utf8_lossy(&output.stdout).contains("\"job\"");
-        wait_until("the coordinator answers its own user", PATIENCE, || {
+        wait_until("the coordinator answers its own user", TIMEOUT, || {
             told(&ask(has_token.then_some(&own)).output().expect("it runs"))
         });
         let as_stranger =

@@ -14,17 +14,19 @@ use std::time::Duration;
 use telltale_cluster::agent::{Exit, LocalRank};
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::node::{Incarnation, NodeName};
-use telltale_control_plane::supervisor::{Event, Settings, Supervisor, SupervisorError};
+use telltale_control_plane::supervisor::{
+    Supervisor, SupervisorError, WorkerEvent, WorkerSettings,
+};
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const EPOCH: Epoch = Epoch::new(3);
 const FIRST: LocalRank = LocalRank(0);
 /// Tests run beside each other in one process, and must not clear away each other's workers.
 static LIVES: AtomicU64 = AtomicU64::new(1);
 
-fn settings(state: &Path, script: &str) -> Settings {
-    Settings {
+fn settings(state: &Path, script: &str) -> WorkerSettings {
+    WorkerSettings {
         node: NodeName::new("node-a").expect("a name"),
         incarnation: Incarnation::new(LIVES.fetch_add(1, Ordering::Relaxed)),
         program: PathBuf::from(env!("CARGO_BIN_EXE_telltale")),
@@ -38,7 +40,10 @@ fn settings(state: &Path, script: &str) -> Settings {
 }
 
 /// Runs `test` with a supervisor on one thread, as an agent does.
-fn with_supervisor<F: Future<Output = ()>>(settings: Settings, test: impl FnOnce(Supervisor) -> F) {
+fn with_supervisor<F: Future<Output = ()>>(
+    settings: WorkerSettings,
+    test: impl FnOnce(Supervisor) -> F,
+) {
     with_runtime(async {
         test(Supervisor::open(settings).expect("a supervisor")).await;
     });
@@ -54,8 +59,8 @@ fn with_runtime(test: impl Future<Output = ()>) {
     runtime.expect("an event loop").block_on(test);
 }
 
-async fn next(supervisor: &mut Supervisor) -> Event {
-    tokio::time::timeout(PATIENCE, supervisor.event()).await.expect("an event comes")
+async fn next(supervisor: &mut Supervisor) -> WorkerEvent {
+    tokio::time::timeout(TIMEOUT, supervisor.event()).await.expect("an event comes")
 }
 
 fn start(supervisor: &mut Supervisor, local: LocalRank, rank: u32) {
@@ -69,7 +74,7 @@ fn log(scratch: &Scratch, rank: u32) -> String {
 
 fn pid_in(path: &Path) -> u32 {
     let mut pid = None;
-    wait_until("a process to write its number", PATIENCE, || {
+    wait_until("a process to write its number", TIMEOUT, || {
         pid = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
         pid.is_some()
     });
@@ -82,7 +87,7 @@ fn is_there(pid: u32) -> bool {
 }
 
 fn wait_gone(pid: u32) {
-    wait_until("the process to be gone", PATIENCE, || !is_there(pid));
+    wait_until("the process to be gone", TIMEOUT, || !is_there(pid));
 }
 
 #[test]
@@ -97,9 +102,9 @@ fn ways_to_end_are_told_as_they_are() {
         let scratch = Scratch::new();
         with_supervisor(settings(scratch.path(), script), async |mut supervisor| {
             start(&mut supervisor, FIRST, 0);
-            let started = Event::Started { epoch: EPOCH, local: FIRST };
+            let started = WorkerEvent::Started { epoch: EPOCH, local: FIRST };
             assert_eq!(next(&mut supervisor).await, started, "{script}");
-            let exited = Event::Exited { epoch: EPOCH, local: FIRST, exit };
+            let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit };
             assert_eq!(next(&mut supervisor).await, exited, "{script}");
             assert_eq!(supervisor.processes().count(), 0);
         });
@@ -113,8 +118,8 @@ fn output_is_kept_by_rank_and_the_environment_is_there() {
         "echo rank $RANK told $TOLD; printf 'no end' >&2; read line || echo nothing to read";
     with_supervisor(settings(scratch.path(), script), async |mut supervisor| {
         start(&mut supervisor, LocalRank(1), 5);
-        while !matches!(next(&mut supervisor).await, Event::Exited { .. }) {}
-        wait_until("the output to be written", PATIENCE, || log(&scratch, 5).lines().count() == 3);
+        while !matches!(next(&mut supervisor).await, WorkerEvent::Exited { .. }) {}
+        wait_until("the output to be written", TIMEOUT, || log(&scratch, 5).lines().count() == 3);
         for line in ["rank 5 told everyone\n", "no end\n", "nothing to read\n"] {
             assert!(log(&scratch, 5).contains(line), "{line:?}");
         }
@@ -129,7 +134,8 @@ fn a_command_that_cannot_be_run_is_told_with_the_reason() {
     with_supervisor(settings, async |mut supervisor| {
         start(&mut supervisor, FIRST, 0);
         let event = next(&mut supervisor).await;
-        let Event::NotStarted { epoch: EPOCH, local: FIRST, reason, lasts: true } = event else {
+        let WorkerEvent::NotStarted { epoch: EPOCH, local: FIRST, reason, lasts: true } = event
+        else {
             panic!("{event:?}")
         };
         assert!(reason.contains("/no/such/program"), "{reason}");
@@ -147,7 +153,7 @@ setsid bash -c 'echo $$ > $STATE/session; exec sleep 602' &
 touch $STATE/ready";
 const FAMILY_FILES: [&str; 4] = ["same", "group", "session", "orphan"];
 
-fn family(state: &Path, then: &str) -> Settings {
+fn family(state: &Path, then: &str) -> WorkerSettings {
     let mut settings = settings(state, &format!("{FAMILY}\n{then}"));
     settings.environment.push(("STATE".into(), state.into()));
     settings
@@ -160,7 +166,7 @@ fn a_worker_has_ended_only_when_nothing_of_it_is_left() {
     with_supervisor(family(scratch.path(), then), async |mut supervisor| {
         start(&mut supervisor, FIRST, 0);
         next(&mut supervisor).await;
-        let exited = Event::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Code(3) };
+        let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Code(3) };
         assert_eq!(next(&mut supervisor).await, exited);
         for name in FAMILY_FILES {
             let pid = pid_in(&scratch.join(name));
@@ -179,12 +185,12 @@ fn a_stopped_worker_can_be_terminated() {
             next(&mut supervisor).await;
             let (_, worker) = supervisor.processes().next().unwrap();
             let state = || fs::read_to_string(format!("/proc/{worker}/stat")).unwrap();
-            wait_until("the worker to be stopped", PATIENCE, || state().contains(") T "));
+            wait_until("the worker to be stopped", TIMEOUT, || state().contains(") T "));
             supervisor.terminate(EPOCH, LocalRank(1));
             supervisor.terminate(Epoch::new(2), FIRST);
             assert!(state().contains(") T "), "neither is this worker");
             supervisor.terminate(EPOCH, FIRST);
-            let exited = Event::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(15) };
+            let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(15) };
             assert_eq!(next(&mut supervisor).await, exited);
         },
     );
@@ -199,10 +205,10 @@ fn a_worker_that_does_not_listen_is_killed() {
     with_supervisor(settings, async |mut supervisor| {
         start(&mut supervisor, FIRST, 0);
         next(&mut supervisor).await;
-        wait_until("the trap", PATIENCE, || scratch.join("ready").exists());
+        wait_until("the trap", TIMEOUT, || scratch.join("ready").exists());
         supervisor.terminate(EPOCH, FIRST);
         supervisor.kill(EPOCH, FIRST);
-        let exited = Event::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(9) };
+        let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(9) };
         assert_eq!(next(&mut supervisor).await, exited);
     });
 }
@@ -228,13 +234,14 @@ fn what_a_worker_has_started_may_save_when_the_worker_has_ended() {
         with_supervisor(settings, async |mut supervisor| {
             start(&mut supervisor, FIRST, 0);
             next(&mut supervisor).await;
-            wait_until("the trap", PATIENCE, || scratch.join("ready").exists());
+            wait_until("the trap", TIMEOUT, || scratch.join("ready").exists());
             supervisor.terminate(EPOCH, FIRST);
             if ends {
                 assert!(!scratch.join("saved").exists(), "the worker has not ended");
                 supervisor.kill(EPOCH, FIRST);
             }
-            let exited = Event::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(signal) };
+            let exited =
+                WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(signal) };
             assert_eq!(next(&mut supervisor).await, exited);
             assert!(scratch.join("saved").exists(), "it was asked, and had time");
         });
@@ -290,7 +297,7 @@ fn agent(state: &Path) -> ChildGuard {
 fn nothing_outlives_an_agent_that_is_killed() {
     let scratch = Scratch::new();
     let mut agent = agent(scratch.path());
-    wait_until("the worker to be ready", PATIENCE, || scratch.join("ready").exists());
+    wait_until("the worker to be ready", TIMEOUT, || scratch.join("ready").exists());
     let pids = FAMILY_FILES.map(|name| pid_in(&scratch.join(name)));
     assert!(pids.iter().all(|pid| is_there(*pid)));
     agent.kill();
@@ -301,7 +308,7 @@ fn nothing_outlives_an_agent_that_is_killed() {
 fn the_next_life_clears_away_what_even_the_guard_has_left() {
     let scratch = Scratch::new();
     let mut agent = agent(scratch.path());
-    wait_until("the worker to be ready", PATIENCE, || scratch.join("ready").exists());
+    wait_until("the worker to be ready", TIMEOUT, || scratch.join("ready").exists());
     let pids = FAMILY_FILES.map(|name| pid_in(&scratch.join(name)));
     // The guard cannot act while it is stopped.
     let guard = child_of(agent.id(), "worker-guard");
@@ -311,7 +318,7 @@ fn the_next_life_clears_away_what_even_the_guard_has_left() {
     assert!(pids.iter().any(|pid| is_there(*pid)), "something is left to clear");
     with_supervisor(settings(scratch.path(), ""), async |mut supervisor| {
         supervisor.clear_leftovers().await.unwrap();
-        assert_eq!(next(&mut supervisor).await, Event::LeftoversGone);
+        assert_eq!(next(&mut supervisor).await, WorkerEvent::LeftoversGone);
         assert!(pids.iter().all(|pid| !is_there(*pid)), "{pids:?}");
     });
     stop(rustix::process::Signal::KILL);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use telltale_harness::wait_until;
 
-use crate::cluster::job::PATIENCE;
+use crate::cluster::job::TIMEOUT;
 
 /// What a throttled process gets of a processor, and in which time, in microseconds.
 const QUOTA: &str = "5000";
@@ -49,7 +49,7 @@ impl Drop for Throttle {
                 {
                     let _ = fs::write(&parent, pid);
                 }
-                wait_until("the control group to go", PATIENCE, || {
+                wait_until("the control group to go", TIMEOUT, || {
                     fs::remove_dir(&*group).is_ok() || !group.exists()
                 });
             }

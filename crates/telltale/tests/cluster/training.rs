@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use rustix::process::{Pid, test_kill_process};
 use telltale_harness::{ChildGuard, EtcdCluster, Scratch, skip};
 
-use crate::cluster::job::{Job, PATIENCE};
+use crate::cluster::job::{Job, TIMEOUT};
 
 pub(crate) const PYTHON: &str = "/usr/bin/python3";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/train.py");
@@ -134,7 +134,7 @@ fn undisturbed() -> &'static str {
             })
             .collect();
         for mut rank in ranks {
-            let status = rank.wait_within("a training without agents to end", PATIENCE);
+            let status = rank.wait_within("a training without agents to end", TIMEOUT);
             assert!(status.success(), "{status}");
         }
         let printed = std::fs::read_to_string(scratch.join("0")).expect("what rank 0 printed");

@@ -4,7 +4,7 @@
 use rustix::process::{Signal, test_kill_process};
 use telltale_harness::wait_until;
 
-use crate::cluster::job::{Job, PATIENCE, signal};
+use crate::cluster::job::{Job, TIMEOUT, signal};
 
 /// Says where it is, and waits until it is told to finish.
 const WORKER: [&str; 3] = [
@@ -42,7 +42,7 @@ fn when_one_of_two_workers_is_killed_all_of_both_nodes_start_anew() {
                 if epoch == 1 { workers[rank as usize] } else { job.worker(node, 2, rank) };
             format!("[{rank}] pid {worker} epoch {epoch} rank {rank} of 4, ")
         });
-        wait_until(&format!("{node} to pass on what rank {rank} prints"), PATIENCE, || {
+        wait_until(&format!("{node} to pass on what rank {rank} prints"), TIMEOUT, || {
             let output = job.agent_output(node);
             lines.iter().all(|line| output.lines().any(|one| one.starts_with(line)))
         });

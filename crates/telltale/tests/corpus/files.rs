@@ -13,7 +13,7 @@ use crate::corpus::fits::assert_fits;
 
 /// A command over the files, and the lines of JSON that it printed when they were made.
 #[derive(Deserialize)]
-struct Told {
+struct RecordedCommand {
     arguments: Vec<String>,
     printed: Vec<Value>,
 }
@@ -33,7 +33,7 @@ pub(crate) fn printed(command: &mut Command) -> Vec<Value> {
 #[test]
 fn commands_print_what_they_printed_when_the_files_were_written() {
     for entry in Entry::all() {
-        let commands: Vec<Told> = entry.json("commands.json");
+        let commands: Vec<RecordedCommand> = entry.json("commands.json");
         assert!(commands.len() >= 7, "{}: {}", entry.name, commands.len());
         let place = entry.path("");
         for told in commands {

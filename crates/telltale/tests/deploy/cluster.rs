@@ -23,7 +23,7 @@ const COMPOSE: &str = "docker/compose.cluster.yaml";
 /// Tenths of `systemd-analyze security`'s points that the coordinator's unit must not exceed.
 const EXPOSURE_TENTHS: &str = "15";
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where containers have what proves who they are.
 const ACCESS: &str = "/etc/telltale-access";
@@ -257,9 +257,9 @@ fn with_certificates_as_told_the_job_of_the_example_runs() {
     let mut agent = daemon(AGENT, &scratch);
     agent.args(own).args(["--", "sh", "-c", "echo \"$RANK of $WORLD_SIZE\" >\"$TOLD\""]);
     let mut agent = ChildGuard::spawn(agent.env("TOLD", &told));
-    let ended = agent.wait_within("the job to be over", PATIENCE);
+    let ended = agent.wait_within("the job to be over", TIMEOUT);
     assert!(ended.success(), "{ended}: {}", log(&scratch));
-    wait_until("the worker's word", PATIENCE, || told.exists());
+    wait_until("the worker's word", TIMEOUT, || told.exists());
     assert_eq!(fs::read_to_string(&told).unwrap(), "0 of 1\n");
 }
 

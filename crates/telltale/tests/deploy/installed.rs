@@ -14,7 +14,7 @@ use crate::deploy::commands::{AGENT, COORDINATOR, INSTALLED, SERVE, built};
 use crate::deploy::files::{deploy, is_silent};
 use crate::deploy::systemd::{account, create};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 const PROGRAMS: [&str; 4] = [INSTALLED, SERVE, AGENT, COORDINATOR];
 
@@ -168,12 +168,12 @@ fn a_service_without_rights_sees_the_memory_of_another_user() {
         let found = snapshot.processes.iter().find(|it| it.pid == Some(workload.id()));
         found.is_some_and(|found| !found.devices.is_empty())
     };
-    wait_until("the workload's memory to be seen", PATIENCE, sees_it);
+    wait_until("the workload's memory to be seen", TIMEOUT, sees_it);
     let mut health = Command::new(installed.path(INSTALLED));
     health.args(["health", "--endpoint"]).arg(format!("unix:{}", socket.display()));
     let output = as_user(STRANGER, STRANGER, health).output().unwrap();
     is_silent(&output);
     service.terminate();
-    assert_eq!(service.wait_within("the service to end", PATIENCE).code(), Some(0));
+    assert_eq!(service.wait_within("the service to end", TIMEOUT).code(), Some(0));
     assert!(installed.path("/var/lib/telltale").read_dir().unwrap().next().is_some(), "a history");
 }

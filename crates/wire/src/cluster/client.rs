@@ -15,11 +15,11 @@ use super::message::{
     OrderResponse, ReadmitRequest, RemoveRequest, RestartRequest, SetModeRequest,
 };
 use super::{LEADER_METADATA, MAX_ANSWER_BYTES, SERVICE, TokenTextError};
-use crate::call::{Way, payload};
+use crate::call::{ServiceChannel, payload};
 
 /// A coordinator at the other end of a channel.
 #[derive(Debug, Clone)]
-pub struct Client(Way);
+pub struct Client(ServiceChannel);
 
 /// What a coordinator tells the nodes of one stream, as it comes.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Client {
     /// A client over this channel.
     #[must_use]
     pub fn new(channel: Channel) -> Self {
-        Self(Way::new(channel, SERVICE, MAX_ANSWER_BYTES))
+        Self(ServiceChannel::new(channel, SERVICE, MAX_ANSWER_BYTES))
     }
 
     /// The same client, which sends the coordinator's token with each call.

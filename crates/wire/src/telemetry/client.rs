@@ -9,13 +9,13 @@ use telltale_schema::snapshot::{Device, Snapshot};
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 
-use super::decode::{self, Answer, AnswerError, Update};
+use super::decode::{self, AnswerError, SnapshotAnswer, Update};
 use super::{MAX_ANSWER_BYTES, SERVICE, message};
-use crate::call::{TokenTextError, Way};
+use crate::call::{ServiceChannel, TokenTextError};
 
 /// A node service at the other end of a channel.
 #[derive(Debug, Clone)]
-pub struct Client(Way);
+pub struct Client(ServiceChannel);
 
 /// The messages of a Watch, as they come.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Client {
     /// A client over this channel.
     #[must_use]
     pub fn new(channel: Channel) -> Self {
-        Self(Way::new(channel, SERVICE, MAX_ANSWER_BYTES))
+        Self(ServiceChannel::new(channel, SERVICE, MAX_ANSWER_BYTES))
     }
 
     /// The same client, which sends the service's token with each call.
@@ -89,12 +89,15 @@ impl Client {
     ///
     /// # Errors
     /// When the service refuses or its answer cannot be used.
-    pub async fn snapshot_at(&mut self, at: Timestamp) -> Result<Answer, CallError> {
+    pub async fn snapshot_at(&mut self, at: Timestamp) -> Result<SnapshotAnswer, CallError> {
         let at_unix_ns = Some(at.0);
         self.get(message::GetSnapshotRequest { at_unix_ns, ..Default::default() }).await
     }
 
-    async fn get(&mut self, request: message::GetSnapshotRequest) -> Result<Answer, CallError> {
+    async fn get(
+        &mut self,
+        request: message::GetSnapshotRequest,
+    ) -> Result<SnapshotAnswer, CallError> {
         let bytes = self.unary("GetSnapshot", &request).await?;
         Ok(decode::snapshot_answer(&bytes)?)
     }

@@ -46,7 +46,7 @@ pub struct Update {
 
 /// An answer of GetSnapshot.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct SnapshotAnswer {
     /// The machine.
     pub snapshot: Snapshot,
     /// The number of the state; none for a past moment.
@@ -60,12 +60,12 @@ pub struct Answer {
 ///
 /// # Errors
 /// When the bytes are no such answer, or break a limit.
-pub fn snapshot_answer(bytes: &[u8]) -> Result<Answer, AnswerError> {
+pub fn snapshot_answer(bytes: &[u8]) -> Result<SnapshotAnswer, AnswerError> {
     check(bytes)?;
     let answer = message::GetSnapshotResponse::decode(bytes).map_err(AnswerError::Malformed)?;
     let found = answer.snapshot.ok_or(AnswerError::Missing("snapshot"))?;
     let (sequence, resolution_ms) = (answer.sequence, answer.resolution_ms);
-    Ok(Answer { snapshot: snapshot(found)?, sequence, resolution_ms })
+    Ok(SnapshotAnswer { snapshot: snapshot(found)?, sequence, resolution_ms })
 }
 
 /// A message of Watch.
@@ -186,7 +186,7 @@ fn narrow<T: TryFrom<u32>>(value: u32, field: &'static str) -> Result<T, AnswerE
 }
 
 /// A message of a reading: its outcome and its time.
-trait Outcome {
+trait ReadingOutcome {
     /// The type of the value.
     type Value;
 
@@ -196,7 +196,7 @@ trait Outcome {
 
 macro_rules! outcomes {
     ($($message:ident, $module:ident, $value:ty;)+) => {$(
-        impl Outcome for message::$message {
+        impl ReadingOutcome for message::$message {
             type Value = $value;
 
             fn outcome(self) -> Option<(Result<$value, message::Absence>, u64)> {
@@ -222,7 +222,7 @@ outcomes! {
 
 /// A reading; one that an older node does not send, or whose outcome only a newer one knows, is
 /// absent, and costs nothing else of the answer.
-fn reading<T: Outcome>(from: Option<T>) -> Reading<T::Value> {
+fn reading<T: ReadingOutcome>(from: Option<T>) -> Reading<T::Value> {
     let Some(from) = from else { return Reading::unreported() };
     match from.outcome() {
         Some((Ok(value), at)) => Reading::new(value, Timestamp(at)),
@@ -232,7 +232,7 @@ fn reading<T: Outcome>(from: Option<T>) -> Reading<T::Value> {
 }
 
 /// A reading whose value may turn out to be impossible.
-fn checked<T: Outcome, U>(
+fn checked<T: ReadingOutcome, U>(
     from: Option<T>,
     check: impl FnOnce(T::Value) -> Result<U, AnswerError>,
 ) -> Result<Reading<U>, AnswerError> {

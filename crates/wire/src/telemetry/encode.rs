@@ -18,7 +18,7 @@ use super::message::numbers::{
     source, source_error, source_note, watch_response,
 };
 use process::Descriptions;
-use writer::Writer;
+use writer::MessageWriter;
 
 /// About how many bytes a device and a process take; a better guess saves a copy, no more.
 const DEVICE_BYTES: usize = 1 << 10;
@@ -29,12 +29,12 @@ const PROCESS_BYTES: usize = 1 << 10;
 pub fn snapshot(snapshot: &Snapshot) -> Bytes {
     let devices = snapshot.devices.len().saturating_mul(DEVICE_BYTES);
     let processes = snapshot.processes.len().saturating_mul(PROCESS_BYTES);
-    let mut to = Writer::with_room(devices.saturating_add(processes));
+    let mut to = MessageWriter::with_room(devices.saturating_add(processes));
     to.message(get_snapshot_response::SNAPSHOT, |to| fill(to, snapshot));
     to.finish().into()
 }
 
-fn fill(to: &mut Writer, snapshot: &Snapshot) {
+fn fill(to: &mut MessageWriter, snapshot: &Snapshot) {
     to.whole(snapshot::SCHEMA_VERSION, snapshot.schema_version);
     to.time(snapshot::TAKEN_AT_UNIX_NS, snapshot.taken_at);
     to.whole(snapshot::COLLECTED_IN_NS, snapshot.collected_in_ns);
@@ -59,7 +59,7 @@ fn fill(to: &mut Writer, snapshot: &Snapshot) {
     }
 }
 
-fn source(to: &mut Writer, status: &SourceStatus) {
+fn source(to: &mut MessageWriter, status: &SourceStatus) {
     to.text(source::NAME, &status.name);
     to.whole(source::DURATION_NS, status.duration_ns);
     for error in &status.errors {
@@ -82,7 +82,7 @@ fn source(to: &mut Writer, status: &SourceStatus) {
 /// An answer of GetSnapshot around a [`snapshot()`].
 #[must_use]
 pub fn snapshot_answer(shared: Bytes, sequence: Option<u64>) -> Payload {
-    let mut to = Writer::default();
+    let mut to = MessageWriter::default();
     to.maybe(get_snapshot_response::SEQUENCE, sequence);
     Payload { shared, own: to.finish() }
 }
@@ -91,7 +91,7 @@ pub fn snapshot_answer(shared: Bytes, sequence: Option<u64>) -> Payload {
 /// means over, in milliseconds.
 #[must_use]
 pub fn past_answer(past: &Snapshot, resolution_ms: u64) -> Payload {
-    let mut to = Writer::default();
+    let mut to = MessageWriter::default();
     to.set(get_snapshot_response::RESOLUTION_MS, resolution_ms);
     Payload { shared: snapshot(past), own: to.finish() }
 }
@@ -99,7 +99,7 @@ pub fn past_answer(past: &Snapshot, resolution_ms: u64) -> Payload {
 /// A message of Watch around a [`snapshot()`]; with no bytes, one that says that nothing is new.
 #[must_use]
 pub fn watch_message(shared: Bytes, sequence: u64, skipped: u64) -> Payload {
-    let mut to = Writer::default();
+    let mut to = MessageWriter::default();
     to.whole(watch_response::SEQUENCE, sequence);
     to.whole(watch_response::SKIPPED, skipped);
     Payload { shared, own: to.finish() }
@@ -108,7 +108,7 @@ pub fn watch_message(shared: Bytes, sequence: u64, skipped: u64) -> Payload {
 /// An answer of ListDevices.
 #[must_use]
 pub fn devices(snapshot: &Snapshot, sequence: u64) -> Payload {
-    let mut to = Writer::with_room(snapshot.devices.len().saturating_mul(DEVICE_BYTES));
+    let mut to = MessageWriter::with_room(snapshot.devices.len().saturating_mul(DEVICE_BYTES));
     for device in &snapshot.devices {
         to.message(list_devices_response::DEVICES, |to| device::device(to, device));
     }
@@ -120,7 +120,7 @@ pub fn devices(snapshot: &Snapshot, sequence: u64) -> Payload {
 /// An answer of ListProcesses with those that are `wanted`.
 #[must_use]
 pub fn processes(snapshot: &Snapshot, sequence: u64, wanted: impl Fn(&Process) -> bool) -> Payload {
-    let mut to = Writer::default();
+    let mut to = MessageWriter::default();
     let mut descriptions = Descriptions::default();
     for process in snapshot.processes.iter().filter(|process| wanted(process)) {
         to.message(list_processes_response::PROCESSES, |to| {

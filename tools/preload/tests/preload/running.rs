@@ -13,7 +13,7 @@ use telltale_ledger::{LedgerReader, LedgerReading};
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
 
 /// How long anything may take here: much longer than it does, because machines are busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The library, built once.
 pub(crate) static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -119,6 +119,6 @@ impl Running {
 
     #[track_caller]
     pub(crate) fn ends(&mut self) -> ExitStatus {
-        self.child.wait_within("the program to end", PATIENCE)
+        self.child.wait_within("the program to end", TIMEOUT)
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Sensor {
     pub(super) field: String,
     pub(super) doc: String,
     pub(super) proto: u64,
-    pub(super) of: Option<Part>,
+    pub(super) of: Option<TelemetryPart>,
     pub(super) r#type: Type,
     pub(super) metric: String,
     #[serde(default)]
@@ -26,7 +26,7 @@ pub(super) struct Sensor {
     pub(super) decimals: usize,
     pub(super) heading: Option<String>,
     #[serde(default)]
-    pub(super) show: Vec<View>,
+    pub(super) show: Vec<SensorView>,
     pub(super) limit: Option<String>,
     #[serde(default)]
     pub(super) later: bool,
@@ -35,7 +35,7 @@ pub(super) struct Sensor {
 /// Where a sensor is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum View {
+pub(super) enum SensorView {
     Table,
     Graph,
     Csv,
@@ -44,14 +44,14 @@ pub(super) enum View {
 /// A part of the telemetry that not all devices have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Part {
+pub(super) enum TelemetryPart {
     Load,
     MemoryCounts,
 }
 
 // === impl Part ===
 
-impl Part {
+impl TelemetryPart {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Load => "load",
@@ -82,7 +82,7 @@ impl Sensor {
         self.heading.clone().unwrap_or_else(|| self.title.to_uppercase())
     }
 
-    pub(super) fn is_in(&self, view: View) -> bool {
+    pub(super) fn is_in(&self, view: SensorView) -> bool {
         self.show.contains(&view)
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use telltale_schema::metric::Unit;
 
-use super::entry::{Part, Sensor, View};
-use crate::generate::Output;
+use super::entry::{Sensor, SensorView, TelemetryPart};
+use crate::generate::GeneratedFile;
 use crate::generate::metrics::Metric;
 
 const PAGE: &str = "crates/node/src/page/assets/sensors.js";
@@ -26,13 +26,13 @@ const FIRST_ID: usize = 100;
 pub(super) fn outputs(
     root: &Path,
     sensors: &[(Sensor, &Metric)],
-) -> Result<[Output; 2], io::Error> {
+) -> Result<[GeneratedFile; 2], io::Error> {
     let dashboard = std::fs::read_to_string(root.join(DASHBOARD))?;
     let text = with_panels(&dashboard, sensors)
         .ok_or_else(|| io::Error::other(format!("{DASHBOARD} lacks a row of {ROWS:?}")))?;
     Ok([
-        Output { path: PAGE.to_owned(), text: list(sensors) },
-        Output { path: DASHBOARD.to_owned(), text },
+        GeneratedFile { path: PAGE.to_owned(), text: list(sensors) },
+        GeneratedFile { path: DASHBOARD.to_owned(), text },
     ])
 }
 
@@ -41,15 +41,15 @@ fn list(sensors: &[(Sensor, &Metric)]) -> String {
     let entry = |(sensor, metric): &(Sensor, &Metric)| {
         let entry = json!({
             "field": sensor.field,
-            "part": sensor.of.map(Part::name),
+            "part": sensor.of.map(TelemetryPart::name),
             "name": sensor.name(metric),
             "title": title(sensor, metric),
             "unit": metric.unit,
             "metric": metric.name,
             "label": sensor.label.first_key_value(),
             "limit": sensor.limit,
-            "column": sensor.is_in(View::Table),
-            "graph": sensor.is_in(View::Graph),
+            "column": sensor.is_in(SensorView::Table),
+            "graph": sensor.is_in(SensorView::Graph),
         });
         format!("  {entry},\n")
     };
@@ -80,7 +80,7 @@ fn with_panels(dashboard: &str, sensors: &[(Sensor, &Metric)]) -> Option<String>
     let (before, behind) = (&dashboard[..begin], &dashboard[end..]);
     let top = heights(before).last()? + 1;
     let drawn: Vec<usize> =
-        (0..sensors.len()).filter(|at| sensors[*at].0.is_in(View::Graph)).collect();
+        (0..sensors.len()).filter(|at| sensors[*at].0.is_in(SensorView::Graph)).collect();
     let mut text = before.to_owned();
     for (place, at) in drawn.iter().enumerate() {
         let panel = panel(sensors, place, *at, top);

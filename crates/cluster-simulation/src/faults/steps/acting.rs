@@ -9,8 +9,8 @@ use telltale_cluster::policy::{Mode, Policy};
 
 use super::case::Case;
 use super::job::Steps;
-use crate::faults::machine::{Fault, Noise, name};
-use crate::faults::week::{Outcome, Plan, look_after_job};
+use crate::faults::machine::{Noise, SimulatedFault, name};
+use crate::faults::week::{Plan, WeekOutcome, look_after_job};
 
 /// What the coordinator did about a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,9 +34,9 @@ pub fn act(case: &Case, time: Duration) -> Acted {
     let ranks = case.traits.shape.ranks();
     let job = Steps::new(case.traits, false, case.seed);
     let plan = case.plan(time, Mode::Act, ranks);
-    let Outcome { barred, epoch, runs, .. } = look_after_job(&plan, job);
+    let WeekOutcome { barred, epoch, runs, .. } = look_after_job(&plan, job);
     let node = |fault| match fault {
-        Fault::Node(node) => Some(name(node)),
+        SimulatedFault::Node(node) => Some(name(node)),
         _ => None,
     };
     let slow: BTreeSet<NodeName> = faults.iter().filter_map(|one| node(one.slow.fault)).collect();

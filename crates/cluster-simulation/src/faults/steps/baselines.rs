@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::run::{Done, What};
-use crate::faults::machine::Fault;
+use super::run::{Done, RunSubject};
+use crate::faults::machine::SimulatedFault;
 
 /// How a number that is too large is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,18 +31,19 @@ impl Baseline {
     }
 
     /// Nodes by how long they compute, and links by how long their transfers take.
-    pub(super) fn named(self, all: &[Done]) -> BTreeSet<Fault> {
+    pub(super) fn named(self, all: &[Done]) -> BTreeSet<SimulatedFault> {
         let (mut nodes, mut links) = (BTreeMap::new(), BTreeMap::new());
         for one in all {
             let us = one.end_us - one.start_us;
             match one.what {
-                What::Compute(_) => add(&mut nodes, one.rank, us),
-                What::Received { from } => add(&mut links, (from, one.rank), us),
-                What::Sent { .. } | What::Collective(_) => {}
+                RunSubject::Compute(_) => add(&mut nodes, one.rank, us),
+                RunSubject::Received { from } => add(&mut links, (from, one.rank), us),
+                RunSubject::Sent { .. } | RunSubject::Collective(_) => {}
             }
         }
-        let nodes = self.outliers(&nodes).into_iter().map(Fault::Node);
-        let links = self.outliers(&links).into_iter().map(|(from, to)| Fault::OneWay(from, to));
+        let nodes = self.outliers(&nodes).into_iter().map(SimulatedFault::Node);
+        let links =
+            self.outliers(&links).into_iter().map(|(from, to)| SimulatedFault::OneWay(from, to));
         nodes.chain(links).collect()
     }
 

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::job::{Machine, Traits};
-use super::program::Shape;
+use super::job::{OperationTimes, Traits};
+use super::program::StepShape;
 use super::run::run;
-use crate::faults::machine::Fault;
+use crate::faults::machine::SimulatedFault;
 use crate::faults::week::{Reports, Slow};
 use crate::random::Random;
 
@@ -41,9 +41,9 @@ pub enum Broken {
 
 /// Cases that are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Group {
+pub struct CaseGroup {
     /// How the jobs are built.
-    pub shape: Shape,
+    pub shape: StepShape,
     /// What is wrong.
     pub broken: Broken,
 }
@@ -51,7 +51,7 @@ pub struct Group {
 /// One job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    group: Group,
+    group: CaseGroup,
     /// By which it is known.
     number: u64,
     pub(super) traits: Traits,
@@ -72,7 +72,7 @@ pub(super) struct Costly {
 
 /// All groups of jobs with at most so many ranks.
 #[must_use]
-pub fn groups(most: u32) -> Vec<Group> {
+pub fn groups(most: u32) -> Vec<CaseGroup> {
     let broken = [
         Broken::Nothing,
         Broken::Node,
@@ -82,21 +82,21 @@ pub fn groups(most: u32) -> Vec<Group> {
         Broken::Several,
         Broken::ComesAndGoes,
     ];
-    let shapes = Shape::ALL.into_iter().filter(|shape| shape.ranks() <= most);
-    let all = shapes.flat_map(|shape| broken.map(|broken| Group { shape, broken }));
-    let has_stages = |shape| matches!(shape, Shape::Pipeline(..) | Shape::Uneven(..));
+    let shapes = StepShape::ALL.into_iter().filter(|shape| shape.ranks() <= most);
+    let all = shapes.flat_map(|shape| broken.map(|broken| CaseGroup { shape, broken }));
+    let has_stages = |shape| matches!(shape, StepShape::Pipeline(..) | StepShape::Uneven(..));
     all.filter(|one| one.broken != Broken::Stage || has_stages(one.shape)).collect()
 }
 
 /// The case of each seed.
 #[must_use]
-pub fn cases(group: Group, seeds: std::ops::Range<u64>) -> Vec<Case> {
+pub fn cases(group: CaseGroup, seeds: std::ops::Range<u64>) -> Vec<Case> {
     seeds.map(|seed| Case::new(group, seed)).collect()
 }
 
 // === impl Group ===
 
-impl fmt::Display for Group {
+impl fmt::Display for CaseGroup {
     /// `ring-8.node`
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let broken = match self.broken {
@@ -122,8 +122,8 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    fn new(group: Group, seed: u64) -> Self {
-        let Group { shape, broken } = group;
+    fn new(group: CaseGroup, seed: u64) -> Self {
+        let CaseGroup { shape, broken } = group;
         let mut random = Random::new(seed.wrapping_mul(1_000_003) ^ 0xfau64.rotate_left(8));
         let reports = if random.happens(0.5) { Reports::InPhase } else { Reports::Spread };
         let has_tcp = random.happens(0.5);
@@ -184,7 +184,8 @@ impl Case {
 
     /// By which part a step is longer for each fault, beside the others: they may hide it.
     fn costs(&self) -> Vec<f64> {
-        let all: Vec<(Fault, f64)> = self.slow.iter().map(|one| (one.fault, one.ratio)).collect();
+        let all: Vec<(SimulatedFault, f64)> =
+            self.slow.iter().map(|one| (one.fault, one.ratio)).collect();
         let with = self.step_us(&all);
         let costs = (0..all.len()).map(|place| {
             let others = all.iter().enumerate().filter(|(other, _)| *other != place);
@@ -194,9 +195,9 @@ impl Case {
         costs.collect()
     }
 
-    fn step_us(&self, faults: &[(Fault, f64)]) -> f64 {
+    fn step_us(&self, faults: &[(SimulatedFault, f64)]) -> f64 {
         let program = self.traits.shape.program();
-        let mut machine = Machine::even(self.traits, &program);
+        let mut machine = OperationTimes::even(self.traits, &program);
         machine.break_down(faults);
         let mut clocks = vec![0.0; program.actions.len()];
         (0..STEPS_OF_COST).for_each(|_| drop(run(&program, &mut clocks, &mut machine)));
@@ -204,14 +205,15 @@ impl Case {
     }
 
     /// Whether what is measured can tell a fault from everything else.
-    fn can_be_told(&self, fault: Fault) -> bool {
+    fn can_be_told(&self, fault: SimulatedFault) -> bool {
         let shape = self.traits.shape;
         match fault {
-            Fault::Node(rank) => {
+            SimulatedFault::Node(rank) => {
                 let alike = shape.program().alike;
                 let own = alike[rank as usize];
                 let healthy = (0..).zip(&alike).filter(|(other, kind)| {
-                    let is_faulty = self.slow.iter().any(|one| one.fault == Fault::Node(*other));
+                    let is_faulty =
+                        self.slow.iter().any(|one| one.fault == SimulatedFault::Node(*other));
                     **kind == own && !is_faulty
                 });
                 healthy.count() > alike.iter().filter(|kind| **kind == own).count() / 2
@@ -230,7 +232,7 @@ impl Case {
     }
 
     /// The links whose ends do the same work as those of a link.
-    fn like(&self, link: Fault) -> Vec<(u32, u32)> {
+    fn like(&self, link: SimulatedFault) -> Vec<(u32, u32)> {
         let alike = self.traits.shape.program().alike;
         let ends = |(from, to): (u32, u32)| (alike[from as usize], alike[to as usize]);
         let links = self.traits.shape.links();
@@ -241,14 +243,16 @@ impl Case {
 
     fn is_slow(&self, link: (u32, u32)) -> bool {
         let faults = self.slow.iter().map(|one| one.fault);
-        faults.into_iter().any(|fault| !matches!(fault, Fault::Node(_)) && fault.touches(link))
+        faults
+            .into_iter()
+            .any(|fault| !matches!(fault, SimulatedFault::Node(_)) && fault.touches(link))
     }
 
     /// Whether a link is one of a slow node of which most links are slow: then it is the node that is.
-    fn is_of_a_slow_node(&self, link: Fault) -> bool {
+    fn is_of_a_slow_node(&self, link: SimulatedFault) -> bool {
         let links = self.traits.shape.links();
         let nodes = self.slow.iter().filter_map(|one| match one.fault {
-            Fault::Node(node) => Some(node),
+            SimulatedFault::Node(node) => Some(node),
             _ => None,
         });
         nodes.into_iter().any(|node| {
@@ -262,23 +266,25 @@ impl Case {
 }
 
 /// Whether both are links between the same two ranks.
-fn is_one_link(one: Fault, other: Fault) -> bool {
+fn is_one_link(one: SimulatedFault, other: SimulatedFault) -> bool {
     let ends = |fault| match fault {
-        Fault::OneWay(from, to) | Fault::BothWays(from, to) => Some((from.min(to), from.max(to))),
+        SimulatedFault::OneWay(from, to) | SimulatedFault::BothWays(from, to) => {
+            Some((from.min(to), from.max(to)))
+        }
         _ => None,
     };
     ends(one).is_some_and(|link| ends(other) == Some(link))
 }
 
-fn node(shape: Shape, random: &mut Random) -> Fault {
-    Fault::Node(u32::try_from(random.below(u64::from(shape.ranks()))).unwrap_or(0))
+fn node(shape: StepShape, random: &mut Random) -> SimulatedFault {
+    SimulatedFault::Node(u32::try_from(random.below(u64::from(shape.ranks()))).unwrap_or(0))
 }
 
-fn link(shape: Shape, random: &mut Random) -> Fault {
+fn link(shape: StepShape, random: &mut Random) -> SimulatedFault {
     let links = shape.links();
     let (from, to) = links[random.index(links.len()).unwrap_or(0)];
     match links.contains(&(to, from)) && random.happens(0.5) {
-        true => Fault::BothWays(from.min(to), from.max(to)),
-        false => Fault::OneWay(from, to),
+        true => SimulatedFault::BothWays(from.min(to), from.max(to)),
+        false => SimulatedFault::OneWay(from, to),
     }
 }

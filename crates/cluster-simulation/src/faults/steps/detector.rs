@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
 
-use telltale_cluster::detection::Settings;
+use telltale_cluster::detection::DetectionSettings;
 use telltale_cluster::intake::{Intake, Scope};
 use telltale_cluster::lookout::{Lookout, Work};
 use telltale_cluster::node::NodeName;
@@ -12,7 +12,7 @@ use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Suspect, Suspects, VerdictKind};
 
 use super::second::EPOCH;
-use super::stream::{Heard, Job, Verdict, line};
+use super::stream::{DetectorVerdict, Heard, JobLine, line};
 
 /// Reads a job, and writes who is slow, each once.
 ///
@@ -43,7 +43,7 @@ struct Detector {
 }
 
 impl Detector {
-    fn new(job: &Job) -> io::Result<Self> {
+    fn new(job: &JobLine) -> io::Result<Self> {
         let nodes: Option<Vec<NodeName>> =
             job.nodes.iter().map(|name| NodeName::new(name).ok()).collect();
         let nodes = nodes.ok_or_else(|| refused("a node's name is none"))?;
@@ -62,7 +62,7 @@ impl Detector {
             intake.begin(Scope { epoch: EPOCH, world_size, ranks });
             intake
         });
-        let mut lookout = Lookout::new(Settings::default());
+        let mut lookout = Lookout::new(DetectionSettings::default());
         lookout.take(&Work::Ranks { now: moment(0.0), epoch: EPOCH, map: Box::new(map) });
         Ok(Self { lookout, intakes: intakes.collect(), nodes, workers, said: BTreeSet::new() })
     }
@@ -91,7 +91,7 @@ impl Detector {
                 Suspects::Ambiguous(_) => one.suspects.all().to_vec(),
             };
             if is_slow && self.said.insert(suspects.clone()) {
-                line(to, &Verdict::new(at, &suspects, one.confidence))?;
+                line(to, &DetectorVerdict::new(at, &suspects, one.confidence))?;
             }
         }
         to.flush()

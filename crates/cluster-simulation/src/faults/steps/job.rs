@@ -9,11 +9,11 @@ use std::time::Duration;
 use telltale_cluster::intake::{Intake, Scope};
 use telltale_cluster::observation::{Observation, Traffic};
 
-use super::program::{Program, Shape};
+use super::program::{Program, StepShape};
 use super::record::{self, BYTES, COLLECTIVE_BYTES};
-use super::run::{Done, Times, What, run};
+use super::run::{Done, RunSubject, Times, run};
 use super::second::{EPOCH, Second, address};
-use crate::faults::machine::Fault;
+use crate::faults::machine::SimulatedFault;
 use crate::faults::week::Workload;
 use crate::random::Random;
 
@@ -34,7 +34,7 @@ const LINK_JITTER: [f64; 2] = [0.03, 0.15];
 /// What is drawn of a job, and what is not chance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Traits {
-    pub(super) shape: Shape,
+    pub(super) shape: StepShape,
     /// A stage has so many times as much to do, in all replicas.
     pub(super) stage: Option<(u32, f64)>,
     /// How much each rank's and step's work differs with its data: the deviation of the logarithm.
@@ -45,11 +45,11 @@ pub(super) struct Traits {
 
 /// How long things take without and with chance.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(super) struct OperationTimes {
     traits: Traits,
     alike: Vec<u32>,
     replicas: Vec<usize>,
-    faults: Vec<(Fault, f64)>,
+    faults: Vec<(SimulatedFault, f64)>,
     speeds: Vec<f64>,
     links: BTreeMap<(u32, u32), f64>,
     jitter: f64,
@@ -61,7 +61,7 @@ pub(super) struct Machine {
 
 // === impl Machine ===
 
-impl Machine {
+impl OperationTimes {
     /// One without chance: what a fault costs.
     pub(super) fn even(traits: Traits, program: &Program) -> Self {
         Self::new(traits, program, None)
@@ -102,7 +102,7 @@ impl Machine {
         machine
     }
 
-    pub(super) fn break_down(&mut self, faults: &[(Fault, f64)]) {
+    pub(super) fn break_down(&mut self, faults: &[(SimulatedFault, f64)]) {
         self.faults = faults.to_vec();
     }
 
@@ -124,16 +124,18 @@ impl Machine {
     }
 
     fn slower(&self, from: u32, to: u32) -> f64 {
-        let is_link =
-            |one: &&(Fault, f64)| !matches!(one.0, Fault::Node(_)) && one.0.touches((from, to));
+        let is_link = |one: &&(SimulatedFault, f64)| {
+            !matches!(one.0, SimulatedFault::Node(_)) && one.0.touches((from, to))
+        };
         self.faults.iter().filter(is_link).map(|one| one.1).product()
     }
 }
 
-impl Times for Machine {
+impl Times for OperationTimes {
     fn compute(&mut self, rank: u32, usual_us: f64) -> f64 {
         let place = rank as usize;
-        let slower = self.faults.iter().filter(|one| one.0 == Fault::Node(rank)).map(|one| one.1);
+        let slower =
+            self.faults.iter().filter(|one| one.0 == SimulatedFault::Node(rank)).map(|one| one.1);
         let faulty: f64 = slower.product();
         let stage = self
             .traits
@@ -175,7 +177,7 @@ struct Sent {
 #[derive(Debug)]
 pub(in crate::faults) struct Steps {
     program: Program,
-    machine: Machine,
+    machine: OperationTimes,
     /// When each rank has ended what was run.
     clocks: Vec<f64>,
     now_us: f64,
@@ -202,7 +204,7 @@ impl Steps {
         let ranks = program.actions.len();
         let mut random = Random::new(seed ^ 5);
         let ahead_us = (0..ranks).map(|_| (random.unit() * 1e12).round()).collect();
-        let machine = Machine::new(traits, &program, Some(random.split()));
+        let machine = OperationTimes::new(traits, &program, Some(random.split()));
         let mut job = Self {
             program,
             machine,
@@ -228,14 +230,14 @@ impl Steps {
         for one in &done {
             let rank = one.rank as usize;
             let (to, bytes, busy_us) = match one.what {
-                What::Sent { to, link_us } => (to, BYTES, link_us),
-                What::Collective(group) => {
+                RunSubject::Sent { to, link_us } => (to, BYTES, link_us),
+                RunSubject::Collective(group) => {
                     let ranks = &self.program.groups[group];
                     let place = ranks.iter().position(|rank| *rank == one.rank).unwrap_or(0);
                     let to = ranks[(place + 1) % ranks.len()];
                     (to, COLLECTIVE_BYTES, self.machine.share(one.rank, to))
                 }
-                What::Compute(_) | What::Received { .. } => (one.rank, 0, 0.0),
+                RunSubject::Compute(_) | RunSubject::Received { .. } => (one.rank, 0, 0.0),
             };
             if to != one.rank {
                 self.sent[rank].push_back(Sent { to, end_us: one.end_us, bytes, busy_us });
@@ -305,7 +307,7 @@ impl Workload for Steps {
         self.number = 0;
     }
 
-    fn break_down(&mut self, faults: &[(Fault, f64)]) {
+    fn break_down(&mut self, faults: &[(SimulatedFault, f64)]) {
         self.machine.break_down(faults);
     }
 

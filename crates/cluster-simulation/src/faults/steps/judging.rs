@@ -7,11 +7,11 @@ use telltale_cluster::verdict::Suspect;
 
 use super::case::{Case, Costly};
 use super::score::{Score, Tally};
-use crate::faults::machine::Fault;
+use crate::faults::machine::SimulatedFault;
 
 /// What was said of a job.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Named {
+pub struct NamedSuspects {
     /// When, in seconds of the job.
     pub at_seconds: f64,
     /// Who is suspected; several where it is not known which.
@@ -23,11 +23,14 @@ pub struct Named {
 /// Whether a suspect is one side of a node whose links that way are all at fault.
 fn is_slow_side(suspect: &Suspect, case: &Case) -> bool {
     let links = case.traits.shape.links();
-    let faults: Vec<Fault> = case.slow.iter().map(|one| one.fault).collect();
+    let faults: Vec<SimulatedFault> = case.slow.iter().map(|one| one.fault).collect();
     (0..case.traits.shape.ranks()).any(|rank| {
         let sides = [
-            (Fault::Sender(rank), links.iter().filter(|ends| ends.0 == rank).collect::<Vec<_>>()),
-            (Fault::Receiver(rank), links.iter().filter(|ends| ends.1 == rank).collect()),
+            (
+                SimulatedFault::Sender(rank),
+                links.iter().filter(|ends| ends.0 == rank).collect::<Vec<_>>(),
+            ),
+            (SimulatedFault::Receiver(rank), links.iter().filter(|ends| ends.1 == rank).collect()),
         ];
         sides.iter().any(|(side, links)| {
             let is_slow = |ends: &&(u32, u32)| faults.iter().any(|fault| fault.touches(**ends));
@@ -37,20 +40,22 @@ fn is_slow_side(suspect: &Suspect, case: &Case) -> bool {
 }
 
 /// Whether a suspect is such a side, and a link is one of its.
-fn is_side_with(suspect: &Suspect, link: Fault, case: &Case) -> bool {
+fn is_side_with(suspect: &Suspect, link: SimulatedFault, case: &Case) -> bool {
     let ends = match link {
-        Fault::OneWay(from, to) | Fault::BothWays(from, to) => [from, to],
+        SimulatedFault::OneWay(from, to) | SimulatedFault::BothWays(from, to) => [from, to],
         _ => return false,
     };
-    let sides = ends.into_iter().flat_map(|node| [Fault::Sender(node), Fault::Receiver(node)]);
+    let sides = ends
+        .into_iter()
+        .flat_map(|node| [SimulatedFault::Sender(node), SimulatedFault::Receiver(node)]);
     sides.into_iter().any(|side| *suspect == side.suspect()) && is_slow_side(suspect, case)
 }
 
 /// Whether a suspect is at fault, or a part of it.
-fn is_of(suspect: &Suspect, fault: Fault) -> bool {
+fn is_of(suspect: &Suspect, fault: SimulatedFault) -> bool {
     let one_way = match fault {
-        Fault::BothWays(one, other) => [(one, other), (other, one)]
-            .map(|(from, to)| Fault::OneWay(from, to).suspect())
+        SimulatedFault::BothWays(one, other) => [(one, other), (other, one)]
+            .map(|(from, to)| SimulatedFault::OneWay(from, to).suspect())
             .contains(suspect),
         _ => false,
     };
@@ -58,7 +63,7 @@ fn is_of(suspect: &Suspect, fault: Fault) -> bool {
 }
 
 /// The score of one job, by what was said of it.
-pub(super) fn judge(case: &Case, said: &[Named]) -> Score {
+pub(super) fn judge(case: &Case, said: &[NamedSuspects]) -> Score {
     let faults = case.faults();
     let mut score = Score { jobs: 1, ..Score::default() };
     let mut wrong = Vec::new();
@@ -111,9 +116,9 @@ pub(super) fn judge(case: &Case, said: &[Named]) -> Score {
 }
 
 /// The same of a rule that names faults, without a time.
-pub(super) fn tally(case: &Case, named: &BTreeSet<Fault>) -> Tally {
+pub(super) fn tally(case: &Case, named: &BTreeSet<SimulatedFault>) -> Tally {
     let faults = case.faults();
-    let is_right = |fault: &&Fault| is_right(&fault.suspect(), &faults, case);
+    let is_right = |fault: &&SimulatedFault| is_right(&fault.suspect(), &faults, case);
     let due: Vec<&Costly> = faults.iter().filter(|one| one.is_due).collect();
     let is_found =
         |one: &&&Costly| named.iter().any(|fault| is_of(&fault.suspect(), one.slow.fault));
@@ -129,7 +134,7 @@ fn is_right(suspect: &Suspect, faults: &[Costly], case: &Case) -> bool {
     faults.iter().any(|one| is_of(suspect, one.slow.fault)) || is_slow_side(suspect, case)
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for NamedSuspects {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<String> = self.suspects.iter().map(ToString::to_string).collect();
         write!(to, "[{}] at {:.0} s", names.join(" or "), self.at_seconds)

@@ -3,8 +3,8 @@
 use telltale_cluster::observation::Observation;
 
 use super::job::{Steps, Traits};
-use super::program::Shape;
-use crate::faults::machine::Fault;
+use super::program::StepShape;
+use crate::faults::machine::SimulatedFault;
 use crate::faults::week::Workload as _;
 
 /// A job of one shape, of which every node reports each second.
@@ -18,7 +18,7 @@ pub struct Load {
 impl Load {
     /// A job with these faults from its first step on, and how many times as slow each is.
     #[must_use]
-    pub fn new(shape: Shape, faults: &[(Fault, f64)], seed: u64) -> Self {
+    pub fn new(shape: StepShape, faults: &[(SimulatedFault, f64)], seed: u64) -> Self {
         let traits = Traits { shape, stage: None, data: 0.0, has_tcp: true };
         let mut job = Steps::new(traits, false, seed);
         job.break_down(faults);

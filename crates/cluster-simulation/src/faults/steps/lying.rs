@@ -7,7 +7,7 @@ use telltale_cluster::policy::Mode;
 
 use super::case::Case;
 use super::job::Steps;
-use crate::faults::machine::{Fault, name};
+use crate::faults::machine::{SimulatedFault, name};
 use crate::faults::week::{Workload, look_after_job};
 use crate::random::Random;
 
@@ -107,7 +107,7 @@ impl Workload for Lying<'_> {
         self.job.restart();
     }
 
-    fn break_down(&mut self, faults: &[(Fault, f64)]) {
+    fn break_down(&mut self, faults: &[(SimulatedFault, f64)]) {
         self.job.break_down(faults);
     }
 

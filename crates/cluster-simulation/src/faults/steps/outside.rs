@@ -10,8 +10,8 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::case::Case;
-use super::judging::Named;
-use super::stream::{self, Verdict};
+use super::judging::NamedSuspects;
+use super::stream::{self, DetectorVerdict};
 
 /// Bytes of what it complains that are kept.
 const MAX_COMPLAINT: u64 = 4096;
@@ -81,7 +81,7 @@ impl Outside {
     ///
     /// # Errors
     /// When it does not run, does not end in time, fails, or writes what is no verdict.
-    pub fn watch(&self, case: &Case) -> Result<Vec<Named>, Error> {
+    pub fn watch(&self, case: &Case) -> Result<Vec<NamedSuspects>, Error> {
         let [program, arguments @ ..] = &self.command[..] else { return Ok(Vec::new()) };
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -145,8 +145,8 @@ impl Outside {
 /// What became of the job that was written, the lines that were read, what was complained, and how it ended.
 type Ran = (io::Result<()>, Vec<String>, String, ExitStatus);
 
-fn named(case: &Case, number: usize, line: String) -> Result<Named, Error> {
-    let verdict = serde_json::from_str::<Verdict>(&line).map_err(|error| error.to_string());
+fn named(case: &Case, number: usize, line: String) -> Result<NamedSuspects, Error> {
+    let verdict = serde_json::from_str::<DetectorVerdict>(&line).map_err(|error| error.to_string());
     let ranks = case.traits.shape.ranks();
     let unknown = || String::from("it names no node of the job");
     let named = verdict.and_then(|verdict| verdict.named(ranks).ok_or_else(unknown));

@@ -32,7 +32,7 @@ pub(super) struct Program {
 
 /// How the ranks of a job depend on each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Shape {
+pub enum StepShape {
     /// So many replicas compute, then meet.
     DataParallel(u32),
     /// Each rank exchanges with the next and the one before, several times.
@@ -58,7 +58,7 @@ const MICRO_BATCHES: usize = 6;
 const BUSY_ROUNDS: usize = 6;
 const BUSY_MS: f64 = 40.0;
 
-impl Shape {
+impl StepShape {
     /// All that are run.
     pub const ALL: [Self; 16] = [
         Self::DataParallel(4),
@@ -154,7 +154,7 @@ impl Shape {
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for StepShape {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DataParallel(ranks) => write!(to, "data parallel {ranks}"),

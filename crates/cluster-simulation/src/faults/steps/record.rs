@@ -1,7 +1,7 @@
 //! What ranks post to their agents, as `docs/cluster-clients.md` has it: one record in a line.
 
 use super::program::Program;
-use super::run::{Done, What};
+use super::run::{Done, RunSubject};
 
 /// Bytes of a transfer, and of what a rank sends to the next in a collective: links are as fast in both.
 pub(super) const BYTES: u64 = 1 << 24;
@@ -13,10 +13,10 @@ pub(super) fn of_done(done: &Done, program: &Program, step: u64, ahead_us: f64) 
     let Done { rank, what, .. } = *done;
     let world = program.actions.len();
     let kind = match what {
-        What::Compute(name) => format!("\"opType\":\"compute\",\"name\":\"{name}\""),
-        What::Sent { to, .. } => transfer("send", rank, to, world),
-        What::Received { from } => transfer("recv", rank, from, world),
-        What::Collective(group) => {
+        RunSubject::Compute(name) => format!("\"opType\":\"compute\",\"name\":\"{name}\""),
+        RunSubject::Sent { to, .. } => transfer("send", rank, to, world),
+        RunSubject::Received { from } => transfer("recv", rank, from, world),
+        RunSubject::Collective(group) => {
             let ranks = &program.groups[group];
             let place = ranks.iter().position(|other| *other == rank).unwrap_or(0);
             let size = ranks.len();

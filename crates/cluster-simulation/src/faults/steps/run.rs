@@ -16,13 +16,13 @@ pub(super) trait Times {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Done {
     pub(super) rank: u32,
-    pub(super) what: What,
+    pub(super) what: RunSubject,
     pub(super) start_us: f64,
     pub(super) end_us: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What {
+pub(super) enum RunSubject {
     Compute(&'static str),
     /// With how long the link itself took.
     Sent {
@@ -85,7 +85,7 @@ impl<T: Times> Run<'_, T> {
                 let end = match action {
                     Action::Compute(name, usual_us) => {
                         let end = *now + self.times.compute(rank, *usual_us);
-                        self.record(rank, What::Compute(name), *now, end);
+                        self.record(rank, RunSubject::Compute(name), *now, end);
                         Some(end)
                     }
                     Action::Exchange(transfers) => self.exchange(rank, *now, transfers),
@@ -113,8 +113,8 @@ impl<T: Times> Run<'_, T> {
         for (end, time) in ends.iter().zip(&times) {
             let (from, to, sends, count) = *end;
             let what = match sends {
-                true => What::Sent { to, link_us: self.took[&(from, to, count)] },
-                false => What::Received { from },
+                true => RunSubject::Sent { to, link_us: self.took[&(from, to, count)] },
+                false => RunSubject::Received { from },
             };
             self.record(rank, what, self.ready[end], *time);
         }
@@ -158,11 +158,11 @@ impl<T: Times> Run<'_, T> {
         }
         let took = *took.get_or_insert_with(|| self.times.collective(ranks));
         let end = ready.values().copied().fold(0.0, f64::max) + took;
-        self.record(rank, What::Collective(group), since, end);
+        self.record(rank, RunSubject::Collective(group), since, end);
         Some(end)
     }
 
-    fn record(&mut self, rank: u32, what: What, start_us: f64, end_us: f64) {
+    fn record(&mut self, rank: u32, what: RunSubject, start_us: f64, end_us: f64) {
         self.done.push(Done { rank, what, start_us, end_us });
     }
 }

@@ -10,14 +10,14 @@ use telltale_cluster::verdict::{Side, Suspect};
 
 use super::case::Case;
 use super::job::Steps;
-use super::judging::Named;
+use super::judging::NamedSuspects;
 use super::second::{Second, address, node_at};
-use crate::faults::machine::{Fault, name};
+use crate::faults::machine::{SimulatedFault, name};
 use crate::faults::week::Workload as _;
 
 /// The first line: what job it is.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Job {
+pub(super) struct JobLine {
     pub(super) job: String,
     /// Its nodes in the order of their ranks.
     pub(super) nodes: Vec<String>,
@@ -50,7 +50,7 @@ pub(super) struct Carried {
 /// What a detector answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Verdict {
+pub(super) struct DetectorVerdict {
     /// When, in seconds of the job.
     pub(super) at: f64,
     /// Who is slow; several where it is not known which of them.
@@ -90,7 +90,7 @@ struct Truth {
 pub fn write(case: &Case, to: &mut impl Write) -> io::Result<()> {
     let ranks = case.traits.shape.ranks();
     let nodes = (0..ranks).map(|rank| name(rank).to_string()).collect();
-    line(to, &Job { job: case.to_string(), nodes, workers_per_node: 1 })?;
+    line(to, &JobLine { job: case.to_string(), nodes, workers_per_node: 1 })?;
     let mut job = Steps::new(case.traits, false, case.seed);
     for second in 0..case.time().as_secs() {
         let slow = case.slow.iter().filter(|one| one.is_now(Duration::from_secs(second)));
@@ -180,18 +180,18 @@ impl Carried {
 
 // === impl Verdict ===
 
-impl Verdict {
+impl DetectorVerdict {
     pub(super) fn new(at: f64, suspects: &[Suspect], confidence: f64) -> Self {
         let suspects = suspects.iter().map(Suspected::of).collect();
         Self { at, suspects, confidence: Some(confidence) }
     }
 
     /// What it says of a job of so many nodes; nothing where it names one that is not there.
-    pub(super) fn named(&self, nodes: u32) -> Option<Named> {
+    pub(super) fn named(&self, nodes: u32) -> Option<NamedSuspects> {
         let suspects: Option<Vec<Suspect>> =
             self.suspects.iter().map(|one| one.suspect(nodes)).collect();
         let suspects = suspects.filter(|all| !all.is_empty())?;
-        Some(Named { at_seconds: self.at, suspects, confidence: self.confidence })
+        Some(NamedSuspects { at_seconds: self.at, suspects, confidence: self.confidence })
     }
 }
 
@@ -218,14 +218,14 @@ impl Suspected {
     fn suspect(&self, nodes: u32) -> Option<Suspect> {
         let number = |node: &str| (0..nodes).find(|number| name(*number).as_str() == node);
         let fault = match self {
-            Self::Node { node } => Fault::Node(number(node)?),
-            Self::OneWay { from, to } => Fault::OneWay(number(from)?, number(to)?),
+            Self::Node { node } => SimulatedFault::Node(number(node)?),
+            Self::OneWay { from, to } => SimulatedFault::OneWay(number(from)?, number(to)?),
             Self::BothWays { between: [one, other] } => {
                 let (one, other) = (number(one)?, number(other)?);
-                Fault::BothWays(one.min(other), one.max(other))
+                SimulatedFault::BothWays(one.min(other), one.max(other))
             }
-            Self::Sender { sends } => Fault::Sender(number(sends)?),
-            Self::Receiver { receives } => Fault::Receiver(number(receives)?),
+            Self::Sender { sends } => SimulatedFault::Sender(number(sends)?),
+            Self::Receiver { receives } => SimulatedFault::Receiver(number(receives)?),
         };
         Some(fault.suspect())
     }

@@ -13,10 +13,10 @@ use telltale_cluster::verdict::VerdictKind;
 use super::baselines::Baseline;
 use super::case::Case;
 use super::job::Steps;
-use super::judging::{Named, judge, tally};
+use super::judging::{NamedSuspects, judge, tally};
 use super::outside::{self, Outside};
 use super::score::Score;
-use crate::faults::machine::Fault;
+use crate::faults::machine::SimulatedFault;
 use crate::faults::week::{Lasting, Workload as _, look_after_job};
 
 /// Runs all cases, on all processors.
@@ -70,7 +70,7 @@ fn of_each<Failure: Send>(
 }
 
 /// The score of what was said, and those of the usual rules.
-fn with_baselines(case: &Case, said: &[Named]) -> Score {
+fn with_baselines(case: &Case, said: &[NamedSuspects]) -> Score {
     let mut score = judge(case, said);
     let named = by_baselines(case);
     score.baselines = named.iter().map(|(rule, named)| (*rule, tally(case, named))).collect();
@@ -78,16 +78,16 @@ fn with_baselines(case: &Case, said: &[Named]) -> Score {
 }
 
 /// What is shipped says this.
-fn watch(case: &Case) -> Vec<Named> {
+fn watch(case: &Case) -> Vec<NamedSuspects> {
     let plan = case.plan(case.time(), Mode::Observe, 0);
     let job = Steps::new(case.traits, false, case.seed);
     let slow_kinds = [VerdictKind::SlowNode, VerdictKind::SlowLink];
     let lasting = look_after_job(&plan, job).lasting.into_iter();
-    lasting.filter(|one| slow_kinds.contains(&one.kind)).map(Named::from).collect()
+    lasting.filter(|one| slow_kinds.contains(&one.kind)).map(NamedSuspects::from).collect()
 }
 
 /// What the usual rules say of a job of the same chance.
-fn by_baselines(case: &Case) -> BTreeMap<Baseline, BTreeSet<Fault>> {
+fn by_baselines(case: &Case) -> BTreeMap<Baseline, BTreeSet<SimulatedFault>> {
     let mut job = Steps::new(case.traits, true, case.seed);
     for second in 0..case.time().as_secs() {
         let slow = case.slow.iter().filter(|one| one.is_now(Duration::from_secs(second)));
@@ -97,7 +97,7 @@ fn by_baselines(case: &Case) -> BTreeMap<Baseline, BTreeSet<Fault>> {
     Baseline::ALL.into_iter().map(|one| (one, one.named(&job.all))).collect()
 }
 
-impl From<Lasting> for Named {
+impl From<Lasting> for NamedSuspects {
     fn from(one: Lasting) -> Self {
         Self {
             at_seconds: one.first_seen.as_ns() as f64 / 1e9,

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Write};
 use serde_json::{Map, Value, json};
 
 use super::second::Second;
-use super::stream::{Heard, Job, line};
+use super::stream::{Heard, JobLine, line};
 use crate::faults::machine::name;
 
 /// What passes between stages and replicas; the traces do not say how much.
@@ -20,14 +20,14 @@ const AHEAD_US: u64 = 3_600_000_000;
 /// A job: its operations, how many stages and replicas it has, and how many ranks are on one node.
 #[derive(Debug, Clone)]
 pub struct Trace {
-    operations: Vec<Operation>,
+    operations: Vec<TraceOperation>,
     stages: u64,
     replicas: u64,
     workers: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Operation {
+struct TraceOperation {
     step: u64,
     stage: u64,
     replica: u64,
@@ -46,13 +46,14 @@ impl Trace {
     pub fn read(from: impl BufRead, workers: u32) -> io::Result<Self> {
         let mut operations = Vec::new();
         for (number, line) in from.lines().enumerate().skip(1) {
-            operations.push(Operation::parse(&line?).ok_or_else(|| {
+            operations.push(TraceOperation::parse(&line?).ok_or_else(|| {
                 let text = format!("line {} of the trace is no operation", number + 1);
                 io::Error::new(io::ErrorKind::InvalidData, text)
             })?);
         }
-        let most =
-            |of: fn(&Operation) -> u64| operations.iter().map(of).max().map_or(0, |one| one + 1);
+        let most = |of: fn(&TraceOperation) -> u64| {
+            operations.iter().map(of).max().map_or(0, |one| one + 1)
+        };
         let (stages, replicas) = (most(|one| one.stage), most(|one| one.replica));
         Ok(Self { operations, stages, replicas, workers: u64::from(workers.max(1)) })
     }
@@ -103,7 +104,7 @@ impl Trace {
         let node = |number: u64| name(u32::try_from(number).unwrap_or(u32::MAX)).to_string();
         let nodes = (0..self.nodes()).map(node).collect();
         let workers_per_node = u32::try_from(self.workers).unwrap_or(u32::MAX);
-        line(to, &Job { job: job.to_owned(), nodes, workers_per_node })?;
+        line(to, &JobLine { job: job.to_owned(), nodes, workers_per_node })?;
         let mut at = 0.0;
         for (number, operations) in
             (0..).zip(self.operations.chunk_by(|one, next| one.step == next.step))
@@ -124,12 +125,12 @@ impl Trace {
         Ok(())
     }
 
-    const fn rank(&self, one: &Operation) -> u64 {
+    const fn rank(&self, one: &TraceOperation) -> u64 {
         one.replica * self.stages + one.stage
     }
 
     /// The operation as a client posts it.
-    fn record(&self, one: &Operation, number: u64) -> Value {
+    fn record(&self, one: &TraceOperation, number: u64) -> Value {
         let rank = self.rank(one);
         let (stage, stages) = (one.stage, self.stages);
         let (first, last) = (stage == 0, stage + 1 == stages);
@@ -171,7 +172,7 @@ impl Trace {
     }
 }
 
-impl Operation {
+impl TraceOperation {
     fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.split(',').collect();
         let number = |place: usize| fields.get(place)?.parse::<i64>().ok();

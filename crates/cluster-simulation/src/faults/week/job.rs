@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use telltale_cluster::group::GroupId;
 use telltale_cluster::latency::{Collective, SizeBucket, WaitKey, WaitWindow, Window};
-use telltale_cluster::observation::{Observation, Progress};
+use telltale_cluster::observation::{GroupProgress, Observation};
 use telltale_cluster::rank::Rank;
 
-use crate::faults::machine::{Fault, Machine, Noise, Topology};
+use crate::faults::machine::{Noise, SimulatedFault, SyntheticMachine, Topology};
 use crate::random::Random;
 
 use super::{STEPS_OF_LOOK, Workload};
@@ -86,7 +86,7 @@ struct Pause {
 
 /// A rank.
 #[derive(Debug, Clone)]
-struct Member {
+struct JobRank {
     /// What it computes in one step: usually, with the day's changes, and now.
     usual_ns: f32,
     today_ns: f32,
@@ -101,16 +101,16 @@ struct Member {
 
 /// The job's ranks.
 #[derive(Debug, Clone)]
-pub(super) struct Job {
-    machine: Machine,
-    members: Vec<Member>,
+pub(super) struct WeekJob {
+    machine: SyntheticMachine,
+    members: Vec<JobRank>,
     random: Random,
     /// Since the beginning of all, and since the ranks were started, in seconds.
     second: u64,
     age: u64,
     steps: u64,
     pause: Option<Pause>,
-    slow: Vec<(Fault, f64)>,
+    slow: Vec<(SimulatedFault, f64)>,
     burst: Option<(u32, u64)>,
     /// The slowest of each mesh, and of all, in this second.
     mesh_ns: Vec<f32>,
@@ -119,20 +119,27 @@ pub(super) struct Job {
     load: f32,
 }
 
-impl Job {
+impl WeekJob {
     /// A job of `ranks` ranks that have not been started.
     pub(super) fn new(ranks: u32, noise: Noise, seed: u64) -> Self {
         let mut groups = vec![Topology::Ring.edges(0, ranks)];
         let meshes = (0..ranks / MESH).map(|mesh| mesh * MESH);
         groups.extend(meshes.map(|first| Topology::Mesh.edges(first, MESH)));
-        let machine = Machine::new(ranks, &groups, noise, seed).with_senders(RING);
+        let machine = SyntheticMachine::new(ranks, &groups, noise, seed).with_senders(RING);
         let mut random = Random::new(seed ^ 1);
         let mut member = || {
             let usual_ns = (COMPUTE_NS * (COMPUTE_SPREAD * random.normal()).exp()) as f32;
             let (phase, begins) = (random.unit(), 0);
-            Member { usual_ns, today_ns: usual_ns, now_ns: usual_ns, phase, begins, waited_ns: 0.0 }
+            JobRank {
+                usual_ns,
+                today_ns: usual_ns,
+                now_ns: usual_ns,
+                phase,
+                begins,
+                waited_ns: 0.0,
+            }
         };
-        let members: Vec<Member> = (0..ranks).map(|_| member()).collect();
+        let members: Vec<JobRank> = (0..ranks).map(|_| member()).collect();
         let mesh_ns = vec![0.0; members.len().div_ceil(place(MESH))];
         let mut job = Self {
             machine,
@@ -153,8 +160,8 @@ impl Job {
     }
 
     fn slow_down(&mut self) {
-        let burst = self.burst.map(|(rank, _)| (Fault::Node(rank), BURST_RATIO));
-        let faults: Vec<(Fault, f64)> = self.slow.iter().copied().chain(burst).collect();
+        let burst = self.burst.map(|(rank, _)| (SimulatedFault::Node(rank), BURST_RATIO));
+        let faults: Vec<(SimulatedFault, f64)> = self.slow.iter().copied().chain(burst).collect();
         self.machine.break_down(&faults);
     }
 
@@ -316,17 +323,23 @@ impl Job {
 
     /// How far a rank is in each of its groups: whether it is within a collective of all, of its mesh, and
     /// a transfer with its neighbour.
-    fn progress(&self, rank: u32, in_all: bool, in_mesh: bool, transfers: bool) -> Vec<Progress> {
+    fn progress(
+        &self,
+        rank: u32,
+        in_all: bool,
+        in_mesh: bool,
+        transfers: bool,
+    ) -> Vec<GroupProgress> {
         let next = if place(rank) + 1 < self.members.len() { rank + 1 } else { 0 };
         let awaits = if transfers { vec![Rank(next)] } else { Vec::new() };
         let transferred = self.steps / STEPS * TRANSFERS;
-        let ring = Progress { awaits, transferred, ..progress(RING, rank, 0, false) };
+        let ring = GroupProgress { awaits, transferred, ..progress(RING, rank, 0, false) };
         let of_mesh = progress(mesh_of(rank), rank, self.steps * MESH_COLLECTIVES, in_mesh);
         vec![progress(GroupId::WORLD, rank, self.steps, in_all), of_mesh, ring]
     }
 }
 
-impl Workload for Job {
+impl Workload for WeekJob {
     fn restart(&mut self) {
         (self.age, self.steps, self.pause) = (0, 0, None);
         for member in &mut self.members {
@@ -335,7 +348,7 @@ impl Workload for Job {
         }
     }
 
-    fn break_down(&mut self, faults: &[(Fault, f64)]) {
+    fn break_down(&mut self, faults: &[(SimulatedFault, f64)]) {
         self.slow = faults.to_vec();
         self.slow_down();
     }
@@ -371,10 +384,10 @@ fn mesh_of(rank: u32) -> GroupId {
     GroupId::new(u64::from(rank / MESH) + 2)
 }
 
-fn progress(group: GroupId, rank: u32, finished: u64, is_inside: bool) -> Progress {
+fn progress(group: GroupId, rank: u32, finished: u64, is_inside: bool) -> GroupProgress {
     let entered = finished + u64::from(is_inside);
     let (rank, awaits) = (Rank(rank), Vec::new());
-    Progress { group, rank, entered, finished, awaits, transferred: 0 }
+    GroupProgress { group, rank, entered, finished, awaits, transferred: 0 }
 }
 
 fn window(count: u64, last_sequence: u64, mean_ns: f32) -> Window {

@@ -12,8 +12,8 @@ use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::policy::AgentPolicy;
 use telltale_cluster::rank::{RankMap, WorkersPerNode};
 
-use super::{Agenda, Event, Workload};
-use crate::clock::{Clock, TrueTime};
+use super::{Agenda, WeekEvent, Workload};
+use crate::clock::{MachineClock, TrueTime};
 use crate::faults::machine::name;
 use crate::random::Random;
 
@@ -59,7 +59,7 @@ pub(super) enum Happening {
 #[derive(Debug)]
 struct Node {
     agent: Agent,
-    clock: Clock,
+    clock: MachineClock,
     rank: Option<u32>,
     /// Messages that it has sent.
     sent: u64,
@@ -82,7 +82,7 @@ impl Nodes {
     pub(super) fn new(count: u32, reports: Reports, seed: u64) -> Self {
         let mut random = Random::new(seed ^ 2);
         let node = |number: u32| {
-            let clock = Clock::drawn(&mut random);
+            let clock = MachineClock::drawn(&mut random);
             let workers = WorkersPerNode::new(1).expect("one is allowed");
             let address = HostAddress::new(name(number).as_str()).expect("a name is an address");
             let (node, incarnation) = (name(number), Incarnation::new(1));
@@ -104,7 +104,7 @@ impl Nodes {
         for (node, start) in starts.into_iter().enumerate() {
             let at = if self.reports == Reports::Spread { 1 + start } else { 1 };
             for input in [AgentInput::LeftoversGone, AgentInput::Connected] {
-                agenda.add(at, Event::ToNode(node, Happening::Here(input)));
+                agenda.add(at, WeekEvent::ToNode(node, Happening::Here(input)));
             }
         }
     }
@@ -125,7 +125,7 @@ impl Nodes {
     /// An order is on its way to a node.
     pub(super) fn send(&self, node: &NodeName, order: ToNode, agenda: &mut Agenda) {
         if let Some(number) = self.names.get(node) {
-            agenda.add(1, Event::ToNode(*number, Happening::Ordered(order)));
+            agenda.add(1, WeekEvent::ToNode(*number, Happening::Ordered(order)));
         }
     }
 
@@ -152,7 +152,7 @@ impl Nodes {
             self.input(number, AgentInput::Disconnected, agenda);
             let later = draw(&mut self.random, BROKEN_FOR);
             let connected = Happening::Here(AgentInput::Connected);
-            agenda.add(later, Event::ToNode(number, connected));
+            agenda.add(later, WeekEvent::ToNode(number, connected));
             return;
         }
         let node = &self.nodes[number];
@@ -164,7 +164,7 @@ impl Nodes {
         }
         if self.nodes[number].sent == sent {
             // By its own clock it was a moment too early.
-            agenda.add(1, Event::ToNode(number, Happening::Due(sent)));
+            agenda.add(1, WeekEvent::ToNode(number, Happening::Due(sent)));
         }
     }
 
@@ -195,7 +195,7 @@ impl Nodes {
             }
             AgentOutput::ClearLeftovers | AgentOutput::Over(_) => return,
         };
-        agenda.add(later, Event::ToNode(number, Happening::Here(input)));
+        agenda.add(later, WeekEvent::ToNode(number, Happening::Here(input)));
     }
 
     /// A message is on its way to the coordinator, and the next report is due a second later.
@@ -209,12 +209,12 @@ impl Nodes {
         node.arrives = node.arrives.max(agenda.step + later);
         let later = node.arrives - agenda.step;
         let is_regular = !matches!(message.body, FromNodeBody::Acknowledge(_));
-        agenda.add(later, Event::Heard(message));
+        agenda.add(later, WeekEvent::Heard(message));
         if is_regular {
             node.sent += 1;
             let is_later = self.reports == Reports::Spread && random.happens(ONE_LATER);
             let next = REPORT + u64::from(is_later);
-            agenda.add(next, Event::ToNode(number, Happening::Due(node.sent)));
+            agenda.add(next, WeekEvent::ToNode(number, Happening::Due(node.sent)));
         }
     }
 }

@@ -8,16 +8,16 @@ use std::time::Instant;
 
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::group::GroupId;
-use telltale_cluster::intake::entry::{Entry, Told};
+use telltale_cluster::intake::entry::{EntryContent, PostEntry};
 use telltale_cluster::intake::{Intake, Looked, Scope};
-use telltale_cluster::latency::record::{CollectiveRecord, Operation, Stage, Waited};
+use telltale_cluster::latency::record::{CollectiveRecord, OperationType, Stage, Waited};
 use telltale_cluster::latency::{Collective, Direction};
 use telltale_cluster::observation::Observation;
 use telltale_cluster::rank::Rank;
 
 use super::{Reports, STEPS_OF_LOOK, Workload};
-use crate::faults::machine::Fault;
-use crate::faults::shape::{Keys, Shape};
+use crate::faults::machine::SimulatedFault;
+use crate::faults::shape::{JobShape, Keys};
 use crate::random::Random;
 
 /// The usual time of a transfer, in microseconds.
@@ -75,7 +75,7 @@ pub enum Measured {
 
 /// One transfer of a step.
 #[derive(Debug, Clone, Copy)]
-struct Taken {
+struct StepTransfer {
     line: usize,
     us: f64,
     /// What it usually takes without faults and chance.
@@ -84,7 +84,7 @@ struct Taken {
 
 /// Transfers of one size from one rank to another in one group.
 #[derive(Debug)]
-struct Line {
+struct TransferLine {
     group: GroupId,
     ends: (u32, u32),
     bytes: u64,
@@ -98,7 +98,7 @@ struct Line {
 #[derive(Debug)]
 pub(in crate::faults) struct Transfers {
     ranks: u32,
-    lines: Vec<Line>,
+    lines: Vec<TransferLine>,
     /// How much slower each directed edge is by its faults, and by its wandering, which is a logarithm.
     edges: Vec<((u32, u32), f64, f64)>,
     both_ends: bool,
@@ -110,14 +110,14 @@ pub(in crate::faults) struct Transfers {
     met: u64,
     intakes: Vec<Intake>,
     /// What each rank has told since its last report.
-    told: Vec<Vec<Entry>>,
+    told: Vec<Vec<PostEntry>>,
     random: Random,
 }
 
 impl Transfers {
     /// A job of this shape, in which so much is measured. Everything else is drawn.
     pub(in crate::faults) fn new(
-        shape: Shape,
+        shape: JobShape,
         (keys, measured): (Keys, Measured),
         reports: Reports,
         seed: u64,
@@ -149,7 +149,7 @@ impl Transfers {
                     Reports::Spread => random.below(every),
                 };
                 for (bytes, longer) in sizes {
-                    lines.push(Line {
+                    lines.push(TransferLine {
                         group: GroupId::new(group),
                         ends: (from, to),
                         bytes: *bytes,
@@ -200,7 +200,7 @@ impl Transfers {
     }
 
     /// What each transfer of one step takes, if no rank waits for another.
-    fn transfers(&mut self, step: u64) -> Vec<Taken> {
+    fn transfers(&mut self, step: u64) -> Vec<StepTransfer> {
         let mut all = Vec::new();
         for number in 0..self.lines.len() {
             let line = &self.lines[number];
@@ -212,13 +212,13 @@ impl Transfers {
             let by_chance = (wander + self.jitter * self.random.normal()).exp();
             let spike = if self.random.happens(SPIKE) { SPIKE_RATIO } else { 1.0 };
             let us = usual_us * slower * by_chance * spike;
-            all.push(Taken { line: number, us, usual_us: self.lines[number].usual_us });
+            all.push(StepTransfer { line: number, us, usual_us: self.lines[number].usual_us });
         }
         all
     }
 
     /// By how long each rank's own receives hold up what it sends next.
-    fn holds(&mut self, transfers: &[Taken]) -> Vec<f64> {
+    fn holds(&mut self, transfers: &[StepTransfer]) -> Vec<f64> {
         let mut holds = vec![0.0_f64; place(self.ranks)];
         for one in transfers {
             let hold = &mut holds[place(self.lines[one.line].ends.1)];
@@ -254,11 +254,13 @@ impl Transfers {
         let last = arrivals.iter().copied().fold(0.0, f64::max);
         for (rank, arrival) in (0_u32..).zip(arrivals) {
             let us = COLLECTIVE_US * (1.0 + MEASURING * self.random.normal()) + last - arrival;
-            let operation =
-                Operation::Collective { collective: Collective::AllReduce, size: COLLECTIVE_BYTES };
-            self.told[place(rank)].push(Entry {
+            let operation = OperationType::Collective {
+                collective: Collective::AllReduce,
+                size: COLLECTIVE_BYTES,
+            };
+            self.told[place(rank)].push(PostEntry {
                 epoch: None,
-                told: Told::Operation(CollectiveRecord {
+                told: EntryContent::Operation(CollectiveRecord {
                     operation,
                     group: None,
                     context_rank: rank,
@@ -280,9 +282,9 @@ impl Transfers {
         line: usize,
         (taken_us, waited): (f64, Waited),
     ) {
-        let Line { group, bytes, .. } = self.lines[line];
+        let TransferLine { group, bytes, .. } = self.lines[line];
         let measured_us = taken_us * (1.0 + MEASURING * self.random.normal());
-        let operation = Operation::Transfer { direction, remote_rank: peer, bytes };
+        let operation = OperationType::Transfer { direction, remote_rank: peer, bytes };
         let record = CollectiveRecord {
             operation,
             group: Some(group),
@@ -294,7 +296,7 @@ impl Transfers {
             step: None,
             waited,
         };
-        let entry = Entry { epoch: None, told: Told::Operation(record) };
+        let entry = PostEntry { epoch: None, told: EntryContent::Operation(record) };
         self.told[place(rank)].push(entry);
     }
 }
@@ -309,7 +311,7 @@ impl Workload for Transfers {
         self.met = 0;
     }
 
-    fn break_down(&mut self, faults: &[(Fault, f64)]) {
+    fn break_down(&mut self, faults: &[(SimulatedFault, f64)]) {
         for (ends, slower, _) in &mut self.edges {
             let touching = faults.iter().filter(|(fault, _)| fault.touches(*ends));
             *slower = touching.map(|(_, ratio)| ratio).product();
@@ -328,7 +330,7 @@ impl Workload for Transfers {
             Measured::Alone => Vec::new(),
             Measured::Late | Measured::Overlapped => self.holds(&transfers),
         };
-        for Taken { line, us, .. } in transfers {
+        for StepTransfer { line, us, .. } in transfers {
             let (from, to) = self.lines[line].ends;
             let hold = |rank: u32| holds.get(place(rank)).copied().unwrap_or(0.0).max(0.0);
             let times = match self.measured {

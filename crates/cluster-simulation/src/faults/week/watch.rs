@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use telltale_cluster::detection::{DetectionCounts, Settings};
-use telltale_cluster::lookout::{Lookout, Seen, Work};
+use telltale_cluster::detection::{DetectionCounts, DetectionSettings};
+use telltale_cluster::lookout::{Lookout, LookoutState, Work};
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 
@@ -61,9 +61,9 @@ type Batch = Vec<Work>;
 
 /// The coordinator's side of it.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct CoordinatorWatch {
     to_thread: SyncSender<Batch>,
-    from_thread: Receiver<(Option<Seen>, Batch)>,
+    from_thread: Receiver<(Option<LookoutState>, Batch)>,
     batch: Batch,
     is_looking: bool,
     /// After how many looks in a row a coordinator acts.
@@ -77,8 +77,8 @@ pub(super) struct Watch {
     not_taken: DetectionCounts,
 }
 
-impl Watch {
-    pub(super) fn start(settings: Settings, continuity: u32, kept_looks: u32) -> Self {
+impl CoordinatorWatch {
+    pub(super) fn start(settings: DetectionSettings, continuity: u32, kept_looks: u32) -> Self {
         let (to_thread, batches) = sync_channel::<Batch>(1);
         let (answers, from_thread) = sync_channel(1);
         thread::spawn(move || {
@@ -118,7 +118,7 @@ impl Watch {
     }
 
     /// What was seen at the last look, if it was not taken yet.
-    pub(super) fn seen(&mut self) -> Option<Seen> {
+    pub(super) fn seen(&mut self) -> Option<LookoutState> {
         if !std::mem::take(&mut self.is_looking) {
             return None;
         }

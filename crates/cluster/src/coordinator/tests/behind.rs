@@ -147,7 +147,7 @@ fn an_agent_of_another_job_is_not_taken_and_not_stopped() {
     let job = JobIdentity::new(NonZeroU64::new(77).unwrap());
     let epoch = Epoch::new(40);
     stray.known = Some(KnownJob { job, epoch });
-    stray.activity = Activity::Committed(epoch);
+    stray.activity = AgentActivity::Committed(epoch);
     stray.incarnation += 1;
     cluster.orders.clear();
     for _ in 0..3 {
@@ -240,7 +240,8 @@ fn long_after_a_reset_only_agents_of_jobs_that_were_ended_are_ended() {
     assert!(cluster.coordinator.runs());
     let stray = late.get_mut(&name("d")).unwrap();
     let (job, epoch) = (JobIdentity::new(NonZeroU64::new(77).unwrap()), Epoch::new(40));
-    (stray.known, stray.activity) = (Some(KnownJob { job, epoch }), Activity::Committed(epoch));
+    (stray.known, stray.activity) =
+        (Some(KnownJob { job, epoch }), AgentActivity::Committed(epoch));
     late.remove(&name("c"));
     cluster.nodes.append(&mut late);
     cluster.orders.clear();
@@ -248,7 +249,7 @@ fn long_after_a_reset_only_agents_of_jobs_that_were_ended_are_ended() {
     let ended = cluster.orders.iter().filter(|(_, told)| matches!(told.order, Order::Forget(_)));
     let ended: Vec<&str> = ended.map(|(node, _)| node.as_str()).collect();
     assert_eq!((ended, cluster.strays.as_slice()), (vec!["a", "b"], &[name("d")][..]));
-    assert_eq!(cluster.nodes[&name("d")].activity, Activity::Committed(epoch));
+    assert_eq!(cluster.nodes[&name("d")].activity, AgentActivity::Committed(epoch));
 }
 
 #[test]

@@ -77,13 +77,13 @@ fn a_leader_takes_over_whatever_is_said_to_be_spent() {
     cluster.lead(2);
     cluster.register_as_is("a");
     cluster.fail("a", WorkerEnd::Signal(9));
-    let given_up = crate::message::Outcome::GivenUp;
+    let given_up = crate::message::JobOutcome::GivenUp;
     assert_eq!(cluster.state().phase, Phase::Over(given_up));
     assert_eq!(cluster.state().evictions, u32::MAX);
 }
 
 #[test]
-fn whoever_finds_another_revision_decides_no_more() {
+fn who_finds_another_revision_decides_no_more() {
     let mut cluster = Cluster::formed(1, &["a"], Policy::default());
     cluster.orders.clear();
     cluster.refuses = Some(StoreOutcome::Conflict);
@@ -185,7 +185,7 @@ fn failure(cluster: &Cluster, incarnation: u64, sequence: u64, epoch: u64) -> Fr
     let worker = |rank| WorkerObservation { rank: Rank(rank), state: failed };
     let workers = vec![worker(0), worker(1)];
     let observation = Observation { workers, ..Observation::default() };
-    let activity = Activity::Committed(Epoch::new(epoch));
+    let activity = AgentActivity::Committed(Epoch::new(epoch));
     let node = &cluster.nodes[&name("a")];
     FromNode {
         node: name("a"),
@@ -245,9 +245,11 @@ fn acknowledgements_of_another_epoch_are_counted_and_answered_with_the_reason() 
     cluster.fail("a", WorkerEnd::Signal(9));
     cluster.pass(SECOND);
     assert_eq!(cluster.state().phase, Phase::Preparing);
-    for (epoch, step) in
-        [(1, Step::Prepared { port: None }), (3, Step::Prepared { port: None }), (2, Step::Started)]
-    {
+    for (epoch, step) in [
+        (1, OrderStep::Prepared { port: None }),
+        (3, OrderStep::Prepared { port: None }),
+        (2, OrderStep::Started),
+    ] {
         let epoch = Epoch::new(epoch);
         cluster.say(&name("b"), FromNodeBody::Acknowledge(Acknowledgement { epoch, step }));
     }
@@ -260,7 +262,7 @@ fn acknowledgements_of_another_epoch_are_counted_and_answered_with_the_reason() 
 fn an_acknowledgement_that_is_played_again_is_counted_and_answered_with_the_reason() {
     let mut cluster = Cluster::formed(2, &["a", "b"], Policy::default());
     let epoch = Epoch::new(1);
-    let started = FromNodeBody::Acknowledge(Acknowledgement { epoch, step: Step::Started });
+    let started = FromNodeBody::Acknowledge(Acknowledgement { epoch, step: OrderStep::Started });
     let node = &cluster.nodes[&name("a")];
     let again = FromNode {
         node: name("a"),
@@ -284,11 +286,11 @@ fn rank_zero_without_a_fresh_port_is_not_prepared() {
     assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
     let epoch = Epoch::new(2);
     for port in [None, NonZeroU16::new(29_500)] {
-        let step = Step::Prepared { port };
+        let step = OrderStep::Prepared { port };
         cluster.say(&name("a"), FromNodeBody::Acknowledge(Acknowledgement { epoch, step }));
         assert_eq!(cluster.state().phase, Phase::Preparing);
     }
-    let step = Step::Prepared { port: NonZeroU16::new(29_503) };
+    let step = OrderStep::Prepared { port: NonZeroU16::new(29_503) };
     cluster.say(&name("a"), FromNodeBody::Acknowledge(Acknowledgement { epoch, step }));
     assert_eq!(cluster.master().1, 29_503);
 }

@@ -14,7 +14,7 @@ fn one_crash_that_everybody_reports_is_one_incident() {
     cluster.fail("b", WorkerEnd::Code(1));
     assert_eq!(cluster.epoch(), 1, "it may be an echo of another");
     cluster.fail("c", WorkerEnd::Signal(11));
-    assert_eq!(cluster.epoch(), 2, "whoever was killed is no echo");
+    assert_eq!(cluster.epoch(), 2, "a killed worker is no echo");
     cluster.fail("d", WorkerEnd::Signal(6));
     let killed = WorkerState::Failed { end: WorkerEnd::Signal(9), age: SECOND / 10 };
     cluster.end("a", 0, killed);
@@ -113,7 +113,7 @@ fn a_node_that_comes_back_is_a_spare() {
     cluster.gone.clear();
     cluster.pass(2 * SECOND);
     cluster.register_as_is("b");
-    assert_eq!(cluster.nodes[&name("b")].activity, Activity::Idle);
+    assert_eq!(cluster.nodes[&name("b")].activity, AgentActivity::Idle);
     assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, "a c"));
     cluster.lose("a");
     cluster.pass(8 * SECOND);
@@ -134,7 +134,7 @@ fn without_a_spare_the_job_holds_until_one_comes() {
 
 #[test]
 fn without_a_spare_the_job_shrinks_if_it_may_and_grows_again_with_the_next_epoch() {
-    let no_spare = NoSpare::Shrink { least_slots: 2, patience: 3 * SECOND };
+    let no_spare = NoSpare::Shrink { least_slots: 2, timeout: 3 * SECOND };
     let policy = Policy { no_spare, ..Policy::default() };
     let mut cluster = Cluster::formed(3, &["a", "b", "c"], policy);
     cluster.lose("a");
@@ -197,7 +197,7 @@ fn restarts_keep_their_budget() {
         cluster.fail("a", WorkerEnd::Code(1));
         cluster.pass(SECOND);
     }
-    let given_up = crate::message::Outcome::GivenUp;
+    let given_up = crate::message::JobOutcome::GivenUp;
     assert_eq!((cluster.epoch(), &cluster.state().phase), (3, &Phase::Over(given_up)));
     assert_eq!(cluster.told.as_ref().unwrap().standing, Standing::GivenUp);
     // An operator gives it all its restarts anew.

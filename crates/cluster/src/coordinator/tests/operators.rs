@@ -29,12 +29,12 @@ fn a_removed_node_leaves_at_once_and_stays_away() {
 }
 
 #[test]
-fn a_job_that_is_over_tells_whoever_comes_and_can_be_restarted_with_nobody_there() {
+fn a_job_that_is_over_tells_who_comes_and_can_be_restarted_with_nobody_there() {
     let mut cluster = Cluster::formed(1, &["a"], Policy::default());
     for local in 0..2 {
         cluster.end("a", local, WorkerState::Finished);
     }
-    let finished = crate::message::Outcome::Finished;
+    let finished = crate::message::JobOutcome::Finished;
     assert_eq!(cluster.state().phase, Phase::Over(finished));
     let told = |cluster: &mut Cluster, before: usize| {
         let orders = cluster.orders.split_off(before).into_iter();
@@ -59,7 +59,7 @@ fn a_job_that_is_over_tells_whoever_comes_and_can_be_restarted_with_nobody_there
 }
 
 #[test]
-fn a_finished_job_is_restarted_on_whoever_is_there() {
+fn a_finished_job_is_restarted_on_who_is_there() {
     let mut cluster = Cluster::formed(3, &["a", "b", "c"], Policy::default());
     for (node, local) in [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("c", 0), ("c", 1)] {
         cluster.end(node, local, WorkerState::Finished);
@@ -185,7 +185,7 @@ fn what_cannot_prepare_is_charged_though_the_epoch_was_ordered() {
     assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
     for failures in 1..=3 {
         let epoch = cluster.state().epoch;
-        let step = Step::NotPrepared(NotPrepared::NoPort);
+        let step = OrderStep::NotPrepared(NotPrepared::NoPort);
         cluster.say(&name("a"), FromNodeBody::Acknowledge(Acknowledgement { epoch, step }));
         assert_eq!(cluster.state().failures.get(&name("a")), Some(&failures));
     }

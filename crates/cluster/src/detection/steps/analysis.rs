@@ -139,7 +139,7 @@ pub struct LinkCost {
 
 /// What is kept of all steps.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Summary {
+pub(super) struct StepSummary {
     times: VecDeque<StepTime>,
     left_out: u64,
     all: Analysis,
@@ -227,7 +227,7 @@ fn paths(found: &Attribution, members: &Members) -> Vec<Path> {
 
 // === impl Summary ===
 
-impl Summary {
+impl StepSummary {
     /// Takes a step. What all steps take together is exact: of durations that are typical of their steps the mean time is that
     /// of durations that are typical of all.
     pub(super) fn took(&mut self, step: &Step, kinds: &Kinds) {

@@ -14,11 +14,11 @@ const EARLIEST_US: i64 = 120_000_000;
 /// What is known of each node's clock.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clocks {
-    nodes: BTreeMap<u32, Clock>,
+    nodes: BTreeMap<u32, HostClock>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Clock {
+struct HostClock {
     /// How much later reports came than they were sent, each by its own clock, in nanoseconds.
     later_ns: VecDeque<i64>,
     /// Whether its clients read another clock.
@@ -55,10 +55,10 @@ impl Clocks {
 mod tests {
     use super::*;
     use crate::rank::Rank;
-    use crate::work::{Operation, Operations, Work};
+    use crate::work::{FinishedOperation, Operations, Work};
 
     fn report(sent_us: i64, end_us: Option<i64>) -> Observation {
-        let operation = end_us.map(|end_us| Operation {
+        let operation = end_us.map(|end_us| FinishedOperation {
             rank: Rank(0),
             step: 1,
             work: Work::Compute("forward".into()),

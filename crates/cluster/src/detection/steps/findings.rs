@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use telltale_steps::attribution::Slowness;
 
 use super::analysis::{Analysis, LinkCost, RankCost};
-use crate::detection::finding::Finding;
+use crate::detection::finding::DetectorFinding;
 use crate::detection::members::Members;
 use crate::detection::suspicion::Culprit;
 use crate::rank::Rank;
@@ -15,14 +15,14 @@ use crate::verdict::{Evidence, SlowSteps, VerdictKind};
 const LEAST_COST: f64 = 0.05;
 
 /// The nodes and links that are slow. A stage, the data or noise is nobody's fault.
-pub(super) fn findings(found: &Analysis, members: &Members) -> Vec<Finding> {
+pub(super) fn findings(found: &Analysis, members: &Members) -> Vec<DetectorFinding> {
     let mut findings = nodes(found, members);
     findings.extend(links(found, members));
     findings
 }
 
 /// Each link between two nodes with slow transfers, once, whichever ranks have them and whether one way or both.
-fn links(found: &Analysis, members: &Members) -> Vec<Finding> {
+fn links(found: &Analysis, members: &Members) -> Vec<DetectorFinding> {
     let is_costly = |one: &&LinkCost| one.slowness.alone_ns >= LEAST_COST * found.actual_ns;
     let mut pairs: BTreeMap<(u32, u32), Vec<(Culprit, &LinkCost)>> = BTreeMap::new();
     for one in found.links.iter().filter(is_costly) {
@@ -44,7 +44,7 @@ fn links(found: &Analysis, members: &Members) -> Vec<Finding> {
             evidence((one.from, Some(one.to)), &slowness, found.actual_ns, 0.0)
         });
         let confidences = ways.iter().map(|(_, one)| confidence(&one.slowness));
-        Finding {
+        DetectorFinding {
             kind: VerdictKind::SlowLink,
             culprits: vec![if is_one_way { way } else { Culprit::BothWays(one, other) }],
             is_certain: true,
@@ -57,7 +57,7 @@ fn links(found: &Analysis, members: &Members) -> Vec<Finding> {
 }
 
 /// Each node with a slow rank, once.
-fn nodes(found: &Analysis, members: &Members) -> Vec<Finding> {
+fn nodes(found: &Analysis, members: &Members) -> Vec<DetectorFinding> {
     let mut nodes: BTreeMap<u32, Vec<(&RankCost, f64)>> = BTreeMap::new();
     let mut step_ns = found.actual_ns;
     for one in &found.ranks {
@@ -72,7 +72,7 @@ fn nodes(found: &Analysis, members: &Members) -> Vec<Finding> {
             evidence((one.rank, None), &one.slowness, *step_ns, one.withheld)
         });
         let confidence = surest.fold(0.0, f64::max);
-        Finding::of_node(VerdictKind::SlowNode, node, confidence, evidence.collect())
+        DetectorFinding::of_node(VerdictKind::SlowNode, node, confidence, evidence.collect())
     };
     nodes.into_iter().map(finding).collect()
 }

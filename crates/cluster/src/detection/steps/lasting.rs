@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::detection::finding::Finding;
+use crate::detection::finding::DetectorFinding;
 use crate::detection::suspicion::Culprit;
 use crate::time::Moment;
 
@@ -13,13 +13,13 @@ const LEAST: Duration = Duration::from_secs(2);
 /// What the latest steps say, and since when they have said so of each node and link.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lasting {
-    findings: Vec<Finding>,
+    findings: Vec<DetectorFinding>,
     since: BTreeMap<(u32, u32), Moment>,
 }
 
 impl Lasting {
     /// Takes what steps say that have ended from `begin` on.
-    pub(super) fn found(&mut self, begin: Moment, findings: Vec<Finding>) {
+    pub(super) fn found(&mut self, begin: Moment, findings: Vec<DetectorFinding>) {
         let before = std::mem::take(&mut self.since);
         for finding in &findings {
             let place = place(finding);
@@ -30,8 +30,8 @@ impl Lasting {
     }
 
     /// What has lasted.
-    pub(super) fn findings(&self, now: Moment) -> Vec<Finding> {
-        let has_lasted = |finding: &&Finding| {
+    pub(super) fn findings(&self, now: Moment) -> Vec<DetectorFinding> {
+        let has_lasted = |finding: &&DetectorFinding| {
             self.since.get(&place(finding)).is_some_and(|since| now.since(*since) >= LEAST)
         };
         self.findings.iter().filter(has_lasted).cloned().collect()
@@ -39,7 +39,7 @@ impl Lasting {
 }
 
 /// The two ends of a link whichever way is slow, or a node twice.
-fn place(finding: &Finding) -> (u32, u32) {
+fn place(finding: &DetectorFinding) -> (u32, u32) {
     match finding.culprits.first() {
         Some(Culprit::Node(node) | Culprit::Sender(node) | Culprit::Receiver(node)) => {
             (*node, *node)
@@ -56,8 +56,8 @@ mod tests {
     use super::*;
     use crate::verdict::VerdictKind;
 
-    fn slow_node() -> Vec<Finding> {
-        vec![Finding::of_node(VerdictKind::SlowNode, 3, 0.9, Vec::new())]
+    fn slow_node() -> Vec<DetectorFinding> {
+        vec![DetectorFinding::of_node(VerdictKind::SlowNode, 3, 0.9, Vec::new())]
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::detection::members::Members;
 use crate::rank::Rank;
-use crate::work::{Operation, Operations, Work};
+use crate::work::{FinishedOperation, Operations, Work};
 
 /// By so many steps reports of ranks of one job may be apart.
 const MOST_AHEAD: u64 = 256;
@@ -16,7 +16,7 @@ const LOOKS_TO_BEGIN: u32 = 30;
 
 /// What each rank and node has reported in one epoch.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Progress {
+pub(super) struct StepProgress {
     ranks: BTreeMap<Rank, Reported>,
     /// How many operations each node has reported or lost.
     counts: BTreeMap<u32, u64>,
@@ -38,7 +38,7 @@ struct Reported {
     heard: u32,
 }
 
-impl Progress {
+impl StepProgress {
     /// Whether no rank has reported anything.
     pub(super) fn is_empty(&self) -> bool {
         self.ranks.is_empty()
@@ -76,7 +76,7 @@ impl Progress {
     /// Takes an operation of a report that is whole or not, and says whether its step is open. `first` is the first step
     /// of which there are operations. What comes after its step was over is not kept; its step went without it. Nor is
     /// what is far ahead of the others: no job's ranks are so far apart.
-    pub(super) fn take(&mut self, one: &Operation, first: u64, is_whole: bool) -> bool {
+    pub(super) fn take(&mut self, one: &FinishedOperation, first: u64, is_whole: bool) -> bool {
         let reported = self.ranks.entry(one.rank).or_default();
         let is_now = one.step >= self.next && one.step.saturating_sub(first) < MOST_AHEAD;
         if self.lacking.contains(&one.rank) && is_now && one.step >= reported.next {

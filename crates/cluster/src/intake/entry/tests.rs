@@ -21,15 +21,19 @@ fn parse(text: &str) -> Post {
     Post::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error:?} of {text}"))
 }
 
-fn record(entry: &Entry) -> CollectiveRecord {
-    let Told::Operation(record) = entry.told else { panic!("{entry:?}") };
+fn record(entry: &PostEntry) -> CollectiveRecord {
+    let EntryContent::Operation(record) = entry.told else { panic!("{entry:?}") };
     record
 }
 
 #[test]
 fn the_original_s_records_are_read_unchanged() {
     let expected = CollectiveRecord {
-        operation: Operation::Transfer { direction: Direction::Send, remote_rank: 1, bytes: 4096 },
+        operation: OperationType::Transfer {
+            direction: Direction::Send,
+            remote_rank: 1,
+            bytes: 4096,
+        },
         group: None,
         context_rank: 0,
         global_rank: None,
@@ -41,7 +45,7 @@ fn the_original_s_records_are_read_unchanged() {
     };
     assert_eq!(record(&parse(SEND).entries[0]), expected);
     let expected = CollectiveRecord {
-        operation: Operation::Collective { collective: Collective::AllReduce, size: 1024 },
+        operation: OperationType::Collective { collective: Collective::AllReduce, size: 1024 },
         context_rank: 2,
         stage: Stage::Began,
         ..expected
@@ -82,40 +86,40 @@ fn our_own_fields_name_group_epoch_and_rank() {
         {"opType":"checkpoint","global_rank":4,"finished":false}]"#;
     let post = parse(text);
     let group = GroupId::of_name("tp_0");
-    let told = Told::Group { group, members: vec![Rank(4), Rank(6)] };
-    assert_eq!(post.entries[0], Entry { epoch: Some(Epoch::new(3)), told });
+    let told = EntryContent::Group { group, members: vec![Rank(4), Rank(6)] };
+    assert_eq!(post.entries[0], PostEntry { epoch: Some(Epoch::new(3)), told });
     let receive = record(&post.entries[1]);
     assert_eq!(receive.sequence, Some(12));
     let (direction, remote_rank) = (Direction::Receive, 1);
-    assert_eq!(receive.operation, Operation::Transfer { direction, remote_rank, bytes: 8 });
+    assert_eq!(receive.operation, OperationType::Transfer { direction, remote_rank, bytes: 8 });
     assert_eq!((receive.group, receive.global_rank), (Some(group), Some(Rank(4))));
     let gather = record(&post.entries[2]);
     assert_eq!(gather.group, Some(GroupId::new(7)));
     let collective = Collective::AllGather;
-    assert_eq!(gather.operation, Operation::Collective { collective, size: 9 });
-    let told = Told::Checkpoint { rank: Rank(4), finished: false };
-    assert_eq!(post.entries[3], Entry { epoch: None, told });
+    assert_eq!(gather.operation, OperationType::Collective { collective, size: 9 });
+    let told = EntryContent::Checkpoint { rank: Rank(4), finished: false };
+    assert_eq!(post.entries[3], PostEntry { epoch: None, told });
 }
 
 #[test]
 fn operations_are_known_by_many_names() {
     let cases = [
-        ("send", Kind::Transfer(Direction::Send)),
-        ("isend", Kind::Transfer(Direction::Send)),
-        ("ALLREDUCE", Kind::Collective(Collective::AllReduce)),
-        ("allreduce_coalesced", Kind::Collective(Collective::AllReduce)),
-        ("AllGather", Kind::Collective(Collective::AllGather)),
-        ("_all_gather_base", Kind::Collective(Collective::AllGather)),
-        ("reduce", Kind::Collective(Collective::Reduce)),
-        ("reduce_scatter_tensor", Kind::Collective(Collective::ReduceScatter)),
-        ("ReduceScatter", Kind::Collective(Collective::ReduceScatter)),
-        ("monitored_barrier", Kind::Collective(Collective::Other)),
-        ("barrier", Kind::Collective(Collective::Barrier)),
-        ("alltoall", Kind::Collective(Collective::Other)),
-        ("", Kind::Collective(Collective::Other)),
+        ("send", RecordKind::Transfer(Direction::Send)),
+        ("isend", RecordKind::Transfer(Direction::Send)),
+        ("ALLREDUCE", RecordKind::Collective(Collective::AllReduce)),
+        ("allreduce_coalesced", RecordKind::Collective(Collective::AllReduce)),
+        ("AllGather", RecordKind::Collective(Collective::AllGather)),
+        ("_all_gather_base", RecordKind::Collective(Collective::AllGather)),
+        ("reduce", RecordKind::Collective(Collective::Reduce)),
+        ("reduce_scatter_tensor", RecordKind::Collective(Collective::ReduceScatter)),
+        ("ReduceScatter", RecordKind::Collective(Collective::ReduceScatter)),
+        ("monitored_barrier", RecordKind::Collective(Collective::Other)),
+        ("barrier", RecordKind::Collective(Collective::Barrier)),
+        ("alltoall", RecordKind::Collective(Collective::Other)),
+        ("", RecordKind::Collective(Collective::Other)),
     ];
     for (name, expected) in cases {
-        assert_eq!(format!("{:?}", Kind::of(name)), format!("{expected:?}"), "{name}");
+        assert_eq!(format!("{:?}", RecordKind::of(name)), format!("{expected:?}"), "{name}");
     }
 }
 

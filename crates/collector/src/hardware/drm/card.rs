@@ -9,9 +9,9 @@ use telltale_schema::device::{DeviceClass, OtherIdentity};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Load, Telemetry};
 
-use super::fields::{self, FIGURES, Figure, Place};
+use super::fields::{self, FIGURES, SensorFiles, SensorLocation};
 use super::pci_of;
-use crate::report::Report;
+use crate::report::SourceReport;
 use crate::source::{DeviceReading, DriverMemory};
 use crate::tree::{Directory, Unreadable};
 
@@ -116,13 +116,13 @@ impl Card {
     }
 
     /// The first file of a figure that is there. A file that is there and fails is the answer.
-    fn figure(&self, figure: &Figure, hwmon: Option<&Directory>) -> Result<f64, Unreadable> {
+    fn figure(&self, figure: &SensorFiles, hwmon: Option<&Directory>) -> Result<f64, Unreadable> {
         let mut missing = Unreadable::Errno(rustix::io::Errno::NOENT);
         for file in figure.files {
             let directory = match file.place {
-                Place::Device => Some(&*self.device),
-                Place::Class => Some(&*self.class),
-                Place::Hwmon => hwmon,
+                SensorLocation::Device => Some(&*self.device),
+                SensorLocation::Class => Some(&*self.class),
+                SensorLocation::Hwmon => hwmon,
             };
             let Some(directory) = directory else { continue };
             match directory.attribute(file.path) {
@@ -182,7 +182,7 @@ impl Card {
         files: &CardFiles,
         before: Option<Before>,
         (now, now_ns): (Timestamp, u64),
-        report: &mut Report,
+        report: &mut SourceReport,
     ) -> (DeviceReading, Before) {
         let mut say = Saying { card: self, files, now, report };
         let mut telemetry = Telemetry::absent(Absence::Unsupported, "the driver does not say");
@@ -231,7 +231,7 @@ struct Saying<'a> {
     card: &'a Card,
     files: &'a CardFiles,
     now: Timestamp,
-    report: &'a mut Report,
+    report: &'a mut SourceReport,
 }
 
 impl Saying<'_> {
@@ -239,7 +239,7 @@ impl Saying<'_> {
         if self.files.asleep {
             return Reading::absent(Absence::NotAsked, ASLEEP);
         }
-        let Figure { files, least, most } = FIGURES[which];
+        let SensorFiles { files, least, most } = FIGURES[which];
         match self.files.figures[which] {
             Ok(value) if (least..=most).contains(&value) => Reading::new(value, self.now),
             Ok(value) => Reading::absent(Absence::Implausible, value.to_string()),

@@ -12,7 +12,7 @@ use telltale_schema::reading::Absence;
 
 use super::super::descriptors::{Walk, Walked};
 use super::card::Card;
-use crate::report::Report;
+use crate::report::SourceReport;
 
 /// Clients that are kept.
 const MAX_CLIENTS: usize = 16 * 1024;
@@ -34,14 +34,14 @@ pub(super) struct Scan {
 /// What a look at all processes found.
 pub(super) struct Clients {
     pub(super) walked: Walked,
-    clients: Vec<Client>,
+    clients: Vec<DrmClient>,
     /// Clients beyond those that are kept.
     dropped: usize,
 }
 
 /// One open file of a card.
 #[derive(Debug, Clone)]
-struct Client {
+struct DrmClient {
     pid: u32,
     /// The name of the node.
     node: String,
@@ -85,7 +85,7 @@ impl Scan {
             let text = opened.process.file(&path, MAX_FDINFO_BYTES);
             let text = text.ok().and_then(|bytes| String::from_utf8(bytes).ok());
             let text = text.as_deref().unwrap_or_default();
-            clients.push(Client::parse(opened.pid, opened.node, text));
+            clients.push(DrmClient::parse(opened.pid, opened.node, text));
         });
         Clients { walked, clients, dropped }
     }
@@ -101,7 +101,7 @@ pub(super) fn node_of(target: &str) -> Option<&str> {
 
 impl Clients {
     /// Says what the look left out.
-    pub(super) fn complain(&self, report: &mut Report) {
+    pub(super) fn complain(&self, report: &mut SourceReport) {
         self.walked.complain("fdinfo", report);
         if self.dropped > 0 {
             let detail = format!("{} more open files than are kept", self.dropped);
@@ -113,7 +113,7 @@ impl Clients {
     pub(super) fn of(&self, card: &Card) -> Vec<Use> {
         let mut users: BTreeMap<u32, Use> = BTreeMap::new();
         let mut seen = BTreeSet::new();
-        let on_it = |client: &&Client| match (client.pci, card.pci) {
+        let on_it = |client: &&DrmClient| match (client.pci, card.pci) {
             (Some(one), Some(other)) => one == other,
             _ => card.nodes.contains(&client.node),
         };
@@ -149,7 +149,7 @@ impl Use {
 
 // === impl Client ===
 
-impl Client {
+impl DrmClient {
     fn parse(pid: u32, node: &str, text: &str) -> Self {
         let mut client =
             Self { pid, node: node.to_owned(), pci: None, id: None, regions: Regions::default() };
@@ -214,10 +214,10 @@ fn bytes(value: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Client, Regions, bytes};
+    use super::{DrmClient, Regions, bytes};
 
     fn regions(text: &str) -> Regions {
-        Client::parse(7, "renderD128", text).regions
+        DrmClient::parse(7, "renderD128", text).regions
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
                     drm-memory-vram:\t3 KiB\ndrm-total-vram:\t9 KiB\ndrm-memory-gtt:\t2 KiB\n\
                     drm-total-gtt:\t5 MiB\ndrm-memory-gds:\t7 KiB\npasid:\t32769\n";
         assert_eq!(regions(text), Regions { own: Some(3 << 10), host: Some(2 << 10) });
-        let client = Client::parse(7, "renderD128", text);
+        let client = DrmClient::parse(7, "renderD128", text);
         assert_eq!((client.id, client.pci.unwrap().to_string()), (Some(42), "0000:03:00.0".into()));
         let text = "drm-total-local0: 8 MiB\ndrm-resident-local0: 0\ndrm-total-system0: 1 KiB\n";
         assert_eq!(regions(text), Regions { own: Some(0), host: Some(1 << 10) });

@@ -7,7 +7,7 @@
 
 /// Where a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SensorLocation {
     /// The device's directory, that of its PCI function where it has one.
     Device,
     /// The class directory, `/sys/class/drm/cardN`.
@@ -19,33 +19,33 @@ pub(super) enum Place {
 /// A number: the file's divided by `divisor` is in the unit of the range.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct File {
-    pub(super) place: Place,
+    pub(super) place: SensorLocation,
     pub(super) path: &'static str,
     pub(super) divisor: f64,
 }
 
 /// A figure: the files that may have it, and what is plausible.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Figure {
+pub(super) struct SensorFiles {
     pub(super) files: &'static [File],
     pub(super) least: f64,
     pub(super) most: f64,
 }
 
 const fn device(path: &'static str, divisor: f64) -> File {
-    File { place: Place::Device, path, divisor }
+    File { place: SensorLocation::Device, path, divisor }
 }
 
 const fn class(path: &'static str, divisor: f64) -> File {
-    File { place: Place::Class, path, divisor }
+    File { place: SensorLocation::Class, path, divisor }
 }
 
 const fn hwmon(path: &'static str, divisor: f64) -> File {
-    File { place: Place::Hwmon, path, divisor }
+    File { place: SensorLocation::Hwmon, path, divisor }
 }
 
-const fn figure(files: &'static [File], least: f64, most: f64) -> Figure {
-    Figure { files, least, most }
+const fn figure(files: &'static [File], least: f64, most: f64) -> SensorFiles {
+    SensorFiles { files, least, most }
 }
 
 const MILLI: f64 = 1e3;
@@ -74,7 +74,7 @@ pub(super) const ENERGY: usize = 12;
 pub(super) const BUSY_TIME: usize = 13;
 
 /// The figures, by the places above.
-pub(super) static FIGURES: [Figure; 14] = [
+pub(super) static FIGURES: [SensorFiles; 14] = [
     figure(&[device("mem_info_vram_total", 1.0)], 0.0, MOST_BYTES),
     figure(&[device("mem_info_vram_used", 1.0)], 0.0, MOST_BYTES),
     figure(&[device("gpu_busy_percent", PERCENT)], 0.0, 1.0),

@@ -7,7 +7,7 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::Holder;
 
 use super::super::descriptors::{Walk, Walked};
-use crate::report::Report;
+use crate::report::SourceReport;
 
 /// How a device's node begins.
 const NODE: &str = "/dev/neuron";
@@ -41,7 +41,7 @@ impl Openers {
     }
 
     /// Says what the look left out.
-    pub(super) fn complain(&self, report: &mut Report) {
+    pub(super) fn complain(&self, report: &mut SourceReport) {
         self.walked.complain("processes", report);
         if self.dropped > 0 {
             let detail = format!("{} more processes than are kept", self.dropped);

@@ -10,9 +10,9 @@ use telltale_schema::snapshot::{Load, MemoryCounts, Telemetry};
 use super::core::Cycles;
 use super::memory::MemoryFiles;
 use crate::limits::MAX_DEVICE_BYTES;
-use crate::patience::TaskName;
-use crate::report::Report;
+use crate::report::SourceReport;
 use crate::source::{DeviceReading, DriverMemory};
+use crate::timeout::TaskName;
 use crate::tree::{Directory, Unreadable};
 
 /// The longest text of a device that is kept, in characters.
@@ -30,7 +30,7 @@ const FIRST_LOOK: &str = "it is measured from one look to the next";
 
 /// A device, or one of its cores.
 #[derive(Debug, Clone)]
-pub(super) struct Unit {
+pub(super) struct NeuronUnit {
     pub(super) device: u32,
     pub(super) core: Option<u32>,
     /// The device's.
@@ -39,7 +39,7 @@ pub(super) struct Unit {
 
 /// What its files said.
 #[derive(Debug)]
-pub(super) enum Files {
+pub(super) enum UnitFiles {
     Device {
         model: Option<String>,
         serial: Option<String>,
@@ -55,7 +55,7 @@ pub(super) enum Files {
 
 // === impl Unit ===
 
-impl Unit {
+impl NeuronUnit {
     pub(super) fn task(&self) -> TaskName {
         TaskName { group: self.device, item: self.core.map_or(0, |core| core.saturating_add(1)) }
     }
@@ -68,17 +68,17 @@ impl Unit {
         }
     }
 
-    pub(super) fn read(&self) -> Files {
+    pub(super) fn read(&self) -> UnitFiles {
         let text = |path: &str| self.directory.attribute(path).ok().and_then(|text| word(&text));
         let Some(core) = self.core else {
-            return Files::Device {
+            return UnitFiles::Device {
                 model: text("info/architecture/device_name"),
                 serial: text("info/serial_number"),
                 uncorrected: UNCORRECTED.map(|path| self.directory.attribute(path)),
             };
         };
         let core = format!("neuron_core{core}");
-        Files::Core {
+        UnitFiles::Core {
             architecture: text(&format!("{core}/info/architecture/arch_type")),
             memory: self
                 .directory
@@ -120,14 +120,14 @@ impl Unit {
     /// What the files say, and the cycles that they have counted.
     pub(super) fn told(
         &self,
-        files: Files,
+        files: UnitFiles,
         before: Option<Cycles>,
         now: Timestamp,
-        report: &mut Report,
+        report: &mut SourceReport,
     ) -> (DeviceReading, Option<Cycles>) {
         let mut device = self.silent(Absence::Unsupported, OF_EACH_CORE);
         match files {
-            Files::Device { model, serial, uncorrected } => {
+            UnitFiles::Device { model, serial, uncorrected } => {
                 let [memory, cores] =
                     uncorrected.map(|said| self.reading("hardware", said, now, report));
                 let mut counts = MemoryCounts::absent(Absence::Unsupported, NO_FILE);
@@ -143,7 +143,7 @@ impl Unit {
                 }
                 (device, None)
             }
-            Files::Core { architecture, memory, cycles } => {
+            UnitFiles::Core { architecture, memory, cycles } => {
                 if let DeviceIdentity::Other(identity) = &mut device.identity {
                     identity.model = architecture;
                 }
@@ -162,7 +162,7 @@ impl Unit {
         said: Result<MemoryFiles, Unreadable>,
         now: Timestamp,
         device: &mut DeviceReading,
-        report: &mut Report,
+        report: &mut SourceReport,
     ) {
         let mut counts = MemoryCounts::absent(Absence::Unsupported, "counted for the device");
         let used = match said {
@@ -190,7 +190,7 @@ impl Unit {
         said: Result<Vec<u8>, Unreadable>,
         before: Option<Cycles>,
         now: Timestamp,
-        report: &mut Report,
+        report: &mut SourceReport,
     ) -> (Reading<f64>, Option<Cycles>) {
         let text = match said {
             Ok(text) => text,
@@ -212,7 +212,7 @@ impl Unit {
         what: &str,
         said: Result<Vec<u8>, Unreadable>,
         now: Timestamp,
-        report: &mut Report,
+        report: &mut SourceReport,
     ) -> Reading<u64> {
         match said {
             Ok(text) => match number(&text) {
@@ -226,7 +226,7 @@ impl Unit {
         }
     }
 
-    fn absent<T>(&self, what: &str, error: Unreadable, report: &mut Report) -> Reading<T> {
+    fn absent<T>(&self, what: &str, error: Unreadable, report: &mut SourceReport) -> Reading<T> {
         let reason = error.absence();
         let is_news =
             !matches!(reason, Absence::Unsupported | Absence::Permission | Absence::NotYet);

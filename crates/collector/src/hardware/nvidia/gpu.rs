@@ -12,9 +12,9 @@ use telltale_schema::snapshot::{Load, MemoryCounts, Telemetry};
 
 use super::library::{Said, absence_of};
 use super::part;
-use super::question::{Answer, Identity, Question};
+use super::question::{Identity, NvmlAnswer, Question};
 use super::users::User;
-use crate::report::Report;
+use crate::report::SourceReport;
 use crate::source::{DeviceReading, DriverMemory};
 
 /// What stands where an answer would be.
@@ -48,13 +48,13 @@ pub(super) struct Gpu {
 pub(super) struct Complaints<'a> {
     subject: String,
     told: BTreeSet<Absence>,
-    report: &'a mut Report,
+    report: &'a mut SourceReport,
 }
 
 // === impl Complaints ===
 
 impl<'a> Complaints<'a> {
-    pub(super) fn of(gpu: &Gpu, report: &'a mut Report) -> Self {
+    pub(super) fn of(gpu: &Gpu, report: &'a mut SourceReport) -> Self {
         let subject = gpu.device.identity.display_id();
         Self { subject, told: BTreeSet::new(), report }
     }
@@ -149,7 +149,7 @@ impl Gpu {
     }
 
     /// Why NVML gives no handle for it.
-    pub(super) fn refuse(&mut self, error: &NvmlError, report: &mut Report) {
+    pub(super) fn refuse(&mut self, error: &NvmlError, report: &mut SourceReport) {
         let reason = absence_of(error);
         let detail = error.to_string();
         Complaints::of(self, report).add(reason, format!("NVML does not show it: {detail}"));
@@ -161,7 +161,7 @@ impl Gpu {
     pub(super) fn take(
         &mut self,
         question: Question,
-        answer: Option<Answer>,
+        answer: Option<NvmlAnswer>,
         now: Timestamp,
         complaints: &mut Complaints<'_>,
     ) {
@@ -174,13 +174,13 @@ impl Gpu {
                     _ => {}
                 }
             }
-            Some(Answer::Identity(identity)) => self.take_identity(identity, complaints),
-            Some(Answer::Memory(said)) => self.take_memory(said, now, complaints),
-            Some(Answer::Users(said)) => {
+            Some(NvmlAnswer::Identity(identity)) => self.take_identity(identity, complaints),
+            Some(NvmlAnswer::Memory(said)) => self.take_memory(said, now, complaints),
+            Some(NvmlAnswer::Users(said)) => {
                 self.users = complaints.reading(question, said, now, |_| true);
             }
-            Some(Answer::Load(said)) => self.take_load(said, now, complaints),
-            Some(Answer::Errors(corrected, uncorrected)) => {
+            Some(NvmlAnswer::Load(said)) => self.take_load(said, now, complaints),
+            Some(NvmlAnswer::Errors(corrected, uncorrected)) => {
                 let mut say = |said| complaints.reading(question, said, now, |_| true);
                 self.device.telemetry.memory_counts = Some(Box::new(MemoryCounts {
                     category_bytes: BTreeMap::new(),
@@ -188,7 +188,7 @@ impl Gpu {
                     uncorrected_errors_total: say(uncorrected),
                 }));
             }
-            Some(Answer::Instances(said)) => {
+            Some(NvmlAnswer::Instances(said)) => {
                 let whole = &self.device.identity;
                 self.parts = match said {
                     Ok(found) => part::parts(found, whole, now, complaints),
@@ -262,42 +262,42 @@ impl Gpu {
     fn take_sensor(
         &mut self,
         question: Question,
-        answer: Answer,
+        answer: NvmlAnswer,
         now: Timestamp,
         complaints: &mut Complaints<'_>,
     ) {
         let mut say = |said, most| complaints.reading(question, said, now, |value| *value <= most);
         match answer {
-            Answer::Temperature(now, limit) => {
+            NvmlAnswer::Temperature(now, limit) => {
                 let telemetry = &mut self.device.telemetry;
                 telemetry.temperature_celsius = say(now, 150).map(f64::from);
                 telemetry.temperature_limit_celsius = say(limit, 150).map(f64::from);
             }
-            Answer::Power(now, limit) => {
+            NvmlAnswer::Power(now, limit) => {
                 let watts = |milliwatts: Reading<u32>| milliwatts.map(|it| f64::from(it) / 1e3);
                 self.device.telemetry.power_watts = watts(say(now, 3_000_000));
                 self.device.telemetry.power_limit_watts = watts(say(limit, 3_000_000));
             }
-            Answer::Clocks(cores, memory) => {
+            NvmlAnswer::Clocks(cores, memory) => {
                 let hertz = |mega: Reading<u32>| mega.map(|it| u64::from(it) * 1_000_000);
                 self.device.telemetry.aiclk_hertz = hertz(say(cores, 10_000));
                 self.load().memory_clock_hertz = hertz(say(memory, 30_000));
             }
-            Answer::Fan(speed, percent) => {
+            NvmlAnswer::Fan(speed, percent) => {
                 self.device.telemetry.fan_revolutions_per_minute =
                     say(speed, 30_000).map(u64::from);
                 self.device.telemetry.fan_ratio = say(percent, 500).map(|it| f64::from(it) / 100.0);
             }
-            Answer::Throttling(said) => {
+            NvmlAnswer::Throttling(said) => {
                 let reasons = complaints.reading(question, said, now, |_| true);
                 self.load().throttled_by = reasons.map(names);
             }
-            Answer::Identity(_)
-            | Answer::Memory(_)
-            | Answer::Users(_)
-            | Answer::Load(_)
-            | Answer::Errors(..)
-            | Answer::Instances(_) => {}
+            NvmlAnswer::Identity(_)
+            | NvmlAnswer::Memory(_)
+            | NvmlAnswer::Users(_)
+            | NvmlAnswer::Load(_)
+            | NvmlAnswer::Errors(..)
+            | NvmlAnswer::Instances(_) => {}
         }
     }
 

@@ -36,7 +36,7 @@ pub(super) enum Question {
 
 /// What NVML said to it.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum NvmlAnswer {
     Identity(Identity),
     Memory(Said<MemoryInfo>),
     Users(Said<Vec<User>>),
@@ -68,7 +68,7 @@ pub(super) struct Identity {
 
 /// A question, and whom it is put to.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct NvmlInquiry {
     pub(super) device: Arc<Device<'static>>,
     pub(super) question: Question,
     pub(super) sight: Sight,
@@ -112,23 +112,25 @@ impl Question {
 
 // === impl Asking ===
 
-impl Asking {
-    pub(super) fn answer(&self) -> Answer {
+impl NvmlInquiry {
+    pub(super) fn answer(&self) -> NvmlAnswer {
         let device = &*self.device;
         match self.question {
-            Question::Identity => Answer::Identity(Identity::of(device)),
-            Question::Memory => Answer::Memory(device.memory_info()),
-            Question::Users => Answer::Users(users(device, &self.sight)),
-            Question::Load => Answer::Load(device.utilization_rates()),
+            Question::Identity => NvmlAnswer::Identity(Identity::of(device)),
+            Question::Memory => NvmlAnswer::Memory(device.memory_info()),
+            Question::Users => NvmlAnswer::Users(users(device, &self.sight)),
+            Question::Load => NvmlAnswer::Load(device.utilization_rates()),
             Question::Temperature => {
                 let limit = device.temperature_threshold(TemperatureThreshold::Slowdown);
                 let limit =
                     limit.or_else(|_| device.temperature_threshold(TemperatureThreshold::GpuMax));
-                Answer::Temperature(device.temperature(TemperatureSensor::Gpu), limit)
+                NvmlAnswer::Temperature(device.temperature(TemperatureSensor::Gpu), limit)
             }
-            Question::Power => Answer::Power(device.power_usage(), device.enforced_power_limit()),
+            Question::Power => {
+                NvmlAnswer::Power(device.power_usage(), device.enforced_power_limit())
+            }
             Question::Clocks => {
-                Answer::Clocks(device.clock_info(Clock::SM), device.clock_info(Clock::Memory))
+                NvmlAnswer::Clocks(device.clock_info(Clock::SM), device.clock_info(Clock::Memory))
             }
             // A GPU without a fan refuses the number of its first (an H200 with driver 580).
             Question::Fan => {
@@ -137,14 +139,14 @@ impl Asking {
                     other => other,
                 };
                 let percent = device.fan_speed(0).map_err(refused);
-                Answer::Fan(device.fan_speed_rpm(0).map_err(refused), percent)
+                NvmlAnswer::Fan(device.fan_speed_rpm(0).map_err(refused), percent)
             }
-            Question::Throttling => Answer::Throttling(device.current_throttle_reasons()),
+            Question::Throttling => NvmlAnswer::Throttling(device.current_throttle_reasons()),
             Question::Errors => {
                 let errors = |kind| device.total_ecc_errors(kind, EccCounter::Volatile);
-                Answer::Errors(errors(MemoryError::Corrected), errors(MemoryError::Uncorrected))
+                NvmlAnswer::Errors(errors(MemoryError::Corrected), errors(MemoryError::Uncorrected))
             }
-            Question::Instances => Answer::Instances(instances(device, &self.sight)),
+            Question::Instances => NvmlAnswer::Instances(instances(device, &self.sight)),
         }
     }
 }

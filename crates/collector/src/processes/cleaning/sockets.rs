@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, statat};
-use telltale_ledger::directory::{Entry, EntryStatus, RuntimeDirectory};
+use telltale_ledger::directory::{DirectoryEntry, EntryStatus, RuntimeDirectory};
 use telltale_schema::clock::Clock;
 
-use super::Verdict;
+use super::CleaningDecision;
 use crate::clock::since_boot_ns;
 use crate::processes::endpoints::is_listening;
 use crate::processes::identity::Checks;
@@ -35,10 +35,18 @@ pub(super) struct Owners {
 
 impl Owners {
     /// Takes in what a ledger was judged to be.
-    pub(super) fn note(&mut self, ledger: &Entry, uid: u32, start: u64, verdict: &Verdict) {
+    pub(super) fn note(
+        &mut self,
+        ledger: &DirectoryEntry,
+        uid: u32,
+        start: u64,
+        verdict: &CleaningDecision,
+    ) {
         match verdict {
-            Verdict::Dead(_) => _ = self.dead.insert((ledger.pid, uid)),
-            Verdict::Alive | Verdict::Left(_) => _ = self.others.insert((ledger.pid, uid, start)),
+            CleaningDecision::Dead(_) => _ = self.dead.insert((ledger.pid, uid)),
+            CleaningDecision::Alive | CleaningDecision::Left(_) => {
+                _ = self.others.insert((ledger.pid, uid, start))
+            }
         }
     }
 
@@ -52,12 +60,12 @@ impl Owners {
 /// Judges an endpoint: nobody listens there, and nobody lives who can have made it.
 pub(super) fn endpoint(
     directory: &RuntimeDirectory,
-    entry: &Entry,
+    entry: &DirectoryEntry,
     status: &EntryStatus,
     owners: &Owners,
     checks: &Checks<'_>,
     clock: &dyn Clock,
-) -> Verdict {
+) -> CleaningDecision {
     if let Some(verdict) = by_listener(directory, &entry.name, status) {
         return verdict;
     }
@@ -66,18 +74,24 @@ pub(super) fn endpoint(
     }
     // Nobody can listen at it again, and the ledger beside it is a dead process's.
     if owners.dead.contains(&(entry.pid, status.uid)) {
-        return Verdict::Dead("nobody listens there, and its process has ended".to_owned());
+        return CleaningDecision::Dead(
+            "nobody listens there, and its process has ended".to_owned(),
+        );
     }
     let made_ns = made_ns(directory, &entry.name, clock);
     match checks.namesake_lives(entry.pid, status.uid, made_ns) {
         Some(true) => {
             let pid = entry.pid;
-            Verdict::Left(format!("nobody listens there, but a process {pid} of that user lives"))
+            CleaningDecision::Left(format!(
+                "nobody listens there, but a process {pid} of that user lives"
+            ))
         }
-        None => {
-            Verdict::Left("nobody listens there, but its process may live out of our sight".into())
+        None => CleaningDecision::Left(
+            "nobody listens there, but its process may live out of our sight".into(),
+        ),
+        Some(false) => {
+            CleaningDecision::Dead("nobody listens there, and its process has ended".to_owned())
         }
-        Some(false) => Verdict::Dead("nobody listens there, and its process has ended".to_owned()),
     }
 }
 
@@ -85,12 +99,12 @@ pub(super) fn endpoint(
 /// is just about to, or was restored from a checkpoint.
 pub(super) fn temporary(
     directory: &RuntimeDirectory,
-    entry: &Entry,
+    entry: &DirectoryEntry,
     start_time_ticks: u64,
     status: &EntryStatus,
     owners: &Owners,
     checks: &Checks<'_>,
-) -> Verdict {
+) -> CleaningDecision {
     if let Some(verdict) = by_listener(directory, &entry.name, status) {
         return verdict;
     }
@@ -98,9 +112,11 @@ pub(super) fn temporary(
         return of_a_living_ledger(entry.pid);
     }
     match checks.starter_lives(entry.pid, start_time_ticks, status.uid, None) {
-        Some(true) => Verdict::Alive,
-        Some(false) => Verdict::Dead("the process that began to make it has ended".to_owned()),
-        None => Verdict::Left("its process may live out of our sight".to_owned()),
+        Some(true) => CleaningDecision::Alive,
+        Some(false) => {
+            CleaningDecision::Dead("the process that began to make it has ended".to_owned())
+        }
+        None => CleaningDecision::Left("its process may live out of our sight".to_owned()),
     }
 }
 
@@ -109,31 +125,39 @@ pub(super) fn of_a_service(
     directory: &RuntimeDirectory,
     name: &str,
     status: &EntryStatus,
-) -> Option<Verdict> {
+) -> Option<CleaningDecision> {
     let made = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(status.changed.0).ok()?);
     let is_young = made.elapsed().is_ok_and(|age| age < YOUNG);
     match is_listening(directory, name) {
         Some(false) if status.is_socket && !is_young => {
-            Some(Verdict::Dead("no service listens there".to_owned()))
+            Some(CleaningDecision::Dead("no service listens there".to_owned()))
         }
         _ => None,
     }
 }
 
 /// What follows from whether a process listens there; none if none does.
-fn by_listener(directory: &RuntimeDirectory, name: &str, status: &EntryStatus) -> Option<Verdict> {
+fn by_listener(
+    directory: &RuntimeDirectory,
+    name: &str,
+    status: &EntryStatus,
+) -> Option<CleaningDecision> {
     if !status.is_socket {
-        return Some(Verdict::Left("it is not a socket".to_owned()));
+        return Some(CleaningDecision::Left("it is not a socket".to_owned()));
     }
     match is_listening(directory, name) {
-        Some(true) => Some(Verdict::Alive),
+        Some(true) => Some(CleaningDecision::Alive),
         Some(false) => None,
-        None => Some(Verdict::Left("whether anybody listens there cannot be told".to_owned())),
+        None => {
+            Some(CleaningDecision::Left("whether anybody listens there cannot be told".to_owned()))
+        }
     }
 }
 
-fn of_a_living_ledger(pid: u32) -> Verdict {
-    Verdict::Left(format!("nobody listens there, but the ledger of process {pid} is in use"))
+fn of_a_living_ledger(pid: u32) -> CleaningDecision {
+    CleaningDecision::Left(format!(
+        "nobody listens there, but the ledger of process {pid} is in use"
+    ))
 }
 
 /// When a socket was made, in nanoseconds since boot; now, if that cannot be told.

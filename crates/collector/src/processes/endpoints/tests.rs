@@ -14,10 +14,12 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::RecordingFaults;
 use telltale_wire::{Query, QueryKind, Reply, Report, frame};
 
-use super::{Answer, AskError, Limits, Place, ask};
+use super::{AskLimits, EndpointError, EndpointLocation, PeerAnswer, ask};
 
-const PATIENT: Limits = Limits { peer: Duration::from_secs(20), all: Duration::from_secs(20) };
-const QUICK: Limits = Limits { peer: Duration::from_millis(80), all: Duration::from_secs(20) };
+const PATIENT: AskLimits =
+    AskLimits { peer: Duration::from_secs(20), all: Duration::from_secs(20) };
+const QUICK: AskLimits =
+    AskLimits { peer: Duration::from_millis(80), all: Duration::from_secs(20) };
 
 fn report() -> Report {
     Report {
@@ -65,17 +67,21 @@ fn peer(directory: &Path, name: &str, part: impl FnOnce(&mut UnixStream) + Send 
 
 fn ask_one(
     part: impl FnOnce(&mut UnixStream) + Send + 'static,
-    limits: Limits,
-) -> Result<Answer, AskError> {
+    limits: AskLimits,
+) -> Result<PeerAnswer, EndpointError> {
     let scratch = Scratch::new();
     peer(scratch.path(), "peer", part);
     ask_named(&scratch, &["peer"], limits).remove(0)
 }
 
-fn ask_named(scratch: &Scratch, names: &[&str], limits: Limits) -> Vec<Result<Answer, AskError>> {
+fn ask_named(
+    scratch: &Scratch,
+    names: &[&str],
+    limits: AskLimits,
+) -> Vec<Result<PeerAnswer, EndpointError>> {
     let directory = RuntimeDirectory::open(scratch.path(), Purpose::Reading).unwrap();
     let query = Query::of(QueryKind::All);
-    let places = names.iter().map(|name| Place { directory: &directory, name, query });
+    let places = names.iter().map(|name| EndpointLocation { directory: &directory, name, query });
     ask(&places.collect::<Vec<_>>(), limits)
 }
 
@@ -133,7 +139,7 @@ fn a_peer_that_dribbles_costs_its_time_and_no_more() {
         },
         QUICK,
     );
-    assert!(matches!(result, Err(AskError::TimedOut)), "{result:?}");
+    assert!(matches!(result, Err(EndpointError::TimedOut)), "{result:?}");
     assert!(started.elapsed() < Duration::from_secs(10));
 }
 
@@ -150,11 +156,11 @@ fn wrong_lengths_and_wrong_bytes_are_refused_at_once() {
         )
     };
     let result = refused(u32::MAX.to_le_bytes().to_vec());
-    assert!(matches!(result, Err(AskError::Frame(_))), "{result:?}");
+    assert!(matches!(result, Err(EndpointError::Frame(_))), "{result:?}");
     let result = refused(frame(b"\xff\xff\xff\xff").unwrap());
-    assert!(matches!(result, Err(AskError::Reply(_))), "{result:?}");
+    assert!(matches!(result, Err(EndpointError::Reply(_))), "{result:?}");
     let result = refused(frame(b"").unwrap());
-    assert!(matches!(result, Err(AskError::Reply(_))), "{result:?}");
+    assert!(matches!(result, Err(EndpointError::Reply(_))), "{result:?}");
 }
 
 #[test]
@@ -169,13 +175,13 @@ fn an_endless_talker_is_cut_off() {
         },
         PATIENT,
     );
-    assert!(matches!(result, Err(AskError::Reply(_))), "{result:?}");
+    assert!(matches!(result, Err(EndpointError::Reply(_))), "{result:?}");
 }
 
 #[test]
 fn a_peer_that_hangs_up_early_is_one_error() {
     let result = ask_one(|_| {}, PATIENT);
-    assert!(matches!(result, Err(AskError::HungUp)), "{result:?}");
+    assert!(matches!(result, Err(EndpointError::HungUp)), "{result:?}");
     let result = ask_one(
         |stream| {
             question(stream);
@@ -183,7 +189,7 @@ fn a_peer_that_hangs_up_early_is_one_error() {
         },
         PATIENT,
     );
-    assert!(matches!(result, Err(AskError::HungUp)), "{result:?}");
+    assert!(matches!(result, Err(EndpointError::HungUp)), "{result:?}");
 }
 
 #[test]
@@ -203,12 +209,12 @@ fn bad_peers_do_not_cost_the_good_ones_their_answer() {
             let _ = stream.write_all(&answer());
         });
     }
-    let limits = Limits { peer: Duration::from_secs(3), ..PATIENT };
+    let limits = AskLimits { peer: Duration::from_secs(3), ..PATIENT };
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let answers = ask_named(&scratch, &names, limits);
-    assert!(matches!(answers[0], Err(AskError::NotASocket)), "{:?}", answers[0]);
-    assert!(matches!(answers[1], Err(AskError::NobodyListens)), "{:?}", answers[1]);
-    assert!(matches!(answers[2], Err(AskError::Open(_))), "{:?}", answers[2]);
-    assert!(matches!(answers[3], Err(AskError::TimedOut)), "{:?}", answers[3]);
+    assert!(matches!(answers[0], Err(EndpointError::NotASocket)), "{:?}", answers[0]);
+    assert!(matches!(answers[1], Err(EndpointError::NobodyListens)), "{:?}", answers[1]);
+    assert!(matches!(answers[2], Err(EndpointError::Open(_))), "{:?}", answers[2]);
+    assert!(matches!(answers[3], Err(EndpointError::TimedOut)), "{:?}", answers[3]);
     assert_eq!(answers[4..].iter().filter(|answer| answer.is_ok()).count(), 200);
 }

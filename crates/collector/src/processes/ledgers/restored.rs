@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use telltale_ledger::{LedgerReader, LedgerSweep, is_locked};
 
-use super::{Followed, Held, Ledgers};
+use super::{Followed, Ledgers, ReaderState};
 use crate::processes::identity::{Checks, Standing};
 use crate::processes::listings::Listed;
 
@@ -61,7 +61,7 @@ impl Followed {
             return true;
         }
         self.withdraw(sweep);
-        self.held = Held::Alone(Box::new(reader));
+        self.held = ReaderState::Alone(Box::new(reader));
         (self.standing, self.failed, self.final_read) = (standing, false, false);
         self.ended = false;
         false

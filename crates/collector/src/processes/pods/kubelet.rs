@@ -17,9 +17,9 @@ use telltale_schema::snapshot::{AllocatedDevices, Pod, SourceStatus};
 use telltale_schema::text::with_causes;
 
 use super::names::{is_label, is_name};
-use crate::patience::Limits;
 use crate::processes::command::printable;
-use crate::report::Report;
+use crate::report::SourceReport;
+use crate::timeout::CallLimits;
 
 /// The source that it is.
 pub(super) const NAME: &str = "kubelet";
@@ -41,23 +41,23 @@ pub(super) struct Kubelet {
     socket: PathBuf,
     /// The socket was configured: then it has to be there.
     told: bool,
-    limits: Limits,
+    limits: CallLimits,
     asked_ns: Option<u64>,
-    shared: Arc<Shared>,
+    shared: Arc<KubeletShared>,
     answered: Answered,
     /// What is answered has come since the last time that somebody followed.
     is_new: bool,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct KubeletShared {
+    state: Mutex<KubeletState>,
     changed: Condvar,
 }
 
 /// What the asking thread leaves.
 #[derive(Default)]
-struct State {
+struct KubeletState {
     asking: bool,
     outcome: Option<(Outcome, Duration)>,
 }
@@ -127,7 +127,7 @@ impl Kubelet {
         list: Option<ListAllocated>,
         told: Option<PathBuf>,
         root: &Path,
-        limits: Limits,
+        limits: CallLimits,
     ) -> Self {
         Self {
             list,
@@ -200,19 +200,19 @@ impl Kubelet {
                 outcome => outcome,
             };
             let mut state = locked(&shared.state);
-            *state = State { asking: false, outcome: Some((outcome, began.elapsed())) };
+            *state = KubeletState { asking: false, outcome: Some((outcome, began.elapsed())) };
             shared.changed.notify_all();
         });
         if let Err(error) = started {
             let outcome = Err(KubeletError::Reach(Box::new(error)));
             *locked(&self.shared.state) =
-                State { asking: false, outcome: Some((outcome, Duration::ZERO)) };
+                KubeletState { asking: false, outcome: Some((outcome, Duration::ZERO)) };
         }
     }
 
-    fn wait(&self, patience: Duration) {
+    fn wait(&self, timeout: Duration) {
         let state = locked(&self.shared.state);
-        let waited = self.shared.changed.wait_timeout_while(state, patience, |state| state.asking);
+        let waited = self.shared.changed.wait_timeout_while(state, timeout, |state| state.asking);
         drop(waited);
     }
 
@@ -220,7 +220,7 @@ impl Kubelet {
     fn take(&mut self) {
         let Some((outcome, took)) = locked(&self.shared.state).outcome.take() else { return };
         let subject = self.socket.display().to_string();
-        let mut report = Report::default();
+        let mut report = SourceReport::default();
         let failed = outcome.is_err();
         if let Err(error) = &outcome {
             report.error(subject.clone(), reason(error), with_causes(error));
@@ -319,6 +319,6 @@ impl Allocations {
     }
 }
 
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn locked(state: &Mutex<KubeletState>) -> MutexGuard<'_, KubeletState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

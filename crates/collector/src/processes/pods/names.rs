@@ -25,7 +25,7 @@ const MAX_NAME_BYTES: usize = 253;
 
 /// A container whose names are looked for.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct ContainerQuery {
     pub(super) id: String,
     /// Its pod's uid.
     pub(super) uid: String,
@@ -43,13 +43,13 @@ pub(super) struct Names {
 }
 
 /// The names of these containers' pods. May hang.
-pub(super) fn find(tree: &Arc<Tree>, wanted: &[Wanted]) -> Names {
+pub(super) fn find(tree: &Arc<Tree>, wanted: &[ContainerQuery]) -> Names {
     let mut found = Names::default();
     let uids: HashSet<&str> = wanted.iter().map(|one| one.uid.as_str()).collect();
     let ids: HashSet<&str> = wanted.iter().map(|one| one.id.as_str()).collect();
     let (directories, links) = (found.list(tree, PODS), found.list(tree, CONTAINERS));
     let (directories, links) = (of_pods(&directories, &uids), of_links(&links, &ids));
-    for Wanted { id, uid } in wanted {
+    for ContainerQuery { id, uid } in wanted {
         let directory = directories.get(uid.as_str());
         let linked = links.get(id.as_str()).and_then(Option::as_ref);
         let pod = match (directory, linked) {

@@ -12,17 +12,17 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::protocol::encode;
-use crate::reach::Access;
+use crate::reach::ClientFiles;
 use crate::server::{AccessFiles, Plan, ServeError, Server};
-use crate::store::{JournalSettings, Place};
-use telltale_cluster::detection::Settings;
-use telltale_cluster::message::{Activity, FromNode, FromNodeBody, Order, Registration};
+use crate::store::{JournalSettings, StoreLocation};
+use telltale_cluster::detection::DetectionSettings;
+use telltale_cluster::message::{AgentActivity, FromNode, FromNodeBody, Order, Registration};
 use telltale_cluster::node::{HostAddress, Incarnation};
 use telltale_cluster::policy::{Job, Policy};
 use telltale_cluster::rank::WorkersPerNode;
 
 /// How long anything in a test may take.
-const TEST_PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
 fn each_address_is_told_of_once_until_one_is_heard() {
@@ -65,8 +65,8 @@ impl Running {
         let plan = Plan {
             job: Job { name: "job".to_owned(), slots: 2, workers },
             policy: Policy::default(),
-            detection: Settings::default(),
-            store: Place::Journal(JournalSettings { directory: scratch.join("journal") }),
+            detection: DetectionSettings::default(),
+            store: StoreLocation::Journal(JournalSettings { directory: scratch.join("journal") }),
             grpc: vec![port.clone()],
             http: Vec::new(),
             names: Vec::new(),
@@ -94,7 +94,7 @@ fn registration(sequence: u64, job: &str) -> NodeMessage {
     let registration = Registration {
         address: HostAddress::new("127.0.0.1").unwrap(),
         workers: WorkersPerNode::new(1).unwrap(),
-        activity: Activity::Idle,
+        activity: AgentActivity::Idle,
         known: None,
         planned_since: None,
     };
@@ -120,7 +120,7 @@ struct Node {
 
 impl Node {
     async fn next(&mut self) -> Brought {
-        let next = tokio::time::timeout(TEST_PATIENCE, self.brought.recv()).await;
+        let next = tokio::time::timeout(TEST_TIMEOUT, self.brought.recv()).await;
         next.expect("something is brought in time").unwrap()
     }
 
@@ -189,8 +189,8 @@ fn a_renewed_certificate_leaves_the_connection_and_is_for_the_next() {
         sign(&former, "a", own.each_ref());
         let (running, address) = start(&"127.0.0.1:0".parse().unwrap(), &former);
         let identity = Some((own[0].clone(), own[1].clone()));
-        let files = Access { authority: Some(authority), identity, token_file: None };
-        let brought = keep(Target {
+        let files = ClientFiles { authority: Some(authority), identity, token_file: None };
+        let brought = keep(CoordinatorTarget {
             node: NodeName::new("a").unwrap(),
             addresses: vec![address.to_string().parse().unwrap()],
             keyring: Keyring::load(files).unwrap(),
@@ -229,8 +229,8 @@ fn an_agent_of_another_job_is_told_once_and_has_not_been_heard() {
             }
         });
         let node = NodeName::new("a").unwrap();
-        let keyring = Keyring::load(Access::default()).unwrap();
-        let target = Target { node, addresses: vec![address.clone()], keyring };
+        let keyring = Keyring::load(ClientFiles::default()).unwrap();
+        let target = CoordinatorTarget { node, addresses: vec![address.clone()], keyring };
         let (told, refused) = (Refrain::default(), Refrain::default());
         let mut keeping = Keeping { target, sender, told, refused };
         let attended = async {
@@ -242,7 +242,7 @@ fn an_agent_of_another_job_is_told_once_and_has_not_been_heard() {
             assert!(!keeping.attend_from(address.clone()).await, "it was refused, and not heard");
             before
         };
-        let before = tokio::time::timeout(TEST_PATIENCE, attended).await.unwrap();
+        let before = tokio::time::timeout(TEST_TIMEOUT, attended).await.unwrap();
         let reason = &before[&address.to_string()];
         assert!(reason.contains("\"other\", and this coordinator runs \"job\""), "{reason}");
         // What was told is remembered from one connection to the next.

@@ -6,11 +6,11 @@ use serde::Serialize;
 use telltale_wire::exposition::{Format, choose};
 
 use super::exposition;
-use crate::intake::View;
+use crate::intake::IntakeView;
 
 /// The original's answer: what it has is named as there, what is not known is left out.
 #[derive(Debug, Serialize)]
-struct Figures {
+struct AgentMetrics {
     /// `active` while workers run here, else `standby`.
     state: &'static str,
     /// The rank of this node's first worker.
@@ -35,7 +35,7 @@ struct Figures {
 
 /// The content type and text of the figures: the original's JSON, unless one of Prometheus' texts is
 /// wanted more; none where none of them is wanted.
-pub(super) fn metrics(view: &View, accept: Option<&str>) -> Option<(&'static str, String)> {
+pub(super) fn metrics(view: &IntakeView, accept: Option<&str>) -> Option<(&'static str, String)> {
     let [text, open_metrics] = Format::ALL.map(Format::offer);
     match choose(accept, &[("application/json", None), text, open_metrics])? {
         0 => {
@@ -49,13 +49,13 @@ pub(super) fn metrics(view: &View, accept: Option<&str>) -> Option<(&'static str
     }
 }
 
-fn figures(view: &View) -> Figures {
+fn figures(view: &IntakeView) -> AgentMetrics {
     let scope = view.scope.as_ref();
     let (verified, others) = (&view.latencies_ns, &view.unverified_latencies_ns);
     let others = others.iter().filter(|(peer, _)| !verified.contains_key(peer));
     let vitals = &view.vitals;
     let memory = vitals.memory_used_bytes.zip(vitals.memory_total_bytes);
-    Figures {
+    AgentMetrics {
         state: if scope.is_some() { "active" } else { "standby" },
         rank: scope.map(|scope| scope.ranks.start),
         world_size: scope.map(|scope| scope.world_size),

@@ -6,13 +6,13 @@ use telltale_schema::metric::MetricDefinition;
 use telltale_schema::metric::definitions as defined;
 use telltale_wire::exposition::{Encoder, Format, Head, Labels, Number};
 
-use crate::intake::{OwnCounts, View};
+use crate::intake::{IntakeView, OwnCounts};
 use telltale_cluster::intake::formats::ReaderCounts;
 
 /// The whole text.
-pub(super) fn text(format: Format, view: &View) -> String {
+pub(super) fn text(format: Format, view: &IntakeView) -> String {
     let mut text = String::new();
-    let mut page = Page(Encoder::new(format, &mut text));
+    let mut page = AgentPage(Encoder::new(format, &mut text));
     page.labelled(defined::AGENT_INFO, "version", [(env!("CARGO_PKG_VERSION"), whole(1))]);
     page.one(defined::AGENT_RUNNING, Some(whole(view.scope.is_some().into())));
     let epoch = view.scope.as_ref().map(|scope| whole(scope.epoch.number()));
@@ -24,9 +24,9 @@ pub(super) fn text(format: Format, view: &View) -> String {
     text
 }
 
-struct Page<'t>(Encoder<'t>);
+struct AgentPage<'t>(Encoder<'t>);
 
-impl Page<'_> {
+impl AgentPage<'_> {
     fn agent(&mut self, counts: &OwnCounts) {
         let figures = &counts.figures;
         let ignored = [
@@ -49,7 +49,7 @@ impl Page<'_> {
         }
     }
 
-    fn records(&mut self, view: &View) {
+    fn records(&mut self, view: &IntakeView) {
         let counts = &view.counts;
         let tracker = &counts.tracker;
         let outcomes = [
@@ -84,7 +84,7 @@ impl Page<'_> {
         self.labelled(defined::AGENT_UNVERIFIED_PEER_LATENCY_SECONDS, "peer", latencies);
     }
 
-    fn readers(&mut self, view: &View) {
+    fn readers(&mut self, view: &IntakeView) {
         let mut family = self.0.family(&Head::of(defined::AGENT_READ_RECORDS_TOTAL));
         for (format, counts) in &view.readers {
             let outcomes = [
@@ -107,7 +107,7 @@ impl Page<'_> {
         self.labelled(defined::AGENT_READ_FILES_LEFT_OUT_TOTAL, "format", left_out);
     }
 
-    fn node(&mut self, view: &View) {
+    fn node(&mut self, view: &IntakeView) {
         let usage = &view.usage;
         let stopped = usage.iter().map(|one| (one.rank, whole(one.is_stopped.into())));
         self.labelled(defined::AGENT_WORKER_STOPPED, "rank", stopped);
@@ -165,7 +165,7 @@ mod tests {
     use telltale_cluster::rank::Rank;
     use telltale_cluster::vitals::Vitals;
 
-    fn full() -> View {
+    fn full() -> IntakeView {
         let usage = WorkerUsage {
             rank: Rank(3),
             pid: 7,
@@ -174,7 +174,7 @@ mod tests {
             cpu_seconds: 1.5,
             cpu_ratio: None,
         };
-        View {
+        IntakeView {
             scope: Some(Scope { epoch: Epoch::new(2), world_size: 4, ranks: 3..4 }),
             latencies_ns: BTreeMap::from([(Rank(1), 30_000)]),
             unverified_latencies_ns: BTreeMap::from([(Rank(2), 50_000)]),
@@ -189,7 +189,7 @@ mod tests {
                 memory_total_bytes: Some(2),
                 ..Vitals::default()
             },
-            ..View::default()
+            ..IntakeView::default()
         }
     }
 
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_left_out() {
-        let text = text(Format::OpenMetrics, &View::default());
+        let text = text(Format::OpenMetrics, &IntakeView::default());
         assert!(text.contains("telltale_agent_running 0\n"), "{text}");
         assert!(!text.contains("memory_total") && !text.contains("agent_epoch"), "{text}");
     }

@@ -24,13 +24,13 @@ use telltale_server::problem::Problem;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::keeper::Peer;
-use super::{ANSWER_MARGIN, App, MAX_BODY_BYTES, NodeOrder, ORDER_PATIENCE, Unmet, Wish, answers};
+use super::{ANSWER_MARGIN, App, MAX_BODY_BYTES, NodeOrder, ORDER_TIMEOUT, Unmet, Wish, answers};
 use telltale_cluster::intake::Sender;
 
 /// What the original answers; its clients look at nothing else.
 const PROCESSED: &[u8] = br#"{"message":"Processed"}"#;
 /// How long a body may take to come, the wait for room included.
-const BODY_PATIENCE: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of the body of an order, which is not looked at: the coordinator knows ranks better.
 const MAX_ORDER_BYTES: usize = 64 << 10;
 
@@ -165,7 +165,7 @@ async fn body(
         let room = room.expect("nobody closes the semaphore of bodies");
         to_bytes(body, MAX_BODY_BYTES).await.map(|bytes| (bytes, room)).map_err(|_| too_large())
     };
-    tokio::time::timeout(BODY_PATIENCE, read).await.map_err(|_| {
+    tokio::time::timeout(BODY_TIMEOUT, read).await.map_err(|_| {
         let detail = "the body did not come in time";
         problem(StatusCode::REQUEST_TIMEOUT, detail).with(CONNECTION, "close")
     })?
@@ -192,7 +192,7 @@ async fn order(app: &App, request: Request, order: NodeOrder) -> Result<Response
         return Err(problem.with(WWW_AUTHENTICATE, "Bearer"));
     }
     let body = to_bytes(request.into_body(), MAX_ORDER_BYTES);
-    if !matches!(tokio::time::timeout(BODY_PATIENCE, body).await, Ok(Ok(_))) {
+    if !matches!(tokio::time::timeout(BODY_TIMEOUT, body).await, Ok(Ok(_))) {
         let detail = "the body of an order is short, or empty";
         return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, detail).with(CONNECTION, "close"));
     }
@@ -202,7 +202,7 @@ async fn order(app: &App, request: Request, order: NodeOrder) -> Result<Response
     if app.wishes.try_send(wish).is_err() {
         return Err(unavailable("too many orders wait already"));
     }
-    match tokio::time::timeout(ORDER_PATIENCE + ANSWER_MARGIN, answered).await {
+    match tokio::time::timeout(ORDER_TIMEOUT + ANSWER_MARGIN, answered).await {
         Ok(Ok(Ok(()))) => {
             let text = json!({ "message": "Ordered" }).to_string();
             Ok(json_answer(StatusCode::OK, text.into()))

@@ -51,7 +51,8 @@ impl Served {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async move {
                 let options = ServerOptions { token, tls, ..ServerOptions::default() };
-                let server = Server::new(vec![tcp, unix], for_server, wishes, options).unwrap();
+                let server =
+                    IntakeServer::new(vec![tcp, unix], for_server, wishes, options).unwrap();
                 tokio::spawn(async move {
                     while let Some(wish) = wished.recv().await {
                         let outcome = match wish.order {
@@ -237,7 +238,7 @@ fn a_port_for_other_machines_needs_a_token() {
     let serve = || {
         let (listener, _) = Listener::bind(&"0.0.0.0:0".parse().unwrap(), None).unwrap();
         let (wishes, _wished) = mpsc::channel(1);
-        Server::new(vec![listener], Intake::new(), wishes, ServerOptions::default()).map(drop)
+        IntakeServer::new(vec![listener], Intake::new(), wishes, ServerOptions::default()).map(drop)
     };
     let refused = serve().unwrap_err().to_string();
     assert!(refused.contains("there is neither a token nor"), "{refused}");

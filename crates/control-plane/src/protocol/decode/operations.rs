@@ -10,7 +10,7 @@ use super::report::bucket;
 use telltale_cluster::group::GroupId;
 use telltale_cluster::latency::record::MAX_DURATION_US;
 use telltale_cluster::latency::{Collective, Direction};
-use telltale_cluster::work::{MAX_SPAN_NAME_BYTES, Operation, Operations, Work};
+use telltale_cluster::work::{FinishedOperation, MAX_SPAN_NAME_BYTES, Operations, Work};
 
 pub(super) fn operations(from: message::Operations) -> Result<Operations, ProtocolError> {
     let count = from.ranks.len();
@@ -64,7 +64,13 @@ pub(super) fn operations(from: message::Operations) -> Result<Operations, Protoc
             let (field, range) = ("the duration of an operation", "0 to that of a day");
             return Err(ProtocolError::OutOfRange { field, value: duration_us, range });
         }
-        list.push(Operation { rank: rank(from.ranks[place])?, step, work, start_us, duration_us });
+        list.push(FinishedOperation {
+            rank: rank(from.ranks[place])?,
+            step,
+            work,
+            start_us,
+            duration_us,
+        });
     }
     Ok(Operations { list, before: from.before })
 }

@@ -7,14 +7,14 @@ use telltale_wire::cluster::message::{self, coordinator_message};
 use super::super::ProtocolError;
 use super::{epoch, port, workers};
 use telltale_cluster::epoch::{JobIdentity, Term};
-use telltale_cluster::message::{Assignment, Master, Order, Outcome, Ports, ToNode};
+use telltale_cluster::message::{Assignment, JobOutcome, Master, Order, Ports, ToNode};
 use telltale_cluster::node::{HostAddress, NodeName};
 use telltale_cluster::policy::is_job_name;
 use telltale_cluster::rank::{MAX_SLOTS, Rank, Slot};
 
 /// What a coordinator tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum DecodedOrder {
     /// An order.
     Order {
         /// For which node.
@@ -35,7 +35,9 @@ pub enum Told {
 ///
 /// # Errors
 /// When anything in it cannot be.
-pub fn coordinator_message(from: message::CoordinatorMessage) -> Result<Told, ProtocolError> {
+pub fn coordinator_message(
+    from: message::CoordinatorMessage,
+) -> Result<DecodedOrder, ProtocolError> {
     use coordinator_message::Order as Wire;
     let order = match from.order.ok_or(ProtocolError::Missing("an order"))? {
         Wire::Welcome(_) => Order::Welcome,
@@ -54,7 +56,7 @@ pub fn coordinator_message(from: message::CoordinatorMessage) -> Result<Told, Pr
         }
         Wire::Refusal(refusal) => {
             let node = (!from.node.is_empty()).then(|| NodeName::new(&from.node)).transpose()?;
-            return Ok(Told::Refused { node, reason: refusal.reason });
+            return Ok(DecodedOrder::Refused { node, reason: refusal.reason });
         }
     };
     let message = ToNode {
@@ -64,7 +66,7 @@ pub fn coordinator_message(from: message::CoordinatorMessage) -> Result<Told, Pr
         job: NonZeroU64::new(from.job_identity).map(JobIdentity::new),
         order,
     };
-    Ok(Told::Order { node: NodeName::new(&from.node)?, message })
+    Ok(DecodedOrder::Order { node: NodeName::new(&from.node)?, message })
 }
 
 fn ports(from: message::Ports) -> Result<Ports, ProtocolError> {
@@ -105,11 +107,11 @@ fn assignment(from: message::Assignment) -> Result<Assignment, ProtocolError> {
     })
 }
 
-fn outcome(from: i32) -> Result<Outcome, ProtocolError> {
+fn outcome(from: i32) -> Result<JobOutcome, ProtocolError> {
     use message::JobOutcome as Wire;
     match Wire::try_from(from).unwrap_or_default() {
         Wire::Unspecified => Err(ProtocolError::Missing("how the job ended")),
-        Wire::Finished => Ok(Outcome::Finished),
-        Wire::GivenUp => Ok(Outcome::GivenUp),
+        Wire::Finished => Ok(JobOutcome::Finished),
+        Wire::GivenUp => Ok(JobOutcome::GivenUp),
     }
 }

@@ -15,7 +15,7 @@ use telltale_cluster::latency::{
 };
 use telltale_cluster::message::Report;
 use telltale_cluster::observation::{
-    MAX_AWAITED_RANKS, Observation, Progress, Traffic, Withheld, WorkerEnd, WorkerObservation,
+    GroupProgress, MAX_AWAITED_RANKS, Observation, Traffic, Withheld, WorkerEnd, WorkerObservation,
     WorkerState,
 };
 use telltale_cluster::tracking::windows::MAX_WINDOW_SAMPLES;
@@ -112,7 +112,7 @@ fn worker_end(from: Option<message::WorkerEnd>) -> Result<WorkerEnd, ProtocolErr
     }
 }
 
-fn progress(from: message::Progress) -> Result<Progress, ProtocolError> {
+fn progress(from: message::Progress) -> Result<GroupProgress, ProtocolError> {
     if from.finished > from.entered {
         let text = "a rank has finished more collectives than it has entered";
         return Err(ProtocolError::Contradiction(text));
@@ -122,7 +122,7 @@ fn progress(from: message::Progress) -> Result<Progress, ProtocolError> {
         let (field, range) = ("the number of awaited ranks", "0 to 64");
         return Err(ProtocolError::OutOfRange { field, value, range });
     }
-    Ok(Progress {
+    Ok(GroupProgress {
         group: GroupId::new(from.group),
         rank: rank(from.rank)?,
         entered: from.entered,

@@ -9,7 +9,7 @@ use super::{activity, operations};
 use telltale_cluster::latency::{Collective, Direction, EdgeWindow, WaitWindow, Window};
 use telltale_cluster::message::Report;
 use telltale_cluster::observation::{
-    Progress, Traffic, Withheld, WorkerEnd, WorkerObservation, WorkerState,
+    GroupProgress, Traffic, Withheld, WorkerEnd, WorkerObservation, WorkerState,
 };
 use telltale_cluster::vitals::{DeviceHealth, Vitals, WorkerProcess};
 
@@ -82,7 +82,7 @@ pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn progress(from: &Progress) -> message::Progress {
+fn progress(from: &GroupProgress) -> message::Progress {
     message::Progress {
         group: from.group.number(),
         rank: from.rank.0,

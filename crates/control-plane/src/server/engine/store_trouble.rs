@@ -7,7 +7,7 @@ use telltale_schema::text::with_causes;
 
 use super::Engine;
 use crate::server::standing::Standing;
-use crate::store::Trouble;
+use crate::store::StoreFailure;
 use telltale_cluster::time::Moment;
 
 /// How long a decision may be on its way before the store counts as one that does not answer.
@@ -38,7 +38,7 @@ fn trouble(
 
 impl Engine {
     /// Takes in what the store complains of.
-    pub(super) fn note_trouble(&mut self, trouble: &Trouble) {
+    pub(super) fn note_trouble(&mut self, trouble: &StoreFailure) {
         let text = with_causes(trouble);
         error!("{text}");
         let since = self.trouble.take().map_or_else(|| self.clock.now(), |former| former.since);

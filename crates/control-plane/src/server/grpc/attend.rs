@@ -16,8 +16,8 @@ use tonic::server::StreamingService;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::super::access::NodeNames;
-use super::super::counters::Refused;
-use super::super::desk::{Ending, Event};
+use super::super::counters::RefusalReason;
+use super::super::mailbox::{MailboxEvent, StreamEnding};
 use super::super::peer::{Peer, certified_name};
 use super::super::roster::{MAX_WAITING, Orders, StreamId, payload};
 use super::Serving;
@@ -47,7 +47,7 @@ pub(in super::super) struct Gate {
 pub(super) struct Attend(pub(super) Serving);
 
 /// The reading side of one stream.
-struct Reader {
+struct AgentReader {
     serving: Serving,
     stream: StreamId,
     orders: Orders,
@@ -90,10 +90,11 @@ impl StreamingService<Bytes> for Attend {
             let peer = Peer::of(request.extensions());
             let stream = StreamId(serving.gate.next.fetch_add(1, Ordering::Relaxed));
             let (orders, to_send) = mpsc::channel(MAX_WAITING);
-            if !serving.desk.tell(Event::Opened { stream, orders: orders.clone() }).await {
+            if !serving.mailbox.tell(MailboxEvent::Opened { stream, orders: orders.clone() }).await
+            {
                 return Err(Status::unavailable("the coordinator is ending"));
             }
-            let reader = Reader { serving, stream, orders, peer, known: None, refusals: 0 };
+            let reader = AgentReader { serving, stream, orders, peer, known: None, refusals: 0 };
             tokio::spawn(reader.read(request.into_inner()));
             Ok(Response::new(ReceiverStream::new(to_send)))
         })
@@ -102,7 +103,7 @@ impl StreamingService<Bytes> for Attend {
 
 // === impl Reader ===
 
-impl Reader {
+impl AgentReader {
     /// Reads until the agent ends the stream, or the coordinator has.
     async fn read(mut self, mut messages: Streaming<Bytes>) {
         // The queue's other end is gone once the stream has ended.
@@ -111,13 +112,13 @@ impl Reader {
             Ok(ending) => ending,
             Err(refusal) => {
                 let _ = self.orders.try_send(Err(refusal));
-                Ending::Refused
+                StreamEnding::Refused
             }
         };
-        self.serving.desk.tell(Event::Closed { stream: self.stream, ending }).await;
+        self.serving.mailbox.tell(MailboxEvent::Closed { stream: self.stream, ending }).await;
     }
 
-    async fn take_all(&mut self, messages: &mut Streaming<Bytes>) -> Result<Ending, Status> {
+    async fn take_all(&mut self, messages: &mut Streaming<Bytes>) -> Result<StreamEnding, Status> {
         loop {
             match messages.message().await {
                 Ok(Some(bytes)) => {
@@ -135,11 +136,11 @@ impl Reader {
                         Ok(word) => self.hand_on(word, read, share).await?,
                         Err(RefusedWord { node, error }) => {
                             let reason = error.to_string();
-                            self.refuse(Refused::of(&error), node.as_ref(), &reason)?;
+                            self.refuse(RefusalReason::of(&error), node.as_ref(), &reason)?;
                         }
                     }
                 }
-                Ok(None) => return Ok(Ending::ByAgent),
+                Ok(None) => return Ok(StreamEnding::ByAgent),
                 Err(status) => return self.broken(status),
             }
         }
@@ -161,8 +162,8 @@ impl Reader {
     ) -> Result<(), Status> {
         self.serving.counters.messages.add(1);
         let word = Box::new(word);
-        let event = Event::Heard { stream: self.stream, word, read, share };
-        if self.serving.desk.tell(event).await {
+        let event = MailboxEvent::Heard { stream: self.stream, word, read, share };
+        if self.serving.mailbox.tell(event).await {
             Ok(())
         } else {
             Err(Status::unavailable("the coordinator is ending"))
@@ -188,7 +189,7 @@ impl Reader {
             "the certificate of this connection is not one of node {node}: {name} must be among the \
              names in its subjectAltName"
         );
-        self.refuse(Refused::Name, Some(node), &reason)
+        self.refuse(RefusalReason::Name, Some(node), &reason)
     }
 
     fn refuse_job(&mut self, node: &NodeName, job: &str) -> Result<(), Status> {
@@ -200,13 +201,13 @@ impl Reader {
         if self.serving.gate.is_news(&reason) {
             warn!("{reason}");
         }
-        self.refuse(Refused::Job, Some(node), &reason)
+        self.refuse(RefusalReason::Job, Some(node), &reason)
     }
 
     /// Tells why a message is not taken, and ends the stream of one who sends many of those.
     fn refuse(
         &mut self,
-        why: Refused,
+        why: RefusalReason,
         node: Option<&NodeName>,
         reason: &str,
     ) -> Result<(), Status> {
@@ -222,31 +223,31 @@ impl Reader {
     }
 
     /// The stream broke off: its agent is gone, or sent what is no gRPC message or too long a one.
-    fn broken(&self, status: Status) -> Result<Ending, Status> {
+    fn broken(&self, status: Status) -> Result<StreamEnding, Status> {
         match status.code() {
             Code::OutOfRange | Code::ResourceExhausted => {
-                self.serving.counters.refuse(Refused::TooLarge);
+                self.serving.counters.refuse(RefusalReason::TooLarge);
                 let text = format!("a message may have {MAX_NODE_MESSAGE_BYTES} bytes");
                 Err(Status::resource_exhausted(text))
             }
             Code::Internal | Code::Unimplemented | Code::InvalidArgument => {
-                self.serving.counters.refuse(Refused::Malformed);
+                self.serving.counters.refuse(RefusalReason::Malformed);
                 Err(status)
             }
-            _ => Ok(Ending::Broken),
+            _ => Ok(StreamEnding::Broken),
         }
     }
 }
 
 /// How a stream ends: what was read decides where its queue has ended in the same moment, as when its agent is gone.
 async fn first_of(
-    taken: impl Future<Output = Result<Ending, Status>>,
+    taken: impl Future<Output = Result<StreamEnding, Status>>,
     ended: impl Future<Output = ()>,
-) -> Result<Ending, Status> {
+) -> Result<StreamEnding, Status> {
     tokio::select! {
         biased;
         ending = taken => ending,
-        () = ended => Ok(Ending::Refused),
+        () = ended => Ok(StreamEnding::Refused),
     }
 }
 
@@ -258,12 +259,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_that_its_agent_ends_is_never_taken_for_one_that_was_refused() {
-        for ending in [Ending::ByAgent, Ending::Broken] {
+        for ending in [StreamEnding::ByAgent, StreamEnding::Broken] {
             for _ in 0..100 {
                 assert_eq!(first_of(ready(Ok(ending)), ready(())).await.unwrap(), ending);
             }
         }
-        assert_eq!(first_of(pending(), ready(())).await.unwrap(), Ending::Refused);
+        assert_eq!(first_of(pending(), ready(())).await.unwrap(), StreamEnding::Refused);
     }
 
     #[test]

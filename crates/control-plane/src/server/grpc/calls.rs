@@ -8,7 +8,7 @@ use tonic::codegen::{BoxFuture, Bytes};
 use tonic::server::UnaryService;
 use tonic::{Request, Response, Status};
 
-use super::super::desk::Desk;
+use super::super::mailbox::Mailbox;
 use telltale_cluster::coordinator::OperatorOrder;
 use telltale_cluster::node::NodeName;
 use telltale_cluster::policy::Mode;
@@ -33,7 +33,7 @@ pub(super) enum Method {
 
 /// One call.
 pub(super) struct Call {
-    pub(super) desk: Desk,
+    pub(super) mailbox: Mailbox,
     pub(super) method: Method,
 }
 
@@ -63,44 +63,44 @@ impl UnaryService<Bytes> for Call {
     type Future = BoxFuture<Response<Payload>, Status>;
 
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
-        let (desk, method) = (self.desk.clone(), self.method);
+        let (mailbox, method) = (self.mailbox.clone(), self.method);
         Box::pin(async move {
             let bytes = request.into_inner();
-            answer(&desk, method, &bytes).await.map(Response::new)
+            answer(&mailbox, method, &bytes).await.map(Response::new)
         })
     }
 }
 
-async fn answer(desk: &Desk, method: Method, bytes: &[u8]) -> Result<Payload, Status> {
+async fn answer(mailbox: &Mailbox, method: Method, bytes: &[u8]) -> Result<Payload, Status> {
     let order = match method {
         Method::GetStatus => {
             let message::GetStatusRequest {} = asked(bytes)?;
-            return Ok(payload(&desk.status().await?));
+            return Ok(payload(&mailbox.status().await?));
         }
         Method::ListNodes => {
             let message::ListNodesRequest {} = asked(bytes)?;
-            return Ok(payload(&desk.nodes().await?));
+            return Ok(payload(&mailbox.nodes().await?));
         }
         Method::ListIncidents => {
             let message::ListIncidentsRequest { limit } = asked(bytes)?;
-            return Ok(payload(&desk.incidents(most(limit)).await?));
+            return Ok(payload(&mailbox.incidents(most(limit)).await?));
         }
         Method::GetIncident => {
             let message::GetIncidentRequest { id } = asked(bytes)?;
-            return Ok(payload(&desk.incident(id).await?));
+            return Ok(payload(&mailbox.incident(id).await?));
         }
         Method::GetRankMap => {
             let message::GetRankMapRequest {} = asked(bytes)?;
-            return Ok(payload(&desk.rank_map().await?));
+            return Ok(payload(&mailbox.rank_map().await?));
         }
         Method::GetSteps => {
             let message::GetStepsRequest {} = asked(bytes)?;
-            return Ok(payload(&desk.steps().await?));
+            return Ok(payload(&mailbox.steps().await?));
         }
-        Method::GetTrace => return Ok(payload(&desk.trace(asked(bytes)?).await?)),
+        Method::GetTrace => return Ok(payload(&mailbox.trace(asked(bytes)?).await?)),
         Method::ListDecisions => {
             let message::ListDecisionsRequest { limit } = asked(bytes)?;
-            return Ok(payload(&desk.decisions(most(limit)).await?));
+            return Ok(payload(&mailbox.decisions(most(limit)).await?));
         }
         Method::Restart => {
             let message::RestartRequest {} = asked(bytes)?;
@@ -123,7 +123,7 @@ async fn answer(desk: &Desk, method: Method, bytes: &[u8]) -> Result<Payload, St
             OperatorOrder::SetMode(mode_of(mode)?)
         }
     };
-    Ok(payload(&desk.order(order).await?))
+    Ok(payload(&mailbox.order(order).await?))
 }
 
 fn asked<Asked: Bounded>(bytes: &[u8]) -> Result<Asked, Status> {

@@ -9,11 +9,11 @@ use telltale_wire::etcd::message::{KeyValue, RangeResponse, ResponseOp, TxnRespo
 
 use super::keys::Keys;
 use super::lease::Lease;
-use super::members::{Failure, Members};
+use super::members::{MemberFailure, Members};
 use super::{EtcdError, EtcdSettings, MAX_ADDRESS_BYTES, is_printable};
 use crate::store::decode::{self, StateError, StoredDecision};
-use crate::store::kept::{DecisionRecord, IncidentRecord, Kept, MAX_INCIDENT_BYTES};
-use crate::store::{Command, Event, Gained, Link, REST, Trouble};
+use crate::store::kept::{DecisionRecord, IncidentRecord, MAX_INCIDENT_BYTES, SideState};
+use crate::store::{ActorChannels, Gained, REST, StoreCommand, StoreEvent, StoreFailure};
 use telltale_cluster::epoch::{Revision, Term};
 use telltale_cluster::stored::{Decision, StoreOutcome, StoredState};
 
@@ -23,8 +23,8 @@ const LOOK: Duration = Duration::from_millis(250);
 const TELLING: Duration = Duration::from_secs(30);
 
 /// Runs until the coordinator's task has let go of its store.
-pub(in crate::store) async fn run(settings: EtcdSettings, mut link: Link) {
-    let mut seat = Seat {
+pub(in crate::store) async fn run(settings: EtcdSettings, mut link: ActorChannels) {
+    let mut seat = Candidate {
         members: settings.members(),
         keys: Keys::new(&settings.prefix),
         settings,
@@ -61,7 +61,7 @@ pub(in crate::store) async fn run(settings: EtcdSettings, mut link: Link) {
 
 /// One coordinator.
 #[derive(Debug)]
-struct Seat {
+struct Candidate {
     settings: EtcdSettings,
     members: Members,
     keys: Keys,
@@ -90,14 +90,14 @@ struct Holding {
     term: Term,
     /// How many decisions were stored.
     count: u64,
-    kept: Kept,
+    kept: SideState,
 }
 
 // === impl Seat ===
 
-impl Seat {
+impl Candidate {
     /// Tries to lead until it does; `None` when nobody wants it any more.
-    async fn campaign(&mut self, link: &mut Link) -> Option<(Term, Lease)> {
+    async fn campaign(&mut self, link: &mut ActorChannels) -> Option<(Term, Lease)> {
         loop {
             match self.try_to_lead(link).await {
                 Ok(Some(led)) => {
@@ -118,9 +118,15 @@ impl Seat {
     }
 
     /// Takes the leader's key if nobody has it.
-    async fn try_to_lead(&mut self, link: &Link) -> Result<Option<(Term, Lease)>, EtcdError> {
+    async fn try_to_lead(
+        &mut self,
+        link: &ActorChannels,
+    ) -> Result<Option<(Term, Lease)>, EtcdError> {
         let refused = |step| {
-            move |failure: Failure| EtcdError::Refused { step, status: Box::new(failure.status) }
+            move |failure: MemberFailure| EtcdError::Refused {
+                step,
+                status: Box::new(failure.status),
+            }
         };
         let read = self.members.range(&self.keys.read_leader()).await;
         let read = read.map_err(refused("say who leads"))?;
@@ -144,13 +150,13 @@ impl Seat {
     }
 
     /// Tells the coordinator's task who leads, and what is stored then.
-    async fn follow(&mut self, link: &Link, leader: &KeyValue) -> Result<(), EtcdError> {
+    async fn follow(&mut self, link: &ActorChannels, leader: &KeyValue) -> Result<(), EtcdError> {
         let address = str::from_utf8(&leader.value).ok();
         let address = address.filter(|text| is_printable(text, MAX_ADDRESS_BYTES));
         let address = address.map(ToOwned::to_owned);
         if address != self.known {
             self.known.clone_from(&address);
-            link.tell(Event::Leader(address)).await;
+            link.tell(StoreEvent::Leader(address)).await;
         }
         if self.followed == Some(leader.create_revision) {
             return Ok(());
@@ -162,13 +168,13 @@ impl Seat {
         if let Some(pair) = read.kvs.first() {
             self.followed = Some(leader.create_revision);
             let (decision, _) = stored(pair)?;
-            link.tell(Event::Standby(Box::new(decision.state))).await;
+            link.tell(StoreEvent::Standby(Box::new(decision.state))).await;
         }
         Ok(())
     }
 
     /// Leads until that ends.
-    async fn lead(&mut self, link: &mut Link, term: Term, lease: Lease) -> End {
+    async fn lead(&mut self, link: &mut ActorChannels, term: Term, lease: Lease) -> End {
         let authority = link.authority.clone();
         let holding = lease.hold(self.members.clone(), self.settings.lease, authority.clone());
         tokio::pin!(holding);
@@ -180,7 +186,7 @@ impl Seat {
                 Err(end) => return end,
             },
         };
-        if !link.tell(Event::Gained(Box::new(gained))).await {
+        if !link.tell(StoreEvent::Gained(Box::new(gained))).await {
             return End::Closed;
         }
         self.told = None;
@@ -193,12 +199,12 @@ impl Seat {
             let work = async {
                 match command {
                     None => Some(End::Closed),
-                    Some(Command::StepDown) => Some(End::SteppedDown),
-                    Some(Command::Store(decision)) => {
+                    Some(StoreCommand::StepDown) => Some(End::SteppedDown),
+                    Some(StoreCommand::Store(decision)) => {
                         self.store(link, &mut held, &decision).await;
                         None
                     }
-                    Some(Command::Keep(incident)) => {
+                    Some(StoreCommand::Keep(incident)) => {
                         self.keep(link, &mut held, incident).await;
                         None
                     }
@@ -214,7 +220,7 @@ impl Seat {
             }
         };
         authority.end();
-        link.tell(Event::Lost).await;
+        link.tell(StoreEvent::Lost).await;
         end
     }
 
@@ -237,7 +243,7 @@ impl Seat {
         let decisions = ranges.next().flatten().ok_or_else(missing)?;
         let incidents = ranges.next().flatten().ok_or_else(missing)?;
         let state = state.kvs.first().map(stored).transpose()?;
-        let mut kept = Kept::default();
+        let mut kept = SideState::default();
         let mut log = decisions.kvs.iter().map(logged).collect::<Result<Vec<_>, _>>()?;
         log.sort_by_key(|record| record.count);
         for record in log {
@@ -254,7 +260,7 @@ impl Seat {
     }
 
     /// Stores a decision and tells what became of it.
-    async fn store(&mut self, link: &Link, holding: &mut Holding, decision: &Decision) {
+    async fn store(&mut self, link: &ActorChannels, holding: &mut Holding, decision: &Decision) {
         let count = holding.count + 1;
         let outcome = match self.members.transact(&self.keys.store(decision, count)).await {
             Ok(answer) if answer.succeeded => {
@@ -284,12 +290,17 @@ impl Seat {
         if matches!(outcome, StoreOutcome::Stored(_)) {
             link.is_well().await;
         }
-        link.tell(Event::Stored { decision: decision.number, outcome }).await;
+        link.tell(StoreEvent::Stored { decision: decision.number, outcome }).await;
     }
 
-    async fn keep(&mut self, link: &Link, holding: &mut Holding, incident: IncidentRecord) {
+    async fn keep(
+        &mut self,
+        link: &ActorChannels,
+        holding: &mut Holding,
+        incident: IncidentRecord,
+    ) {
         if incident.content.len() > MAX_INCIDENT_BYTES {
-            link.leave_out(Trouble::LargeIncident { bytes: incident.content.len() });
+            link.leave_out(StoreFailure::LargeIncident { bytes: incident.content.len() });
             return;
         }
         let removed = holding.kept.keep(incident.clone());
@@ -303,7 +314,7 @@ impl Seat {
         }
     }
 
-    fn complain(&mut self, link: &Link, error: EtcdError) {
+    fn complain(&mut self, link: &ActorChannels, error: EtcdError) {
         if self.told.is_none_or(|told| told.elapsed() >= TELLING) {
             self.told = Some(Instant::now());
             link.complain(error);

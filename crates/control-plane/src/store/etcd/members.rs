@@ -27,7 +27,7 @@ pub(super) struct Members {
 
 /// Why no member has done what it was asked.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct MemberFailure {
     /// What the last one said.
     pub(super) status: Status,
     /// Whether certainly none of them has done it.
@@ -42,25 +42,34 @@ impl Members {
         Self { all: channels.map(Member::new).collect(), preferred: 0 }
     }
 
-    pub(super) async fn range(&mut self, request: &RangeRequest) -> Result<RangeResponse, Failure> {
+    pub(super) async fn range(
+        &mut self,
+        request: &RangeRequest,
+    ) -> Result<RangeResponse, MemberFailure> {
         self.ask(QUICK, |mut member| async move { member.range(request).await }).await
     }
 
-    pub(super) async fn transact(&mut self, request: &TxnRequest) -> Result<TxnResponse, Failure> {
+    pub(super) async fn transact(
+        &mut self,
+        request: &TxnRequest,
+    ) -> Result<TxnResponse, MemberFailure> {
         self.ask(PATIENT, |mut member| async move { member.transact(request).await }).await
     }
 
-    pub(super) async fn grant(&mut self, ttl: i64) -> Result<LeaseGrantResponse, Failure> {
+    pub(super) async fn grant(&mut self, ttl: i64) -> Result<LeaseGrantResponse, MemberFailure> {
         let request = &LeaseGrantRequest { ttl };
         self.ask(QUICK, |mut member| async move { member.grant(request).await }).await
     }
 
-    pub(super) async fn revoke(&mut self, id: i64) -> Result<(), Failure> {
+    pub(super) async fn revoke(&mut self, id: i64) -> Result<(), MemberFailure> {
         let request = &LeaseRevokeRequest { id };
         self.ask(QUICK, |mut member| async move { member.revoke(request).await }).await
     }
 
-    pub(super) async fn keep_alive(&mut self, id: i64) -> Result<LeaseKeepAliveResponse, Failure> {
+    pub(super) async fn keep_alive(
+        &mut self,
+        id: i64,
+    ) -> Result<LeaseKeepAliveResponse, MemberFailure> {
         let request = &LeaseKeepAliveRequest { id };
         self.ask(QUICK, |mut member| async move { member.keep_alive(request).await }).await
     }
@@ -68,28 +77,28 @@ impl Members {
     /// Asks the member that answered last, then the others, each once.
     async fn ask<T, F: Future<Output = Result<T, Status>>>(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         question: impl Fn(Member) -> F,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, MemberFailure> {
         let mut certain = true;
         let mut last = Status::unavailable("it has no members");
         for _ in 0..self.all.len() {
             let preferred = self.preferred;
             let member = self.all.get(preferred).expect("the preferred member is one of them");
-            let answer = tokio::time::timeout(patience, question(member.clone())).await;
+            let answer = tokio::time::timeout(timeout, question(member.clone())).await;
             let status = match answer {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(status)) => status,
                 Err(_) => Status::deadline_exceeded("a member did not answer in time"),
             };
             if is_refusal(&status) {
-                return Err(Failure { status, certain });
+                return Err(MemberFailure { status, certain });
             }
             certain = false;
             last = status;
             self.preferred = (preferred + 1) % self.all.len();
         }
-        Err(Failure { status: last, certain })
+        Err(MemberFailure { status: last, certain })
     }
 }
 

@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use super::super::{Command, Event, Gained, Link, REST};
+use super::super::{ActorChannels, Gained, REST, StoreCommand, StoreEvent};
 use super::directory::JournalDirectory;
 use super::{Journal, JournalError, JournalSettings};
-use crate::store::{MAX_INCIDENT_BYTES, Trouble};
+use crate::store::{MAX_INCIDENT_BYTES, StoreFailure};
 use telltale_cluster::stored::StoreOutcome;
 
 /// How often a directory that another coordinator has, or that cannot be used, is tried again.
 const RETRY: Duration = Duration::from_millis(250);
 
 /// Runs until the coordinator's task has let go of its store.
-pub(in crate::store) async fn run(settings: JournalSettings, mut link: Link) {
+pub(in crate::store) async fn run(settings: JournalSettings, mut link: ActorChannels) {
     let Some(journal) = acquire(&settings, &mut link).await else { return };
     let mut journal = Some(journal);
     while let Some(open) = journal.take() {
         let Some(mut open) = lead(open, &mut link).await else { return };
-        if !link.tell(Event::Lost).await || !link.pause(REST).await {
+        if !link.tell(StoreEvent::Lost).await || !link.pause(REST).await {
             return;
         }
         journal = loop {
@@ -36,7 +36,10 @@ pub(in crate::store) async fn run(settings: JournalSettings, mut link: Link) {
 
 /// The journal, once no other coordinator has it and it can be read; `None` when nobody wants it any
 /// more. A trouble that lasts is told once.
-async fn acquire(settings: &JournalSettings, link: &mut Link) -> Option<Journal<JournalDirectory>> {
+async fn acquire(
+    settings: &JournalSettings,
+    link: &mut ActorChannels,
+) -> Option<Journal<JournalDirectory>> {
     let mut told = String::new();
     loop {
         let directory = settings.directory.clone();
@@ -66,18 +69,18 @@ async fn acquire(settings: &JournalSettings, link: &mut Link) -> Option<Journal<
 /// Leads until told to step down; `None` when the coordinator's task has let go of the store.
 async fn lead(
     mut journal: Journal<JournalDirectory>,
-    link: &mut Link,
+    link: &mut ActorChannels,
 ) -> Option<Journal<JournalDirectory>> {
     let (term, stored, kept) = (journal.term, journal.stored(), journal.kept());
     link.authority.begin(term);
     link.authority.extend_for_ever();
-    if !link.tell(Event::Gained(Box::new(Gained { term, stored, kept }))).await {
+    if !link.tell(StoreEvent::Gained(Box::new(Gained { term, stored, kept }))).await {
         link.authority.end();
         return None;
     }
     while let Some(command) = link.commands.recv().await {
         match command {
-            Command::Store(decision) => {
+            StoreCommand::Store(decision) => {
                 let number = decision.number;
                 let (again, (outcome, error)) =
                     blocking(journal, move |journal| journal.store(&decision)).await;
@@ -87,12 +90,12 @@ async fn lead(
                 } else if matches!(outcome, StoreOutcome::Stored(_)) {
                     link.is_well().await;
                 }
-                link.tell(Event::Stored { decision: number, outcome }).await;
+                link.tell(StoreEvent::Stored { decision: number, outcome }).await;
             }
-            Command::Keep(incident) if incident.content.len() > MAX_INCIDENT_BYTES => {
-                link.leave_out(Trouble::LargeIncident { bytes: incident.content.len() });
+            StoreCommand::Keep(incident) if incident.content.len() > MAX_INCIDENT_BYTES => {
+                link.leave_out(StoreFailure::LargeIncident { bytes: incident.content.len() });
             }
-            Command::Keep(incident) => {
+            StoreCommand::Keep(incident) => {
                 let (again, kept) = blocking(journal, |journal| journal.keep(incident)).await;
                 journal = again;
                 match kept {
@@ -100,7 +103,7 @@ async fn lead(
                     Err(error) => link.leave_out(error),
                 }
             }
-            Command::StepDown => {
+            StoreCommand::StepDown => {
                 link.authority.end();
                 return Some(journal);
             }

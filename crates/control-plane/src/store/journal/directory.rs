@@ -19,7 +19,7 @@ const NEW_NAME: &str = "journal.new";
 
 /// Where a journal's path leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum JournalPath {
     /// To what was written, or nothing ever was.
     Kept,
     /// Nowhere: all bytes can be put there again.
@@ -35,7 +35,7 @@ pub(super) trait Medium {
     /// What a person knows it by.
     fn path(&self) -> PathBuf;
     /// Where its path leads now. A directory that was removed is made again.
-    fn place(&mut self) -> io::Result<Place>;
+    fn place(&mut self) -> io::Result<JournalPath>;
     /// All bytes, at most `limit`; none where nothing was ever written.
     fn read(&mut self, limit: u64) -> io::Result<Vec<u8>>;
     /// Adds bytes at the end. When this fails, any part of them may be there.
@@ -73,11 +73,11 @@ impl JournalDirectory {
     }
 
     /// What has become of the directory: `Empty` where it was made again.
-    fn directory_place(&mut self) -> io::Result<Place> {
+    fn directory_place(&mut self) -> io::Result<JournalPath> {
         let own = self.directory.metadata()?;
         match self.path.metadata() {
-            Ok(found) if is_same(&found, &own) => return Ok(Place::Kept),
-            Ok(_) => return Ok(Place::Other(Displaced::Directory)),
+            Ok(found) if is_same(&found, &own) => return Ok(JournalPath::Kept),
+            Ok(_) => return Ok(JournalPath::Other(Displaced::Directory)),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -85,14 +85,14 @@ impl JournalDirectory {
         let above = self.path.parent().filter(|above| !above.as_os_str().is_empty());
         let above = above.unwrap_or(Path::new(".")).metadata();
         if !above.is_ok_and(|above| above.dev() == own.dev()) {
-            return Ok(Place::Other(Displaced::FileSystem));
+            return Ok(JournalPath::Other(Displaced::FileSystem));
         }
-        let Some(again) = Self::lock(&self.path)? else { return Ok(Place::Taken) };
+        let Some(again) = Self::lock(&self.path)? else { return Ok(JournalPath::Taken) };
         if again.path().exists() {
-            return Ok(Place::Other(Displaced::Directory));
+            return Ok(JournalPath::Other(Displaced::Directory));
         }
         *self = again;
-        Ok(Place::Empty)
+        Ok(JournalPath::Empty)
     }
 
     fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
@@ -115,16 +115,16 @@ impl Medium for JournalDirectory {
         self.path.join(FILE_NAME)
     }
 
-    fn place(&mut self) -> io::Result<Place> {
+    fn place(&mut self) -> io::Result<JournalPath> {
         match self.directory_place()? {
-            Place::Kept => {}
+            JournalPath::Kept => {}
             other => return Ok(other),
         }
-        let Some(file) = &self.file else { return Ok(Place::Kept) };
+        let Some(file) = &self.file else { return Ok(JournalPath::Kept) };
         match self.path().symlink_metadata() {
-            Ok(found) if is_same(&found, &file.metadata()?) => Ok(Place::Kept),
-            Ok(_) => Ok(Place::Other(Displaced::File)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Place::Empty),
+            Ok(found) if is_same(&found, &file.metadata()?) => Ok(JournalPath::Kept),
+            Ok(_) => Ok(JournalPath::Other(Displaced::File)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(JournalPath::Empty),
             Err(error) => Err(error),
         }
     }

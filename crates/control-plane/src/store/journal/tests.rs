@@ -38,8 +38,8 @@ impl Medium for Disk {
         "/state/journal".into()
     }
 
-    fn place(&mut self) -> io::Result<Place> {
-        Ok(Place::Kept)
+    fn place(&mut self) -> io::Result<JournalPath> {
+        Ok(JournalPath::Kept)
     }
 
     fn read(&mut self, _limit: u64) -> io::Result<Vec<u8>> {

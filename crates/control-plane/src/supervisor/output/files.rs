@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::Place;
+use super::WorkerPosition;
 use telltale_cluster::epoch::Epoch;
 
 /// Epochs whose files are kept: the present one and those before it.
@@ -18,34 +18,34 @@ const MAX_EPOCHS: usize = 10;
 const EPOCH: &str = "epoch-";
 
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct OutputFiles {
     directory: PathBuf,
     /// Bytes of one part; there are two.
     part_bytes: u64,
-    open: BTreeMap<Option<Place>, Part>,
+    open: BTreeMap<Option<WorkerPosition>, OutputPart>,
     epoch: Option<Epoch>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct OutputPart {
     file: File,
     path: PathBuf,
     bytes: u64,
 }
 
-impl Files {
+impl OutputFiles {
     pub(super) fn below(directory: PathBuf, bytes: u64) -> Self {
         Self { directory, part_bytes: bytes / 2, open: BTreeMap::new(), epoch: None }
     }
 
     /// Appends lines to the file of a worker; without a place, to that of workers started ahead.
-    pub(super) fn append(&mut self, place: Option<Place>, lines: &[u8]) -> io::Result<()> {
+    pub(super) fn append(&mut self, place: Option<WorkerPosition>, lines: &[u8]) -> io::Result<()> {
         if let Some(place) = place {
             self.turn_to(place.epoch)?;
         }
         if !self.open.contains_key(&place) {
             let path = self.path(place);
-            self.open.insert(place, Part::open(path)?);
+            self.open.insert(place, OutputPart::open(path)?);
         }
         let part = self.open.get_mut(&place).expect("it was put in above");
         let bytes = u64::try_from(lines.len()).unwrap_or(u64::MAX);
@@ -69,9 +69,9 @@ impl Files {
         remove_oldest(&self.directory, &directory)
     }
 
-    fn path(&self, place: Option<Place>) -> PathBuf {
+    fn path(&self, place: Option<WorkerPosition>) -> PathBuf {
         match place {
-            Some(Place { epoch, rank }) => {
+            Some(WorkerPosition { epoch, rank }) => {
                 self.directory.join(format!("{EPOCH}{epoch}")).join(format!("{rank}.log"))
             }
             None => self.directory.join("warm.log"),
@@ -79,7 +79,7 @@ impl Files {
     }
 }
 
-impl Part {
+impl OutputPart {
     fn open(path: PathBuf) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
         let bytes = file.metadata()?.len();
@@ -116,9 +116,9 @@ mod tests {
     #[test]
     fn files_and_epochs_are_bounded() {
         let scratch = telltale_harness::Scratch::new();
-        let mut files = Files::below(scratch.path().to_path_buf(), 20);
+        let mut files = OutputFiles::below(scratch.path().to_path_buf(), 20);
         for number in 0..15 {
-            let place = Place { epoch: Epoch::new(number), rank: 3 };
+            let place = WorkerPosition { epoch: Epoch::new(number), rank: 3 };
             for line in ["first..\n", "second.\n", "third..\n", "fourth.\n"] {
                 files.append(Some(place), line.as_bytes()).unwrap();
             }
@@ -134,8 +134,8 @@ mod tests {
         let scratch = telltale_harness::Scratch::new();
         let in_the_way = scratch.join("file");
         fs::write(&in_the_way, "").unwrap();
-        let mut files = Files::below(in_the_way, 20);
-        let place = Some(Place { epoch: Epoch::new(1), rank: 0 });
+        let mut files = OutputFiles::below(in_the_way, 20);
+        let place = Some(WorkerPosition { epoch: Epoch::new(1), rank: 0 });
         assert!(files.append(place, b"a\n").is_err());
         assert!(files.append(place, b"a\n").is_err());
         assert!(files.append(None, b"a\n").is_err());

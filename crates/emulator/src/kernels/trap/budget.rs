@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::handlers;
 use crate::kernels::fault::KernelFault;
-use crate::kernels::progress::{Mark, ProgramRun, Progress};
+use crate::kernels::progress::{DeviceProgress, Mark, ProgramRun};
 use crate::kernels::timeouts::Timeouts;
 
 /// Ticks within the shortest time that is limited.
@@ -26,7 +26,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 /// The timer, and what its ticks saw. Only the thread that it belongs to uses it.
 pub(super) struct Budget {
-    progress: Arc<Progress>,
+    progress: Arc<DeviceProgress>,
     timer: libc::timer_t,
     timeouts: Timeouts,
     period: Duration,
@@ -49,7 +49,7 @@ pub(super) fn value() -> libc::sigval {
 impl Budget {
     /// Starts a timer of this thread.
     pub(super) fn start(
-        progress: Arc<Progress>,
+        progress: Arc<DeviceProgress>,
         timeouts: Timeouts,
         shortest: Duration,
     ) -> io::Result<Self> {

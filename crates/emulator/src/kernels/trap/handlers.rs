@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::{Interrupted, Shared};
+use super::{Interrupted, TrapShared};
 use super::{budget, cause};
 
 /// Signals that an instruction of the thread itself causes.
@@ -142,7 +142,7 @@ fn place(signal: c_int) -> Option<&'static OnceLock<libc::sigaction>> {
 }
 
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    if let Some(shared) = Shared::of_this_thread()
+    if let Some(shared) = TrapShared::of_this_thread()
         && let Some(kernel) = shared.kernel()
         && let Some(exit) = kernel.exit.get()
     {
@@ -176,7 +176,7 @@ extern "C" fn on_tick(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
         send_again(signal, info);
         return;
     }
-    let Some(shared) = Shared::of_this_thread() else { return };
+    let Some(shared) = TrapShared::of_this_thread() else { return };
     let Some(budget) = &shared.budget else { return };
     // SAFETY: the address is this thread's own, always valid.
     let error = unsafe { libc::__errno_location() };

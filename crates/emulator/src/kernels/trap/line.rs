@@ -7,12 +7,12 @@ use std::fmt;
 const MAX_BYTES: usize = 512;
 
 /// See the module.
-pub(super) struct Line {
+pub(super) struct FaultLine {
     bytes: [u8; MAX_BYTES],
     length: usize,
 }
 
-impl Line {
+impl FaultLine {
     /// Writes this text as a line.
     pub(super) fn write(text: fmt::Arguments<'_>) {
         let mut line = Self { bytes: [0; MAX_BYTES], length: 0 };
@@ -24,7 +24,7 @@ impl Line {
     }
 }
 
-impl fmt::Write for Line {
+impl fmt::Write for FaultLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // The last byte is for the end of the line.
         let room = &mut self.bytes[self.length..MAX_BYTES - 1];
@@ -39,11 +39,11 @@ impl fmt::Write for Line {
 mod tests {
     use std::fmt::Write as _;
 
-    use super::{Line, MAX_BYTES};
+    use super::{FaultLine, MAX_BYTES};
 
     #[test]
     fn a_long_line_is_cut_off() {
-        let mut line = Line { bytes: [0; MAX_BYTES], length: 0 };
+        let mut line = FaultLine { bytes: [0; MAX_BYTES], length: 0 };
         write!(line, "kernel {}", 7).unwrap();
         assert_eq!(&line.bytes[..line.length], b"kernel 7");
         write!(line, "{}", "x".repeat(2 * MAX_BYTES)).unwrap_err();

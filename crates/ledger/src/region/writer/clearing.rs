@@ -14,7 +14,7 @@ use super::super::layout::Layout;
 use super::super::name::file_name;
 use super::super::read::{FileIdentity, open_directory};
 use super::open::{Lock, layout_of, map, open_existing};
-use super::table::Table;
+use super::table::RegionTable;
 use super::{AttachError, Census, RegionLayout, Suspect, reap, suspects};
 
 /// What was taken out of a region.
@@ -80,7 +80,8 @@ pub fn clear_dead(
     let region = Region { descriptor: &descriptor, name: &name, layout };
     let deadline = Instant::now() + lock_wait;
     // One that leaves and one that joins make no other count, and both write the time.
-    let users = |table: &Table| (table.references(), table.last_update().load(Ordering::Relaxed));
+    let users =
+        |table: &RegionTable| (table.references(), table.last_update().load(Ordering::Relaxed));
     let (file, suspects, before) = region
         .locked(deadline, |file, table| (file, suspects(table, |_, _| false), users(table)))?;
     let pids = suspects.iter().map(|(_, pid, _)| *pid).collect();
@@ -104,7 +105,7 @@ impl Region<'_> {
     fn locked<T>(
         &self,
         deadline: Instant,
-        change: impl FnOnce(FileIdentity, &Table) -> T,
+        change: impl FnOnce(FileIdentity, &RegionTable) -> T,
     ) -> Result<T, AttachError> {
         let name = self.name;
         let _lock = Lock::take(self.descriptor, deadline)
@@ -112,7 +113,7 @@ impl Region<'_> {
             .ok_or_else(|| AttachError::Busy { name: name.into() })?;
         let mapped = map(self.descriptor.as_fd(), name, self.layout)?;
         let (file, mapping) = mapped.ok_or_else(|| AttachError::NotReady { name: name.into() })?;
-        let table = Table::new(mapping, self.layout);
+        let table = RegionTable::new(mapping, self.layout);
         table.finish_intent();
         if table.is_new() {
             return Err(AttachError::NotReady { name: name.into() });
@@ -122,7 +123,7 @@ impl Region<'_> {
 }
 
 /// Takes out what the census found dead. Needs the lock.
-fn clear(table: &Table, census: &Census, abandoned: Option<Abandoned>) -> Cleared {
+fn clear(table: &RegionTable, census: &Census, abandoned: Option<Abandoned>) -> Cleared {
     let before = (table.references(), table.bytes());
     let now: BTreeSet<Suspect> = suspects(table, |_, _| false);
     reap(table, &now, census);

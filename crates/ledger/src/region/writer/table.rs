@@ -23,7 +23,7 @@ const _: () = assert!(cfg!(target_endian = "little"), "regions are little-endian
 
 /// A region's words by meaning.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct RegionTable {
     mapping: Mapping,
     layout: &'static Layout,
 }
@@ -41,7 +41,7 @@ pub(super) fn take(counter: &AtomicU64, bytes: u64) -> u64 {
     bytes.min(before.unwrap_or_else(|held| held))
 }
 
-impl Table {
+impl RegionTable {
     pub(super) fn new(mapping: Mapping, layout: &'static Layout) -> Self {
         let table = Self { mapping, layout };
         assert!(table.intent_offset() + 8 <= layout.size_bytes, "the padding has room");

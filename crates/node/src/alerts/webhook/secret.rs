@@ -34,9 +34,9 @@ pub(super) fn read(path: &Path) -> Result<HeaderValue, SecretError> {
     let text = secret_file::read(path, MAX_BYTES + 1).map_err(|fault| {
         let path = path.to_owned();
         match fault {
-            secret_file::Fault::Read(source) => SecretError::Read { path, source },
-            secret_file::Fault::Open { mode } => SecretError::Open { path, mode },
-            secret_file::Fault::Owner { owner } => SecretError::Owner { path, owner },
+            secret_file::SecretFault::Read(source) => SecretError::Read { path, source },
+            secret_file::SecretFault::Open { mode } => SecretError::Open { path, mode },
+            secret_file::SecretFault::Owner { owner } => SecretError::Owner { path, owner },
         }
     })?;
     let fits = text.len() <= MAX_BYTES;

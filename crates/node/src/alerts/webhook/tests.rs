@@ -11,15 +11,16 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_schema::clock::Timestamp;
 use tokio::sync::{oneshot, watch};
 
-use super::{Found, MAX_ATTEMPTS, Sender, not_told, pause};
+use super::{MAX_ATTEMPTS, Payload, Sender, not_told, pause};
 use crate::alerts::{
-    Alert, AlertState, Event, MAX_NOTICES, NotificationFigures, Severity, Subject, WebhookOptions,
+    Alert, AlertState, MAX_NOTICES, NoticeEvent, NotificationFigures, Severity, Subject,
+    WebhookOptions,
 };
 use crate::samples::tests::fixture;
 use crate::service::Publisher;
 use server::{Reply, Server};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A sender in a thread of its own.
 struct Running {
@@ -32,10 +33,10 @@ struct Running {
 impl Running {
     fn start(webhook: WebhookOptions) -> Self {
         let (publisher, view) =
-            Publisher::new(PATIENCE, fixture::everything(), fixture::figures()).unwrap();
+            Publisher::new(TIMEOUT, fixture::everything(), fixture::figures()).unwrap();
         let (options, read) = watch::channel(webhook);
         let latest = view.clone();
-        let found = Found {
+        let found = Payload {
             notices: Arc::clone(publisher.control().notices()),
             states: Box::new(move || Arc::clone(&latest.latest().alerts)),
             service_started_at: view.latest().service.started_at,
@@ -56,7 +57,7 @@ impl Running {
     }
 
     fn fire(&self, name: &str) {
-        self.publisher.control().notices().push(Event::Fired, Timestamp(7), alert(name));
+        self.publisher.control().notices().push(NoticeEvent::Fired, Timestamp(7), alert(name));
     }
 
     fn figures(&self) -> NotificationFigures {
@@ -65,7 +66,7 @@ impl Running {
 
     #[track_caller]
     fn comes_to(&self, sent: u64, failed: u64) {
-        wait_until("the notices to be sent or given up", PATIENCE, || {
+        wait_until("the notices to be sent or given up", TIMEOUT, || {
             let figures = self.figures();
             (figures.sent, figures.failed) == (sent, failed)
         });
@@ -209,7 +210,7 @@ fn a_webhook_that_is_switched_on_or_changed_is_used_from_then_on() {
     slow.timeout_seconds = 1;
     let running = Running::start(WebhookOptions::default());
     running.fire("nobody hears it");
-    wait_until("it to be taken", PATIENCE, || running.publisher.control().notices().is_empty());
+    wait_until("it to be taken", TIMEOUT, || running.publisher.control().notices().is_empty());
     running.options.send_replace(slow);
     running.fire("first");
     assert_eq!(rules(&old.request().1), ["first"]);

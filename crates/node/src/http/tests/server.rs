@@ -13,7 +13,7 @@ use telltale_schema::snapshot::Snapshot;
 
 use crate::access::AccessPolicy;
 use crate::history::SharedReader;
-use crate::http::{HttpOptions, HttpService, ServeError};
+use crate::http::{HttpOptions, HttpServeError, HttpService};
 use crate::samples::tests::fixture;
 use crate::service::{Publisher, View};
 use telltale_server::listen::Listener;
@@ -29,7 +29,7 @@ pub(super) struct Server {
     pub(super) view: View,
     _scratch: Scratch,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<JoinHandle<Result<(), ServeError>>>,
+    thread: Option<JoinHandle<Result<(), HttpServeError>>>,
 }
 
 /// What came back.
@@ -125,7 +125,7 @@ impl Server {
     }
 
     /// Ends the server, and gives back what it ended with.
-    pub(super) fn stop(mut self) -> Result<(), ServeError> {
+    pub(super) fn stop(mut self) -> Result<(), HttpServeError> {
         drop(self.stop.take());
         self.thread.take().unwrap().join().unwrap()
     }

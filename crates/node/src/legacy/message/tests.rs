@@ -7,8 +7,8 @@ use telltale_harness::{Scratch, compile_c};
 use telltale_schema::memory::MemoryKind;
 
 use super::{
-    ARCHITECTURE, Answer, BUFFER, BUFFER_TYPE, CB, DEVICE, DEVICES, DRAM, DRAM_CHANNELS,
-    DRAM_PER_CHANNEL, Field, Form, IS_AVAILABLE, KERNEL, L1, L1_PER_CORE, L1_SMALL, PROCESS,
+    ARCHITECTURE, BUFFER, BUFFER_TYPE, CB, DEVICE, DEVICES, DRAM, DRAM_CHANNELS, DRAM_PER_CHANNEL,
+    Field, IS_AVAILABLE, KERNEL, L1, L1_PER_CORE, L1_SMALL, LegacyAnswer, MessageForm, PROCESS,
     RING_TOTAL, RING_USED, Request, SIZE, TOTAL_DRAM, TOTAL_L1, TRACE, TYPE, Verb,
 };
 
@@ -38,7 +38,7 @@ static FIELDS: [&Field; 22] = [
 ];
 
 /// A program that prints the offset and the size of each field, and the size of all.
-fn program(form: Form) -> String {
+fn program(form: MessageForm) -> String {
     let mut print = String::new();
     for field in FIELDS.iter().filter(|field| field.range(form).is_some()) {
         let name = field.name;
@@ -58,7 +58,7 @@ fn program(form: Form) -> String {
 #[test]
 fn fields_are_where_a_c_compiler_puts_them() {
     let place = Scratch::new();
-    for form in Form::ALL {
+    for form in MessageForm::ALL {
         let source = place.join("layout.c");
         std::fs::write(&source, program(form)).unwrap();
         let program = compile_c(&source, &place.join("layout"), &[]);
@@ -71,14 +71,14 @@ fn fields_are_where_a_c_compiler_puts_them() {
     }
 }
 
-fn message(code: u8, form: Form) -> Vec<u8> {
-    Answer { code, device: 3, fields: vec![(&BUFFER_TYPE, 2), (&SIZE, 70), (&BUFFER, 9)] }
+fn message(code: u8, form: MessageForm) -> Vec<u8> {
+    LegacyAnswer { code, device: 3, fields: vec![(&BUFFER_TYPE, 2), (&SIZE, 70), (&BUFFER, 9)] }
         .encode(form)
 }
 
 #[test]
 fn requests_are_read_and_answers_are_none() {
-    for form in Form::ALL {
+    for form in MessageForm::ALL {
         for code in 0..=u8::MAX {
             let request = Request::decode(&message(code, form));
             let verb = Verb::ALL.into_iter().find(|verb| verb.code() == code);
@@ -94,7 +94,7 @@ fn requests_are_read_and_answers_are_none() {
         }
     }
     let kind = |verb, buffer_type| {
-        let message = message(Verb::code(verb), Form::Buffers);
+        let message = message(Verb::code(verb), MessageForm::Buffers);
         Request { buffer_type, ..Request::decode(&message).unwrap() }.kind()
     };
     assert_eq!(kind(Verb::Alloc, 2), Some(MemoryKind::SystemMemory));
@@ -109,11 +109,11 @@ fn requests_are_read_and_answers_are_none() {
 #[test]
 fn what_does_not_fit_is_the_most_and_what_a_form_lacks_is_left_out() {
     let fields = vec![(&DRAM_PER_CHANNEL, 1 << 32), (&KERNEL, 5)];
-    let answer = Answer { code: 4, device: -1, fields };
-    let first = answer.encode(Form::Buffers);
+    let answer = LegacyAnswer { code: 4, device: -1, fields };
+    let first = answer.encode(MessageForm::Buffers);
     assert_eq!((first.len(), &first[4..8], &first[96..100]), (112, &[255; 4][..], &[255; 4][..]));
     assert_eq!(first[72..96], [0; 24]);
-    let second = answer.encode(Form::Programs);
+    let second = answer.encode(MessageForm::Programs);
     assert_eq!((second.len(), second[80], &second[112..116]), (128, 5, &[255; 4][..]));
 }
 

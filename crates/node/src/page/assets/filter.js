@@ -8,7 +8,7 @@ const at = (id) => document.getElementById(id);
 // Milliseconds without another letter after which a query is asked.
 const REST = 200;
 // Milliseconds after which an answer is not waited for.
-const PATIENCE = 10_000;
+const TIMEOUT = 10_000;
 
 /**
  * `token()` is what to show the service, `changed()` is called when there are other rows. Returns
@@ -50,7 +50,7 @@ export function queryBox(token, changed) {
     const headers = { Accept: "application/json" };
     if (token()) headers.Authorization = `Bearer ${token()}`;
     const shown = token();
-    const signal = AbortSignal.timeout(PATIENCE);
+    const signal = AbortSignal.timeout(TIMEOUT);
     const found = await fetch(`api/v1/snapshot?filter=${encodeURIComponent(query)}`, { headers, signal });
     const body = await found.json();
     // Somebody else may be reading by now.

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Instant;
 
-use super::process::{Process, Recipe};
+use super::process::{DemoProcess, Recipe};
 use super::worker_line::WorkerLine;
 use crate::exit::Failure;
 use crate::private_directory::PrivateDirectory;
@@ -44,27 +44,27 @@ const CHECKPOINT_EVERY: &str = "10";
 pub(super) struct Company {
     directory: PrivateDirectory,
     nodes: Vec<Node>,
-    coordinator: Option<Process>,
+    coordinator: Option<DemoProcess>,
     /// Trainings that nobody disturbs.
-    undisturbed: Vec<Process>,
+    undisturbed: Vec<DemoProcess>,
     steps: u64,
     told: (Sender<Heard>, Receiver<Heard>),
 }
 
 struct Node {
-    agent: Option<Process>,
+    agent: Option<DemoProcess>,
 }
 
 /// A line of a worker.
 pub(super) struct Heard {
-    pub(super) from: Source,
+    pub(super) from: LineSource,
     pub(super) line: WorkerLine,
     pub(super) at: Instant,
 }
 
 /// Whose a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum LineSource {
     /// The worker of this node.
     Node(usize),
     /// This rank of the training that nobody disturbs.
@@ -86,7 +86,7 @@ impl Company {
             told: channel(),
         };
         let place = company.make_directory("coordinator")?;
-        let (coordinator, _) = Process::start(company.coordinator_recipe(&place))?;
+        let (coordinator, _) = DemoProcess::start(company.coordinator_recipe(&place))?;
         company.coordinator = Some(coordinator);
         (0..SLOTS).try_for_each(|_| company.start_node())?;
         Ok(company)
@@ -97,8 +97,8 @@ impl Company {
         let place = self.nodes.len();
         let name = NAMES[place];
         let directory = self.make_directory(name)?;
-        let (agent, output) = Process::start(self.agent_recipe(name, &directory))?;
-        self.listen(Source::Node(place), output);
+        let (agent, output) = DemoProcess::start(self.agent_recipe(name, &directory))?;
+        self.listen(LineSource::Node(place), output);
         self.nodes.push(Node { agent: Some(agent) });
         Ok(())
     }
@@ -145,16 +145,16 @@ impl Company {
     pub(super) fn complaints(&self) -> String {
         let agents = self.nodes.iter().filter_map(|node| node.agent.as_ref());
         let all = self.coordinator.iter().chain(agents).chain(&self.undisturbed);
-        all.map(Process::complaints).collect()
+        all.map(DemoProcess::complaints).collect()
     }
 
     /// Ends agents and coordinator, and waits until they are gone.
     pub(super) fn end_cluster(&mut self) {
         let agents = self.nodes.iter_mut().filter_map(|node| node.agent.take());
         // The coordinator last: agents whose coordinator is gone would try to find it.
-        let mut agents: Vec<Process> = agents.collect();
+        let mut agents: Vec<DemoProcess> = agents.collect();
         let asked = Instant::now();
-        agents.iter_mut().for_each(Process::ask_to_end);
+        agents.iter_mut().for_each(DemoProcess::ask_to_end);
         agents.iter_mut().for_each(|agent| agent.wait_for_end(asked));
         if let Some(mut coordinator) = self.coordinator.take() {
             coordinator.ask_to_end();
@@ -178,9 +178,9 @@ impl Company {
                 ("MASTER_PORT", port.to_string().into()),
             ];
             let recipe = Recipe { name: &name, directory: &directory, arguments, environment };
-            let (process, output) = Process::start(recipe)?;
+            let (process, output) = DemoProcess::start(recipe)?;
             self.undisturbed.push(process);
-            self.listen(Source::Undisturbed(rank), output);
+            self.listen(LineSource::Undisturbed(rank), output);
         }
         Ok(())
     }
@@ -190,13 +190,13 @@ impl Company {
         self.end_processes();
         self.directory.remove().map_err(|error| {
             let path = self.directory.path().display();
-            Failure::Told(format!("removing the demo's directory {path} failed: {error}"))
+            Failure::Message(format!("removing the demo's directory {path} failed: {error}"))
         })
     }
 
     fn end_processes(&mut self) {
         let asked = Instant::now();
-        self.undisturbed.iter_mut().for_each(Process::ask_to_end);
+        self.undisturbed.iter_mut().for_each(DemoProcess::ask_to_end);
         self.end_cluster();
         self.undisturbed.drain(..).for_each(|mut process| process.wait_for_end(asked));
     }
@@ -244,13 +244,13 @@ impl Company {
 
     fn make_directory(&self, name: &str) -> Result<PathBuf, Failure> {
         let path = self.directory.path().join(name);
-        let failed = |error| Failure::Told(format!("making {} failed: {error}", path.display()));
+        let failed = |error| Failure::Message(format!("making {} failed: {error}", path.display()));
         fs::create_dir(&path).map_err(failed)?;
         Ok(path)
     }
 
     /// Reads what a process prints until it ends.
-    fn listen(&self, from: Source, output: ChildStdout) {
+    fn listen(&self, from: LineSource, output: ChildStdout) {
         let sender = self.told.0.clone();
         thread::spawn(move || {
             let mut output = BufReader::new(output);
@@ -273,8 +273,9 @@ impl Company {
 /// A port for the ranks that have no agent, which nobody has at this moment.
 fn free_port() -> Result<u16, Failure> {
     let listener = TcpListener::bind((HOST, 0)).and_then(|listener| listener.local_addr());
-    let address = listener
-        .map_err(|error| Failure::Told(format!("finding a free port on {HOST} failed: {error}")))?;
+    let address = listener.map_err(|error| {
+        Failure::Message(format!("finding a free port on {HOST} failed: {error}"))
+    })?;
     Ok(address.port())
 }
 

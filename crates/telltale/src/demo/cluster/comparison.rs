@@ -9,7 +9,7 @@ use crate::exit::Status;
 
 /// What both trainings have come to.
 #[derive(Debug, Clone)]
-pub(super) struct Comparison {
+pub(super) struct TrainingComparison {
     /// How many steps each took.
     pub(super) steps: u64,
     /// The weights with a node killed; nothing where ranks have different ones.
@@ -22,7 +22,7 @@ pub(super) struct Comparison {
 
 // === impl Comparison ===
 
-impl Comparison {
+impl TrainingComparison {
     /// Whether there are weights, and the same.
     fn is_same(&self) -> bool {
         self.with.is_some() && self.with == self.without
@@ -95,8 +95,12 @@ mod tests {
         ];
         for (with, without, is_identical, text) in cases {
             let [owned_with, owned_without] = [with, without].map(|it| it.map(str::to_owned));
-            let comparison =
-                Comparison { steps: 160, with: owned_with, without: owned_without, recovery: None };
+            let comparison = TrainingComparison {
+                steps: 160,
+                with: owned_with,
+                without: owned_without,
+                recovery: None,
+            };
             assert_eq!(comparison.text(), text);
             let expected = json!({"event": "compared", "steps": 160, "identical": is_identical,
                 "weights_digest": with, "weights_digest_undisturbed": without,
@@ -111,8 +115,12 @@ mod tests {
     fn what_recovery_took_stands_before_the_verdict() {
         let times = [4600, 5250, 6125].map(Duration::from_millis);
         let digest = Some(String::from("a1"));
-        let comparison =
-            Comparison { steps: 160, with: digest.clone(), without: digest, recovery: Some(times) };
+        let comparison = TrainingComparison {
+            steps: 160,
+            with: digest.clone(),
+            without: digest,
+            recovery: Some(times),
+        };
         let expected = "The dead node was given up after 4.6 s, all workers ran again after 5.2 s,\n\
                         and the first step was done after 6.1 s.\n";
         assert_eq!(comparison.text(), format!("{expected}{IDENTICAL}"));

@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Event {
+pub(super) struct DemoEvent {
     /// When, from the demo's beginning.
     pub(super) at: Duration,
     /// How long after the node was killed, if it was.
     pub(super) after_kill: Option<Duration>,
-    pub(super) what: What,
+    pub(super) what: DemoEventKind,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum What {
+pub(super) enum DemoEventKind {
     /// Coordinator and agents were started.
     Started { nodes: usize, spares: usize },
     /// The coordinator decided something.
@@ -37,7 +37,7 @@ pub(super) enum What {
     Undisturbed { steps: u64, digest: String },
 }
 
-impl What {
+impl DemoEventKind {
     /// Its name in JSON.
     fn name(&self) -> &'static str {
         match self {
@@ -132,14 +132,14 @@ impl What {
     }
 }
 
-impl Event {
+impl DemoEvent {
     /// A line for a person.
     pub(super) fn line(&self) -> String {
         let after = self.after_kill.map(|after| format!("+{:.2} s", after.as_secs_f64()));
         let (at, after) = (self.at.as_secs_f64(), after.unwrap_or_default());
         let words = self.what.words();
         let why = match self.what {
-            What::Failed { .. } if self.after_kill.is_some() => ", since a peer is gone",
+            DemoEventKind::Failed { .. } if self.after_kill.is_some() => ", since a peer is gone",
             _ => "",
         };
         format!("{at:6.2} s {after:>8}  {words}{why}")

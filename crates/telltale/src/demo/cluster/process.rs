@@ -13,13 +13,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 use crate::exit::Failure;
 
 /// How long a process may take to end when asked to, before it is killed.
-const END_PATIENCE: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most of what a process complained that is read, and the lines that are told of it.
 const MOST_COMPLAINT_BYTES: u64 = 64 << 10;
 const MOST_COMPLAINTS: usize = 3;
 
 /// A process of this program.
-pub(super) struct Process {
+pub(super) struct DemoProcess {
     /// What it is to a person.
     name: String,
     child: Child,
@@ -37,12 +37,12 @@ pub(super) struct Recipe<'a> {
 
 // === impl Process ===
 
-impl Process {
+impl DemoProcess {
     /// Starts one. Its standard output is a pipe.
     pub(super) fn start(recipe: Recipe<'_>) -> Result<(Self, ChildStdout), Failure> {
         let name = recipe.name;
         let failed = |error: io::Error| {
-            Failure::Told(format!("starting {name} for the demo failed: {error}"))
+            Failure::Message(format!("starting {name} for the demo failed: {error}"))
         };
         let complaints = recipe.directory.join("errors");
         let file = File::create(&complaints).map_err(failed)?;
@@ -67,7 +67,7 @@ impl Process {
 
     /// Says that it ended although nobody asked for it.
     pub(super) fn ended_early(&self, status: ExitStatus) -> Failure {
-        Failure::Told(format!("{} of the demo ended early ({status})", self.name))
+        Failure::Message(format!("{} of the demo ended early ({status})", self.name))
     }
 
     /// The last lines that it wrote on standard error, each after its name, to follow a sentence.
@@ -93,7 +93,7 @@ impl Process {
     /// that takes too long.
     pub(super) fn wait_for_end(&mut self, asked: Instant) {
         while self.has_ended().is_none() {
-            if asked.elapsed() > END_PATIENCE {
+            if asked.elapsed() > END_TIMEOUT {
                 self.kill();
                 return;
             }
@@ -125,7 +125,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for DemoProcess {
     fn drop(&mut self) {
         self.kill();
     }

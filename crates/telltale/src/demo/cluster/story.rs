@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use telltale_wire::cluster::message::NodeState;
 
-use super::event::{Event, What};
-use super::view::View;
+use super::event::{DemoEvent, DemoEventKind};
+use super::view::ClusterView;
 use super::worker_line::WorkerLine;
 
 /// How long after the last failure it is told of all.
@@ -20,8 +20,8 @@ pub(super) struct Story {
     /// When it began, on the clock of the coordinator's moments.
     began: SystemTime,
     pub(super) nodes: Vec<NodeStory>,
-    pub(super) view: View,
-    pub(super) events: Vec<Event>,
+    pub(super) view: ClusterView,
+    pub(super) events: Vec<DemoEvent>,
     killed: Option<Killed>,
     /// The last decision that was told.
     decided: Option<u64>,
@@ -65,7 +65,7 @@ impl Story {
             steps,
             began,
             nodes,
-            view: View::default(),
+            view: ClusterView::default(),
             events: Vec::new(),
             killed: None,
             decided: None,
@@ -75,7 +75,7 @@ impl Story {
             trained: false,
             has_ended: false,
         };
-        story.happened(Duration::ZERO, What::Started { nodes: slots, spares });
+        story.happened(Duration::ZERO, DemoEventKind::Started { nodes: slots, spares });
         story
     }
 
@@ -93,7 +93,7 @@ impl Story {
                 let (epoch, resumed_after) = (found.epoch, found.steps_before);
                 if epoch > self.stepped {
                     self.stepped = epoch;
-                    self.happened(at, What::Stepped { epoch, step, resumed_after });
+                    self.happened(at, DemoEventKind::Stepped { epoch, step, resumed_after });
                 }
             }
             WorkerLine::Ended { digest, .. } => {
@@ -104,14 +104,14 @@ impl Story {
     }
 
     /// What the coordinator says.
-    pub(super) fn look(&mut self, at: Duration, view: View) {
+    pub(super) fn look(&mut self, at: Duration, view: ClusterView) {
         let before = self.events.len();
         let decided = self.decided;
         for decision in &view.decisions {
             if self.decided.is_none_or(|last| decision.number > last) {
                 self.decided = Some(decision.number);
                 let (why, evicted) = (decision.why.clone(), decision.evicted.clone());
-                let what = What::Decided { epoch: decision.epoch, why, evicted };
+                let what = DemoEventKind::Decided { epoch: decision.epoch, why, evicted };
                 self.happened(self.since(decision.stored), what);
             }
         }
@@ -119,7 +119,7 @@ impl Story {
         for node in view.nodes.iter().filter(|node| node.state == NodeState::Silent) {
             let was = self.view.nodes.iter().find(|before| before.name == node.name);
             if was.is_none_or(|before| before.state != NodeState::Silent) {
-                self.happened(at, What::Silent { node: node.name.clone() });
+                self.happened(at, DemoEventKind::Silent { node: node.name.clone() });
             }
         }
         if view.runs && view.epoch > self.ran {
@@ -127,7 +127,7 @@ impl Story {
             let spares = view.nodes.iter().filter(|node| node.state == NodeState::Standby);
             let spares = spares.map(|node| node.name.clone()).collect();
             let nodes = view.holders.clone();
-            self.happened(at, What::Runs { epoch: view.epoch, nodes, spares });
+            self.happened(at, DemoEventKind::Runs { epoch: view.epoch, nodes, spares });
         }
         // What is seen in one look has moments of its own.
         self.events[before..].sort_by_key(|event| event.at);
@@ -136,7 +136,7 @@ impl Story {
     }
 
     /// Tells of workers that have failed, all at once: when no more come, or something is decided.
-    fn tell_failures(&mut self, at: Duration, view: &View, is_decided: bool) {
+    fn tell_failures(&mut self, at: Duration, view: &ClusterView, is_decided: bool) {
         let new = view.failures.get(self.failed..).unwrap_or_default();
         let Some(last) = new.iter().map(|failure| failure.at).max() else { return };
         let last = self.since(last);
@@ -144,14 +144,14 @@ impl Story {
             let mut ranks: Vec<u32> = new.iter().map(|failure| failure.rank).collect();
             ranks.sort_unstable();
             self.failed = view.failures.len();
-            self.happened(last, What::Failed { ranks });
+            self.happened(last, DemoEventKind::Failed { ranks });
         }
     }
 
     fn look_for_end(&mut self, at: Duration) {
         if let Some(digest) = self.digest().filter(|_| !self.trained) {
             self.trained = true;
-            self.happened(at, What::Trained { steps: self.steps, digest });
+            self.happened(at, DemoEventKind::Trained { steps: self.steps, digest });
         }
     }
 
@@ -160,25 +160,29 @@ impl Story {
         self.killed = Some(Killed { node, at });
         let found = &self.nodes[node];
         let (rank, step) = (found.rank.unwrap_or_default(), found.step);
-        self.happened(at, What::Killed { node: found.name.clone(), rank, step, processes });
+        self.happened(
+            at,
+            DemoEventKind::Killed { node: found.name.clone(), rank, step, processes },
+        );
     }
 
     /// The training that nobody disturbed has come to its end.
     pub(super) fn undisturbed(&mut self, at: Duration, digest: String) {
-        self.happened(at, What::Undisturbed { steps: self.steps, digest });
+        self.happened(at, DemoEventKind::Undisturbed { steps: self.steps, digest });
     }
 
     /// How long after the kill the dead node was given up, all workers ran again, and the first step
     /// was done.
     pub(super) fn recovery(&self) -> Option<[Duration; 3]> {
-        let after = |is: &dyn Fn(&What) -> bool| {
+        let after = |is: &dyn Fn(&DemoEventKind) -> bool| {
             let mut later = self.events.iter().filter(|event| event.after_kill.is_some());
             later.find(|event| is(&event.what))?.after_kill
         };
-        let given_up =
-            after(&|what| matches!(what, What::Decided { evicted, .. } if !evicted.is_empty()));
-        let ran = after(&|what| matches!(what, What::Runs { .. }));
-        let stepped = after(&|what| matches!(what, What::Stepped { .. }));
+        let given_up = after(
+            &|what| matches!(what, DemoEventKind::Decided { evicted, .. } if !evicted.is_empty()),
+        );
+        let ran = after(&|what| matches!(what, DemoEventKind::Runs { .. }));
+        let stepped = after(&|what| matches!(what, DemoEventKind::Stepped { .. }));
         Some([given_up?, ran?, stepped?])
     }
 
@@ -214,10 +218,10 @@ impl Story {
         !self.view.holders.is_empty() && self.view.holders.iter().all(has_ended)
     }
 
-    fn happened(&mut self, at: Duration, what: What) {
+    fn happened(&mut self, at: Duration, what: DemoEventKind) {
         let killed = self.killed.map(|killed| killed.at);
         let after_kill = killed.and_then(|killed| at.checked_sub(killed));
-        self.events.push(Event { at, after_kill, what });
+        self.events.push(DemoEvent { at, after_kill, what });
     }
 
     fn since(&self, moment: SystemTime) -> Duration {
@@ -231,7 +235,7 @@ pub(super) mod tests {
 
     use telltale_wire::cluster::message::NodeState;
 
-    use super::super::view::{DecisionView, FailureView, NodeView, View};
+    use super::super::view::{ClusterView, DecisionView, FailureView, NodeView};
     use super::super::worker_line::WorkerLine;
     use super::Story;
 
@@ -240,19 +244,24 @@ pub(super) mod tests {
     }
 
     /// A view in which these nodes hold the slots, and the others are as it is said.
-    fn view(epoch: u64, runs: bool, holders: [&str; 2], others: &[(&str, NodeState)]) -> View {
+    fn view(
+        epoch: u64,
+        runs: bool,
+        holders: [&str; 2],
+        others: &[(&str, NodeState)],
+    ) -> ClusterView {
         let holding = holders.map(|name| (name, NodeState::Active));
         let nodes = holding.iter().chain(others).map(|(name, state)| NodeView {
             name: (*name).to_owned(),
             state: *state,
             heard_ago: Some(Duration::from_millis(400)),
         });
-        View {
+        ClusterView {
             epoch,
             runs,
             nodes: nodes.collect(),
             holders: holders.map(str::to_owned).to_vec(),
-            ..View::default()
+            ..ClusterView::default()
         }
     }
 
@@ -319,7 +328,7 @@ pub(super) mod tests {
             story.hear(second(15), node, ended(digest));
         }
         assert!(story.is_over());
-        let lines: Vec<String> = story.events.iter().map(super::Event::line).collect();
+        let lines: Vec<String> = story.events.iter().map(super::DemoEvent::line).collect();
         let expected = [
             "  0.00 s           a coordinator and 3 agents started, 1 of them a spare",
             "  1.00 s           epoch 1 runs on a, b; the spare is yet to come",

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use telltale_control_plane::operator::{AskError, Operator};
+use telltale_control_plane::operator::{Operator, OperatorError};
 use telltale_control_plane::reach::{CoordinatorAddress, Credentials};
 use telltale_wire::cluster::message::{
     DecisionSummary, JobPhase, Node, NodeState, SlotHolder, sign,
@@ -12,11 +12,11 @@ use telltale_wire::cluster::message::{
 use crate::exit::Failure;
 
 /// How long the coordinator may take for an answer; it is on this machine.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How the cluster is.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct View {
+pub(super) struct ClusterView {
     pub(super) epoch: u64,
     /// Every worker of the epoch has started.
     pub(super) runs: bool,
@@ -58,14 +58,14 @@ pub(super) struct FailureView {
 }
 
 /// Asks the coordinator.
-pub(super) struct Asking {
+pub(super) struct CoordinatorPoller {
     runtime: tokio::runtime::Runtime,
     operator: Operator,
 }
 
 // === impl Asking ===
 
-impl Asking {
+impl CoordinatorPoller {
     /// Asks the coordinator at a socket file.
     pub(super) fn at(socket: &Path) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -73,12 +73,12 @@ impl Asking {
             .build()
             .map_err(|error| Failure::because(&error))?;
         let address = CoordinatorAddress::Unix(socket.to_owned());
-        let operator = Operator::new(vec![address], Credentials::default(), PATIENCE);
+        let operator = Operator::new(vec![address], Credentials::default(), TIMEOUT);
         Ok(Self { runtime, operator })
     }
 
     /// How the cluster is now.
-    pub(super) fn view(&self) -> Result<View, AskError> {
+    pub(super) fn view(&self) -> Result<ClusterView, OperatorError> {
         self.runtime.block_on(async {
             let status = self.operator.ask(async |client| client.status().await);
             let status = status.await?;
@@ -100,7 +100,7 @@ impl Asking {
                     at: moment(failed.at_unix_ms),
                 })
             });
-            Ok(View {
+            Ok(ClusterView {
                 epoch: status.epoch,
                 runs: status.runs,
                 over: status.phase() == JobPhase::Over,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use telltale_harness::wait_until;
 
 use super::{Scene, TOKEN};
-use crate::cli::command::PATIENCE;
+use crate::cli::command::TIMEOUT;
 use crate::cli::page::browser::Browser;
 
 const ASKS: &str = "document.getElementById('access').open";
@@ -43,7 +43,7 @@ fn the_page_asks_for_the_token_and_shows_what_the_command_shows() {
     assert_eq!(browser.value(ASKS), true);
     browser.press("Escape");
     let before = browser.requests.len();
-    wait_until("the page to ask again", PATIENCE, || {
+    wait_until("the page to ask again", TIMEOUT, || {
         browser.value(ASKS) == false && browser.requests.len() > before + 1
     });
     assert_eq!(browser.value(ASKS), false);
@@ -123,7 +123,7 @@ fn where_no_token_is_wanted_none_is_asked_for_and_a_phone_shows_every_row() {
 }
 
 #[test]
-fn the_matrix_can_be_read_without_colours_and_by_whoever_sees_few() {
+fn the_matrix_can_be_read_without_colours_and_by_who_sees_few() {
     let Some(mut browser) = Browser::start("cli::coordinated::matrix") else { return };
     let scene = Scene::new();
     browser.open(&scene.http);

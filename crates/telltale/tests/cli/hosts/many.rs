@@ -7,7 +7,7 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_schema::fleet::{Fleet, HostState};
 
 use super::company::{Company, refused, silent};
-use crate::cli::command::{PATIENCE, Running, telltale};
+use crate::cli::command::{Running, TIMEOUT, telltale};
 
 const HOSTS: usize = 256;
 const SILENT: usize = 26;
@@ -39,7 +39,7 @@ fn the_first_frame_waits_for_nobody_who_is_silent() {
     // Much less than the deadline of those who are silent.
     assert!(took.as_secs_f64() < 4.0, "{took:?}");
     let (mut last, mut all) = (None, None);
-    wait_until("all to be known", PATIENCE, || {
+    wait_until("all to be known", TIMEOUT, || {
         let fleet: Fleet = serde_json::from_str(&watching.line()).unwrap();
         let there = fleet.count(HostState::Answering);
         if there == HOSTS - SILENT && all.is_none() {

@@ -9,7 +9,7 @@ use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 use telltale_schema::fleet::{Fleet, HostState};
 
-use crate::cli::command::{PATIENCE, Running, Said, said, telltale};
+use crate::cli::command::{Running, Said, TIMEOUT, said, telltale};
 
 /// A directory with an `ssh` that runs `script` in its shell; the arguments are kept in `seen`.
 fn with_ssh(script: &str) -> Scratch {
@@ -74,7 +74,7 @@ fn one_session_tells_again_and_again_and_is_opened_anew_when_it_ends() {
     let mut watching =
         Running::start(&mut command(ssh.path(), "ssh://node7", &["--json", "-w", "0.2"]));
     let mut times = std::collections::BTreeSet::new();
-    wait_until("three snapshots", PATIENCE, || {
+    wait_until("three snapshots", TIMEOUT, || {
         let fleet: Fleet = serde_json::from_str(&watching.line()).unwrap();
         times.extend(fleet.hosts[0].snapshot.as_ref().map(|snapshot| snapshot.taken_at));
         times.len() >= 3
@@ -87,7 +87,7 @@ fn one_session_tells_again_and_again_and_is_opened_anew_when_it_ends() {
     let session = nix::unistd::Pid::from_raw(i32::try_from(session).unwrap());
     nix::sys::signal::kill(session, nix::sys::signal::SIGKILL).unwrap();
     let mut was_unreachable = false;
-    wait_until("another session", PATIENCE, || {
+    wait_until("another session", TIMEOUT, || {
         let fleet: Fleet = serde_json::from_str(&watching.line()).unwrap();
         let state = fleet.hosts[0].state;
         was_unreachable |= state == HostState::Unreachable;
@@ -110,8 +110,8 @@ fn what_goes_wrong_has_its_own_words() {
     ];
     for (script, words) in cases {
         let ssh = with_ssh(script);
-        let patience = if script.starts_with("yes") { "20" } else { "0.5" };
-        let said = hosts(&ssh, "ssh://node7", &["--json", "--timeout", patience]);
+        let timeout = if script.starts_with("yes") { "20" } else { "0.5" };
+        let said = hosts(&ssh, "ssh://node7", &["--json", "--timeout", timeout]);
         assert_eq!(said.status, Some(2), "{script}: {said:?}");
         assert!(reason(&said).contains(words), "{script}: {said:?}");
     }

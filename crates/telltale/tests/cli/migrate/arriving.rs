@@ -10,7 +10,7 @@ use serde_json::Value;
 use telltale_harness::{Scratch, wait_until};
 
 use super::{Bench, alloc, serve};
-use crate::cli::command::{PATIENCE, emulate, said, telltale};
+use crate::cli::command::{TIMEOUT, emulate, said, telltale};
 use crate::cli::serve::Serving;
 
 #[test]
@@ -68,10 +68,10 @@ fn a_client_that_does_not_zero_its_messages_is_not_understood() {
     message[..40].copy_from_slice(&alloc(77, 1)[..40]);
     let mut stream = UnixStream::connect(bench.socket()).unwrap();
     stream.write_all(&message).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     // The connection is closed, by a reset where something is unread.
     assert_eq!(stream.read(&mut [0; 1]).unwrap_or(0), 0);
-    wait_until("it to be counted", PATIENCE, || {
+    wait_until("it to be counted", TIMEOUT, || {
         let label = "reason=\"contradictory_form\"";
         bench.metric("telltale_legacy_refused_total", &[label]) == Some(1.0)
     });
@@ -104,7 +104,7 @@ fn a_client_of_the_old_server_connects_again_and_what_it_had_is_not_known() {
     let mut free = alloc(0, 1);
     free[0] = 2;
     stream.write_all(&free).unwrap();
-    wait_until("it to be counted", PATIENCE, || {
+    wait_until("it to be counted", TIMEOUT, || {
         let label = "reason=\"unknown_free\"";
         bench.metric("telltale_legacy_refused_total", &[label]) == Some(1.0)
     });

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use telltale_harness::{as_user, needs_root, wait_until};
 
 use super::{Bench, alloc};
-use crate::cli::command::{PATIENCE, Running};
+use crate::cli::command::{Running, TIMEOUT};
 
 /// Holds so many connections, sends so many allocations of a byte by each, and says when all are sent.
 const HOLD: &str = "
@@ -40,14 +40,14 @@ impl Bench {
     #[track_caller]
     fn refuses(&self, reason: &str, count: f64) {
         let label = format!("reason=\"{reason}\"");
-        wait_until(&format!("{count} of {reason}"), PATIENCE, || {
+        wait_until(&format!("{count} of {reason}"), TIMEOUT, || {
             self.metric("telltale_legacy_refused_total", &[&label]) == Some(count)
         });
     }
 
     #[track_caller]
     fn has_connections(&self, count: f64) {
-        wait_until(&format!("{count} connections"), PATIENCE, || {
+        wait_until(&format!("{count} connections"), TIMEOUT, || {
             self.metric("telltale_legacy_connections", &[]) == Some(count)
         });
     }
@@ -90,9 +90,9 @@ fn a_user_has_65536_buffers_all_have_131072_and_who_is_ahead_waits() {
     assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
     let buffers =
         |running: &Running| bench.kind(running.child.id(), "dram")["live_buffers"].as_u64();
-    wait_until("its buffers", PATIENCE, || buffers(&one) == Some(BUFFERS_OF_A_USER));
+    wait_until("its buffers", TIMEOUT, || buffers(&one) == Some(BUFFERS_OF_A_USER));
     let other = hold(&bench, 61_122, 1, BUFFERS_OF_A_USER);
-    wait_until("the other's", PATIENCE, || buffers(&other) == Some(BUFFERS_OF_A_USER));
+    wait_until("the other's", TIMEOUT, || buffers(&other) == Some(BUFFERS_OF_A_USER));
     let _third = hold(&bench, 61_123, 1, 1);
     bench.refuses("full", 2.0);
 }
@@ -101,7 +101,7 @@ fn a_user_has_65536_buffers_all_have_131072_and_who_is_ahead_waits() {
 fn a_message_that_has_begun_may_take_ten_seconds() {
     let bench = Bench::of("n150");
     let mut stream = UnixStream::connect(bench.socket()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let begun = Instant::now();
     stream.write_all(&alloc(77, 1)[..50]).unwrap();
     assert_eq!(stream.read(&mut [0; 1]).unwrap_or(0), 0, "it is disconnected");

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use telltale_harness::{ChildGuard, Scratch, skip, wait_until};
 
-use crate::cli::command::PATIENCE;
+use crate::cli::command::TIMEOUT;
 
 /// How long one answer of the browser may take: it is a big program on what may be a busy machine.
 const ANSWER: Duration = Duration::from_secs(120);
@@ -190,7 +190,7 @@ impl Browser {
     /// Waits until an expression is true.
     #[track_caller]
     pub(crate) fn until(&mut self, expression: &str) {
-        wait_until(expression, PATIENCE, || self.value(expression) == true);
+        wait_until(expression, TIMEOUT, || self.value(expression) == true);
     }
 
     /// Presses a key, as a keyboard does: a letter, or the name of a key without a letter.
@@ -256,7 +256,7 @@ impl Drop for Browser {
         // Asked to end, it ends its processes itself, which then no longer write into the profile.
         let close = format!("{}\0", json!({"id": 0, "method": "Browser.close"}));
         if self.to.write_all(close.as_bytes()).is_ok() && !std::thread::panicking() {
-            self.child.wait_within("the browser to end", PATIENCE);
+            self.child.wait_within("the browser to end", TIMEOUT);
         }
         let _ = std::fs::remove_dir_all(self.profile.path().join("Default"));
     }

@@ -7,7 +7,7 @@ use telltale_harness::wait_until;
 
 use super::browser::Browser;
 use super::scene::{Scene, TOKEN};
-use crate::cli::command::{PATIENCE, smi};
+use crate::cli::command::{TIMEOUT, smi};
 
 const ERROR: &str = "document.getElementById('filter-error').textContent";
 
@@ -73,7 +73,7 @@ fn the_rows_are_those_of_smi_and_an_error_points_at_its_column() {
         browser
             .until(&format!("document.getElementById('process-count').textContent === '{count}'"));
         for (table, key) in [("devices", "id"), ("processes", "pid")] {
-            wait_until(&format!("{query}: its {table}"), PATIENCE, || {
+            wait_until(&format!("{query}: its {table}"), TIMEOUT, || {
                 first_cells(browser, table) == names(table, key)
             });
         }

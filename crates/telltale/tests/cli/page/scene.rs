@@ -12,7 +12,7 @@ use telltale_harness::{ChildGuard, Scratch, wait_until};
 use telltale_schema::snapshot::Snapshot;
 
 use super::browser::Browser;
-use crate::cli::command::{PATIENCE, emulate, snapshot, telltale};
+use crate::cli::command::{TIMEOUT, emulate, snapshot, telltale};
 use crate::cli::serve::Serving;
 
 /// The service's token, where it has one.
@@ -52,7 +52,7 @@ impl Scene {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         self.workloads.push(ChildGuard::spawn(&mut command));
         let count = self.workloads.len();
-        wait_until("the workload to hold memory", PATIENCE, || {
+        wait_until("the workload to hold memory", TIMEOUT, || {
             let seen = snapshot(&self.root).processes;
             seen.iter().filter(|process| !process.devices.is_empty()).count() == count
         });
@@ -60,7 +60,7 @@ impl Scene {
 
     /// Waits until one of the workloads holds more than so many bytes.
     pub(crate) fn grow(&self, least_bytes: u64) {
-        wait_until("a workload to hold that much", PATIENCE, || {
+        wait_until("a workload to hold that much", TIMEOUT, || {
             let seen = snapshot(&self.root).processes;
             let mut held = seen.iter().flat_map(|process| &process.devices);
             held.any(|held| held.spaces.iter().any(|space| space.live_bytes > least_bytes))

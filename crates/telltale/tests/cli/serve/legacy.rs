@@ -12,7 +12,7 @@ use telltale_harness::{ChildGuard, Scratch, as_user, compile_c, needs_root, wait
 use telltale_schema::snapshot::{Process, ProcessSource, Snapshot};
 
 use super::Serving;
-use crate::cli::command::{PATIENCE, emulate, said, telltale};
+use crate::cli::command::{TIMEOUT, emulate, said, telltale};
 use crate::cli::terminal::Terminal;
 
 /// A service with the old socket, and its machine.
@@ -108,7 +108,7 @@ fn programs_of_each_form_are_shown_as_long_as_they_are_connected() {
         clients.push((client, bytes));
     }
     for (client, bytes) in &clients {
-        wait_until("its memory to be shown", PATIENCE, || {
+        wait_until("its memory to be shown", TIMEOUT, || {
             let snapshot = shown(&socket);
             let found = held(&snapshot, client.id());
             found.is_some_and(|(process, held)| {
@@ -134,7 +134,7 @@ fn programs_of_each_form_are_shown_as_long_as_they_are_connected() {
     let (killed, _) = &mut clients[1];
     let pid = killed.id();
     killed.kill();
-    wait_until("it to be gone", PATIENCE, || held(&shown(&socket), pid).is_none());
+    wait_until("it to be gone", TIMEOUT, || held(&shown(&socket), pid).is_none());
     assert_eq!(total(&shown(&socket)), 301_000);
     assert_eq!(total(&once()), 301_000);
     serving.end();
@@ -165,7 +165,7 @@ fn each_user_sees_their_own_programs_alone_and_root_all() {
         command.arg("smi").args(form).arg("--root").arg(&root).arg("--runtime-dir").arg(&run);
         said(&mut as_user(user, user, command))
     };
-    wait_until("root to see both", PATIENCE, || {
+    wait_until("root to see both", TIMEOUT, || {
         let seen: Snapshot = serde_json::from_str(&smi(0, &["--json"]).out).unwrap();
         let bytes = [of_ada, of_bob].map(|pid| held(&seen, pid).map(|(_, bytes)| bytes));
         bytes == [Some(1000), Some(20_000)]
@@ -221,7 +221,7 @@ fn record_and_top_show_them_too() {
     let place = Scratch::new();
     let service = Service::start(&place);
     let client = reporting(&place, &service.legacy, 128, 20_000);
-    wait_until("its memory", PATIENCE, || {
+    wait_until("its memory", TIMEOUT, || {
         held(&once(&service.root, &service.run), client.id()).is_some()
     });
     let of_service = |command: &mut Command| {
@@ -239,7 +239,7 @@ fn record_and_top_show_them_too() {
     let line = format!("{program} top --root {root} --runtime-dir {run}");
     let test = "cli::serve::legacy::record_and_top_show_them_too";
     let Some(mut terminal) = Terminal::start(test, (120, 30), &line, &place) else { return };
-    wait_until("the view to have it", PATIENCE, || terminal.text().contains("client_128"));
+    wait_until("the view to have it", TIMEOUT, || terminal.text().contains("client_128"));
     terminal.type_in(b"q");
     terminal.end();
 }

@@ -10,7 +10,7 @@ use telltale_harness::Scratch;
 use telltale_harness::authority::{Authority, Wish};
 
 use super::{Serving, serve};
-use crate::cli::command::{PATIENCE, said, telltale};
+use crate::cli::command::{TIMEOUT, said, telltale};
 
 const FIRST: &str = "first-token-of-this-test";
 const SECOND: &str = "second-token-of-this-test";
@@ -25,7 +25,7 @@ fn written(place: &Scratch, name: &str, text: &str) -> PathBuf {
 /// The status of an answer to whoever has this token.
 fn status(address: &str, token: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let head = format!("Host: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close");
     stream
         .write_all(format!("GET /api/v1/snapshot HTTP/1.1\r\n{head}\r\n\r\n").as_bytes())

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use telltale_harness::Scratch;
 
 use super::{Serving, serve};
-use crate::cli::command::{PATIENCE, said};
+use crate::cli::command::{TIMEOUT, said};
 
 /// A service with a socket in its runtime directory.
 fn with_socket(place: &Scratch) -> Command {
@@ -22,7 +22,7 @@ fn with_socket(place: &Scratch) -> Command {
 /// The status line of an answer.
 fn asked(socket: &Path) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use telltale_harness::Scratch;
 
 use super::{Serving, serve};
-use crate::cli::command::{PATIENCE, said};
+use crate::cli::command::{TIMEOUT, said};
 
 /// The socket on which systemd would listen.
 struct Manager(UnixDatagram);
@@ -14,7 +14,7 @@ struct Manager(UnixDatagram);
 impl Manager {
     fn new(place: &Scratch) -> Self {
         let socket = UnixDatagram::bind(place.join("notify")).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         Self(socket)
     }
 

@@ -8,11 +8,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use telltale_cluster::agent::{Exit, LocalRank};
-use telltale_control_plane::supervisor::{Event, Settings, Supervisor, SupervisorError};
+use telltale_control_plane::supervisor::{
+    Supervisor, SupervisorError, WorkerEvent, WorkerSettings,
+};
 use telltale_harness::{Scratch, skip, wait_until};
 
 use super::{
-    EPOCH, FIRST, PATIENCE, is_there, log, next, settings, start, wait_gone, with_runtime,
+    EPOCH, FIRST, TIMEOUT, is_there, log, next, settings, start, wait_gone, with_runtime,
     with_supervisor,
 };
 use crate::cluster::training::{PYTHON, turn};
@@ -25,7 +27,7 @@ print('rank', os.environ['RANK'], sys.argv[1:], 'TELLTALE_GATE' in os.environ)
 print('path', os.environ.get('PYTHONPATH'), [place for place in sys.path if place.endswith('/python')])
 ";
 
-fn python(state: &Path) -> Option<Settings> {
+fn python(state: &Path) -> Option<WorkerSettings> {
     let python = Path::new(PYTHON);
     if !python.exists() {
         skip("cluster::supervision::python", "needs Python at /usr/bin/python3");
@@ -39,8 +41,8 @@ fn python(state: &Path) -> Option<Settings> {
     Some(settings)
 }
 
-fn python_ahead(state: &Path) -> Option<Settings> {
-    python(state).map(|settings| Settings { warm: 1, ..settings })
+fn python_ahead(state: &Path) -> Option<WorkerSettings> {
+    python(state).map(|settings| WorkerSettings { warm: 1, ..settings })
 }
 
 async fn until_warm(supervisor: &mut Supervisor) {
@@ -51,7 +53,7 @@ async fn until_warm(supervisor: &mut Supervisor) {
             let _ = tokio::time::timeout(Duration::from_millis(20), supervisor.event()).await;
         }
     };
-    tokio::time::timeout(PATIENCE, warm).await.expect("the worker imports what it needs");
+    tokio::time::timeout(TIMEOUT, warm).await.expect("the worker imports what it needs");
 }
 
 #[test]
@@ -67,10 +69,13 @@ fn a_worker_started_ahead_waits_with_its_imports_done_and_then_runs_its_script()
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
         assert!(maps.contains("_sqlite3"), "the script's import is done");
         start(&mut supervisor, FIRST, 6);
-        assert_eq!(next(&mut supervisor).await, Event::Started { epoch: EPOCH, local: FIRST });
-        let exited = Event::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Code(0) };
+        assert_eq!(
+            next(&mut supervisor).await,
+            WorkerEvent::Started { epoch: EPOCH, local: FIRST }
+        );
+        let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Code(0) };
         assert_eq!(next(&mut supervisor).await, exited);
-        wait_until("the output", PATIENCE, || log(&scratch, 6).lines().count() == 2);
+        wait_until("the output", TIMEOUT, || log(&scratch, 6).lines().count() == 2);
         assert_eq!(log(&scratch, 6), "rank 6 ['argument'] False\npath None []\n");
     });
 }
@@ -90,8 +95,8 @@ fn a_worker_started_ahead_that_has_gone_is_made_good_by_another() {
         let mut ended_ahead = 0;
         loop {
             match next(&mut supervisor).await {
-                Event::WarmEnded { .. } => ended_ahead += 1,
-                Event::Exited { exit, .. } => break assert_eq!(exit, Exit::Code(0)),
+                WorkerEvent::WarmEnded { .. } => ended_ahead += 1,
+                WorkerEvent::Exited { exit, .. } => break assert_eq!(exit, Exit::Code(0)),
                 _ => {}
             }
         }
@@ -108,7 +113,7 @@ fn workers_started_ahead_end_with_the_supervisor() {
         let record = fs::read_to_string(scratch.join("workers")).unwrap();
         let pid: u32 = record.split(' ').nth(2).and_then(|pid| pid.parse().ok()).unwrap();
         assert!(is_there(pid));
-        supervisor.stop(PATIENCE).await;
+        supervisor.stop(TIMEOUT).await;
         assert!(!is_there(pid));
         assert!(!scratch.join("begun").exists(), "nothing of the script may run");
     });
@@ -120,8 +125,8 @@ fn a_python_sees_nothing_of_the_module_that_was_before_it() {
     let Some(settings) = python(scratch.path()) else { return };
     with_supervisor(settings, async |mut supervisor| {
         start(&mut supervisor, FIRST, 6);
-        while !matches!(next(&mut supervisor).await, Event::Exited { .. }) {}
-        wait_until("the output", PATIENCE, || log(&scratch, 6).lines().count() == 2);
+        while !matches!(next(&mut supervisor).await, WorkerEvent::Exited { .. }) {}
+        wait_until("the output", TIMEOUT, || log(&scratch, 6).lines().count() == 2);
         assert_eq!(log(&scratch, 6), "rank 6 ['argument'] False\npath None []\n");
     });
 }
@@ -162,14 +167,14 @@ fn a_rank_opens_the_store_when_somebody_listens_there() {
     settings.environment.push(("PORT".into(), address.port().to_string().into()));
     with_supervisor(settings, async |mut supervisor| {
         start(&mut supervisor, FIRST, 1);
-        wait_until("the rank to open its store", PATIENCE, || scratch.join("opens").exists());
+        wait_until("the rank to open its store", TIMEOUT, || scratch.join("opens").exists());
         let listener = TcpListener::bind(address).expect("the port is free still");
         start(&mut supervisor, LocalRank(1), 0);
         let mut fine = 0;
         while fine < 2 {
             match next(&mut supervisor).await {
-                Event::Exited { exit: Exit::Code(0), .. } => fine += 1,
-                Event::Exited { exit, .. } => panic!("{exit}: {}", log(&scratch, 1)),
+                WorkerEvent::Exited { exit: Exit::Code(0), .. } => fine += 1,
+                WorkerEvent::Exited { exit, .. } => panic!("{exit}: {}", log(&scratch, 1)),
                 _ => {}
             }
         }
@@ -184,8 +189,8 @@ fn a_python_that_does_not_look_is_not_told_where_nor_are_its_children() {
     settings.command.insert(1, "-S".into());
     with_supervisor(settings, async |mut supervisor| {
         start(&mut supervisor, FIRST, 6);
-        while !matches!(next(&mut supervisor).await, Event::Exited { .. }) {}
-        wait_until("the output", PATIENCE, || log(&scratch, 6).lines().count() == 2);
+        while !matches!(next(&mut supervisor).await, WorkerEvent::Exited { .. }) {}
+        wait_until("the output", TIMEOUT, || log(&scratch, 6).lines().count() == 2);
         assert!(log(&scratch, 6).contains("path None"), "{}", log(&scratch, 6));
     });
 }
@@ -194,7 +199,7 @@ fn a_python_that_does_not_look_is_not_told_where_nor_are_its_children() {
 fn a_state_directory_that_would_be_two_places_is_refused() {
     let scratch = Scratch::new();
     let Some(settings) = python(scratch.path()) else { return };
-    let settings = Settings { state: scratch.join("rack:1"), ..settings };
+    let settings = WorkerSettings { state: scratch.join("rack:1"), ..settings };
     with_runtime(async {
         let error = Supervisor::open(settings).expect_err("Python would not find the module");
         assert!(matches!(error, SupervisorError::Divided { .. }), "{error}");
@@ -231,8 +236,8 @@ fn a_python_without_a_sitecustomize_of_its_own_says_nothing_of_ours() {
                 until_warm(&mut supervisor).await;
             }
             start(&mut supervisor, FIRST, 6);
-            while !matches!(next(&mut supervisor).await, Event::Exited { .. }) {}
-            wait_until("the output", PATIENCE, || log(&scratch, 6).lines().count() >= 2);
+            while !matches!(next(&mut supervisor).await, WorkerEvent::Exited { .. }) {}
+            wait_until("the output", TIMEOUT, || log(&scratch, 6).lines().count() >= 2);
             assert_eq!(log(&scratch, 6), "rank 6 ['argument'] False\npath None []\n");
         });
     }
@@ -278,23 +283,25 @@ fn a_rank_of_another_job_or_epoch_is_refused_by_the_store() {
         let mut refused = 0;
         while refused < 3 {
             match next(&mut supervisor).await {
-                Event::Exited { local: LocalRank(1..=3), exit: Exit::Code(1), .. } => refused += 1,
-                Event::Exited { exit, .. } => panic!("{exit}: {}", log(&scratch, 1)),
+                WorkerEvent::Exited { local: LocalRank(1..=3), exit: Exit::Code(1), .. } => {
+                    refused += 1
+                }
+                WorkerEvent::Exited { exit, .. } => panic!("{exit}: {}", log(&scratch, 1)),
                 _ => {}
             }
         }
         let words = "is that of job ours, epoch 3, 2 ranks, and this rank is of job";
-        wait_until("both to say why", PATIENCE, || log(&scratch, 1).matches(words).count() == 2);
+        wait_until("both to say why", TIMEOUT, || log(&scratch, 1).matches(words).count() == 2);
         let words = "is that of job ours, epoch 3, 2 ranks, identity 00ab, and this rank is of job ours, epoch 3, \
                      2 ranks, identity 00cd;";
-        wait_until("the other to say why", PATIENCE, || log(&scratch, 1).contains(words));
+        wait_until("the other to say why", TIMEOUT, || log(&scratch, 1).contains(words));
         // Rank 0 has counted none of them as its own.
         begin(&mut supervisor, 4, "1", ["ours", "00ab"], "3");
         let mut joined = 0;
         while joined < 2 {
             match next(&mut supervisor).await {
-                Event::Exited { exit: Exit::Code(0), .. } => joined += 1,
-                Event::Exited { exit, .. } => panic!("{exit}: {}", log(&scratch, 0)),
+                WorkerEvent::Exited { exit: Exit::Code(0), .. } => joined += 1,
+                WorkerEvent::Exited { exit, .. } => panic!("{exit}: {}", log(&scratch, 0)),
                 _ => {}
             }
         }

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use telltale_cluster::agent::Exit;
-use telltale_control_plane::supervisor::Settings;
+use telltale_control_plane::supervisor::WorkerSettings;
 use telltale_harness::{Scratch, skip, wait_until};
 
-use super::{EPOCH, Event, FIRST, PATIENCE, next, settings, start, with_supervisor};
+use super::{EPOCH, FIRST, TIMEOUT, WorkerEvent, next, settings, start, with_supervisor};
 use crate::cluster::training::PYTHON;
 
 /// A script as trainings are: it saves with the help of a process that it has started and that ends at
@@ -47,20 +47,20 @@ fn saved_by(test: &str, way: &str) -> Option<String> {
     Some(fs::read_to_string(scratch.join("log")).expect("the script's output"))
 }
 
-fn settings_of(scratch: &Scratch, way: &str) -> Settings {
+fn settings_of(scratch: &Scratch, way: &str) -> WorkerSettings {
     let mut settings = settings(scratch.path(), way);
     settings.environment.push(("STATE".into(), scratch.path().into()));
     settings
 }
 
 /// Has a worker asked to end when it is ready, and waits until nothing of it is left. Nothing is killed.
-fn terminated(settings: Settings, scratch: &Scratch) {
+fn terminated(settings: WorkerSettings, scratch: &Scratch) {
     with_supervisor(settings, async |mut supervisor| {
         start(&mut supervisor, FIRST, 0);
         next(&mut supervisor).await;
-        wait_until("the worker to be ready", PATIENCE, || scratch.join("ready").exists());
+        wait_until("the worker to be ready", TIMEOUT, || scratch.join("ready").exists());
         supervisor.terminate(EPOCH, FIRST);
-        let exited = Event::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(15) };
+        let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(15) };
         assert_eq!(next(&mut supervisor).await, exited);
     });
 }

@@ -12,9 +12,9 @@ use super::super::message::numbers::{
     firmware_version, galaxy_position, holder, holders, holders_reading, kind_memory, load,
     memory_counts, names, names_reading, other_identity, pcie_traffic, sensors, space_usage,
 };
-use super::writer::{Value, Writer};
+use super::writer::{MessageWriter, ReadingValue};
 
-pub(super) fn device(to: &mut Writer, device: &Device) {
+pub(super) fn device(to: &mut MessageWriter, device: &Device) {
     to.text(device::ID, &device.id);
     match &device.identity {
         DeviceIdentity::Chip(chip) => to.message(device::IDENTITY, |to| identity(to, chip)),
@@ -45,7 +45,7 @@ pub(super) fn device(to: &mut Writer, device: &Device) {
     }
 }
 
-fn other(to: &mut Writer, identity: &OtherIdentity) {
+fn other(to: &mut MessageWriter, identity: &OtherIdentity) {
     to.text(other_identity::NAME, &identity.name);
     to.text(other_identity::VENDOR, &identity.vendor);
     to.code(other_identity::CLASS, identity.class);
@@ -63,7 +63,7 @@ fn other(to: &mut Writer, identity: &OtherIdentity) {
     to.maybe(other_identity::DRIVER_ORDINAL, identity.driver_ordinal);
 }
 
-fn identity(to: &mut Writer, chip: &ChipIdentity) {
+fn identity(to: &mut MessageWriter, chip: &ChipIdentity) {
     to.maybe(chip_identity::DRIVER_ORDINAL, chip.driver_ordinal);
     if let Some(pci) = chip.pci {
         to.text(chip_identity::PCI_ADDRESS, &pci.to_string());
@@ -85,8 +85,8 @@ fn identity(to: &mut Writer, chip: &ChipIdentity) {
     to.whole(chip_identity::REMOTE, chip.remote);
 }
 
-impl Value for ChipFacts {
-    fn write(&self, to: &mut Writer) {
+impl ReadingValue for ChipFacts {
+    fn write(&self, to: &mut MessageWriter) {
         to.message(facts_reading::VALUE, |to| {
             to.code(chip_facts::ARCHITECTURE, self.architecture);
             to.whole(chip_facts::DRAM_CAPACITY_BYTES, self.dram_capacity_bytes);
@@ -100,7 +100,7 @@ impl Value for ChipFacts {
     }
 }
 
-fn sensors(to: &mut Writer, telemetry: &Telemetry) {
+fn sensors(to: &mut MessageWriter, telemetry: &Telemetry) {
     declared(to, telemetry, None);
     for (name, version) in &telemetry.firmware {
         to.message(sensors::FIRMWARE, |to| {
@@ -126,7 +126,7 @@ fn sensors(to: &mut Writer, telemetry: &Telemetry) {
 }
 
 /// The declared sensors of one part of the telemetry.
-fn declared(to: &mut Writer, telemetry: &Telemetry, part: Option<&str>) {
+fn declared(to: &mut MessageWriter, telemetry: &Telemetry, part: Option<&str>) {
     for sensor in SENSORS.iter().filter(|sensor| sensor.part == part) {
         match sensor.reading(telemetry) {
             Some(SensorReading::Float(reading)) => to.reading(sensor.proto, reading),
@@ -136,7 +136,7 @@ fn declared(to: &mut Writer, telemetry: &Telemetry, part: Option<&str>) {
     }
 }
 
-fn categories(to: &mut Writer, counts: &MemoryCounts) {
+fn categories(to: &mut MessageWriter, counts: &MemoryCounts) {
     for (name, bytes) in &counts.category_bytes {
         to.message(memory_counts::CATEGORIES, |to| {
             to.text(category_bytes::NAME, name);
@@ -145,7 +145,7 @@ fn categories(to: &mut Writer, counts: &MemoryCounts) {
     }
 }
 
-fn traffic(to: &mut Writer, traffic: &PcieTraffic) {
+fn traffic(to: &mut MessageWriter, traffic: &PcieTraffic) {
     to.text(pcie_traffic::COUNTER, &traffic.counter);
     to.whole(pcie_traffic::NOC, traffic.noc);
     to.code(pcie_traffic::DIRECTION, traffic.direction);
@@ -153,7 +153,7 @@ fn traffic(to: &mut Writer, traffic: &PcieTraffic) {
     to.reading(pcie_traffic::RAW_FLITS, &traffic.raw_flits);
 }
 
-fn space(to: &mut Writer, usage: &SpaceUsage) {
+fn space(to: &mut MessageWriter, usage: &SpaceUsage) {
     to.code(space_usage::SPACE, usage.space);
     to.reading(space_usage::USED_BYTES, &usage.used_bytes);
     to.reading(space_usage::CAPACITY_BYTES, &usage.capacity_bytes);
@@ -162,7 +162,7 @@ fn space(to: &mut Writer, usage: &SpaceUsage) {
     }
 }
 
-fn kind(to: &mut Writer, parts: &KindMemory) {
+fn kind(to: &mut MessageWriter, parts: &KindMemory) {
     to.code(kind_memory::KIND, parts.kind);
     to.whole(kind_memory::TOTAL_BYTES, parts.total_bytes);
     to.whole(kind_memory::PROCESSES_BYTES, parts.processes_bytes);
@@ -171,8 +171,8 @@ fn kind(to: &mut Writer, parts: &KindMemory) {
     to.maybe(kind_memory::LIVE_BUFFERS, parts.live_buffers);
 }
 
-impl Value for Vec<String> {
-    fn write(&self, to: &mut Writer) {
+impl ReadingValue for Vec<String> {
+    fn write(&self, to: &mut MessageWriter) {
         to.message(names_reading::VALUE, |to| {
             for name in self {
                 to.set_bytes(names::NAMES, name.as_bytes());
@@ -181,8 +181,8 @@ impl Value for Vec<String> {
     }
 }
 
-impl Value for Vec<Holder> {
-    fn write(&self, to: &mut Writer) {
+impl ReadingValue for Vec<Holder> {
+    fn write(&self, to: &mut MessageWriter) {
         to.message(holders_reading::VALUE, |to| {
             for holder in self {
                 to.message(holders::HOLDERS, |to| {

@@ -12,7 +12,7 @@ use super::super::message::numbers::{
     metric_description, metric_sample, pod, process, process_identity, recorded_usage,
     recording_faults,
 };
-use super::writer::Writer;
+use super::writer::MessageWriter;
 
 /// Name, help and unit of metrics, each once, in the order of their first sample.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl<'a> Descriptions<'a> {
     }
 
     /// Writes the list as `field`.
-    pub(super) fn write(&self, to: &mut Writer, field: u32) {
+    pub(super) fn write(&self, to: &mut MessageWriter, field: u32) {
         for [name, help, unit] in &self.list {
             to.message(field, |to| {
                 to.text(metric_description::NAME, name);
@@ -57,7 +57,7 @@ impl<'a> Descriptions<'a> {
 }
 
 pub(super) fn process<'a>(
-    to: &mut Writer,
+    to: &mut MessageWriter,
     process: &'a Process,
     descriptions: &mut Descriptions<'a>,
 ) {
@@ -88,7 +88,7 @@ pub(super) fn process<'a>(
     }
 }
 
-fn identity(to: &mut Writer, identity: &ProcessIdentity) {
+fn identity(to: &mut MessageWriter, identity: &ProcessIdentity) {
     to.bytes(process_identity::BOOT_ID, &identity.boot_id);
     to.whole(process_identity::PID_NAMESPACE, identity.pid_namespace);
     to.whole(process_identity::PID, identity.pid);
@@ -96,7 +96,7 @@ fn identity(to: &mut Writer, identity: &ProcessIdentity) {
 }
 
 /// Writes the fields of a container.
-fn container(to: &mut Writer, container: &Container) {
+fn container(to: &mut MessageWriter, container: &Container) {
     to.text(container::ID, &container.id);
     to.text(container::ENGINE, &container.engine);
     if let Some(uid) = &container.pod_uid {
@@ -120,7 +120,7 @@ fn container(to: &mut Writer, container: &Container) {
     });
 }
 
-fn held_device(to: &mut Writer, held: &HeldDevice) {
+fn held_device(to: &mut MessageWriter, held: &HeldDevice) {
     to.whole(held_device::DEVICE, u64::try_from(held.device).expect("an index fits into 64 bits"));
     to.whole(held_device::OPEN_DESCRIPTORS, held.open_descriptors);
     to.code(held_device::ACCOUNTING, held.accounting);
@@ -140,7 +140,7 @@ fn held_device(to: &mut Writer, held: &HeldDevice) {
     }
 }
 
-fn held_kind(to: &mut Writer, held: &HeldKind) {
+fn held_kind(to: &mut MessageWriter, held: &HeldKind) {
     to.code(held_kind::KIND, held.kind);
     to.whole(held_kind::LIVE_BYTES, held.usage.live_bytes());
     if let HeldUsage::Recorded(usage) = &held.usage {
@@ -154,14 +154,14 @@ fn held_kind(to: &mut Writer, held: &HeldKind) {
     }
 }
 
-fn faults(to: &mut Writer, faults: &RecordingFaults) {
+fn faults(to: &mut MessageWriter, faults: &RecordingFaults) {
     to.whole(recording_faults::DOUBLE_FREES, faults.double_frees);
     to.whole(recording_faults::UNKNOWN_FREES, faults.unknown_frees);
     to.whole(recording_faults::REUSED_LIVE_ADDRESSES, faults.reused_live_addresses);
     to.whole(recording_faults::UNRECORDED_EVENTS, faults.unrecorded_events);
 }
 
-fn metric(to: &mut Writer, sample: &MetricSample, place: u32) {
+fn metric(to: &mut MessageWriter, sample: &MetricSample, place: u32) {
     to.whole(metric_sample::DESCRIPTION, place);
     for (name, value) in &sample.labels {
         to.message(metric_sample::LABELS, |to| {

@@ -16,15 +16,15 @@ const ONE_BYTE_LENGTH: usize = 0x80;
 
 /// The bytes of a message that grows.
 #[derive(Debug, Default)]
-pub(super) struct Writer(Vec<u8>);
+pub(super) struct MessageWriter(Vec<u8>);
 
 /// What a reading's value is written as.
-pub(super) trait Value {
+pub(super) trait ReadingValue {
     /// Writes the value as the field `value` of its reading, also where it is 0 or empty.
-    fn write(&self, to: &mut Writer);
+    fn write(&self, to: &mut MessageWriter);
 }
 
-impl Writer {
+impl MessageWriter {
     pub(super) fn with_room(bytes: usize) -> Self {
         Self(Vec::with_capacity(bytes))
     }
@@ -142,7 +142,7 @@ impl Writer {
 
     /// A reading: its value with the time, or why there is none. All messages of readings have
     /// these in the fields of `WholeReading`.
-    pub(super) fn reading<T: Value>(&mut self, field: u32, reading: &Reading<T>) {
+    pub(super) fn reading<T: ReadingValue>(&mut self, field: u32, reading: &Reading<T>) {
         self.message(field, |to| match reading {
             Reading::Value { value, at } => {
                 value.write(to);
@@ -164,7 +164,7 @@ impl Writer {
 
 /// A run of numbers.
 #[derive(Debug)]
-pub(super) struct Packed<'a>(&'a mut Writer);
+pub(super) struct Packed<'a>(&'a mut MessageWriter);
 
 impl Packed<'_> {
     pub(super) fn number(&mut self, value: f64) {
@@ -176,26 +176,26 @@ impl Packed<'_> {
     }
 }
 
-impl Value for u64 {
-    fn write(&self, to: &mut Writer) {
+impl ReadingValue for u64 {
+    fn write(&self, to: &mut MessageWriter) {
         to.set(whole_reading::VALUE, *self);
     }
 }
 
-impl Value for u32 {
-    fn write(&self, to: &mut Writer) {
+impl ReadingValue for u32 {
+    fn write(&self, to: &mut MessageWriter) {
         to.set(whole_reading::VALUE, *self);
     }
 }
 
-impl Value for f64 {
-    fn write(&self, to: &mut Writer) {
+impl ReadingValue for f64 {
+    fn write(&self, to: &mut MessageWriter) {
         to.number(whole_reading::VALUE, *self);
     }
 }
 
-impl Value for String {
-    fn write(&self, to: &mut Writer) {
+impl ReadingValue for String {
+    fn write(&self, to: &mut MessageWriter) {
         to.set_bytes(whole_reading::VALUE, self.as_bytes());
     }
 }

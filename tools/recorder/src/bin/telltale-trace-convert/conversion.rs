@@ -241,7 +241,7 @@ fn half_word(bytes: &[u8], offset: usize) -> u32 {
 mod tests {
     use proptest::prelude::{any, prop};
     use proptest::{prop_assert_eq, proptest};
-    use telltale_trace::{Event, Record, Trace};
+    use telltale_trace::{Record, Trace, TraceEvent};
 
     use super::{ConvertError, Outcome, convert, raw};
 
@@ -291,11 +291,11 @@ mod tests {
         assert_eq!(
             trace.records(),
             [
-                step(0, 0, Event::Allocate { id: 0, size_bytes: 50 }),
-                step(10, 1, Event::Allocate { id: 1, size_bytes: 60 }),
-                step(0, 1, Event::Free { id: 0 }),
-                step(20, 0, Event::Free { id: 1 }),
-                step(0, 0, Event::Allocate { id: 0, size_bytes: 70 }),
+                step(0, 0, TraceEvent::Allocate { id: 0, size_bytes: 50 }),
+                step(10, 1, TraceEvent::Allocate { id: 1, size_bytes: 60 }),
+                step(0, 1, TraceEvent::Free { id: 0 }),
+                step(20, 0, TraceEvent::Free { id: 1 }),
+                step(0, 0, TraceEvent::Allocate { id: 0, size_bytes: 70 }),
             ]
         );
         assert_eq!(trace.header().description.command, "a b");

@@ -136,10 +136,10 @@ fn certificates_alone_prove_nothing_of_callers() {
             let (tcp, _) = Listener::bind(&"0.0.0.0:0".parse().unwrap(), None).unwrap();
             let options = ServerOptions { tls: Some(tls), ..ServerOptions::default() };
             let (wishes, _wished) = mpsc::channel(1);
-            Server::new(vec![tcp], Intake::new(), wishes, options).unwrap_err()
+            IntakeServer::new(vec![tcp], Intake::new(), wishes, options).unwrap_err()
         })
     };
-    assert!(matches!(refused(tls.clone()), ServeError::Open { .. }));
+    assert!(matches!(refused(tls.clone()), IntakeServeError::Open { .. }));
     let missing = TlsFiles { key: place.join("none.pem"), ..tls };
-    assert!(matches!(refused(missing), ServeError::Trust(_)));
+    assert!(matches!(refused(missing), IntakeServeError::Trust(_)));
 }

@@ -7,9 +7,9 @@ use rustix::event::{EventfdFlags, eventfd};
 
 /// An event descriptor: readable from the first ring until it is silenced.
 #[derive(Debug)]
-pub(crate) struct Bell(OwnedFd);
+pub(crate) struct WakeUp(OwnedFd);
 
-impl Bell {
+impl WakeUp {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
@@ -27,7 +27,7 @@ impl Bell {
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for WakeUp {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -9,12 +9,12 @@ use hyper::body::Frame;
 use tokio::sync::mpsc;
 
 /// Parts of an answer as a task makes them. The task ends when nobody takes them any more.
-pub(super) struct Told {
+pub(super) struct BodyParts {
     parts: mpsc::Receiver<Bytes>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Told {
+impl BodyParts {
     /// What `task` sends to the other end of `parts`. With room for one part in that channel, it
     /// makes the next one when the connection has taken this one.
     pub(super) fn by(
@@ -25,7 +25,7 @@ impl Told {
     }
 }
 
-impl HttpBody for Told {
+impl HttpBody for BodyParts {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -37,7 +37,7 @@ impl HttpBody for Told {
     }
 }
 
-impl Drop for Told {
+impl Drop for BodyParts {
     fn drop(&mut self) {
         self.task.abort();
     }

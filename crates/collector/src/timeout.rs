@@ -2,7 +2,7 @@
 //!
 //! A driver that waits for a wedged chip blocks its reader in the kernel, where nothing can wake
 //! it. So the tasks are done one after the other by a worker; when one takes longer than the
-//! patience, that worker is left behind with it and another one goes on with the next. The number
+//! timeout, that worker is left behind with it and another one goes on with the next. The number
 //! of threads left behind is bounded, a task is not tried again while a thread is stuck in it, and
 //! a thread that comes back ends.
 
@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Threads that may be left behind at one time, for each [`Patience`]; one more for each further
+/// Threads that may be left behind at one time, for each [`Timeout`]; one more for each further
 /// call at the same time.
 pub(crate) const MAX_STUCK: usize = 16;
 
@@ -34,7 +34,7 @@ pub(crate) struct TaskName {
 
 /// What one call may take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct CallLimits {
     /// One task.
     pub(crate) task: Duration,
     /// All of them.
@@ -43,7 +43,7 @@ pub(crate) struct Limits {
 
 /// Remembers which tasks hang.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Timeout {
     stuck: Arc<Mutex<HashSet<TaskName>>>,
     stack_bytes: usize,
 }
@@ -52,13 +52,13 @@ pub(crate) struct Patience {
 struct Call<T, R> {
     tasks: Vec<(TaskName, T)>,
     work: fn(&T) -> R,
-    progress: Mutex<Progress<R>>,
+    progress: Mutex<CallProgress<R>>,
     changed: Condvar,
     stuck: Arc<Mutex<HashSet<TaskName>>>,
     stack_bytes: usize,
 }
 
-struct Progress<R> {
+struct CallProgress<R> {
     /// The worker that goes on; one with another number was given up.
     worker: u32,
     next: usize,
@@ -69,14 +69,14 @@ struct Progress<R> {
     finished: bool,
 }
 
-impl Default for Patience {
+impl Default for Timeout {
     fn default() -> Self {
         Self { stuck: Arc::default(), stack_bytes: STACK_BYTES }
     }
 }
 
-impl Patience {
-    /// Patience with foreign code.
+impl Timeout {
+    /// Timeout with foreign code.
     pub(crate) fn with_foreign_code() -> Self {
         Self { stack_bytes: FOREIGN_STACK_BYTES, ..Self::default() }
     }
@@ -88,7 +88,7 @@ impl Patience {
         &self,
         tasks: Vec<(TaskName, T)>,
         work: fn(&T) -> R,
-        limits: Limits,
+        limits: CallLimits,
     ) -> Vec<Option<R>>
     where
         T: Send + Sync + 'static,
@@ -98,7 +98,7 @@ impl Patience {
             return tasks.iter().map(|_| None).collect();
         }
         let results = tasks.iter().map(|_| None).collect();
-        let progress = Progress {
+        let progress = CallProgress {
             worker: 0,
             next: 0,
             current: None,
@@ -123,7 +123,7 @@ impl Patience {
     }
 
     /// Waits until all is done, replacing the worker when it hangs.
-    fn wait<T, R>(&self, call: &Arc<Call<T, R>>, limits: Limits)
+    fn wait<T, R>(&self, call: &Arc<Call<T, R>>, limits: CallLimits)
     where
         T: Send + Sync + 'static,
         R: Send + 'static,
@@ -224,13 +224,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Limits, MAX_STUCK, Patience, TaskName};
+    use super::{CallLimits, MAX_STUCK, TaskName, Timeout};
     use std::sync::mpsc::{Receiver, channel};
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
     use telltale_harness::wait_until;
 
-    const LIMITS: Limits = Limits { task: Duration::from_millis(30), all: Duration::from_secs(20) };
+    const LIMITS: CallLimits =
+        CallLimits { task: Duration::from_millis(30), all: Duration::from_secs(20) };
 
     /// A task that returns its number, after its gate (if any) was closed.
     type Gated = (u32, Option<Arc<Mutex<Receiver<()>>>>);
@@ -248,44 +249,44 @@ mod tests {
 
     #[test]
     fn a_hung_task_costs_itself_and_is_tried_again_when_its_thread_is_back() {
-        let patience = Patience::default();
+        let timeout = Timeout::default();
         let (open, gate) = channel();
         let gate = Arc::new(Mutex::new(gate));
         let tasks =
             || vec![task(0, 0, None), task(0, 1, Some(Arc::clone(&gate))), task(0, 2, None)];
-        assert_eq!(patience.run(tasks(), work, LIMITS), [Some(0), None, Some(2)]);
-        assert_eq!(patience.stuck(), 1);
-        assert_eq!(patience.run(tasks(), work, LIMITS), [Some(0), None, Some(2)]);
-        assert_eq!(patience.stuck(), 1, "no second thread for the same task");
+        assert_eq!(timeout.run(tasks(), work, LIMITS), [Some(0), None, Some(2)]);
+        assert_eq!(timeout.stuck(), 1);
+        assert_eq!(timeout.run(tasks(), work, LIMITS), [Some(0), None, Some(2)]);
+        assert_eq!(timeout.stuck(), 1, "no second thread for the same task");
         drop(open);
-        wait_until("the thread to come back", Duration::from_secs(20), || patience.stuck() == 0);
-        assert_eq!(patience.run(tasks(), work, LIMITS), [Some(0), Some(1), Some(2)]);
+        wait_until("the thread to come back", Duration::from_secs(20), || timeout.stuck() == 0);
+        assert_eq!(timeout.run(tasks(), work, LIMITS), [Some(0), Some(1), Some(2)]);
     }
 
     #[test]
     fn a_wedged_group_is_passed_over_and_others_are_not() {
-        let patience = Patience::default();
+        let timeout = Timeout::default();
         let (_open, gate) = channel();
         let gate = Arc::new(Mutex::new(gate));
         let mut tasks: Vec<_> = (0..20).map(|item| task(7, item, Some(gate.clone()))).collect();
         tasks.push(task(8, 99, None));
-        let results = patience.run(tasks, work, LIMITS);
+        let results = timeout.run(tasks, work, LIMITS);
         assert_eq!(results.last(), Some(&Some(99)));
         assert_eq!(results.iter().flatten().count(), 1);
-        assert_eq!(patience.stuck(), 2);
+        assert_eq!(timeout.stuck(), 2);
     }
 
     #[test]
     fn the_number_of_threads_left_behind_is_bounded() {
-        let patience = Patience::default();
+        let timeout = Timeout::default();
         let (_open, gate) = channel();
         let gate = Arc::new(Mutex::new(gate));
-        let limits = Limits { task: Duration::from_millis(2), ..LIMITS };
+        let limits = CallLimits { task: Duration::from_millis(2), ..LIMITS };
         for round in 0..3 {
             let tasks =
                 (0..40).map(|item| task(round * 100 + item, 0, Some(gate.clone()))).collect();
-            assert_eq!(patience.run(tasks, work, limits).iter().flatten().count(), 0);
-            assert!(patience.stuck() <= MAX_STUCK, "{}", patience.stuck());
+            assert_eq!(timeout.run(tasks, work, limits).iter().flatten().count(), 0);
+            assert!(timeout.stuck() <= MAX_STUCK, "{}", timeout.stuck());
         }
     }
 }

@@ -11,11 +11,11 @@ use crate::protocol::decode::NodeWord;
 use telltale_cluster::coordinator::{OperatorOrder, OrderRefused};
 
 /// Where an answer goes.
-pub(super) type Reply<T> = oneshot::Sender<Result<T, AskError>>;
+pub(super) type Reply<T> = oneshot::Sender<Result<T, MailboxError>>;
 
 /// What comes to the coordinator's task.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum MailboxEvent {
     /// A stream of an agent has begun.
     Opened { stream: StreamId, orders: Orders },
     /// A message came on it; the permit is its share of what may wait.
@@ -27,14 +27,14 @@ pub(super) enum Event {
         share: OwnedSemaphorePermit,
     },
     /// It has ended.
-    Closed { stream: StreamId, ending: Ending },
+    Closed { stream: StreamId, ending: StreamEnding },
     /// Somebody asks.
     Asked(Question),
 }
 
 /// How the stream of an agent has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum StreamEnding {
     /// The agent has ended it.
     ByAgent,
     /// Its connection was closed in the middle of it, at the agent's end or between.
@@ -60,7 +60,7 @@ pub(super) enum Question {
 
 /// Why there is no answer.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum AskError {
+pub enum MailboxError {
     /// Another coordinator leads, or none.
     #[error("{}", .0.refusal())]
     NotLeading(Standing),
@@ -80,19 +80,19 @@ pub enum AskError {
 
 /// A way to the coordinator's task.
 #[derive(Debug, Clone)]
-pub struct Desk {
-    events: mpsc::Sender<Event>,
+pub struct Mailbox {
+    events: mpsc::Sender<MailboxEvent>,
 }
 
-// === impl Desk ===
+// === impl Mailbox ===
 
-impl Desk {
-    pub(super) fn new(events: mpsc::Sender<Event>) -> Self {
+impl Mailbox {
+    pub(super) fn new(events: mpsc::Sender<MailboxEvent>) -> Self {
         Self { events }
     }
 
     /// Gives the task an event; says whether it is still there.
-    pub(super) async fn tell(&self, event: Event) -> bool {
+    pub(super) async fn tell(&self, event: MailboxEvent) -> bool {
         self.events.send(event).await.is_ok()
     }
 
@@ -100,7 +100,7 @@ impl Desk {
     ///
     /// # Errors
     /// When this coordinator does not lead, or ends.
-    pub async fn status(&self) -> Result<message::GetStatusResponse, AskError> {
+    pub async fn status(&self) -> Result<message::GetStatusResponse, MailboxError> {
         self.ask(Question::Status).await
     }
 
@@ -108,7 +108,7 @@ impl Desk {
     ///
     /// # Errors
     /// When this coordinator does not lead, or ends.
-    pub async fn nodes(&self) -> Result<message::ListNodesResponse, AskError> {
+    pub async fn nodes(&self) -> Result<message::ListNodesResponse, MailboxError> {
         self.ask(Question::Nodes).await
     }
 
@@ -119,7 +119,7 @@ impl Desk {
     pub async fn incidents(
         &self,
         limit: usize,
-    ) -> Result<message::ListIncidentsResponse, AskError> {
+    ) -> Result<message::ListIncidentsResponse, MailboxError> {
         self.ask(|reply| Question::Incidents(limit, reply)).await
     }
 
@@ -127,11 +127,11 @@ impl Desk {
     ///
     /// # Errors
     /// When there is none, or this coordinator does not lead, or ends.
-    pub async fn incident(&self, id: String) -> Result<message::GetIncidentResponse, AskError> {
+    pub async fn incident(&self, id: String) -> Result<message::GetIncidentResponse, MailboxError> {
         let any = id.is_empty();
         let found = self.ask(|reply| Question::Incident(id, reply)).await;
         found.map_err(|error| match error {
-            AskError::NoIncident if any => AskError::NoneYet,
+            MailboxError::NoIncident if any => MailboxError::NoneYet,
             error => error,
         })
     }
@@ -140,7 +140,7 @@ impl Desk {
     ///
     /// # Errors
     /// When this coordinator does not lead, or ends.
-    pub async fn rank_map(&self) -> Result<message::GetRankMapResponse, AskError> {
+    pub async fn rank_map(&self) -> Result<message::GetRankMapResponse, MailboxError> {
         self.ask(Question::RankMap).await
     }
 
@@ -148,7 +148,7 @@ impl Desk {
     ///
     /// # Errors
     /// When this coordinator does not lead, or ends.
-    pub async fn steps(&self) -> Result<message::GetStepsResponse, AskError> {
+    pub async fn steps(&self) -> Result<message::GetStepsResponse, MailboxError> {
         self.ask(Question::Steps).await
     }
 
@@ -159,7 +159,7 @@ impl Desk {
     pub async fn trace(
         &self,
         from: message::GetTraceRequest,
-    ) -> Result<message::GetTraceResponse, AskError> {
+    ) -> Result<message::GetTraceResponse, MailboxError> {
         self.ask(|reply| Question::Trace(from, reply)).await
     }
 
@@ -170,7 +170,7 @@ impl Desk {
     pub async fn decisions(
         &self,
         limit: usize,
-    ) -> Result<message::ListDecisionsResponse, AskError> {
+    ) -> Result<message::ListDecisionsResponse, MailboxError> {
         self.ask(|reply| Question::Decisions(limit, reply)).await
     }
 
@@ -178,40 +178,43 @@ impl Desk {
     ///
     /// # Errors
     /// When the order is refused, or this coordinator ends.
-    pub async fn order(&self, order: OperatorOrder) -> Result<message::OrderResponse, AskError> {
+    pub async fn order(
+        &self,
+        order: OperatorOrder,
+    ) -> Result<message::OrderResponse, MailboxError> {
         self.ask(|reply| Question::Order(order, reply)).await
     }
 
     /// Figures for the metrics, whether it leads or not.
     pub(super) async fn gauges(&self) -> Option<super::gauges::Gauges> {
         let (reply, answer) = oneshot::channel();
-        self.tell(Event::Asked(Question::Gauges(reply))).await;
+        self.tell(MailboxEvent::Asked(Question::Gauges(reply))).await;
         answer.await.ok()
     }
 
-    async fn ask<T>(&self, question: impl FnOnce(Reply<T>) -> Question) -> Result<T, AskError> {
+    async fn ask<T>(&self, question: impl FnOnce(Reply<T>) -> Question) -> Result<T, MailboxError> {
         let (reply, answer) = oneshot::channel();
-        self.tell(Event::Asked(question(reply))).await;
-        answer.await.unwrap_or(Err(AskError::Ending))
+        self.tell(MailboxEvent::Asked(question(reply))).await;
+        answer.await.unwrap_or(Err(MailboxError::Ending))
     }
 }
 
 // === impl AskError ===
 
-impl From<AskError> for Status {
-    fn from(error: AskError) -> Self {
+impl From<MailboxError> for Status {
+    fn from(error: MailboxError) -> Self {
         let text = error.to_string();
         match error {
-            AskError::NotLeading(standing) => not_leading(&standing),
-            AskError::Refused(OrderRefused::NotLeading) => not_leading(&Standing::default()),
-            AskError::NoIncident
-            | AskError::NoneYet
-            | AskError::Refused(OrderRefused::UnknownNode { .. }) => Self::not_found(text),
-            AskError::Refused(OrderRefused::NotStarted | OrderRefused::Behind) => {
+            MailboxError::NotLeading(standing) => not_leading(&standing),
+            MailboxError::Refused(OrderRefused::NotLeading) => not_leading(&Standing::default()),
+            MailboxError::NoIncident
+            | MailboxError::NoneYet
+            | MailboxError::Refused(OrderRefused::UnknownNode { .. }) => Self::not_found(text),
+            MailboxError::Refused(OrderRefused::NotStarted | OrderRefused::Behind) => {
                 Self::failed_precondition(text)
             }
-            AskError::Refused(OrderRefused::TooMany) => Self::resource_exhausted(text),
-            AskError::Refused(OrderRefused::NotStored) | AskError::Ending => {
+            MailboxError::Refused(OrderRefused::TooMany) => Self::resource_exhausted(text),
+            MailboxError::Refused(OrderRefused::NotStored) | MailboxError::Ending => {
                 Self::unavailable(text)
             }
         }

@@ -23,7 +23,7 @@ pub(crate) trait Descriptor {
 
 /// How far the consumer is. Only the consumer stores here.
 #[repr(align(64))]
-pub(crate) struct Progress {
+pub(crate) struct ConsumerProgress {
     /// Events taken; also the position of the next one.
     pub(crate) taken: AtomicU64,
     /// Bytes of the events taken.
@@ -34,7 +34,7 @@ pub(crate) struct Progress {
 
 /// Whether the descriptor is readable, and the right to change that.
 #[repr(align(64))]
-pub(crate) struct Doorbell {
+pub(crate) struct WakeUp {
     /// Whether the descriptor is readable, or is being made so.
     rung: AtomicBool,
     busy: AtomicU32,
@@ -46,7 +46,7 @@ pub(crate) struct Doorbell {
 
 // === impl Progress ===
 
-impl Progress {
+impl ConsumerProgress {
     pub(crate) fn new() -> Self {
         Self {
             taken: AtomicU64::new(0),
@@ -56,9 +56,9 @@ impl Progress {
     }
 }
 
-// === impl Doorbell ===
+// === impl WakeUp ===
 
-impl Doorbell {
+impl WakeUp {
     pub(crate) fn new() -> Self {
         Self {
             rung: AtomicBool::new(false),
@@ -71,7 +71,12 @@ impl Doorbell {
     /// A producer's step after its event at `position` was committed by
     /// [`store_and_fence`](crate::sync::store_and_fence).
     #[inline(always)]
-    pub(crate) fn event(&self, position: u64, progress: &Progress, descriptor: &impl Descriptor) {
+    pub(crate) fn event(
+        &self,
+        position: u64,
+        progress: &ConsumerProgress,
+        descriptor: &impl Descriptor,
+    ) {
         // SYNC: silence. Either this sees that the consumer silenced the bell, or the consumer
         // sees the event when it looks a last time.
         if !self.rung.load(Ordering::SeqCst) {
@@ -80,7 +85,12 @@ impl Doorbell {
     }
 
     /// A producer's step after it counted a lost event, `lost` in all.
-    pub(crate) fn loss(&self, lost: u64, progress: &Progress, descriptor: &impl Descriptor) {
+    pub(crate) fn loss(
+        &self,
+        lost: u64,
+        progress: &ConsumerProgress,
+        descriptor: &impl Descriptor,
+    ) {
         // SYNC: silence
         fence(Ordering::SeqCst);
         if !self.rung.load(Ordering::Relaxed) {
@@ -90,7 +100,7 @@ impl Doorbell {
     }
 
     #[cold]
-    fn ring_for(&self, position: u64, progress: &Progress, descriptor: &impl Descriptor) {
+    fn ring_for(&self, position: u64, progress: &ConsumerProgress, descriptor: &impl Descriptor) {
         // An event behind others is found by the consumer when it has taken those.
         if progress.taken.load(Ordering::Relaxed) == position {
             self.announced.fetch_max(position + 1, Ordering::Relaxed);
@@ -98,7 +108,7 @@ impl Doorbell {
         }
     }
 
-    fn ring(&self, progress: &Progress, descriptor: &impl Descriptor) {
+    fn ring(&self, progress: &ConsumerProgress, descriptor: &impl Descriptor) {
         // SYNC: inside. Whoever is there sees what is announced when it looks once more.
         if self.busy.fetch_or(HELD | AGAIN, Ordering::AcqRel) & HELD != 0 {
             return;
