@@ -255,7 +255,7 @@ fn rows_of(what: &str, ways: Vec<Contender<'_>>, operations: f64) -> Vec<Row> {
     rows
 }
 
-// === impl Taken ===
+// === impl ProcessorTimes ===
 
 impl ProcessorTimes {
     fn until_now() -> Self {

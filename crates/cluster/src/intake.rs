@@ -330,7 +330,7 @@ impl Counting {
     }
 }
 
-// === impl Running ===
+// === impl RunningEpoch ===
 
 impl RunningEpoch {
     fn learn(&mut self, group: crate::group::GroupId, members: Vec<Rank>) {

@@ -340,7 +340,7 @@ impl Collector {
     }
 }
 
-// === impl Asked ===
+// === impl SourceState ===
 
 impl SourceState {
     fn new(source: Box<dyn HardwareSource>) -> Self {

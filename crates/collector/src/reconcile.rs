@@ -406,7 +406,7 @@ impl Reconciliation {
     }
 }
 
-// === impl Refusal ===
+// === impl ClaimRefusal ===
 
 impl ClaimRefusal {
     /// It with the name that its device has in the table.

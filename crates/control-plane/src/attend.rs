@@ -308,7 +308,7 @@ impl Driver {
         match assignment {
             Some(assignment) if running != before && running == Some(epoch) => {
                 info!(
-                    epoch = %epoch, "epoch {epoch}: starts ranks {} to {} of {}, rank 0 at {}:{}",
+                    epoch = %epoch, "epoch {epoch}: starting ranks {} to {} of {}, rank 0 at {}:{}",
                     assignment.first_rank,
                     assignment.first_rank.0 + assignment.workers.get() - 1,
                     assignment.world_size,

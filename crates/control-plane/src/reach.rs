@@ -210,7 +210,7 @@ fn read(path: &Path) -> Result<Vec<u8>, AccessError> {
     bounded_file::read(path, MAX_CERTIFICATES_BYTES).map_err(failed)
 }
 
-// === impl Access ===
+// === impl ClientFiles ===
 
 impl ClientFiles {
     /// Reads the files.

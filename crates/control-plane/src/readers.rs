@@ -58,7 +58,7 @@ struct Giving<'i> {
     dropped: usize,
 }
 
-// === impl Reader ===
+// === impl FileReader ===
 
 impl FileReader {
     /// A reader of `path`. What is in the Inspector's files already is of an earlier run and is passed

@@ -232,7 +232,7 @@ impl Store {
     }
 }
 
-// === impl Link ===
+// === impl ActorChannels ===
 
 impl ActorChannels {
     /// Tells the coordinator's task; says whether it is still there.

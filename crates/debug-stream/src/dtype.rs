@@ -190,7 +190,7 @@ impl Dtype {
     }
 }
 
-// === impl Value ===
+// === impl ElementValue ===
 
 impl ElementValue {
     /// The value as the nearest `f64`; exact for floats, and for integers up to 2^53.

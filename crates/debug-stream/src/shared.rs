@@ -24,7 +24,7 @@ pub(crate) struct ConnectionEnd {
     is_standby: bool,
 }
 
-// === impl Shared ===
+// === impl StreamShared ===
 
 impl StreamShared {
     /// Whether there is a filter at all, which spares publishers the lock.
@@ -45,7 +45,7 @@ impl StreamShared {
     }
 }
 
-// === impl Ending ===
+// === impl ConnectionEnd ===
 
 impl ConnectionEnd {
     pub(crate) fn new(shared: Arc<StreamShared>, is_standby: bool) -> Self {

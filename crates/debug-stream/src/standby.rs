@@ -92,7 +92,7 @@ impl Standby {
     }
 }
 
-// === impl Waiting ===
+// === impl WaitingClient ===
 
 impl WaitingClient<'_> {
     /// To be called before each attempt to connect: who holds the place is looked at first.

@@ -44,7 +44,7 @@ pub(crate) struct WakeUp {
     announced_lost: AtomicU64,
 }
 
-// === impl Progress ===
+// === impl ConsumerProgress ===
 
 impl ConsumerProgress {
     pub(crate) fn new() -> Self {

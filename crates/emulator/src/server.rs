@@ -104,7 +104,7 @@ fn peer_pid(socket: &OwnedFd) -> u32 {
         .unwrap_or(0)
 }
 
-// === impl Server ===
+// === impl EmulatorServer ===
 
 impl EmulatorServer {
     /// Sockets for all chips of a machine that are there.
@@ -213,7 +213,7 @@ impl EmulatorServer {
     }
 }
 
-// === impl State ===
+// === impl ServerState ===
 
 impl ServerState {
     fn token(&mut self) -> u64 {

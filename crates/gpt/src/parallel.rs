@@ -105,7 +105,7 @@ pub struct TransferRecord {
 /// Who is told of each beginning and each end. It must return soon: the ring waits for it.
 pub type Observer = Box<dyn FnMut(&TransferRecord) + Send>;
 
-// === impl Member ===
+// === impl ParallelRank ===
 
 impl ParallelRank {
     /// Rank `rank` of `world_size`. `epoch` is a number that tells one life of the training from the

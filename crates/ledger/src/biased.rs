@@ -89,7 +89,7 @@ impl<T, const SHARDS: usize> BiasedShards<T, SHARDS> {
     }
 }
 
-// === impl Access ===
+// === impl ThreadAccess ===
 
 impl<T, const SHARDS: usize> ThreadAccess<T, SHARDS> {
     /// Runs `run` on a shard. None if this thread is inside already and would meet itself, as it

@@ -64,7 +64,7 @@ pub struct PartEnded {
     pub why: String,
 }
 
-// === impl Parts ===
+// === impl ServiceParts ===
 
 impl ServiceParts {
     /// No parts yet. Sockets with a relative path are in `directory`, those that systemd handed

@@ -187,7 +187,7 @@ fn tick() -> (i64, i64) {
     (now.tv_sec, now.tv_nsec)
 }
 
-// === impl Table ===
+// === impl ConnectionTable ===
 
 impl ConnectionTable {
     /// Ends the connection of a core whose client has closed its descriptor by itself; whether
@@ -210,7 +210,7 @@ impl ConnectionTable {
     }
 }
 
-// === impl Connection ===
+// === impl CoreConnection ===
 
 impl CoreConnection {
     #[inline]
@@ -242,7 +242,7 @@ impl CoreConnection {
     }
 }
 
-// === impl State ===
+// === impl ConnectionState ===
 
 impl ConnectionState {
     /// Checks the number if it has not been for so many reads or since the last tick; whether it

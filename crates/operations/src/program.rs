@@ -51,7 +51,7 @@ pub(crate) struct ProgramParts {
     program: ProgramDescriptor<Argument>,
 }
 
-// === impl Source ===
+// === impl OperandSource ===
 
 impl OperandSource {
     /// An operand of its own four sizes, where a size of 1 is repeated along its dimension.
@@ -101,7 +101,7 @@ impl OperandSource {
     }
 }
 
-// === impl Parts ===
+// === impl ProgramParts ===
 
 impl ProgramParts {
     pub(crate) fn new(shares: Shares) -> Self {

@@ -85,7 +85,7 @@ pub async fn user_of(socket: impl AsFd) -> io::Result<Option<u32>> {
     user.map(Some)
 }
 
-// === impl Connection ===
+// === impl LoopbackConnection ===
 
 impl LoopbackConnection {
     fn of(socket: impl AsFd) -> io::Result<Option<Self>> {
@@ -146,7 +146,7 @@ impl LoopbackConnection {
     }
 }
 
-// === impl Source ===
+// === impl PeerSource ===
 
 impl PeerSource {
     /// The one of this machine, which is found out once.

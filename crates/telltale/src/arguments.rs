@@ -58,7 +58,7 @@ pub(crate) use worker::{GuardArguments, HoldArguments};
 /// Help is broken to no more columns than these; what stands behind it is written for as many.
 const MAX_WIDTH: usize = 100;
 
-/// Tells what every accelerator and process is doing.
+/// Show what every accelerator, process and rank is doing, and keep training jobs running.
 #[derive(Debug, Parser)]
 #[command(name = "telltale", version, max_term_width = MAX_WIDTH, subcommand_required = true)]
 #[command(arg_required_else_help = true)]
@@ -73,7 +73,7 @@ pub(crate) enum Command {
     /// Show devices, the memory in use on them, and the processes that hold it
     #[command(after_help = smi::SMI_HELP)]
     Smi(Box<SmiArguments>),
-    /// The same, full-screen: history, a tree, a filter, and signals to processes
+    /// Watch devices and processes full-screen, with history, tree, filter and signals
     #[command(after_help = top::TOP_HELP)]
     Top(TopArguments),
     #[command(about = serve::SERVE_ABOUT, after_help = serve::SERVE_HELP)]
@@ -81,42 +81,42 @@ pub(crate) enum Command {
     /// Check or show the service's configuration
     #[command(after_help = serve::CONFIG_HELP)]
     Config(ConfigArguments),
-    /// Show what is wrong with the machine, by the rules of the service
+    /// List firing and pending alerts
     #[command(after_help = alerts::ALERTS_HELP)]
     Alerts(AlertsArguments),
-    /// Say what works on this machine, what does not, why, and what mends it
+    /// Diagnose this host: what does not work, why, and how to repair it
     #[command(after_help = doctor::DOCTOR_HELP)]
     Doctor(DoctorArguments),
-    /// Ask the coordinator of a training job how it stands and why, and give it orders
+    /// Show the state of a training job, and give its coordinator orders
     #[command(after_help = cluster::CLUSTER_HELP)]
     Cluster(ClusterArguments),
-    /// Ask whether the service serves, for probes and scripts
+    /// Check whether the service is serving, for probes and scripts
     #[command(after_help = health::HEALTH_HELP)]
     Health(HealthArguments),
-    /// Show what devices and processes did over time, from what a service recorded
+    /// Show devices and processes over time, from the service's history
     #[command(after_help = history::HISTORY_HELP)]
     History(HistoryArguments),
-    /// Record what `smi` shows into a file, for `smi --replay`
+    /// Record snapshots to a file, for `smi --replay` and `top --replay`
     #[command(after_help = record::RECORD_HELP)]
     Record(RecordArguments),
-    /// Run a command that knows nothing of Telltale, and record its large allocations
+    /// Run an unchanged command and record its large allocations
     #[command(after_help = run::RUN_HELP)]
     Run(RunArguments),
-    /// Show one process over its whole life, finished or not
+    /// Show one process over its whole life, running or ended
     #[command(after_help = history::REPORT_HELP)]
     Report(ReportArguments),
     #[command(about = coordinator::COORDINATOR_ABOUT, after_help = coordinator::COORDINATOR_HELP)]
     Coordinator(Box<CoordinatorArguments>),
-    /// Watch two emulated chips while two processes train a small GPT on them
+    /// Train a small GPT in two processes on two emulated chips, and watch them
     #[command(after_help = DEMO_HELP)]
     Demo(DemoArguments),
-    /// Train a small GPT on an emulated chip, through operations, programs and their cache
+    /// Train a small GPT on an emulated chip
     #[command(after_help = GPT_HELP)]
     Gpt(GptArguments),
-    /// Replay an allocation trace on an emulated device, recording as a runtime would
+    /// Replay an allocation trace on an emulated device
     #[command(after_help = REPLAY_HELP)]
     Replay(ReplayArguments),
-    /// Show what kernels printed: list, filter, follow, compare and convert captured debug events
+    /// Show, filter, follow, compare and convert captured debug events
     #[command(after_help = events::HELP)]
     Events(Box<EventsArguments>),
     #[command(about = agent::AGENT_ABOUT, after_help = agent::AGENT_HELP)]
@@ -138,40 +138,38 @@ pub(crate) enum Command {
 }
 
 const DEMO_HELP: &str = "\
-Needs no hardware, driver, rights or set-up, only a C compiler: the first run compiles the
-trainings' kernels, which takes some seconds, and keeps them (see `telltale gpt --help`). With
---workload trace two real allocation traces are replayed instead, and nothing is compiled.
+Needs only a C compiler: no hardware, driver or privileges. The first run compiles the kernels, which
+takes some seconds (see `telltale gpt --help`). --workload trace replays two real allocation traces
+instead and compiles nothing.
 
-On a terminal the tables are repainted until Ctrl-C; otherwise one snapshot a second is printed for
-10 seconds. A summary follows, except with --json. Everything the demo started or made is gone
-afterwards, but for the compiled kernels.
+On a terminal, tables are repainted until Ctrl-C; otherwise one snapshot a second is printed for 10
+seconds. A summary follows, except with --json. The demo removes everything it made, except the
+compiled kernels.
 
-With --cluster a coordinator, four nodes and a spare are started on this machine, each node an agent
-with an emulated chip, and train one GPT together. Half-way one node is killed; the spare takes its
-place, and the training goes on from its checkpoint. The same training runs once more undisturbed,
-and the last line says whether the weights are identical, bit for bit.
+--cluster starts a coordinator, four nodes and a spare on this host, each an agent with an emulated
+chip, and trains one GPT. Half-way one node is killed. The spare takes its slot and the training
+continues from its checkpoint. The training then runs again undisturbed, and the last line says
+whether the weights are identical.
 
-Exit status: 0 all went well or Ctrl-C ended it, 1 the weights differ, 2 it failed, 64 wrong usage.";
+Exit status: 0 success or Ctrl-C, 1 the weights differ, 2 failure, 64 usage error.";
 
 const GPT_HELP: &str = "\
-The model learns Telltale's own documentation, character by character. Its loss is printed for each
-step and is on the process's endpoint as well. A training is the same from its seed alone, with the
-cache on, off or checked, and when it is stopped and resumed. Without --root the chip is one of an
-emulated n300 inside this process. Kernels are C sources; the first run compiles them with $CC or cc
-and keeps them in $TELLTALE_KERNEL_CACHE, else $XDG_CACHE_HOME/telltale/kernels.
+The model learns Telltale's documentation, character by character. The loss of each step is printed
+and is on the process's endpoint. The result depends on seed and sizes only, not on --cache or on
+interruptions. Without --root the chip is part of an emulated n300 in this process. The first run
+compiles the kernels with $CC or cc into $TELLTALE_KERNEL_CACHE, default
+$XDG_CACHE_HOME/telltale/kernels.
 
-With --print a kernel prints an activation into the chip's debug stream. Of a layer, counted from 0:
+--print prints an activation into the chip's debug stream. Of a layer, counted from 0:
 input, attention_norm, queries, keys, values, shares, found, between, feed_norm, wide, gelu; of the
 model: output, norm, logits. The weights do not depend on it.
 
-With --parallel each rank takes a part of a batch that is as many times as large; the ranks add
-their gradients up around a ring, and all have the same weights. Each rank keeps its checkpoint in
-DIR/rank-N, and with --resume all go on from the most recent one that any of them has. A rank whose
-peers are gone keeps a checkpoint and fails.
+--parallel trains with the other ranks of a job, which sum gradients around a ring. Each rank keeps
+its checkpoint in DIR/rank-N; --resume continues from the latest one of any rank. A rank without
+peers saves a checkpoint and fails.
 
-Exit status: 0 all steps were done or Ctrl-C ended it, 1 the last checkpoint could not be written,
-or a rank was asked to end before its last step, 2 the training failed or did not begin, 64 wrong
-usage.
+Exit status: 0 done or Ctrl-C, 1 the last checkpoint was not written or a rank ended early, 2 failure,
+64 usage error.
 
 Examples:
   telltale gpt --steps 100
@@ -182,8 +180,8 @@ Examples:
   telltale gpt --steps 20 --cache off --weights-digest";
 
 const REPLAY_HELP: &str = "\
-TRACE is a file made as docs/traces.md describes, or `train` or `generate`, which are built in.
-Without --root the device is one of an emulated n300 inside this process.
+TRACE is a file (docs/traces.md), or the built-in `train` or `generate`. Without --root the device is
+part of an emulated n300 in this process.
 
 Examples:
   telltale emulate --machine n300 --root /tmp/n300 &
@@ -191,9 +189,8 @@ Examples:
   telltale replay generate --device 1 --speed max      print the cost of recording";
 
 const EMULATE_HELP: &str = "\
-The directory gets the driver's procfs, sysfs and hwmon files and device sockets. It must be empty
-or left over from an earlier run. Ctrl-C ends the machine and removes what it made; files of others
-stay, and are named.
+Creates the driver's procfs, sysfs and hwmon files and device sockets in the directory, which must be
+empty or left by an earlier run. Ctrl-C removes them; other files stay and are listed.
 
 Faults (--fault, repeatable; N as in tenstorrent!N, FILE such as tt_aiclk or temp1_input):
 ";
@@ -214,32 +211,31 @@ fn emulate_help() -> String {
 /// Where to look.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LocationArguments {
-    /// Look at the machine below DIR (as `telltale emulate` makes it) instead of this one
+    /// Read the machine below DIR (see `telltale emulate`) instead of this host
     #[arg(long, value_name = "DIR", env = "TELLTALE_ROOT")]
     pub(crate) root: Option<PathBuf>,
-    /// Where endpoints and ledgers are [default: $TT_METRICS_SOCKET_DIR, /run/tt,
-    /// $XDG_RUNTIME_DIR/telltale, /tmp/telltale-UID; a runtime takes the first that will do, smi
-    /// looks into all]
+    /// Directory of endpoints and ledgers [default: all of $TT_METRICS_SOCKET_DIR, /run/tt,
+    /// $XDG_RUNTIME_DIR/telltale, /tmp/telltale-UID]
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Show instead how a training on four nodes goes on when one of them dies
+    /// Train on four nodes and a spare; kill one node during the training
     #[arg(long, conflicts_with_all = ["seconds", "workload"])]
     pub(crate) cluster: bool,
-    /// With --cluster: how many steps the training has [default: 160]
+    /// Steps of the training, with --cluster [default: 160]
     #[arg(long, value_name = "N", requires = "cluster")]
     #[arg(value_parser = clap::value_parser!(u64).range(20..))]
     pub(crate) steps: Option<u64>,
     /// End after N seconds [default: never on a terminal, 10 otherwise]
     #[arg(long, value_name = "N", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
-    /// What the two processes do
+    /// Workload of the two processes
     #[arg(long, value_name = "WORKLOAD", value_enum, default_value_t = Workload::Gpt)]
     pub(crate) workload: Workload,
-    /// Print JSON, one object a snapshot; with --cluster, one for each thing that happens
+    /// Print JSON, one object per snapshot; with --cluster one per event
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -255,50 +251,47 @@ pub(crate) enum Workload {
 
 #[derive(Debug, Args)]
 pub(crate) struct GptArguments {
-    /// End once the training has had N steps, those before --resume included [default: never]
+    /// End after N steps in all, those before --resume included [default: never]
     #[arg(long, value_name = "N")]
     pub(crate) steps: Option<u64>,
-    /// The chip, counted over the whole machine: 0 is the first one
+    /// Index of the chip on the machine
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) device: usize,
     #[command(flatten)]
     pub(crate) place: LocationArguments,
-    /// Where initial weights and batches come from
+    /// Seed of initial weights and batches
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Keep a checkpoint in DIR: at the end, and in between
+    /// Keep a checkpoint in DIR, written at the end and periodically
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Write the checkpoint each N steps
+    /// Steps between checkpoints
     #[arg(long, value_name = "N", default_value_t = 100, requires = "checkpoint")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) checkpoint_every: u64,
-    /// Go on from the checkpoint in DIR, or begin if there is none
+    /// Continue from the checkpoint in DIR, if there is one
     #[arg(long, requires = "checkpoint")]
     pub(crate) resume: bool,
-    /// Make each step together with the other ranks of a job: RANK, WORLD_SIZE, MASTER_ADDR,
-    /// MASTER_PORT and TELLTALE_EPOCH say which one this is and where rank 0 listens
+    /// Train with the other ranks of a job, by RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and
+    /// TELLTALE_EPOCH
     #[arg(long)]
     pub(crate) parallel: bool,
-    /// Let each step take at least SECONDS, so that a small model leaves the machine some rest
+    /// Minimum time of a step, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) pace: Option<Duration>,
-    /// Whether compiled programs are kept: on, off, or on with each use checked [default:
-    /// $TELLTALE_PROGRAM_CACHE, on]
+    /// Program cache: on, off, or check (compare each hit) [default: $TELLTALE_PROGRAM_CACHE, on]
     #[arg(long, value_name = "MODE", value_parser = ["on", "off", "check"])]
     pub(crate) cache: Option<String>,
-    /// Print what steps compute: this activation in the first step and each Nth from there
-    /// (repeatable; see below)
+    /// Print this activation in the first and every Nth step; repeatable
     #[arg(long, value_name = "[LAYER.]NAME[:every=N]")]
     pub(crate) print: Vec<Print>,
-    /// Write what is printed, and the loss of each step, to files below DIR, and print each with
-    /// its numbers as it is written [default: $NEURON_RT_DEBUG_OUTPUT_DIR, none]
+    /// Write printed activations and losses to files below DIR [default: $NEURON_RT_DEBUG_OUTPUT_DIR]
     #[arg(long, value_name = "DIR", conflicts_with = "json")]
     pub(crate) debug_output_dir: Option<PathBuf>,
-    /// At the end print a digest of all weights' bits
+    /// Print a digest of all weights at the end
     #[arg(long)]
     pub(crate) weights_digest: bool,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
     /// End when the process with this pid, which started this one, ends
@@ -319,10 +312,10 @@ pub(crate) struct GptSizes {
     /// Attention heads of a layer [default: 4]
     #[arg(long, value_name = "N")]
     pub(crate) heads: Option<u32>,
-    /// Numbers that stand for a character between layers [default: 128]
+    /// Width of the embedding [default: 128]
     #[arg(long, value_name = "N")]
     pub(crate) width: Option<u32>,
-    /// Characters that are seen at once [default: 64]
+    /// Characters of context [default: 64]
     #[arg(long, value_name = "N")]
     pub(crate) context: Option<u32>,
     /// Pieces of text in a step [default: 8]
@@ -335,7 +328,7 @@ pub(crate) struct ReplayArguments {
     /// A trace file, or `train` or `generate`
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
-    /// The chip, counted over the whole machine: 0 is the first one
+    /// Index of the chip on the machine
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) device: usize,
     /// How fast: 1 as recorded, 10 ten times faster, max as fast as possible

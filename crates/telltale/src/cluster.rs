@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<Status, Failure> {
     }
 }
 
-// === impl Asking ===
+// === impl ClusterQuery ===
 
 impl ClusterQuery {
     fn new(arguments: &ClusterArguments) -> Result<Self, Failure> {
@@ -219,7 +219,7 @@ impl ClusterQuery {
     }
 }
 
-// === impl Shown ===
+// === impl RenderedAnswer ===
 
 impl RenderedAnswer {
     fn new(view: &impl Serialize, text: String, status: Status) -> Self {

@@ -69,7 +69,7 @@ async fn find(arguments: &HealthArguments) -> HealthCheck {
     found
 }
 
-// === impl Found ===
+// === impl HealthCheck ===
 
 impl HealthCheck {
     fn as_json(&self) -> String {

@@ -24,7 +24,7 @@ pub(crate) struct ServiceChannel {
     authorization: Option<MetadataValue<Ascii>>,
 }
 
-// === impl Way ===
+// === impl ServiceChannel ===
 
 impl ServiceChannel {
     /// A way to the service of this full name, whose answers have this many bytes at most.

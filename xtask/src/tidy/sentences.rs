@@ -54,9 +54,9 @@ fn sentences(text: &str) -> Vec<Sentence<'_>> {
         let trimmed = text.trim_start();
         is_generated |= GENERATED.iter().any(|mark| text.starts_with(mark));
         let is_fence = trimmed.starts_with("```");
-        let is_prose = !(is_code || is_fence || is_generated || text.starts_with("    "))
-            && !trimmed.starts_with(['|', '#', '!', '<'])
-            && !trimmed.is_empty();
+        let is_other = is_code || is_fence || is_generated || text.starts_with("    ");
+        let is_prose =
+            !is_other && !trimmed.is_empty() && !trimmed.starts_with(['|', '#', '!', '<']);
         is_code ^= is_fence;
         is_generated &= !text.starts_with(END);
         if (!is_prose || item(trimmed).is_some()) && !words.is_empty() {

@@ -42,7 +42,7 @@ impl Coordinator {
                         found.insert(what, address.parse().map_err(io::Error::other)?);
                     }
                 }
-                if line.contains("leads, in term") {
+                if line.contains("elected leader, term") {
                     return Ok(());
                 }
             }

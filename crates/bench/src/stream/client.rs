@@ -18,7 +18,7 @@ const SEVEN_MILLION_A_SECOND: f64 = 1e9 / 7e6;
 #[derive(Debug)]
 pub struct ClientProgram(PathBuf);
 
-// === impl Client ===
+// === impl ClientProgram ===
 
 impl ClientProgram {
     /// Compiles it in `directory` against the library that was built in `libraries`.

@@ -13,7 +13,7 @@ use super::bare::add;
 /// A collector that has found all workloads and follows them.
 pub struct RunningCollector(Collector);
 
-// === impl Running ===
+// === impl RunningCollector ===
 
 impl RunningCollector {
     /// Collects once and watches what it found. `root` is a machine without chips.

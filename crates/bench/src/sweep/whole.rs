@@ -14,7 +14,7 @@ pub struct WholeSnapshot<'a> {
     round: Round,
 }
 
-// === impl Whole ===
+// === impl WholeSnapshot ===
 
 impl<'a> WholeSnapshot<'a> {
     /// Collects once, so that all later looks are warm. Without `sensors` a look is one that the

@@ -141,7 +141,7 @@ impl Links {
     }
 }
 
-// === impl Link ===
+// === impl NodeLink ===
 
 impl NodeLink {
     fn sum(&self) -> BandwidthSample {
@@ -164,7 +164,7 @@ impl NodeLink {
     }
 }
 
-// === impl Sample ===
+// === impl BandwidthSample ===
 
 impl BandwidthSample {
     /// Bytes a second while there was something to send.

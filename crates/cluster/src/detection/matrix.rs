@@ -548,7 +548,7 @@ const fn ends(direction: Direction, node: u32, peer: u32) -> (u32, u32) {
     }
 }
 
-// === impl Key ===
+// === impl KeyRow ===
 
 impl KeyRow {
     /// Takes what one window says, which is of so many latencies.

@@ -206,7 +206,7 @@ impl HardwareSource for DrmSource {
     }
 }
 
-// === impl Task ===
+// === impl DrmTask ===
 
 impl DrmTask {
     fn run(&self) -> Done {

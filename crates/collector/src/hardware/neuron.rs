@@ -196,7 +196,7 @@ impl HardwareSource for NeuronSource {
     }
 }
 
-// === impl Task ===
+// === impl NeuronTask ===
 
 impl NeuronTask {
     fn run(&self) -> Done {

@@ -33,7 +33,7 @@ pub(crate) struct EndpointAnswer {
 #[derive(Debug, Default)]
 pub(crate) struct Answered(BTreeMap<ProcessIdentity, EndpointAnswer>);
 
-// === impl Answer ===
+// === impl EndpointAnswer ===
 
 impl EndpointAnswer {
     /// Takes what is not memory from a report that came at `at_ns`.

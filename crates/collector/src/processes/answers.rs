@@ -108,7 +108,7 @@ impl Remembered {
     }
 }
 
-// === impl Asking ===
+// === impl EndpointPoller ===
 
 impl EndpointPoller<'_> {
     /// Asks the endpoints of all directories at once and checks what they say. Ledgers that come

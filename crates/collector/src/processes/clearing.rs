@@ -119,7 +119,7 @@ impl Regions {
     }
 }
 
-// === impl Found ===
+// === impl ClearedRegion ===
 
 impl ClearedRegion {
     /// Whether what a dead process had can still be in the region.

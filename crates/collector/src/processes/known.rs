@@ -23,7 +23,7 @@ pub(super) struct KnownProcess {
     pub(super) faults: RecordingFaults,
 }
 
-// === impl Known ===
+// === impl KnownProcess ===
 
 impl KnownProcess {
     fn by_ledger(told: &TrustedLedger<'_>) -> Self {

@@ -53,7 +53,7 @@ pub(crate) enum StatusLookup {
     Unseen,
 }
 
-// === impl Status ===
+// === impl ProcessStatus ===
 
 impl ProcessStatus {
     /// Its pid in its own PID namespace; `pid` is ours of it. Kernels before 4.1 do not tell.

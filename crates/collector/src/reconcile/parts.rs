@@ -75,7 +75,7 @@ fn add(sums: &mut [u64; KINDS], kind: MemoryKind, bytes: u64) {
     }
 }
 
-// === impl Parts ===
+// === impl MemoryParts ===
 
 impl MemoryParts {
     /// Adds what a living process has.

@@ -180,7 +180,7 @@ impl Keeping {
                 Ok(DecodedOrder::Order { node, message }) if node == self.target.node => {
                     if !was_heard {
                         was_heard = true;
-                        info!(address = %address, "attends to the coordinator at {address}");
+                        info!(address = %address, "connected to the coordinator at {address}");
                         self.told.forget();
                         self.refused.forget();
                     }

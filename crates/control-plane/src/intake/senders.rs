@@ -101,7 +101,7 @@ impl Senders {
     }
 }
 
-// === impl Known ===
+// === impl KnownSender ===
 
 impl KnownSender {
     /// Takes in the users of all processes at one moment.

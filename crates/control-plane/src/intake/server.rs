@@ -143,7 +143,7 @@ struct App {
     senders: Senders,
 }
 
-// === impl Server ===
+// === impl IntakeServer ===
 
 impl IntakeServer {
     /// A server on these sockets, whose posts go to `intake` and whose orders go to `wishes`. To be

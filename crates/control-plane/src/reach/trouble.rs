@@ -48,7 +48,7 @@ pub enum ReachTrouble {
     Other { address: CoordinatorAddress, why: String },
 }
 
-// === impl Trouble ===
+// === impl ReachTrouble ===
 
 impl ReachTrouble {
     /// What an error means that came while connecting.

@@ -129,7 +129,7 @@ fn read_lines(
     u64::try_from(end + 1).unwrap_or(0)
 }
 
-// === impl Listing ===
+// === impl DirectoryListing ===
 
 impl DirectoryListing {
     /// The file at `path`, or those in the directory there whose names do not begin with a dot, in their

@@ -95,7 +95,7 @@ fn summary(why: &Why, to: &Phase) -> message::DecisionSummary {
         }
         Why::Filled => ("spares have come for vacant slots", None),
         Why::Shrunk => ("no spare has come, and the job goes on with fewer nodes", None),
-        Why::Prepared => ("everybody is prepared", None),
+        Why::Prepared => ("all nodes ready", None),
         Why::Over(_) => ("the job is over", None),
         Why::Ordered => ("an operator ordered it", None),
         Why::Reset => ("another job was stored, and is ended", None),

@@ -359,7 +359,7 @@ impl Engine {
 
     fn gain(&mut self, gained: Gained) {
         let Gained { term, stored, kept } = gained;
-        info!(term = %term, "leads, in term {term}");
+        info!(term = %term, "elected leader, term {term}");
         self.incidents.restore(&kept);
         self.decisions.restore(&kept);
         self.leading = Some((self.clock.now(), term));

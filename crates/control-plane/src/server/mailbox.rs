@@ -199,7 +199,7 @@ impl Mailbox {
     }
 }
 
-// === impl AskError ===
+// === impl Status ===
 
 impl From<MailboxError> for Status {
     fn from(error: MailboxError) -> Self {

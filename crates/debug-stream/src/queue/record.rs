@@ -194,7 +194,7 @@ fn fetch_line(at: *const u8) {
     let _ = at;
 }
 
-// === impl Place ===
+// === impl HeaderPosition ===
 
 impl HeaderPosition {
     /// The place so far into a segment.

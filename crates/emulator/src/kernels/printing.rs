@@ -98,7 +98,7 @@ impl Printer {
     }
 }
 
-// === impl Part ===
+// === impl PrintedPart ===
 
 impl PrintedPart {
     /// Where it lies in a buffer of pages of so many bytes; none if it has no numbers, or more

@@ -391,7 +391,7 @@ impl<'a> Run<'a> {
     }
 }
 
-// === impl Seat ===
+// === impl CoreRun ===
 
 impl CoreRun {
     fn empty() -> Box<Self> {

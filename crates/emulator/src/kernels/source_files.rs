@@ -110,7 +110,7 @@ impl SourceFiles {
     }
 }
 
-// === impl Seen ===
+// === impl PathState ===
 
 impl PathState {
     fn present(metadata: &Metadata, content: [u64; 2]) -> Self {

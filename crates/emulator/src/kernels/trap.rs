@@ -146,7 +146,7 @@ fn give_back(stack: &libc::stack_t) {
     unsafe { libc::sigaltstack(stack, ptr::null_mut()) };
 }
 
-// === impl Shared ===
+// === impl TrapShared ===
 
 impl TrapShared {
     /// This thread's, in a handler or below a kernel.

@@ -36,7 +36,7 @@ pub(super) struct CopyBuffer {
     mapping: Mapping,
 }
 
-// === impl Source ===
+// === impl CopySource ===
 
 impl CopySource {
     /// `length` bytes at `address`, to be copied to `offset` in the buffer.

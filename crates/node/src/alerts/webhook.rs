@@ -101,7 +101,7 @@ struct Sender {
     first_pause: Duration,
 }
 
-// === impl Found ===
+// === impl Payload ===
 
 impl std::fmt::Debug for Payload {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

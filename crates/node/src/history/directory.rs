@@ -202,7 +202,7 @@ impl OwnDirectory {
     }
 }
 
-// === impl Files ===
+// === impl DatabaseFiles ===
 
 impl DatabaseFiles {
     /// Those of the database at `path`, by their names.

@@ -103,7 +103,7 @@ pub(crate) fn sensors() -> impl Iterator<Item = &'static Sensor> {
     SENSORS.iter().filter(|sensor| sensor.history.is_some())
 }
 
-// === impl Figure ===
+// === impl SeriesKind ===
 
 impl SeriesKind {
     /// The number in the database.

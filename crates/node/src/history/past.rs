@@ -35,7 +35,7 @@ pub struct Past {
 /// What one subject's series say of the moment.
 type Figures = Vec<(SeriesKind, Item)>;
 
-// === impl Reader ===
+// === impl HistoryReader ===
 
 impl HistoryReader {
     /// The machine at the last moment up to `at` of which there is something.

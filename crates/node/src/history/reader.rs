@@ -70,7 +70,7 @@ struct Subject {
     process: Option<PastProcess>,
 }
 
-// === impl Reader ===
+// === impl HistoryReader ===
 
 impl HistoryReader {
     /// Opens the history at `path`; see [`super::database_in`].

@@ -8,7 +8,7 @@ use super::reader::{HistoryReader, ReadHistoryError, device_names, past_process}
 use super::rows::{ProcessRow, UsageRow};
 use crate::access::Sight;
 
-// === impl Reader ===
+// === impl HistoryReader ===
 
 impl HistoryReader {
     /// What is kept of the processes that a choice names and `sight` may see, the newest first.

@@ -168,7 +168,7 @@ impl Track {
     }
 }
 
-// === impl Seen ===
+// === impl RowState ===
 
 impl RowState {
     /// Something seen for the first time.

@@ -75,7 +75,7 @@ struct WriterCounts {
     problem: Mutex<Option<String>>,
 }
 
-// === impl Writer ===
+// === impl HistoryWriter ===
 
 impl HistoryWriter {
     /// Keeps a history in `directory`, of snapshots that come each `interval` or more often, until
@@ -427,7 +427,7 @@ fn longest_ms(interval: Duration) -> u64 {
     interval_ms.saturating_mul(3).max(5_000).min(most)
 }
 
-// === impl Counts ===
+// === impl WriterCounts ===
 
 impl WriterCounts {
     /// Notes what is wrong, and tells it once.

@@ -60,7 +60,7 @@ pub(super) struct ConnectionSlot {
     place: Arc<ConnectionKind>,
 }
 
-// === impl Place ===
+// === impl ConnectionKind ===
 
 impl ConnectionKind {
     fn stands(&self, standing: u8) -> bool {
@@ -231,7 +231,7 @@ impl Keeper for HttpKeeper {
     }
 }
 
-// === impl Seat ===
+// === impl ConnectionSlot ===
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {

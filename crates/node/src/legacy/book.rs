@@ -67,7 +67,7 @@ struct BookedBuffer {
     entered: u64,
 }
 
-// === impl Refusal ===
+// === impl BookRefusal ===
 
 impl BookRefusal {
     /// The name in metrics.

@@ -99,7 +99,7 @@ pub(crate) static RING_USED: Field =
 /// Bytes that are zero in every message.
 const PADDING: [std::ops::Range<usize>; 2] = [1..4, 17..20];
 
-// === impl Form ===
+// === impl MessageForm ===
 
 impl MessageForm {
     pub(crate) const ALL: [Self; 3] = [Self::Buffers, Self::Programs, Self::Ring];
@@ -270,7 +270,7 @@ const BUFFERS: [MemoryKind; 5] = [
 const KERNELS: [MemoryKind; 3] =
     [MemoryKind::KernelApplication, MemoryKind::KernelFabric, MemoryKind::KernelDispatch];
 
-// === impl Answer ===
+// === impl LegacyAnswer ===
 
 impl LegacyAnswer {
     /// The message in the asker's form. A number that is too large for its field is the largest

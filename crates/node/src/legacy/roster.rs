@@ -123,7 +123,7 @@ impl Roster {
     }
 }
 
-// === impl State ===
+// === impl RosterState ===
 
 impl RosterState {
     /// What happened so far; none where there is no socket.
@@ -162,7 +162,7 @@ impl RosterState {
     }
 }
 
-// === impl Seat ===
+// === impl ClientSlot ===
 
 impl ClientSlot {
     /// Takes note of a message; `capacity` is that of each space of its device, if the machine

@@ -128,7 +128,7 @@ impl ServiceFigures {
     }
 }
 
-// === impl Figures ===
+// === impl CollectionTotals ===
 
 impl CollectionTotals {
     pub(crate) fn new(started_at: Timestamp) -> Self {

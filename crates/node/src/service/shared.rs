@@ -40,7 +40,7 @@ pub(crate) struct ServiceShared {
     pub(super) history: Mutex<Option<HistoryFigures>>,
 }
 
-// === impl Shared ===
+// === impl ServiceShared ===
 
 impl ServiceShared {
     pub(crate) fn new(interval: Duration) -> io::Result<Self> {

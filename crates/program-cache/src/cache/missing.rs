@@ -21,7 +21,7 @@ pub(crate) trait Refusal: Clone {
     fn concerns_all(&self) -> bool;
 }
 
-// === impl Table ===
+// === impl ProgramTable ===
 
 impl<P, S, F: Refusal> ProgramTable<P, S, F> {
     /// Waits for the program with this key or makes it, and uses it. `make` and `use_it` are

@@ -51,7 +51,7 @@ pub(crate) enum Joined<P, S, F: Clone> {
     Wait(Arc<Taking<P, S, F>>),
 }
 
-// === impl Table ===
+// === impl ProgramTable ===
 
 impl<P, S, F: Clone> ProgramTable<P, S, F> {
     pub(crate) fn new(limit_bytes: u64) -> Self {

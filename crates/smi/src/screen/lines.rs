@@ -67,7 +67,7 @@ impl Span {
     }
 }
 
-// === impl Seen ===
+// === impl VisibleLines ===
 
 impl VisibleLines {
     /// Goes on with the end, where that is what is in sight.

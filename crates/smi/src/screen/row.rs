@@ -69,7 +69,7 @@ impl Who {
     }
 }
 
-// === impl Figures ===
+// === impl RowValues ===
 
 impl RowValues {
     fn of(held: &HeldDevice) -> Self {

@@ -20,25 +20,24 @@ use super::seconds;
 
 /// What it does.
 pub(super) const AGENT_ABOUT: &str =
-    "Supervise a node's workers, as the coordinator of a training job orders";
+    "Run the agent of a node: start and stop workers as the coordinator orders";
 
 /// What follows the options.
 pub(super) const AGENT_HELP: &str = "\
-Each worker runs COMMAND with the variables that torchrun would set (RANK, WORLD_SIZE, LOCAL_RANK,
-MASTER_ADDR, MASTER_PORT and the others), TELLTALE_EPOCH, and TELLTALE_LOG_CCL, which says where to
-post to /log_ccl. What a worker has started is ended with it, at the latest by SIGKILL; what other
-services start for it, or what runs as another user, can be left (docs/cluster.md). What workers
-print goes to the agent's own output with [RANK] in front, and to DIR/logs/epoch-N/RANK.log.
+Each worker runs COMMAND with torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
+MASTER_PORT and others), TELLTALE_EPOCH, and TELLTALE_LOG_CCL, the address for /log_ccl. Output appears
+with [RANK] in front, and in DIR/logs/epoch-N/RANK.log. Processes that a worker starts end with it,
+except those of other services and users (docs/cluster.md).
 
-A COMMAND that cannot be executed ends the agent at once. Workers that end by themselves within ten
-seconds, again and again, are started ever later, up to 16 seconds.
+A COMMAND that cannot be executed ends the agent. Workers that repeatedly exit within 10 seconds are
+started with increasing delays, up to 16 seconds.
 
-When the way to the coordinator is lost, workers go on and the agent tries again. SIGTERM, Ctrl-C
-and SIGHUP stop the workers, then the agent: each worker gets SIGTERM, and SIGKILL after the grace.
-A second Ctrl-C, or a SIGTERM at least a second after the first signal, kills them at once.
+Without a coordinator, workers continue and the agent retries. SIGTERM, Ctrl-C and SIGHUP end workers
+(SIGTERM, SIGKILL after the grace), then the agent. A second Ctrl-C, or a SIGTERM at least a second
+later, kills workers at once.
 
-Exit status: 0 every rank has finished, or a signal ended the agent; 1 the job was given up,
-restarted too often; 2 the agent cannot run, or not the command; 64 wrong usage.
+Exit status: 0 every rank has finished, or ended by a signal; 1 the job was given up; 2 the agent or
+COMMAND cannot run; 64 usage error.
 
 Examples:
   telltale agent --coordinator head:9440 --workers 8 -- python3 train.py --batch 32
@@ -48,73 +47,70 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct AgentArguments {
-    /// Where a coordinator is: HOST:PORT or unix:PATH; again for each of several
+    /// Address of a coordinator: HOST:PORT or unix:PATH; repeatable
     #[arg(long, value_name = "ADDRESS", required = true, env = "TELLTALE_COORDINATOR")]
     #[arg(value_delimiter = ',', value_parser = super::cluster::coordinator_address)]
     pub(crate) coordinator: Vec<CoordinatorAddress>,
-    /// This node's name [default: the host's]
+    /// Name of this node [default: the host's]
     #[arg(long, value_name = "NAME", value_parser = NodeName::new)]
     pub(crate) node: Option<NodeName>,
-    /// Where other nodes reach this one's workers [default: the address by which this machine
-    /// reaches the coordinator]
+    /// Address of this node for other nodes' workers [default: the one used towards the
+    /// coordinator]
     #[arg(long, value_name = "HOST", value_parser = HostAddress::new)]
     pub(crate) address: Option<HostAddress>,
-    /// How many workers to run
+    /// Number of workers
     #[arg(long, value_name = "N", default_value = "1", value_parser = workers)]
     pub(crate) workers: WorkersPerNode,
-    /// Serve only a coordinator whose job has this name [default: whichever job it runs]
+    /// Accept only a coordinator of this job [default: any]
     #[arg(long, value_name = "NAME", value_parser = job_name)]
     pub(crate) job: Option<String>,
-    /// Where the record of workers, their output and the agent's socket are kept; for one agent at a
-    /// time [default: telltale-agent-NODE in $XDG_STATE_HOME, /var/lib (root) or ~/.local/state]
+    /// State directory: record of workers, output, socket [default: telltale-agent-NODE in
+    /// $XDG_STATE_HOME, /var/lib (root) or ~/.local/state]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
-    /// Also listen for /log_ccl and /metrics here: ADDRESS:PORT or unix:PATH [default: agent.sock in
-    /// the state directory alone]
+    /// Also listen for HTTP: ADDRESS:PORT or unix:PATH; repeatable [default: only agent.sock in the
+    /// state directory]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Vec<Address>,
-    /// Start workers ahead, so that a restart need not wait for imports; COMMAND must be a Python
+    /// Start Python workers ahead, so that restarts skip imports
     #[arg(long)]
     pub(crate) warm: bool,
-    /// Have Python workers tell of PyTorch's collectives, with the module that this program carries
+    /// Report PyTorch's collectives with the built-in Python module
     #[arg(long)]
     pub(crate) shim: bool,
-    /// Read what the NCCL Inspector writes into DIR; workers get NCCL_INSPECTOR_ENABLE,
-    /// NCCL_INSPECTOR_DUMP_DIR and its interval, unless they are set
+    /// Read NCCL Inspector's files in DIR; sets its variables for workers
     #[arg(long, value_name = "DIR")]
     pub(crate) inspector: Option<PathBuf>,
-    /// Read dumps of PyTorch's Flight Recorder as JSON in DIR; workers get TORCH_FR_DUMP_TEMP_FILE,
-    /// unless it is set
+    /// Read PyTorch's Flight Recorder dumps (JSON) in DIR; sets its variables for workers
     #[arg(long, value_name = "DIR")]
     pub(crate) flight_recorder: Option<PathBuf>,
-    /// The socket of the node service that is asked how accelerators are: unix:PATH, or off [default:
-    /// where `telltale serve` has it]
+    /// Socket of the node service for device health: unix:PATH, or off [default: that of
+    /// `telltale serve`]
     #[arg(long, value_name = "SOCKET")]
     pub(crate) node_service: Option<NodeService>,
-    /// Stay when the job is over, for an operator who may restart it
+    /// Keep running when the job is over
     #[arg(long)]
     pub(crate) stay: bool,
-    /// Bytes of output that are kept of one worker and epoch
+    /// Bytes of output kept per worker and epoch
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(MIN_OUTPUT_BYTES..))]
     pub(crate) output_bytes: u64,
-    /// How long a worker may take to end after SIGTERM, before SIGKILL
+    /// Seconds between SIGTERM and SIGKILL for workers
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     stop_grace: Option<Duration>,
-    /// How often to report
+    /// Seconds between reports
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     report_interval: Option<Duration>,
-    /// How many of the latest latencies to each peer, by direction and size, a report's figures are of
+    /// Latencies per peer, direction and size in a report
     #[arg(long, value_name = "N", default_value = "100", value_parser = window)]
     window: WindowLength,
-    /// How often workers may be started without an epoch that lasted ten minutes; a planned epoch
-    /// begins a new count
+    /// Maximum starts of workers without an epoch of ten minutes; planned epochs reset it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     restart_budget: Option<u32>,
-    /// What is logged: error, warn, info or debug
+    /// Log level: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log_level: Level,
-    /// What its lines look like: text or json
+    /// Log format: text or json
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: Format,
     /// End when the process with this pid, which started this one, ends
@@ -122,7 +118,7 @@ pub(crate) struct AgentArguments {
     pub(crate) end_with_parent: Option<i32>,
     #[command(flatten)]
     pub(crate) trust: TrustArguments,
-    /// The command that each worker runs, and its arguments
+    /// Command of each worker, with arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -130,29 +126,28 @@ pub(crate) struct AgentArguments {
 /// By what right the agent attends, and who may order it about.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArguments {
-    /// Use TLS; the coordinator's certificate must descend from the authority in FILE (PEM)
+    /// Use TLS and verify the coordinator against the authority in FILE (PEM)
     #[arg(long, value_name = "FILE")]
     authority: Option<PathBuf>,
-    /// Our own certificate (PEM)
+    /// Client certificate (PEM)
     #[arg(long, value_name = "FILE", requires_all = ["authority", "key"])]
     certificate: Option<PathBuf>,
-    /// The key of our certificate (PEM)
+    /// Key of the client certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
-    /// The file with the coordinator's token
+    /// File with the coordinator's token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The file with the token that /activate, /remove and /restart need on a port; posts that
-    /// carry it are evidence
+    /// File with the token for /activate, /remove, /restart, and for posts as evidence
     #[arg(long, value_name = "FILE")]
     pub(crate) http_token_file: Option<PathBuf>,
-    /// Use TLS on ports that other machines reach, with this certificate (PEM)
+    /// Server certificate for ports that other hosts can reach (PEM)
     #[arg(long, value_name = "FILE", requires = "http_key")]
     http_certificate: Option<PathBuf>,
-    /// The key of that certificate (PEM)
+    /// Key of that certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "http_certificate")]
     http_key: Option<PathBuf>,
-    /// On those ports callers must have a certificate of the authority in FILE (PEM)
+    /// Require client certificates of the authority in FILE on those ports (PEM)
     #[arg(long, value_name = "FILE", requires = "http_certificate")]
     http_client_authority: Option<PathBuf>,
 }

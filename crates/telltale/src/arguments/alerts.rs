@@ -8,12 +8,11 @@ use super::{HardwareArguments, LocationArguments};
 
 /// What follows the options.
 pub(super) const ALERTS_HELP: &str = "\
-Asks the service of this machine, which shows each user what they may see. Where none runs, the
-machine is looked at once: what must hold for a time counts at once then, and leaks and idle
-processes, which take time to see, are not found. docs/alerts.md tells what is looked for.
+Asks the service of this host, which shows each user what they may see. Without a service the host is
+sampled once: durations are ignored, and leaks and idle processes are not found. docs/alerts.md
+describes the rules.
 
-Exit status: 0 no alert fires, 1 some fire or fired, 2 the service, the machine or the recording
-cannot be read, 64 wrong usage.";
+Exit status: 0 no alert fires, 1 an alert fires or fired, 2 no data, 64 usage error.";
 
 #[derive(Debug, Args)]
 pub(crate) struct AlertsArguments {
@@ -21,19 +20,17 @@ pub(crate) struct AlertsArguments {
     pub(crate) place: LocationArguments,
     #[command(flatten)]
     pub(crate) hardware: HardwareArguments,
-    /// List the rules of the configuration, and where each comes from
+    /// List the configured rules and their origin
     #[arg(long, conflicts_with = "no_nvml")]
     pub(crate) rules: bool,
-    /// Try the rules of the configuration on what `telltale record` wrote, and list what would have
-    /// fired and when
+    /// Evaluate the rules on a recording, and list what would have fired
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["rules", "root", "runtime_dir", "no_nvml"])]
     pub(crate) replay: Option<PathBuf>,
-    /// The service's configuration file, for the rules where no service is asked [default: those
-    /// that the service reads]
+    /// Configuration file for the rules, if no service is asked [default: the service's]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Print JSON: an object with alerts and withheld_alerts, or with notices, or an array of rules
+    /// Print JSON: alerts and withheld_alerts, notices, or rules
     #[arg(long)]
     pub(crate) json: bool,
 }

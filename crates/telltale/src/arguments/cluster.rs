@@ -15,18 +15,16 @@ use crate::exit::Failure;
 
 /// What follows the options.
 pub(super) const CLUSTER_HELP: &str = "\
-Options may stand before or behind the command's name. Where several coordinators share a job, name
-them all (or set TELLTALE_COORDINATOR): the one that leads is found.
+If several coordinators share a job, name them all (or set TELLTALE_COORDINATOR); the leader is found.
 
-Exit status: 0 all is well or the order will be carried out; 1 something is wrong with the job, an
-incident is open, what was asked for is not there, or the order is refused; 2 no coordinator could
-be asked; 64 wrong usage.
+Exit status: 0 healthy, or the order was accepted; 1 the job has a problem, an incident is open, nothing
+was found, or the order was refused; 2 no coordinator reached; 64 usage error.
 
 Examples:
   telltale cluster status
   telltale cluster nodes --watch
-  telltale cluster explain              the newest incident, with the latencies as a map
-  telltale cluster report               training steps: slow ranks, links, stages, data
+  telltale cluster explain              the newest incident, with the latency matrix
+  telltale cluster report               slow ranks, links, stages and data
   telltale cluster report --page r.html   the same as a page in one file
   telltale cluster drain node-7
   telltale cluster restart --wait 60    until it runs again
@@ -37,7 +35,7 @@ Examples:
 pub(crate) struct ClusterArguments {
     #[command(flatten)]
     pub(crate) whom: Whom,
-    /// Print JSON: one object, or an array where there may be several
+    /// Print JSON: one object, or an array
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -47,24 +45,24 @@ pub(crate) struct ClusterArguments {
 /// Whom to ask, and by what right.
 #[derive(Debug, Args)]
 pub(crate) struct Whom {
-    /// Where coordinators are: unix:PATH, ADDRESS:PORT or NAME:PORT, with commas between several
+    /// Addresses of coordinators: unix:PATH, ADDRESS:PORT or NAME:PORT, separated by commas
     #[arg(long, value_name = "ADDRESS", global = true, value_delimiter = ',')]
     #[arg(env = "TELLTALE_COORDINATOR", default_value = "127.0.0.1:9440")]
     #[arg(value_parser = coordinator_address)]
     pub(crate) coordinator: Vec<CoordinatorAddress>,
-    /// The file with the coordinator's token
+    /// File with the coordinator's token
     #[arg(long, value_name = "FILE", global = true, env = "TELLTALE_COORDINATOR_TOKEN_FILE")]
     token_file: Option<PathBuf>,
-    /// Use TLS; the coordinator's certificate must descend from the authority in FILE (PEM)
+    /// Use TLS and verify the coordinator against the authority in FILE (PEM)
     #[arg(long, value_name = "FILE", global = true)]
     authority: Option<PathBuf>,
-    /// Our own certificate, for a coordinator that wants one (PEM)
+    /// Client certificate (PEM)
     #[arg(long, value_name = "FILE", global = true)]
     certificate: Option<PathBuf>,
-    /// The key of our certificate (PEM)
+    /// Key of the client certificate (PEM)
     #[arg(long, value_name = "FILE", global = true)]
     key: Option<PathBuf>,
-    /// Give up on a coordinator after SECONDS
+    /// Timeout per coordinator, in seconds
     #[arg(long, value_name = "SECONDS", global = true, default_value = "5")]
     #[arg(value_parser = seconds)]
     pub(crate) timeout: Duration,
@@ -73,25 +71,25 @@ pub(crate) struct Whom {
 /// What to ask or order.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterCommand {
-    /// Show how the job stands
+    /// Show the state of the job
     Status(WatchArguments),
-    /// Show the nodes: what they are to the job, their ranks and workers
+    /// List nodes, their slots, ranks and workers
     Nodes(WatchArguments),
-    /// List the latest incidents, the newest first
+    /// List the latest incidents, newest first
     Incidents(IncidentsArguments),
-    /// Tell all that is known of an incident: signs, verdicts, figures, and the latencies as a map
+    /// Show an incident: events, verdicts, evidence, and the latency matrix
     Explain(ExplainArguments),
-    /// Report how long the job's training steps take, where the time goes and by whom; also of a finished job
+    /// Report where the time of training steps goes, and which ranks cause it
     Report(ReportArguments),
-    /// Restart the job, with the same nodes where they are there; also a job that is over
+    /// Restart the job with its present nodes; also a finished job
     Restart(RestartArguments),
-    /// Take a node out as soon as a spare can take its slot
+    /// Remove a node as soon as a spare can take its slot
     Drain(NodeArguments),
-    /// Take a node out now, spare or not
+    /// Remove a node now, with or without a spare
     Remove(NodeArguments),
-    /// Let a node take slots again, and forget its failures
+    /// Allow a node to get slots again, and forget its failures
     Readmit(NodeArguments),
-    /// Say how much the coordinator does by itself
+    /// Set how much the coordinator does by itself
     Mode(ModeArguments),
 }
 
@@ -107,10 +105,10 @@ pub(crate) struct WatchArguments {
 pub(crate) struct ReportArguments {
     #[command(flatten)]
     pub(crate) again: WatchArguments,
-    /// Write it as a page in one file, for a browser
+    /// Write the report as one HTML file
     #[arg(long, value_name = "FILE", conflicts_with = "watch")]
     pub(crate) page: Option<PathBuf>,
-    /// Write the latest steps' operations as a trace, for ui.perfetto.dev
+    /// Write the latest steps as a trace for ui.perfetto.dev
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "page"])]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -119,36 +117,36 @@ pub(crate) struct ReportArguments {
 pub(crate) struct IncidentsArguments {
     #[command(flatten)]
     pub(crate) again: WatchArguments,
-    /// Show N at most [default: all that are kept]
+    /// Maximum number [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
-    /// Its number, as `incidents` has it [default: the newest]
+    /// Number of the incident [default: the newest]
     #[arg(value_name = "INCIDENT", value_parser = incident_number)]
     pub(crate) incident: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RestartArguments {
-    /// Wait until the job runs again, for SECONDS at most
+    /// Wait until the job runs again, at most SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) wait: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
-    /// The node's name
+    /// Name of the node
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ModeArguments {
-    /// `observe`: start the job, otherwise only tell. `recover`: also restart a job that has failed,
-    /// and replace nodes that are not heard. `act`: also replace a node that is only suspected
+    /// `observe`: start the job, then only report. `recover`: also restart a failed job and replace
+    /// unreachable nodes. `act`: also replace suspected nodes
     #[arg(value_name = "MODE", value_parser = modes())]
     pub(crate) mode: Mode,
 }

@@ -11,19 +11,18 @@ use telltale_server::log::{Format, Level};
 
 /// What it does.
 pub(super) const COORDINATOR_ABOUT: &str =
-    "Coordinate the nodes of a training job: find the one that failed, swap it, restart the job";
+    "Run the coordinator of a training job: find failed nodes, replace them, restart the job";
 
 /// What follows the options.
 pub(super) const COORDINATOR_HELP: &str = "\
-Knows the nodes of one training job by their agents (`telltale agent`), finds out which has failed
-or become slow, puts a spare in its place, and restarts the job. Everything that can be set is in
-docs/cluster-reference.md; arguments override the file.
+Finds failed and slow nodes by the reports of their agents (`telltale agent`), replaces them with
+spares, and restarts the job. docs/cluster-reference.md lists all keys; arguments override the file.
 
-Agents and operators call by gRPC, on 127.0.0.1:9440 unless --listen says otherwise; metrics are on
-http://127.0.0.1:9441/metrics. An address that other machines can reach needs a certificate, and a
-token or a client authority. SIGTERM and Ctrl-C end it; the job's workers go on.
+Listens for gRPC on 127.0.0.1:9440 and for HTTP on 127.0.0.1:9441 (metrics at /metrics). An address that
+other hosts can reach needs a certificate, and a token or a client authority. SIGTERM and Ctrl-C end
+it; workers continue.
 
-Exit status: 0 it was asked to end, 2 it could not begin or go on, 64 wrong usage.
+Exit status: 0 ended by a signal, 2 failure, 64 usage error.
 
 Examples:
   telltale coordinator --nodes 4 --journal /var/lib/telltale/coordinator
@@ -33,62 +32,61 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct CoordinatorArguments {
-    /// Read FILE (TOML) first
+    /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The job's name, which its workers see as TORCHELASTIC_RUN_ID [default: job]
+    /// Name of the job; workers get it as TORCHELASTIC_RUN_ID [default: job]
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
-    /// On how many nodes the job runs; more that come are spares
+    /// Nodes of the job; further nodes are spares
     #[arg(long, value_name = "N")]
     nodes: Option<u32>,
-    /// How many workers each node runs [default: 1]
+    /// Workers per node [default: 1]
     #[arg(long, value_name = "N")]
     workers: Option<u32>,
-    /// End another job that is stored (by name, workers, or more nodes), or that agents run and the
-    /// store does not know, and begin this one
+    /// Replace another stored job, or one that agents run and the store does not know
     #[arg(long)]
     reset_job: bool,
-    /// Keep decisions in DIR, on this machine's own disk
+    /// Directory for decisions, on a local disk
     #[arg(long, value_name = "DIR")]
     journal: Option<PathBuf>,
-    /// Keep decisions in the etcd with this member; can be given several times
+    /// Store decisions in etcd, by a member's address; repeatable
     #[arg(long, value_name = "URL", conflicts_with = "journal")]
     etcd: Vec<String>,
-    /// Where others reach this coordinator, for etcd [default: the first --listen]
+    /// Address of this coordinator for others, with etcd [default: the first --listen]
     #[arg(long, value_name = "HOST:PORT")]
     advertise: Option<String>,
-    /// Listen there for agents and operators; can be given several times
+    /// Listen for agents and operators; repeatable [default: 127.0.0.1:9440]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<Address>,
-    /// Listen there for HTTP; can be given several times
+    /// Listen for HTTP; repeatable [default: 127.0.0.1:9441]
     #[arg(long, value_name = "ADDRESS")]
     http: Vec<Address>,
     /// Do not listen for HTTP
     #[arg(long, conflicts_with = "http")]
     no_http: bool,
-    /// Every call must carry the token in FILE
+    /// File with the token that every call must carry
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Use TLS with the certificate in FILE (PEM)
+    /// Server certificate for TLS (PEM)
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
-    /// The key of the certificate (PEM)
+    /// Key of the certificate (PEM)
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Callers must have a certificate of the authority in FILE (PEM)
+    /// Require client certificates of the authority in FILE (PEM)
     #[arg(long, value_name = "FILE")]
     client_authority: Option<PathBuf>,
-    /// How much to do without being told
+    /// How much to do by itself [default: recover]
     #[arg(long, value_name = "MODE")]
     mode: Option<ModeArgument>,
     /// End when the process with this pid, which started this one, ends
     #[arg(long, value_name = "PID", hide = true)]
     pub(crate) end_with_parent: Option<i32>,
-    /// What to log: error, warn, info or debug
+    /// Log level: error, warn, info or debug [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<Level>,
-    /// What its lines look like: text or json [default: text]
+    /// Log format: text or json [default: text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<Format>,
 }
@@ -96,11 +94,11 @@ pub(crate) struct CoordinatorArguments {
 /// How much a coordinator does by itself.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ModeArgument {
-    /// Start the job, and tell what is seen
+    /// Start the job, then only report
     Observe,
-    /// Also restart a job that has failed, and replace nodes that are not heard
+    /// Also restart a failed job, and replace unreachable nodes
     Recover,
-    /// Also replace a node that is only suspected
+    /// Also replace suspected nodes
     Act,
 }
 

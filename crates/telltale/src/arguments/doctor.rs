@@ -6,11 +6,11 @@ use super::{HardwareArguments, HistoryPlace, LocationArguments};
 
 /// What follows the options.
 pub(super) const DOCTOR_HELP: &str = "\
-Looks at devices, processes, the runtime directory, the kernel, the service, its history and its
-configuration. Changes nothing, opens no device.
+Checks devices, processes, the runtime directory, the kernel, the service, its history and its
+configuration. Changes nothing and opens no device.
 
-Exit status: 0 all that is here works, 1 something works in part, 2 something does not work,
-64 wrong usage. What is not on this machine at all is no fault.
+Exit status: 0 all that is present works, 1 something works in part, 2 something does not work,
+64 usage error.
 
 Examples:
   telltale doctor

@@ -12,16 +12,15 @@ use telltale_debug_stream::{Dtype, EventKind, TextStyle};
 const MOST_LAST: u64 = 1_000_000;
 
 pub(super) const HELP: &str = "\
-A line is an event: seconds since the first one, core, prefix#iteration, type, shape, bytes (where
-there is room), and of the finite numbers min, mean and max. What was lost stands where it was lost.
-Malformed events are shown and counted; they end nothing. Names are cut to the terminal's width.
+Each line is an event: seconds since the first, core, prefix#iteration, type, shape, bytes, and min, mean
+and max of the finite numbers. Lost events are shown in their place. Malformed events are shown and
+counted. Names are cut to the terminal's width.
 
-CAPTURE is a directory that events were dumped to (by us or by Neuron's own consumers), a file of
-JSON lines, an event file (--convert raw), or - for either file on standard input.
+CAPTURE is a directory of dumped events (ours or of Neuron's consumers), a file of JSON lines, an event
+file (--convert raw), or - for either file on stdin.
 
-Exit status: 0 all was read, or Ctrl-C ended --follow; 1 something was malformed or unreadable, not
-all could be converted, or --diff found a difference; 2 nothing could be read, or the output could
-not be written; 64 wrong usage. Lost events are told and are no failure.
+Exit status: 0 complete, or --follow ended by Ctrl-C; 1 partial, or --diff found a difference; 2 no data,
+or the output failed; 64 usage error. Lost events are not a failure.
 
 Examples:
   telltale events dumps                              all events in order
@@ -35,10 +34,10 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct EventsArguments {
-    /// A directory of dumped events, a file of them, or - for standard input
+    /// Directory or file of events, or - for stdin
     #[arg(value_name = "CAPTURE")]
     pub(crate) capture: PathBuf,
-    /// Go on with what is added, until Ctrl-C; wait for a capture that is not there yet
+    /// Follow new events until Ctrl-C; wait for a missing capture
     #[arg(short, long)]
     pub(crate) follow: bool,
     #[command(flatten)]
@@ -55,12 +54,11 @@ pub(crate) struct EventsArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Comparing")]
 pub(crate) struct ComparisonArguments {
-    /// Show how the events of this capture differ, by core, prefix and iteration; data types may
-    /// differ, values count
+    /// Compare with the events of this capture, by core, prefix and iteration
     #[arg(long, value_name = "CAPTURE")]
     #[arg(conflicts_with_all = ["follow", "summary", "print", "stats", "convert", "last"])]
     pub(crate) diff: Option<PathBuf>,
-    /// How far apart elements may be
+    /// Maximum distance of equal elements
     #[arg(long, value_name = "DISTANCE", default_value_t = 0.0, requires = "diff")]
     #[arg(value_parser = positive)]
     pub(crate) tolerance: f64,
@@ -70,28 +68,28 @@ pub(crate) struct ComparisonArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which events (all conditions must hold)")]
 pub(crate) struct EventSelection {
-    /// Only of these cores: 0, 2-5, 8-, or several with commas
+    /// Cores: 0, 2-5, 8-, or a list separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) core: Vec<Numbers>,
-    /// Only with a prefix like this: * stands for any characters, ? for one; repeatable
+    /// Prefix pattern: * matches any characters, ? one; repeatable
     #[arg(long, value_name = "PATTERN")]
     pub(crate) prefix: Vec<String>,
-    /// Only of these data types
+    /// Data types
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = dtypes())]
     pub(crate) dtype: Vec<String>,
-    /// Only these iterations of their core and prefix: 7, 10-20, 100-, -5
+    /// Iterations of a core and prefix: 7, 10-20, 100-, -5
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) iteration: Vec<Numbers>,
-    /// Only of these types: tensor, text, breakpoint, user, unknown, or a number
+    /// Event types: tensor, text, breakpoint, user, unknown, or a number
     #[arg(long = "type", value_name = "TYPES", value_delimiter = ',')]
     pub(crate) kind: Vec<WantedKind>,
-    /// Only from so many seconds on, as the first column counts them
+    /// From this second on, as in the first column
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     pub(crate) since: Option<f64>,
-    /// Of each core and prefix the first of these, and then every Nth
+    /// Every Nth event of each core and prefix
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) every: Option<u64>,
-    /// Of all these the last N; with --follow, then those that come
+    /// The last N events; with --follow, then new ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MOST_LAST))]
     pub(crate) last: Option<u64>,
 }
@@ -100,25 +98,25 @@ pub(crate) struct EventSelection {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What is shown")]
 pub(crate) struct DisplayArguments {
-    /// Also the numbers of each tensor, as NumPy prints them; in JSON its values
+    /// Also print the numbers of each tensor, as NumPy does
     #[arg(short, long)]
     pub(crate) print: bool,
-    /// Also standard deviation, and how many are 0, not a number or infinite
+    /// Also print standard deviation and counts of zero, NaN and infinite
     #[arg(long)]
     pub(crate) stats: bool,
-    /// Instead of events a line for each core and prefix
+    /// Print one line per core and prefix
     #[arg(long, conflicts_with_all = ["stats", "print"])]
     pub(crate) summary: bool,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// The most digits behind the point
+    /// Maximum digits after the point
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = small(17))]
     precision: u64,
-    /// Cut tensors with more than N elements in the middle; JSON leaves out those behind the Nth
+    /// Abbreviate tensors with more than N elements; JSON has the first N
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     threshold: u64,
-    /// How many elements of each end then remain
+    /// Elements at each end of abbreviated tensors
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = small(1_000))]
     edge_items: u64,
     /// Columns of a line of numbers
@@ -130,14 +128,14 @@ pub(crate) struct DisplayArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Converting")]
 pub(crate) struct ConversionArguments {
-    /// Write the events into files instead of showing them
+    /// Write the events to files
     #[arg(long, value_name = "FORM", value_enum, requires = "output")]
     #[arg(conflicts_with_all = ["follow", "summary", "json"])]
     pub(crate) convert: Option<EventFormat>,
-    /// The file, or for npy and safetensors the directory, that is made; - for standard output
+    /// File to create, or directory for npy and safetensors; - for stdout
     #[arg(short, long, value_name = "OUT", requires = "convert")]
     pub(crate) output: Option<PathBuf>,
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long, requires = "convert")]
     pub(crate) force: bool,
 }
@@ -170,7 +168,7 @@ pub(crate) enum WantedKind {
     Numbered(u32),
 }
 
-// === impl Shown ===
+// === impl DisplayArguments ===
 
 impl DisplayArguments {
     /// How tensors are printed.

@@ -6,8 +6,7 @@ use telltale_collector::{CollectOptions, NvmlUse};
 /// Which sources of devices are left alone.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct HardwareArguments {
-    /// Do not load NVIDIA's library, which opens its devices and keeps them awake; not for
-    /// what is recorded, on other hosts, or of a service, which has a key of its own (hardware.nvml)
+    /// Do not load NVML, which opens the GPUs and keeps them awake (service: hardware.nvml)
     #[arg(long)]
     pub(crate) no_nvml: bool,
 }

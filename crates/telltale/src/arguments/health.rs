@@ -10,11 +10,11 @@ use super::{LocationArguments, seconds};
 
 /// What follows the options.
 pub(super) const HEALTH_HELP: &str = "\
-Asks the health service of gRPC (grpc.health.v1), which anyone who can connect may do: for probes of
-Kubernetes, health checks of containers, and scripts.
+Calls grpc.health.v1, which needs no permission: for Kubernetes probes, container health checks and
+scripts.
 
-Exit status: 0 it serves, 1 it answers and does not serve, since it has no snapshot younger than
-three intervals, 2 it cannot be reached or does not answer in time, 64 wrong usage.
+Exit status: 0 serving, 1 not serving (no snapshot younger than three intervals), 2 unreachable or
+timeout, 64 usage error.
 
 Examples:
   telltale health
@@ -23,25 +23,25 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct HealthArguments {
-    /// Where the service is: unix:PATH, ADDRESS:PORT or NAME:PORT [default: the socket in the
+    /// Address of the service: unix:PATH, ADDRESS:PORT or NAME:PORT [default: the socket in the
     /// runtime directory]
     #[arg(long, value_name = "ENDPOINT")]
     pub(crate) endpoint: Option<HealthEndpoint>,
     #[command(flatten)]
     pub(crate) place: LocationArguments,
-    /// Give up after SECONDS
+    /// Timeout in seconds
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(crate) timeout: Duration,
-    /// Use TLS; the certificate of a port must descend from the authority in FILE (PEM)
+    /// Use TLS and verify the service against the authority in FILE (PEM)
     #[arg(long, value_name = "FILE", requires = "endpoint")]
     authority: Option<PathBuf>,
-    /// Our own certificate, for a service that wants one (PEM)
+    /// Client certificate (PEM)
     #[arg(long, value_name = "FILE", requires_all = ["authority", "key"])]
     certificate: Option<PathBuf>,
-    /// The key of our certificate (PEM)
+    /// Key of the client certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
-    /// Print JSON: an object with endpoint, status (serving, not_serving or unreachable), and reason
+    /// Print JSON: endpoint, status (serving, not_serving, unreachable), reason
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -11,13 +11,11 @@ use super::{LocationArguments, seconds};
 
 /// What follows the options of `history`.
 pub(super) const HISTORY_HELP: &str = "\
-Shows what a running `telltale serve` has recorded, as least, mean and greatest value of each
-series and, on a terminal, a line of bars. A moment is `3m ago`, `2h`, `1d 12h ago`, `now`, or a
-date with or without a time (2026-11-21T10:00:00Z; UTC unless it says otherwise). docs/history.md
-says what is kept for how long.
+Shows min, mean and max of each series, on a terminal with a line of bars. A moment is `3m ago`, `2h`,
+`1d 12h ago`, `now`, or a date with or without a time (2026-11-21T10:00:00Z; default UTC). docs/history.md
+lists what is kept, and for how long.
 
-Exit status: 0 it was read, 2 there is no history, it cannot be read, or it has no such device,
-process or metric, 64 wrong usage.
+Exit status: 0 success, 2 no history, or no such device, process or metric, 64 usage error.
 
 Examples:
   telltale history                                     the last hour
@@ -27,11 +25,9 @@ Examples:
 
 /// What follows the options of `report`.
 pub(super) const REPORT_HELP: &str = "\
-PROCESS is a pid, a name, a pid with its start (4242@1234567, as the list of several that had one
-pid shows), or an identity as --json gives it.
+PROCESS is a pid, a name, a pid with its start (4242@1234567), or an identity from --json.
 
-Exit status: 0 it was found, 1 several were found and are listed, 2 none was found or there is no
-history, 64 wrong usage.
+Exit status: 0 found, 1 several found and listed, 2 none found or no history, 64 usage error.
 
 Examples:
   telltale report 4242
@@ -40,37 +36,37 @@ Examples:
 /// Where a history is.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct HistoryPlace {
-    /// Read the history in DIR, where a service with this --state-dir writes it [default: that of
-    /// a service of this user, then of root; then the service on this machine is asked]
+    /// Directory of the history [default: of this user's service, then of root's, then ask the
+    /// service]
     #[arg(long, value_name = "DIR", env = "TELLTALE_STATE_DIR")]
     pub(crate) state_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArguments {
-    /// Only this device, and what processes had there; repeatable
+    /// Device; repeatable
     #[arg(long, value_name = "ID")]
     pub(crate) device: Vec<String>,
-    /// Only this process, by pid, pid@start, name or identity; repeatable
+    /// Process: pid, pid@start, name or identity; repeatable
     #[arg(long, value_name = "PROCESS")]
     pub(crate) process: Vec<ProcessChoice>,
-    /// Only this metric, by name, part of its name or label (power, memory_used, aiclk); repeatable
-    /// [default: temperature, power, AI clock, memory by space]
+    /// Metric: name, part of it, or label (power, memory_used, aiclk); repeatable [default:
+    /// temperature, power, AI clock, memory by space]
     #[arg(long, value_name = "NAME")]
     pub(crate) metric: Vec<String>,
-    /// From this moment on
+    /// Start of the time span
     #[arg(long, value_name = "MOMENT", default_value = "1h ago")]
     pub(crate) since: Moment,
-    /// Up to this moment
+    /// End of the time span
     #[arg(long, value_name = "MOMENT", default_value = "now")]
     pub(crate) until: Moment,
-    /// The length of a step, in seconds [default: a round one that gives about a hundred steps]
+    /// Length of a step, in seconds [default: for about a hundred steps]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) step: Option<Duration>,
     /// Print JSON, one object
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
-    /// Print CSV, a row a series and step
+    /// Print CSV, one row per series and step
     #[arg(long)]
     pub(crate) csv: bool,
     #[command(flatten)]
@@ -84,7 +80,7 @@ pub(crate) struct ReportArguments {
     /// The process
     #[arg(value_name = "PROCESS")]
     pub(crate) process: ProcessChoice,
-    /// Print JSON, one object; a list of them where several processes are meant
+    /// Print JSON: one object, or a list if several processes match
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -12,26 +12,24 @@ use crate::addresses::HostItem;
 /// What follows `--hosts`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct HostsArguments {
-    /// Show these machines together: NAME, NAME:PORT, ADDRESS:PORT or unix:PATH of a service
-    /// (`telltale serve`; port 9436 unless it is named), ssh://NAME or ssh://USER@NAME:PORT of one that
-    /// has telltale, @FILE with one a line; commas between several
+    /// Show several hosts: NAME, NAME:PORT, ADDRESS:PORT or unix:PATH of a service (default port
+    /// 9436), ssh://NAME or ssh://USER@NAME:PORT, @FILE with one per line; separated by commas
     #[arg(long = "hosts", value_name = "HOSTS", value_delimiter = ',')]
     #[arg(conflicts_with_all = ["root", "runtime_dir", "no_nvml"])]
     pub(crate) items: Vec<HostItem>,
-    /// The file with the services' token, without which processes are withheld; it is sent by TLS
-    /// or within this machine only
+    /// File with the services' token; sent by TLS or within this host only
     #[arg(long, value_name = "FILE", requires = "items")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Use TLS; the services' certificates must descend from the authority in FILE (PEM)
+    /// Use TLS and verify services against the authority in FILE (PEM)
     #[arg(long, value_name = "FILE", requires = "items")]
     authority: Option<PathBuf>,
-    /// Our own certificate, for services that want one (PEM)
+    /// Client certificate (PEM)
     #[arg(long, value_name = "FILE", requires_all = ["authority", "key"])]
     certificate: Option<PathBuf>,
-    /// The key of our certificate (PEM)
+    /// Key of the client certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
-    /// A host that does not answer within SECONDS is shown as unreachable
+    /// Timeout per host, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(crate) timeout: Duration,
 }

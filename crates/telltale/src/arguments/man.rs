@@ -6,8 +6,7 @@ use clap::Args;
 
 /// What follows the options.
 pub(super) const MAN_HELP: &str = "\
-One page for telltale and one for each of its commands, in section 1. They have the date of
-$SOURCE_DATE_EPOCH if it is set, and none otherwise, so that packages can be built again bit by bit.
+Writes a page for telltale and for each command, in section 1, dated $SOURCE_DATE_EPOCH if it is set.
 
 Examples:
   telltale man --output /usr/share/man/man1
@@ -15,7 +14,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArguments {
-    /// The directory, which must be there
+    /// Existing directory
     #[arg(long, value_name = "DIR")]
     pub(crate) output: PathBuf,
 }

@@ -8,11 +8,10 @@ use clap::Args;
 use super::{HardwareArguments, LocationArguments, seconds};
 
 pub(super) const RECORD_HELP: &str = "\
-Each snapshot is written in one piece, so that a crash or a full disk costs the last one at most. A
-FILE that is a recording already is added to. `zcat FILE` prints the snapshots as JSON, one a line.
+Snapshots are written atomically: a crash or a full disk costs at most the last one. An existing
+recording is appended to. `zcat FILE` prints the snapshots as JSON lines.
 
-Exit status: 0 it was ended or its time is over, 1 the file has all that it may have, 2 it could not
-begin or a snapshot could not be written, 64 wrong usage.
+Exit status: 0 ended, 1 the file has reached its limit, 2 failure, 64 usage error.
 
 Examples:
   telltale record run.tt                     until Ctrl-C
@@ -21,20 +20,20 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordArguments {
-    /// The file; it is made for this user alone
+    /// File, created with mode 0600
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) place: LocationArguments,
     #[command(flatten)]
     pub(crate) hardware: HardwareArguments,
-    /// Record every SECONDS
+    /// Time between snapshots, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub(crate) every: Duration,
-    /// End after SECONDS [default: at Ctrl-C]
+    /// Duration in seconds [default: until Ctrl-C]
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     pub(crate) duration: Option<Duration>,
-    /// End when the file has N MiB
+    /// Maximum size of the file, in MiB
     #[arg(long, value_name = "N", default_value_t = 1024)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) max_mebibytes: u64,

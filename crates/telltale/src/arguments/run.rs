@@ -6,19 +6,15 @@ use std::path::PathBuf;
 use clap::Args;
 
 pub(super) const RUN_HELP: &str = "\
-COMMAND becomes this process: its exit status, its signals and its output are its own. It and all
-programs that it starts record large blocks of the host's memory (malloc and what is like it), and
-all that they have of a CUDA driver, into ledgers that `telltale smi` shows as long as they run.
-Nothing else about them is changed. What cannot be recorded: programs that are linked statically or
-against musl, programs with more rights than their user (setuid), and blocks that come from mmap
-directly.
+COMMAND replaces this process: exit status, signals and output are its own. It and its children record
+large blocks of host memory (malloc and similar) and CUDA allocations into ledgers that `telltale smi`
+shows. Not recorded: static and musl programs, setuid programs, and direct mmap.
 
-The library is libtelltale_preload.so: beside this program or in ../lib/telltale or ../lib from it,
-unless --library names it. If the runtime directory cannot be used, one line says so and COMMAND
-runs unrecorded.
+The library libtelltale_preload.so is searched beside this program, in ../lib/telltale and ../lib. If
+the runtime directory cannot be used, one line says so and COMMAND runs unrecorded.
 
-Exit status: COMMAND's own; 127 there is no such command, 126 it cannot be executed, 2 the library
-was not found, 64 wrong usage.
+Exit status: COMMAND's own; 127 command not found, 126 not executable, 2 library not found, 64 usage
+error.
 
 Examples:
   telltale run -- python3 train.py
@@ -27,20 +23,20 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// Record blocks of the host's memory from this size on: bytes, or with KiB, MiB or GiB
+    /// Smallest recorded block of host memory: bytes, KiB, MiB or GiB
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = size)]
     pub(crate) threshold: u64,
-    /// Where ledgers go [default: $TT_METRICS_SOCKET_DIR, /run/tt, $XDG_RUNTIME_DIR/telltale,
-    /// /tmp/telltale-UID; the first that will do]
+    /// Directory of ledgers [default: the first usable of $TT_METRICS_SOCKET_DIR, /run/tt,
+    /// $XDG_RUNTIME_DIR/telltale, /tmp/telltale-UID]
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime_dir: Option<PathBuf>,
-    /// The library that records [default: where it was installed or built]
+    /// Library that records [default: where it was installed or built]
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
-    /// Say nothing where nothing can be recorded
+    /// Print nothing if nothing can be recorded
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// The command and its arguments
+    /// Command and arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }

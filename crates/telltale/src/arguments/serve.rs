@@ -11,74 +11,69 @@ use telltale_server::log::{Format, Level};
 
 /// What it does.
 pub(super) const SERVE_ABOUT: &str =
-    "Run the node service: collect, and serve gRPC, HTTP and metrics";
+    "Run the node service: collect periodically and serve HTTP, gRPC and OTLP";
 
 /// What follows the options.
 pub(super) const SERVE_HELP: &str = "\
-Collects until SIGTERM or Ctrl-C, and answers whoever may ask. What is not said by an argument comes
-from the variable TELLTALE_… of the key, from the configuration file, or is as it is by default;
-telltale config show tells all keys. SIGHUP has the file read again.
+Runs until SIGTERM or Ctrl-C. Arguments override variables (TELLTALE_…), variables override the
+configuration file; `telltale config show` lists all keys. SIGHUP reloads the file.
 
-Exit status: 0 it was asked to end, 2 it could not begin or go on, 64 wrong usage.
+Exit status: 0 ended by a signal, 2 failure, 64 usage error.
 
 Examples:
-  telltale serve                      for this machine
-  telltale serve --root /tmp/n300     for one that telltale emulate runs
+  telltale serve                      this host
+  telltale serve --root /tmp/n300     a machine that telltale emulate runs
   telltale serve --http unix:http.sock --http 127.0.0.1:9435 --token-file token";
 
 pub(super) const CONFIG_HELP: &str = "\
-check tells what the service would refuse when it begins: keys that nobody knows or that have no
-such value, keys that contradict each other, and files and directories that this user cannot use;
-run it as the service's user. It makes nothing, and what a running service holds is no fault.
+check reports unknown keys, invalid values, contradicting keys, and files that this user cannot use.
+Run it as the service's user. It changes nothing.
 
-Exit status: 0 the configuration makes sense, 2 it does not, 64 wrong usage.";
+Exit status: 0 valid, 2 invalid, 64 usage error.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Read this file alone [default: /etc/telltale/telltale.toml, and over it
-    /// $XDG_CONFIG_HOME/telltale/telltale.toml or ~/.config/telltale/telltale.toml, where they are]
+    /// Configuration file [default: /etc/telltale/telltale.toml, overridden by
+    /// $XDG_CONFIG_HOME/telltale/telltale.toml or ~/.config/telltale/telltale.toml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Look at the machine below DIR (as `telltale emulate` makes it) instead of this one
+    /// Read the machine below DIR (see `telltale emulate`) instead of this host
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Where endpoints and ledgers are, and the service's own socket [default: as for telltale smi;
-    /// the socket is where a runtime of this user would have its own]
+    /// Directory of endpoints, ledgers and the service's socket [default: as for telltale smi]
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
-    /// Where history and other state are kept [default: $STATE_DIRECTORY; for root
+    /// Directory of the history [default: $STATE_DIRECTORY; for root
     /// /var/lib/telltale; else $XDG_STATE_HOME/telltale or ~/.local/state/telltale]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
-    /// Collect each SECONDS, from 0.1 to 3600 [default: 1]
+    /// Time between collections, in seconds, 0.1 to 3600 [default: 1]
     #[arg(long, value_name = "SECONDS", value_parser = interval)]
     interval: Option<Duration>,
-    /// Serve gRPC at ADDR: unix:PATH, ADDRESS:PORT, or off; can be given again; other
-    /// machines need TLS, for which there are keys in the configuration
-    /// [default: unix:telemetry.sock, in the runtime directory]
+    /// Listen for gRPC: unix:PATH, ADDRESS:PORT, or off; repeatable. Ports for other hosts need TLS
+    /// [default: unix:telemetry.sock in the runtime directory]
     #[arg(long, value_name = "ADDR")]
     grpc: Vec<ListenAddress>,
-    /// Serve HTTP at ADDR: ADDRESS:PORT, unix:PATH, or off; can be given again
-    /// [default: 127.0.0.1:9435]
+    /// Listen for HTTP: ADDRESS:PORT, unix:PATH, or off; repeatable [default: 127.0.0.1:9435]
     #[arg(long, value_name = "ADDR")]
     http: Vec<ListenAddress>,
-    /// Whoever sends the word in FILE as a bearer token sees everything; FILE must be private
+    /// File with the token of clients that may see all processes; must be private
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Do not load NVIDIA's library, which opens its devices and keeps them awake
+    /// Do not load NVML, which opens the GPUs and keeps them awake
     #[arg(long)]
     no_nvml: bool,
-    /// Show the machine's own processors and memory as a device also where there are accelerators
+    /// Show the host's processors and memory as a device, also beside accelerators
     #[arg(long)]
     with_host: bool,
-    /// What is logged: error, warn, info or debug [default: info]
+    /// Log level: error, warn, info or debug [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<Level>,
-    /// What its lines look like: text or json [default: text]
+    /// Log format: text or json [default: text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<Format>,
-    /// Show programs that report to the old allocation server, which they find at PATH
-    /// (unchanged ones look at /tmp/tt_allocation_server.sock)
+    /// Accept clients of the old allocation server at PATH (usually
+    /// /tmp/tt_allocation_server.sock)
     #[arg(long, value_name = "PATH")]
     legacy_allocation_socket: Option<PathBuf>,
 }
@@ -91,20 +86,20 @@ pub(crate) struct ConfigArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Say what is wrong with FILE, or with the configuration that the service would have
+    /// Check FILE, or the configuration that the service would use
     Check {
-        /// The file [default: those that the service reads, and its variables]
+        /// Configuration file [default: those that the service reads, and its variables]
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Look at no file or directory that the configuration names: they are another machine's
+        /// Do not check the files that it names: it is for another host
         #[arg(long)]
         syntax_only: bool,
     },
-    /// Show each key with its value and where that comes from
+    /// Show each key, its value and its origin
     Show {
         #[command(flatten)]
         serve: ServeArguments,
-        /// Print JSON: an array of objects with key, variable, kind, value and origin
+        /// Print JSON: objects with key, variable, kind, value, origin
         #[arg(long)]
         json: bool,
     },

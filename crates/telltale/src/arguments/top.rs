@@ -10,26 +10,26 @@ use telltale_query::Query;
 use super::{HardwareArguments, HistoryPlace, HostsArguments, LocationArguments, query, seconds};
 
 pub(super) const TOP_HELP: &str = "\
-Snapshots come from the service of this machine where there is one, else they are made here. h shows
-the keys; docs/smi.md says more. Settings are kept in $XDG_CONFIG_HOME/telltale/top.toml.
+Uses the service of this host if it answers, and collects otherwise. h shows the keys; see docs/smi.md.
+Settings are kept in $XDG_CONFIG_HOME/telltale/top.toml.
 
-Exit status: 0 it was ended, 2 it could not begin, 64 wrong usage.
+Exit status: 0 ended, 2 failure, 64 usage error.
 
 Examples:
   telltale top
   telltale top --filter 'dram > 2GiB and user == root'
   telltale top --hosts node1,node2,@rack3
-  telltale top --replay FILE   a recording: p plays and halts, [ ] { } go back and forth
+  telltale top --replay FILE   play a recording: p pauses, [ ] { } step
   telltale top --readonly --theme colour-blind";
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArguments {
     #[command(flatten)]
     pub(crate) place: LocationArguments,
-    /// Look every SECONDS
+    /// Time between snapshots, in seconds
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub(crate) watch: Duration,
-    /// Show only what matches (docs/query.md has the fields)
+    /// Show matching rows only (fields: docs/query.md)
     #[arg(short, long, value_name = "QUERY", value_parser = query)]
     pub(crate) filter: Option<Query>,
     #[command(flatten)]

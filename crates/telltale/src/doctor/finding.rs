@@ -30,7 +30,7 @@ pub(super) enum FindingLevel {
     Broken,
 }
 
-// === impl Verdict ===
+// === impl FindingLevel ===
 
 impl FindingLevel {
     /// The name in JSON and in the table.

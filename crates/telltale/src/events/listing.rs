@@ -70,7 +70,7 @@ pub(crate) fn facts_heading() -> String {
     format!("{:DTYPE$} {:SHAPE$}{numbers}", "DTYPE", "SHAPE")
 }
 
-// === impl Listing ===
+// === impl EventPrinter ===
 
 impl<'arguments> EventPrinter<'arguments> {
     pub(super) fn new(

@@ -28,7 +28,7 @@ pub(super) struct Ranks {
     telling: Option<Telling>,
 }
 
-// === impl Place ===
+// === impl RankEnvironment ===
 
 impl RankEnvironment {
     /// Reads the variables that torchrun and `telltale agent` set for their workers.

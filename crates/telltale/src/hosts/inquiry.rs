@@ -153,7 +153,7 @@ pub(super) struct BoardSlot {
     place: usize,
 }
 
-// === impl Seat ===
+// === impl BoardSlot ===
 
 impl BoardSlot {
     /// It answered.

@@ -226,7 +226,7 @@ impl Job {
     /// Waits until a coordinator has welcomed a node.
     pub(crate) fn wait_attends(&self, node: &str) {
         wait_until(&format!("{node} to be there"), TIMEOUT, || {
-            self.agent_log(node).contains("attends to the coordinator")
+            self.agent_log(node).contains("connected to the coordinator")
         });
     }
 

@@ -137,7 +137,7 @@ fn a_coordinator_that_is_killed_and_comes_back_disturbs_nobody() {
     ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));
     let workers = [job.worker("a", 1, 0), job.worker("b", 1, 1)];
     let attends = |job: &Job, times| {
-        job.agent_log("a").matches("attends to the coordinator").count() == times
+        job.agent_log("a").matches("connected to the coordinator").count() == times
     };
     assert!(attends(&job, 1));
     job.kill_coordinator(0);
@@ -164,7 +164,7 @@ fn an_agent_reads_a_new_token_without_a_restart() {
     job.set_token("the-word-of-this-year");
     job.restart_coordinator(0);
     wait_until("the agent to be back", TIMEOUT, || {
-        job.agent_log("a").matches("attends to the coordinator").count() == 2
+        job.agent_log("a").matches("connected to the coordinator").count() == 2
     });
     assert_eq!(job.worker("a", 1, 0), worker);
     job.finish();

@@ -49,7 +49,7 @@ pub(super) enum TelemetryPart {
     MemoryCounts,
 }
 
-// === impl Part ===
+// === impl TelemetryPart ===
 
 impl TelemetryPart {
     pub(super) const fn name(self) -> &'static str {

@@ -94,7 +94,7 @@ pub fn cases(group: CaseGroup, seeds: std::ops::Range<u64>) -> Vec<Case> {
     seeds.map(|seed| Case::new(group, seed)).collect()
 }
 
-// === impl Group ===
+// === impl CaseGroup ===
 
 impl fmt::Display for CaseGroup {
     /// `ring-8.node`

@@ -59,7 +59,7 @@ pub(super) struct OperationTimes {
     random: Option<Random>,
 }
 
-// === impl Machine ===
+// === impl OperationTimes ===
 
 impl OperationTimes {
     /// One without chance: what a fault costs.

@@ -178,7 +178,7 @@ impl Carried {
     }
 }
 
-// === impl Verdict ===
+// === impl DetectorVerdict ===
 
 impl DetectorVerdict {
     pub(super) fn new(at: f64, suspects: &[Suspect], confidence: f64) -> Self {

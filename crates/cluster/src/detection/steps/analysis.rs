@@ -225,7 +225,7 @@ fn paths(found: &Attribution, members: &Members) -> Vec<Path> {
     paths.into_values().collect()
 }
 
-// === impl Summary ===
+// === impl StepSummary ===
 
 impl StepSummary {
     /// Takes a step. What all steps take together is exact: of durations that are typical of their steps the mean time is that

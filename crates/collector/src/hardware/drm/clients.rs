@@ -147,7 +147,7 @@ impl Use {
     }
 }
 
-// === impl Client ===
+// === impl DrmClient ===
 
 impl DrmClient {
     fn parse(pid: u32, node: &str, text: &str) -> Self {

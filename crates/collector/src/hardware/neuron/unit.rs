@@ -53,7 +53,7 @@ pub(super) enum UnitFiles {
     },
 }
 
-// === impl Unit ===
+// === impl NeuronUnit ===
 
 impl NeuronUnit {
     pub(super) fn task(&self) -> TaskName {

@@ -110,7 +110,7 @@ impl Question {
     }
 }
 
-// === impl Asking ===
+// === impl NvmlInquiry ===
 
 impl NvmlInquiry {
     pub(super) fn answer(&self) -> NvmlAnswer {

@@ -49,7 +49,7 @@ impl Engine {
     /// Takes in that the store works again.
     pub(super) fn forget_trouble(&mut self) {
         if self.trouble.take().is_some() {
-            info!("the store takes what it is given again");
+            info!("the store is writable again");
         }
     }
 

@@ -101,7 +101,7 @@ impl StreamingService<Bytes> for Attend {
     }
 }
 
-// === impl Reader ===
+// === impl AgentReader ===
 
 impl AgentReader {
     /// Reads until the agent ends the stream, or the coordinator has.

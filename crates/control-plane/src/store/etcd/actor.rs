@@ -93,7 +93,7 @@ struct Holding {
     kept: SideState,
 }
 
-// === impl Seat ===
+// === impl Candidate ===
 
 impl Candidate {
     /// Tries to lead until it does; `None` when nobody wants it any more.

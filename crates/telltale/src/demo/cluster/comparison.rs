@@ -20,7 +20,7 @@ pub(super) struct TrainingComparison {
     pub(super) recovery: Option<[Duration; 3]>,
 }
 
-// === impl Comparison ===
+// === impl TrainingComparison ===
 
 impl TrainingComparison {
     /// Whether there are weights, and the same.

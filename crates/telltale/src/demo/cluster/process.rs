@@ -35,7 +35,7 @@ pub(super) struct Recipe<'a> {
     pub(super) environment: Vec<(&'static str, OsString)>,
 }
 
-// === impl Process ===
+// === impl DemoProcess ===
 
 impl DemoProcess {
     /// Starts one. Its standard output is a pipe.

@@ -63,7 +63,7 @@ pub(super) struct CoordinatorPoller {
     operator: Operator,
 }
 
-// === impl Asking ===
+// === impl CoordinatorPoller ===
 
 impl CoordinatorPoller {
     /// Asks the coordinator at a socket file.
