@@ -8,6 +8,7 @@ pub mod generate;
 pub mod layout;
 pub mod parsed;
 pub mod repository;
+pub mod site;
 pub mod size;
 pub mod skipped;
 pub mod tidy;

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 use clap::{Parser, Subcommand};
 use xtask::finding::Finding;
-use xtask::{generate, layout, repository, size, skipped, tidy};
+use xtask::{generate, layout, repository, site, size, skipped, tidy};
 
 /// Repository chores.
 #[derive(Debug, Parser)]
@@ -20,7 +20,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Chore {
-    /// Check the house style: sizes, names, words, dead files, file heads, links, manifests
+    /// Check the house style: sizes, names, words, sentences, dead files, file heads, links, manifests
     Tidy,
     /// Check dependencies, unsafe code and promised absences against the map of crates
     Layout,
@@ -35,6 +35,8 @@ enum Chore {
     },
     /// Print lines of production code by crate, and words of documents
     Size,
+    /// Build the documents as a searchable site in target/site; installs mdBook where it is not there
+    Site,
     /// Run what every change must pass, as .ci/run does, but install nothing
     Ci,
     /// Write the files that are made from others: metric definitions, protobuf messages, JSON Schemas
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Chore::Layout => run_layout(),
         Chore::Skipped { clear, expect_none } => run_skipped(clear, expect_none),
         Chore::Size => run_size(),
+        Chore::Site => run_site(),
         Chore::Ci => run_ci(),
         Chore::Generate { check } => run_generate(check),
     };
@@ -100,6 +103,13 @@ fn run_skipped(clear: bool, expect_none: bool) -> Outcome {
 
 fn run_size() -> Outcome {
     print!("{}", size::size(&repository::files(&repository::root())?)?);
+    Ok(true)
+}
+
+fn run_site() -> Outcome {
+    let root = repository::root();
+    let page = site::make(&root, &repository::files(&root)?)?;
+    println!("{}", page.display());
     Ok(true)
 }
 

@@ -209,16 +209,13 @@ fn modules_that_use_each_other_are_found_however_they_say_it() {
                 "crates/a/src/lib.rs",
                 "mod one;\nmod two;\nmod three;\npub use one::One;\n",
             ),
-            SourceFile::new(
-                "crates/a/src/one.rs",
-                "use crate::layout::two::Two;\npub struct One(Two);\n",
-            ),
+            SourceFile::new("crates/a/src/one.rs", "use crate::two::Two;\npub struct One(Two);\n"),
             SourceFile::new(
                 "crates/a/src/two.rs",
-                "pub struct Two;\n#[cfg(test)]\nmod tests { use crate::layout::One; }\n",
+                "pub struct Two;\n#[cfg(test)]\nmod tests { use crate::One; }\n",
             ),
             SourceFile::new("crates/a/src/two/inner.rs", inner),
-            SourceFile::new("crates/a/src/three.rs", "use crate::layout::{one::One, two};\n"),
+            SourceFile::new("crates/a/src/three.rs", "use crate::{one::One, two};\n"),
         ]
     };
     let found = |inner: &str| -> Vec<String> {
@@ -226,14 +223,10 @@ fn modules_that_use_each_other_are_found_however_they_say_it() {
         let of_a = all.filter(|finding| finding.path == "crates/a/src");
         of_a.map(|finding| finding.message.split(' ').next().unwrap().to_owned()).collect()
     };
-    for back in
-        ["use crate::layout::One;", "fn f() { crate::layout::one::g() }", "use super::super::one;"]
-    {
+    for back in ["use crate::One;", "fn f() { crate::one::g() }", "use super::super::one;"] {
         assert_eq!(found(back), ["one", "two"], "{back}");
     }
-    for no_way_back in
-        ["use super::Two;", "use crate::layout::two::Two;", "//! Of [`crate::layout::One`].\n"]
-    {
+    for no_way_back in ["use super::Two;", "use crate::two::Two;", "//! Of [`crate::One`].\n"] {
         assert_eq!(found(no_way_back), [""; 0], "{no_way_back}");
     }
 }
@@ -248,10 +241,10 @@ fn a_type_that_many_files_implement_is_found() {
         let all = spread::check(files);
         all.iter().filter(|finding| finding.path == "crates/a/src").count()
     };
-    let inherent = "impl crate::layout::T { fn f() {} }";
+    let inherent = "impl crate::T { fn f() {} }";
     assert_eq!(of_a(&files(spread::MOST_FILES, inherent)), 0);
     assert_eq!(of_a(&files(spread::MOST_FILES + 1, inherent)), 1);
-    for other in ["impl Clone for T {}", "#[cfg(test)] mod tests { impl crate::layout::T {} }"] {
+    for other in ["impl Clone for T {}", "#[cfg(test)] mod tests { impl crate::T {} }"] {
         assert_eq!(of_a(&files(spread::MOST_FILES + 1, other)), 0, "{other}");
     }
     let each_its_own = "struct T; impl T {}";

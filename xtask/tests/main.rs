@@ -5,5 +5,6 @@
 mod generate;
 mod layout;
 mod new_sensor;
+mod site;
 mod skipped;
 mod tidy;

@@ -6,7 +6,7 @@
 //! something waits, so poll, select and epoll of either kind may be used as for a socket.
 //!
 //! ```
-//! use telltale_debug_stream::{Next, Stream, StreamOptions, TensorEvent};
+//! use telltale_debug_stream::{NextEvent, Stream, StreamOptions, TensorEvent};
 //!
 //! let stream = Stream::new(0, StreamOptions::default());
 //! let publisher = stream.publisher();
@@ -15,7 +15,7 @@
 //! publisher.tensor(&TensorEvent {
 //!     prefix: "loss", dtype: "float32", shape: &[1], data: &data, pipe: 0,
 //! });
-//! let Some(Next::Event(event)) = consumer.try_next()? else { panic!("one was published") };
+//! let Some(NextEvent::Event(event)) = consumer.try_next()? else { panic!("one was published") };
 //! assert_eq!((event.prefix.as_str(), event.iteration), ("loss", Some(0)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

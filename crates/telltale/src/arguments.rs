@@ -138,9 +138,9 @@ pub(crate) enum Command {
 }
 
 const DEMO_HELP: &str = "\
-Needs only a C compiler: no hardware, driver or privileges. The first run compiles the kernels, which
-takes some seconds (see `telltale gpt --help`). --workload trace replays two real allocation traces
-instead and compiles nothing.
+Needs only a C compiler: no hardware, driver or privileges. The first run compiles the kernels,
+which takes some seconds (see `telltale gpt --help`). --workload trace replays two real allocation
+traces instead and compiles nothing.
 
 On a terminal, tables are repainted until Ctrl-C; otherwise one snapshot a second is printed for 10
 seconds. A summary follows, except with --json. The demo removes everything it made, except the
@@ -168,8 +168,8 @@ model: output, norm, logits. The weights do not depend on it.
 its checkpoint in DIR/rank-N; --resume continues from the latest one of any rank. A rank without
 peers saves a checkpoint and fails.
 
-Exit status: 0 done or Ctrl-C, 1 the last checkpoint was not written or a rank ended early, 2 failure,
-64 usage error.
+Exit status: 0 done or Ctrl-C, 1 the last checkpoint was not written or a rank ended early, 2
+failure, 64 usage error.
 
 Examples:
   telltale gpt --steps 100
@@ -180,8 +180,8 @@ Examples:
   telltale gpt --steps 20 --cache off --weights-digest";
 
 const REPLAY_HELP: &str = "\
-TRACE is a file (docs/traces.md), or the built-in `train` or `generate`. Without --root the device is
-part of an emulated n300 in this process.
+TRACE is a file (docs/traces.md), or the built-in `train` or `generate`. Without --root the device
+is part of an emulated n300 in this process.
 
 Examples:
   telltale emulate --machine n300 --root /tmp/n300 &
@@ -189,8 +189,8 @@ Examples:
   telltale replay generate --device 1 --speed max      print the cost of recording";
 
 const EMULATE_HELP: &str = "\
-Creates the driver's procfs, sysfs and hwmon files and device sockets in the directory, which must be
-empty or left by an earlier run. Ctrl-C removes them; other files stay and are listed.
+Creates the driver's procfs, sysfs and hwmon files and device sockets in the directory, which must
+be empty or left by an earlier run. Ctrl-C removes them; other files stay and are listed.
 
 Faults (--fault, repeatable; N as in tenstorrent!N, FILE such as tt_aiclk or temp1_input):
 ";

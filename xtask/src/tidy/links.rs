@@ -64,7 +64,7 @@ fn prose(text: &str) -> Vec<(usize, &str)> {
 }
 
 /// The targets of `[text](target)` and `[name]: target`.
-fn targets(line: &str) -> Vec<String> {
+pub(crate) fn targets(line: &str) -> Vec<String> {
     let inline = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let definition = line.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
     let defined = definition.map(|(_, target)| target);
@@ -110,7 +110,7 @@ fn exists(path: &str, files: &[SourceFile]) -> bool {
 }
 
 /// `relative` as seen from the page at `page`; none when it leaves the repository.
-fn resolve(page: &str, relative: &str) -> Option<String> {
+pub(crate) fn resolve(page: &str, relative: &str) -> Option<String> {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
     for part in relative.split('/') {

@@ -25,16 +25,16 @@ pub(super) const AGENT_ABOUT: &str =
 /// What follows the options.
 pub(super) const AGENT_HELP: &str = "\
 Each worker runs COMMAND with torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
-MASTER_PORT and others), TELLTALE_EPOCH, and TELLTALE_LOG_CCL, the address for /log_ccl. Output appears
-with [RANK] in front, and in DIR/logs/epoch-N/RANK.log. Processes that a worker starts end with it,
-except those of other services and users (docs/cluster.md).
+MASTER_PORT and others), TELLTALE_EPOCH, and TELLTALE_LOG_CCL, the address for /log_ccl. Output
+appears with [RANK] in front, and in DIR/logs/epoch-N/RANK.log. Processes that a worker starts end
+with it, except those of other services and users (docs/cluster.md).
 
 A COMMAND that cannot be executed ends the agent. Workers that repeatedly exit within 10 seconds are
 started with increasing delays, up to 16 seconds.
 
-Without a coordinator, workers continue and the agent retries. SIGTERM, Ctrl-C and SIGHUP end workers
-(SIGTERM, SIGKILL after the grace), then the agent. A second Ctrl-C, or a SIGTERM at least a second
-later, kills workers at once.
+Without a coordinator, workers continue and the agent retries. SIGTERM, Ctrl-C and SIGHUP end
+workers (SIGTERM, SIGKILL after the grace), then the agent. A second Ctrl-C, or a SIGTERM at least
+a second later, kills workers at once.
 
 Exit status: 0 every rank has finished, or ended by a signal; 1 the job was given up; 2 the agent or
 COMMAND cannot run; 64 usage error.

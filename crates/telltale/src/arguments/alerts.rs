@@ -8,8 +8,8 @@ use super::{HardwareArguments, LocationArguments};
 
 /// What follows the options.
 pub(super) const ALERTS_HELP: &str = "\
-Asks the service of this host, which shows each user what they may see. Without a service the host is
-sampled once: durations are ignored, and leaks and idle processes are not found. docs/alerts.md
+Asks the service of this host, which shows each user what they may see. Without a service the host
+is sampled once: durations are ignored, and leaks and idle processes are not found. docs/alerts.md
 describes the rules.
 
 Exit status: 0 no alert fires, 1 an alert fires or fired, 2 no data, 64 usage error.";

@@ -15,10 +15,11 @@ use crate::exit::Failure;
 
 /// What follows the options.
 pub(super) const CLUSTER_HELP: &str = "\
-If several coordinators share a job, name them all (or set TELLTALE_COORDINATOR); the leader is found.
+If several coordinators share a job, name them all (or set TELLTALE_COORDINATOR); the leader is
+found.
 
-Exit status: 0 healthy, or the order was accepted; 1 the job has a problem, an incident is open, nothing
-was found, or the order was refused; 2 no coordinator reached; 64 usage error.
+Exit status: 0 healthy, or the order was accepted; 1 the job has a problem, an incident is open,
+nothing was found, or the order was refused; 2 no coordinator reached; 64 usage error.
 
 Examples:
   telltale cluster status

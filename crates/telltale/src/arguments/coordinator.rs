@@ -18,9 +18,9 @@ pub(super) const COORDINATOR_HELP: &str = "\
 Finds failed and slow nodes by the reports of their agents (`telltale agent`), replaces them with
 spares, and restarts the job. docs/cluster-reference.md lists all keys; arguments override the file.
 
-Listens for gRPC on 127.0.0.1:9440 and for HTTP on 127.0.0.1:9441 (metrics at /metrics). An address that
-other hosts can reach needs a certificate, and a token or a client authority. SIGTERM and Ctrl-C end
-it; workers continue.
+Listens for gRPC on 127.0.0.1:9440 and for HTTP on 127.0.0.1:9441 (metrics at /metrics). An address
+that other hosts can reach needs a certificate, and a token or a client authority. SIGTERM and
+Ctrl-C end it; workers continue.
 
 Exit status: 0 ended by a signal, 2 failure, 64 usage error.
 

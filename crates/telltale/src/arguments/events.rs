@@ -12,15 +12,15 @@ use telltale_debug_stream::{Dtype, EventKind, TextStyle};
 const MOST_LAST: u64 = 1_000_000;
 
 pub(super) const HELP: &str = "\
-Each line is an event: seconds since the first, core, prefix#iteration, type, shape, bytes, and min, mean
-and max of the finite numbers. Lost events are shown in their place. Malformed events are shown and
-counted. Names are cut to the terminal's width.
+Each line is an event: seconds since the first, core, prefix#iteration, type, shape, bytes, and
+min, mean and max of the finite numbers. Lost events are shown in their place. Malformed events are
+shown and counted. Names are cut to the terminal's width.
 
-CAPTURE is a directory of dumped events (ours or of Neuron's consumers), a file of JSON lines, an event
-file (--convert raw), or - for either file on stdin.
+CAPTURE is a directory of dumped events (ours or of Neuron's consumers), a file of JSON lines, an
+event file (--convert raw), or - for either file on stdin.
 
-Exit status: 0 complete, or --follow ended by Ctrl-C; 1 partial, or --diff found a difference; 2 no data,
-or the output failed; 64 usage error. Lost events are not a failure.
+Exit status: 0 complete, or --follow ended by Ctrl-C; 1 partial, or --diff found a difference; 2 no
+data, or the output failed; 64 usage error. Lost events are not a failure.
 
 Examples:
   telltale events dumps                              all events in order

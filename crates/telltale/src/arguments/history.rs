@@ -11,9 +11,9 @@ use super::{LocationArguments, seconds};
 
 /// What follows the options of `history`.
 pub(super) const HISTORY_HELP: &str = "\
-Shows min, mean and max of each series, on a terminal with a line of bars. A moment is `3m ago`, `2h`,
-`1d 12h ago`, `now`, or a date with or without a time (2026-11-21T10:00:00Z; default UTC). docs/history.md
-lists what is kept, and for how long.
+Shows min, mean and max of each series, on a terminal with a line of bars. A moment is `3m ago`,
+`2h`, `1d 12h ago`, `now`, or a date with or without a time (2026-11-21T10:00:00Z; default UTC).
+docs/history.md lists what is kept, and for how long.
 
 Exit status: 0 success, 2 no history, or no such device, process or metric, 64 usage error.
 

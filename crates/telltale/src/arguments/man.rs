@@ -6,7 +6,8 @@ use clap::Args;
 
 /// What follows the options.
 pub(super) const MAN_HELP: &str = "\
-Writes a page for telltale and for each command, in section 1, dated $SOURCE_DATE_EPOCH if it is set.
+Writes a page for telltale and for each command, in section 1, dated $SOURCE_DATE_EPOCH if it is
+set.
 
 Examples:
   telltale man --output /usr/share/man/man1

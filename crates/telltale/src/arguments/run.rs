@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use clap::Args;
 
 pub(super) const RUN_HELP: &str = "\
-COMMAND replaces this process: exit status, signals and output are its own. It and its children record
-large blocks of host memory (malloc and similar) and CUDA allocations into ledgers that `telltale smi`
-shows. Not recorded: static and musl programs, setuid programs, and direct mmap.
+COMMAND replaces this process: exit status, signals and output are its own. It and its children
+record large blocks of host memory (malloc and similar) and CUDA allocations into ledgers that
+`telltale smi` shows. Not recorded: static and musl programs, setuid programs, and direct mmap.
 
-The library libtelltale_preload.so is searched beside this program, in ../lib/telltale and ../lib. If
-the runtime directory cannot be used, one line says so and COMMAND runs unrecorded.
+The library libtelltale_preload.so is searched beside this program, in ../lib/telltale and ../lib.
+If the runtime directory cannot be used, one line says so and COMMAND runs unrecorded.
 
 Exit status: COMMAND's own; 127 command not found, 126 not executable, 2 library not found, 64 usage
 error.

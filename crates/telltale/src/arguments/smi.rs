@@ -15,11 +15,12 @@ use super::{
 
 /// What follows the options.
 pub(super) const SMI_HELP: &str = "\
-Exit status: 0 complete, 1 partial (a source failed, or --clean could not remove something), 2 no data,
-64 usage error. With --hosts: 0 all answered, 1 some did not, 2 none answered. Unreadable processes of
-other users are counted below the tables and are no failure.
+Exit status: 0 complete, 1 partial (a source failed, or --clean could not remove something), 2 no
+data, 64 usage error. With --hosts: 0 all answered, 1 some did not, 2 none answered. Unreadable
+processes of other users are counted below the tables and are no failure.
 
-Stopped firmware is shown if a service runs; without one, --details samples heartbeats for up to 3 s.
+Stopped firmware is shown if a service runs; without one, --details samples heartbeats for up to 3
+s.
 
 Examples:
   telltale smi                 one table

@@ -10,8 +10,8 @@ use telltale_query::Query;
 use super::{HardwareArguments, HistoryPlace, HostsArguments, LocationArguments, query, seconds};
 
 pub(super) const TOP_HELP: &str = "\
-Uses the service of this host if it answers, and collects otherwise. h shows the keys; see docs/smi.md.
-Settings are kept in $XDG_CONFIG_HOME/telltale/top.toml.
+Uses the service of this host if it answers, and collects otherwise. h shows the keys; see
+docs/smi.md. Settings are kept in $XDG_CONFIG_HOME/telltale/top.toml.
 
 Exit status: 0 ended, 2 failure, 64 usage error.
 
