@@ -33,3 +33,9 @@ fn skipped_tests_are_printed_refused_and_cleared() {
     assert_eq!(text(&["--expect-none"]), (String::new(), Some(0)));
     assert!(!file.exists());
 }
+
+#[test]
+fn a_test_that_only_takes_long_lacks_nothing() {
+    let report = "a: needs root\nb: takes a minute; TELLTALE_LONG_TESTS=1 runs it\n";
+    assert_eq!(xtask::skipped::missing(report), "a: needs root\n");
+}

@@ -120,7 +120,7 @@ pub struct RunSummary {
     pub processes: u64,
     /// Nodes that lost their slots by a coordinator's own judgement.
     pub evictions: u64,
-    /// Failures that were put down to a node.
+    /// Failures that were attributed to a node.
     pub charges: u64,
     /// Terms that began.
     pub terms: u64,

@@ -128,7 +128,7 @@ fn a_crowd_that_is_dead_is_replaced_after_its_timeout() {
 
 /// How long it takes, in simulated time, until all workers of the next epoch run: after a crash, after an
 /// agent is asked to end, and after a node dies or stands still, which is known by the keep-alive of five
-/// seconds. The failure is put down to one
+/// seconds. The failure is attributed to one
 /// node, unless all end with exit codes: then nobody knows whose it was, whatever was suspected before.
 #[test]
 fn the_next_epoch_runs_in_time() {

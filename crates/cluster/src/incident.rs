@@ -173,7 +173,7 @@ pub struct Incident {
     pub standing: Standing,
 }
 
-/// The node that a failure is put down to.
+/// The node that a failure is attributed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     /// Which.

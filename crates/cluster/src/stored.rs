@@ -148,7 +148,7 @@ pub enum Why {
         /// Who.
         evicted: Vec<NodeName>,
     },
-    /// The node that the last failure is put down to has failed too often, and is replaced before the
+    /// The node that the last failure is attributed to has failed too often, and is replaced before the
     /// epoch begins.
     Quarantined {
         /// Which.

@@ -151,7 +151,7 @@ pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<AgentEn
         () = signals.at_once() => ending = AgentEnding::AtOnce,
     }
     for (epoch, rank) in driver.supervisor.stop(Duration::ZERO).await {
-        warn!(epoch = %epoch, rank = %rank, "epoch {epoch}: a second signal: rank {rank} is killed");
+        warn!(epoch = %epoch, rank = %rank, "epoch {epoch}: second signal: killing rank {rank}");
     }
     // Whoever still posts is told that nobody listens any more.
     let _ = stop.send(true);
@@ -287,7 +287,7 @@ impl Driver {
         };
         debug!(epoch = %epoch, "epoch {epoch}: {:?}", message.order);
         if let Order::Forget(_) = message.order {
-            warn!("an operator has ended the job that this agent knew, and begins it anew");
+            warn!("an operator has reset the job: forgetting the former one");
         } else {
             self.warn_of_former(&message);
         }
@@ -298,8 +298,8 @@ impl Driver {
         let running = self.agent.running();
         if let Some(rest) = self.agent.resting().filter(|rest| Some(*rest) != rest_before) {
             warn!(
-                "workers ended soon after their start in {} epochs in a row; is the command right? \
-                 The next start waits {} s",
+                "workers exited soon after their start in {} consecutive epochs: next start in \
+                    {} s; check the command",
                 rest.epochs,
                 rest.time.as_secs()
             );
@@ -339,9 +339,9 @@ impl Driver {
             self.unheeded = Some(message.term);
             let ((term, order), (heard_term, heard_order)) = (told, heard);
             warn!(
-                term = %term, "order {order} of term {term} came after order {heard_order} of term {heard_term} \
-                 and is not obeyed: another coordinator leads since, or this one began with another \
-                 store; if it is the one that leads now, restart this agent"
+                term = %term, "ignoring order {order} of term {term} after order {heard_order} of term \
+                    {heard_term}: another coordinator leads, or its store was replaced; if this \
+                    one leads now, restart this agent"
             );
         }
     }
@@ -351,7 +351,7 @@ impl Driver {
             WorkerEvent::LeftoversGone => AgentInput::LeftoversGone,
             WorkerEvent::Started { epoch, local } => AgentInput::WorkerStarted { epoch, local },
             WorkerEvent::NotStarted { epoch, local, reason, lasts } => {
-                error!(epoch = %epoch, "epoch {epoch}: worker {} was not started: {reason}", local.0);
+                error!(epoch = %epoch, "epoch {epoch}: cannot start worker {}: {reason}", local.0);
                 if lasts {
                     self.unfit.get_or_insert(reason);
                 }
@@ -362,7 +362,7 @@ impl Driver {
                 AgentInput::WorkerExited { epoch, local, exit }
             }
             WorkerEvent::WarmEnded { reason } => {
-                warn!("a worker that was started ahead has gone: {reason}");
+                warn!("a prestarted worker has exited: {reason}");
                 return;
             }
         };
@@ -382,7 +382,7 @@ impl Driver {
     /// Gives the machine what workers have told, and does what is due.
     fn look(&mut self) {
         if let Err(error) = self.supervisor.keep_up() {
-            warn!("starting a process failed, and is tried again: {error}");
+            warn!("cannot start a process, retrying: {error}");
         }
         self.intake.look_at_machine();
         self.note_counts();
@@ -491,7 +491,8 @@ impl Driver {
 /// Logs that what a rank has not saved within its time is lost.
 fn warn_of_killed((epoch, rank): (Epoch, Rank), grace: Duration) {
     warn!(
-        epoch = %epoch, rank = %rank, "epoch {epoch}: rank {rank} is killed: it had not ended {} s after SIGTERM (--stop-grace)",
+        epoch = %epoch, rank = %rank, "epoch {epoch}: killing rank {rank}: still running {} s after SIGTERM \
+                    (--stop-grace)",
         grace.as_secs_f64()
     );
 }

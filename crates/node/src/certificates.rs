@@ -26,7 +26,7 @@ pub(crate) async fn follow<O: Clone, E: std::error::Error + 'static>(
                 info!("{what} takes new connections with the TLS files as they are now");
             }
             Ok(false) => {}
-            Err(why) => error!("{what}'s TLS stays as it was: {why}"),
+            Err(why) => error!("keeping {what}'s TLS files: {why}"),
         }
     }
     std::future::pending().await

@@ -53,7 +53,7 @@ pub(super) struct Leadership {
     pub(super) reviewed: Option<Moment>,
     /// What detection said last, about this epoch.
     pub(super) suspicions: Vec<Verdict>,
-    /// What the last failure is put down to, until the next epoch is committed.
+    /// What the last failure is attributed to, until the next epoch is committed.
     pub(super) charge: Option<Cause>,
     /// Nodes of the last incident that passed whose silence had opened it, and when that was.
     pub(super) returned: Option<(Moment, BTreeSet<NodeName>)>,

@@ -44,8 +44,8 @@ impl PlannedEnd {
             .and_then(|mut file| file.write_all(format!("{}\n", self.first.number()).as_bytes()));
         if let Err(error) = written {
             warn!(
-                "writing {} failed: {error}; if no coordinator hears that this agent ends, its next start counts \
-                 as a failure",
+                "cannot write {}: {error}; unless a coordinator hears that this agent ends, its \
+                    next start counts as a failure",
                 self.path.display()
             );
         }

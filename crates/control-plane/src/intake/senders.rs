@@ -71,8 +71,9 @@ impl Senders {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut known.has_logged_unknown, true) {
             warn!(
-                "{} whose user cannot be told are shown and decide nothing: the kernel names no user of a \
-                 connection that its client has closed; have clients wait for the answer, or send the agent's token",
+                "{} of unknown users are shown as unverified: their clients closed the \
+                    connection too early; let clients wait for the answer, or send the agent's \
+                    token",
                 self.what
             );
         }
@@ -93,8 +94,8 @@ impl Senders {
         if is_news && known.logged.len() < MAX_LOGGED && known.logged.insert(user) {
             let Self { what, remedy, .. } = self;
             warn!(
-                user = %user, "{what} of user {user} are shown and decide nothing: none of this node's workers runs \
-                 as that user; {remedy}"
+                user = %user, "{what} of user {user} are shown as unverified: no worker of this node runs as \
+                    that user; {remedy}"
             );
         }
         is_known

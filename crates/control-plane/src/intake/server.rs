@@ -213,7 +213,7 @@ fn reach(listener: &Listener, proves: bool, tls: &Tls) -> Result<Reach, IntakeSe
         return Err(IntakeServeError::Open { address });
     }
     if !tls.is_there() {
-        warn!(address = %address, "{address} is served without TLS: the token can be read on the network");
+        warn!(address = %address, "{address} has no TLS: the token can be read on the network");
     }
     Ok(Reach::Open)
 }

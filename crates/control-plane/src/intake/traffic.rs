@@ -50,8 +50,10 @@ impl Connections {
         }
         let sockets = sock_diag::established(MAX_SOCKETS).unwrap_or_else(|error| {
             if !std::mem::replace(&mut self.has_failed, true) {
-                warn!("cannot ask the kernel what the workers' connections carry: {error}; slow links are found by what \
-                     ranks report alone (in a sandbox, allow AF_NETLINK)");
+                warn!(
+                    "cannot read TCP counters: {error}; slow links are found only from reports of \
+                    ranks (in a sandbox, allow AF_NETLINK)"
+                );
             }
             Vec::new()
         });

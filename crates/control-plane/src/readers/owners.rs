@@ -50,9 +50,9 @@ impl Owners {
         let is_news = !is_kept || !self.senders.had(status.uid());
         if is_news && self.logged.len() < MAX_LOGGED && self.logged.insert(path.to_owned()) {
             warn!(
-                "files in {} are shown and decide nothing: users who run no worker can exchange files \
-                 there; give it to the workers' user, and set its sticky bit (chmod +t) if others or its \
-                 group may write",
+                "files in {} are shown as unverified: users without a worker can exchange files \
+                    there; chown it to the workers' user, and set the sticky bit (chmod +t) if \
+                    others or its group may write",
                 path.display()
             );
         }
@@ -71,8 +71,8 @@ impl Owners {
         }
         if self.logged_groups.len() < MAX_LOGGED && self.logged_groups.insert(owner) {
             warn!(
-                "{} is shown and decides nothing, as other files that users other than their owner {owner} \
-                 may write: all may, or its group {}; run workers with `umask 022`",
+                "{} is shown as unverified, as other files that others than their owner {owner} \
+                    may write: all users, or group {}; run workers with `umask 022`",
                 path.display(),
                 status.gid()
             );

@@ -174,7 +174,7 @@ impl Sender {
                 return warn!("{}", not_told(count, &why));
             }
             if attempts == 1 {
-                warn!("the webhook is told again later: {}", with_causes(&error));
+                warn!("retrying the webhook later: {}", with_causes(&error));
             }
             tokio::select! {
                 () = tokio::time::sleep(pause(self.first_pause, attempts)) => {}

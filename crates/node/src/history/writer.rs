@@ -393,10 +393,7 @@ impl Thread {
 
     fn start_anew(&mut self) -> Result<(), HistoryError> {
         let aside = self.own.set_aside()?;
-        warn!(
-            "the history was damaged; it is now {}, as it was, and a new one is begun",
-            aside.display()
-        );
+        warn!("the history is damaged: moved to {}, starting a new one", aside.display());
         self.path = self.own.database()?;
         self.open_as_it_is()?;
         self.reading.has_other_files();

@@ -72,8 +72,8 @@ impl Collecting {
         let changes = Changes::new();
         if let Err(error) = &changes {
             warn!(
-                "new processes are seen at the next interval only: the system gives no inotify \
-                 descriptor: {error}; raise fs.inotify.max_user_instances"
+                "no inotify descriptor: {error}: new processes appear at the next interval; \
+                    raise fs.inotify.max_user_instances"
             );
         }
         let overflows = shared.tallies().of("directory_events");
@@ -153,8 +153,8 @@ impl Collecting {
         let missed = changes.follow(self.collector.directories(), &self.collector.places());
         if missed > 0 && !self.complained {
             warn!(
-                "runtime directories that cannot be watched: {missed}; what is new there is seen \
-                 at the next interval; raise fs.inotify.max_user_watches"
+                "cannot watch runtime directories: {missed}: changes appear at the next \
+                    interval; raise fs.inotify.max_user_watches"
             );
         }
         self.complained = missed > 0;

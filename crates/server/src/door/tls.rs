@@ -191,12 +191,12 @@ impl Tls {
             }
             match self.replace(self.held().map(|now| now.files)) {
                 Ok(true) => {
-                    info!("new connections are made with the certificates as they are now");
+                    info!("certificates reloaded for new connections");
                 }
                 Ok(false) => {}
                 Err(error) => {
                     let causes = with_causes(&error);
-                    error!("the certificates stay as they were: {causes}");
+                    error!("keeping the present certificates: {causes}");
                 }
             }
         }

@@ -21,7 +21,7 @@ fn a_rank_that_is_killed_costs_the_steps_since_the_checkpoint() {
         training.resumed_from(node, 2, rank);
     }
     let log = training.job.coordinator_log();
-    assert!(log.contains("put down to c"), "the survivors' echo is not their fault: {log}");
+    assert!(log.contains("attributed to c"), "the survivors' echo is not their fault: {log}");
     training.assert_ends_as_undisturbed(2);
     training.job.wait_finished();
 }

@@ -107,7 +107,7 @@ fn agents_that_are_restarted_while_no_coordinator_listens_are_not_charged() {
         epoch = wait_later(&job, epoch);
         assert_innocent(&job, round);
     }
-    assert!(!job.coordinator_log().contains("put down to"), "{}", job.coordinator_log());
+    assert!(!job.coordinator_log().contains("attributed to"), "{}", job.coordinator_log());
     job.finish();
 }
 

@@ -28,8 +28,8 @@ impl Engine {
                 warn!(epoch = %epoch, node = %node, "epoch {epoch}: node {node} cannot run it: {why}");
             }
             Output::Stray { node, epoch } => error!(
-                node = %node, epoch = %epoch, "node {node} is not taken: its agent knows epoch {epoch} of another job of this name, and its \
-                 workers, if it has some, go on; restart it if it is to serve this job"
+                node = %node, epoch = %epoch, "node {node} is refused: its agent runs epoch {epoch} of another job of this \
+                    name; restart the agent to use it for this job"
             ),
             Output::Refuse { node, why } => {
                 let refusal = encode::refusal(Some(&node), &why.to_string());
@@ -43,7 +43,7 @@ impl Engine {
             }
             Output::StepDown(why) => {
                 match why {
-                    StepDown::Conflict => warn!("steps down: somebody else decides"),
+                    StepDown::Conflict => warn!("stepping down: another coordinator decides"),
                     StepDown::OtherJob(other) => self.fail_for(*other),
                 }
                 self.store.step_down();
@@ -63,13 +63,13 @@ impl Engine {
     fn tell_incident(&mut self, now: Moment, incident: &Incident) {
         let (record, withdrawn) = self.incidents.stands(&self.clock, incident);
         self.store.keep(record);
-        let cause = incident.root_cause().map(|cause| format!(", put down to {}", cause.node));
+        let cause = incident.root_cause().map(|cause| format!(", attributed to {}", cause.node));
         let (id, cause) = (incident.id, cause.unwrap_or_default());
         let explain = format!("`telltale cluster explain {id}` tells why");
         match &incident.standing {
             Standing::Answered(_) if withdrawn.is_some() => {
                 let former = withdrawn.unwrap_or_default();
-                warn!(incident = %id, former = %former, "incident {id} is not put down to {former} any more; {explain}");
+                warn!(incident = %id, former = %former, "incident {id} is not attributed to {former} any more; {explain}");
             }
             Standing::Collecting => {
                 warn!(incident = %id, "incident {id} in epoch {}", incident.epoch)
@@ -123,7 +123,7 @@ impl Engine {
             }
             other => {
                 let what = decisions::sentence(decision);
-                warn!("a decision is not stored ({what}): {other}");
+                warn!("decision not stored ({what}): {other}");
             }
         }
     }
@@ -139,7 +139,7 @@ impl Engine {
         let left = self.coordinator.mass_silence_left(self.clock.now());
         let at_most = left.map(|left| format!("{:.0} s", left.as_secs_f64()));
         warn!(
-            "epoch {} waits: {}; `telltale cluster nodes` tells of each node",
+            "epoch {} waits: {}; see `telltale cluster nodes`",
             state.epoch,
             waiting(encode::hold(hold), at_most.as_deref())
         );

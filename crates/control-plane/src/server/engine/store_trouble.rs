@@ -72,7 +72,7 @@ impl Engine {
                 self.behind_since = Some(now);
             }
             (false, Some(_)) => {
-                info!("no agent knows more of the job than is stored any more");
+                info!("the store is as recent as every agent");
                 self.behind_since = None;
             }
             _ => {}
