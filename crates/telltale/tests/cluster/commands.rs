@@ -77,5 +77,5 @@ fn a_command_that_ends_at_once_is_started_ever_later() {
     // Before the third epoch one second, then two, then four.
     assert!(begun.elapsed() >= Duration::from_secs(7), "{:?}", begun.elapsed());
     let log = fs::read_to_string(job.path("a.log")).unwrap();
-    assert!(log.contains("is the command right? The next start waits 4 s"), "{log}");
+    assert!(log.contains("next start in 4 s; check the command"), "{log}");
 }

@@ -91,7 +91,7 @@ fn a_second_signal_that_is_meant_so_ends_workers_at_once() {
         let printed = job.printed("a", 1, 0);
         assert!(printed.ends_with("\nasked 1\n"), "{signals:?}: {printed}");
         let log = job.agent_log("a");
-        assert!(log.contains("a second signal: rank 0 is killed"), "{log}");
+        assert!(log.contains("second signal: killing rank 0"), "{log}");
     }
 }
 
@@ -136,11 +136,11 @@ fn a_script_whose_save_outlasts_the_grace_is_named() {
     let Some(mut job) = job(FOR_EVER) else { return };
     job.add("a", &[]);
     job.worker("a", 1, 0);
-    let warnings = |job: &Job| job.agent_log("a").matches("rank 0 is killed").count();
+    let warnings = |job: &Job| job.agent_log("a").matches("killing rank 0").count();
     assert!(job.cluster(&["restart"]).status.success());
     job.worker("a", 2, 0);
     let log = job.agent_log("a");
-    let expected = "rank 0 is killed: it had not ended 2 s after SIGTERM (--stop-grace)";
+    let expected = "killing rank 0: still running 2 s after SIGTERM (--stop-grace)";
     assert!(log.contains(&format!("epoch 1: {expected}")), "{log}");
     assert_eq!(warnings(&job), 1, "{log}");
     job.stop_agent("a");

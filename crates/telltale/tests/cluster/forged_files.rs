@@ -88,7 +88,7 @@ fn what_another_user_writes_beside_the_workers_dumps_is_shown_and_decides_nothin
     count("unverified", 2 * (FINISHED + 1) + 1);
     count("taken", 0);
     let log = attacked.agent_log("a");
-    let line = format!("files of user {STRANGER} are shown and decide nothing");
+    let line = format!("files of user {STRANGER} are shown as unverified");
     assert!(log.contains(&line), "{log}");
     attacked.finish();
     control.finish();

@@ -94,10 +94,7 @@ fn what_another_user_posts_to_an_agents_port_is_answered_and_decides_nothing() {
     count("unverified", 2 * FINISHED + 1);
     count("taken", 0);
     let log = attacked.agent_log("a");
-    assert!(
-        log.contains(&format!("posts of user {STRANGER} are shown and decide nothing")),
-        "{log}"
-    );
+    assert!(log.contains(&format!("posts of user {STRANGER} are shown as unverified")), "{log}");
     attacked.finish();
     control.finish();
 }
@@ -121,7 +118,7 @@ fn posts_of_clients_that_do_not_wait_for_the_answer_decide_nothing_and_are_logge
         });
     }
     let count = || {
-        let line = "posts whose user cannot be told are shown and decide nothing";
+        let line = "posts of unknown users are shown as unverified";
         job.agent_log("a").matches(line).count()
     };
     wait_until("the posts to be logged", TIMEOUT, || count() > 0);
