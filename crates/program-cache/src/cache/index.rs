@@ -1,5 +1,5 @@
 //! Which entry has a key: a lock-free map, papaya's. Finding takes no lock and writes to no memory
-//! that threads share. Changing it is for [`Table`](super::table::Table) alone, under its lock.
+//! that threads share. Changing it is for [`Table`](super::table::ProgramTable) alone, under its lock.
 
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;

@@ -81,7 +81,7 @@ pub(crate) struct SmiArguments {
     #[arg(long, value_name = "FIELDS", value_parser = process_columns)]
     #[arg(conflicts_with_all = ["json", "csv", "details"], group = "fields")]
     query_process: Option<Columns>,
-    /// Format of chosen fields: csv[,noheader][,nounits]
+    /// Format of chosen fields: csv, csv,noheader or csv,noheader,nounits
     #[arg(long, value_name = "FORMAT", default_value = "csv", value_parser = columns_format)]
     #[arg(requires = "fields")]
     pub(crate) format: ColumnsFormat,
