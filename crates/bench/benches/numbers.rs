@@ -1,4 +1,4 @@
-//! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
+//! `cargo bench --profile dist -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
 //! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream,
 //! screen, scrape, serve, hosts, cluster, failover, recovery, warm, faults, preload; all when none is
