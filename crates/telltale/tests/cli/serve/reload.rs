@@ -131,7 +131,7 @@ fn http_speaks_tls_and_keeps_a_good_certificate_over_one_that_callers_would_refu
     let expired = authority.sign(&Wish { valid: -172_800..-86_400, ..Wish::default() });
     expired.write(place.path(), "own");
     service.hang_up();
-    let line = service.says("HTTP's TLS stays as it was");
+    let line = service.says("keeping HTTP's TLS files");
     assert!(line.contains("has expired"), "{line}");
     assert!(is_answered());
     let checked = said(telltale().args(["config", "check"]).arg(&file));
