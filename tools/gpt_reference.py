@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The first losses of the GPT of crates/gpt as PyTorch computes them, in double precision.
 
-Model, initial weights, batches and optimiser are written anew here from their description in
+Model, initial weights, batches and optimiser are rewritten here from their description in
 crates/gpt/src: gradients come from autograd, AdamW is PyTorch's own. What both sides must agree on
 is in the output, so that the test reads sizes and text from there.
 

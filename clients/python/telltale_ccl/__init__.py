@@ -47,10 +47,10 @@ def step():
 
 
 def figures():
-    """What was told and what it cost, since the process began: a dict of numbers."""
+    """What was reported and what it cost, since the process began: a dict of numbers."""
     return _record.recorder().figures()
 
 
 def flush(timeout_seconds=1.0):
-    """Waits until what was told so far has been posted or dropped, and says whether it has."""
+    """Waits until everything so far has been posted or dropped; returns whether it has."""
     return _record.recorder().flush(timeout_seconds)

@@ -205,7 +205,7 @@ class Devices:
     # ---- on our own thread ----
 
     def moment_ns(self, moment, recorder):
-        """When a moment was on the host's clock: `None` while it is not over, 0 if nobody knows."""
+        """When a moment was on the host's clock: `None` while it is not over, 0 if unknown."""
         clock, base, event = moment
         with self._lock:
             if self.captures:

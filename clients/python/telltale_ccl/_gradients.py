@@ -1,6 +1,6 @@
 """The gradients that `DistributedDataParallel` adds up in C++, where no Python function is called.
 
-What is told is one all-reduce for each backward pass: it begins when this rank's own gradients are
+Reported is one all-reduce for each backward pass: it begins when this rank's own gradients are
 computed and ends when the sums are there. So a rank that is late waits shortly and the others long.
 Nothing is put in the way of the gradients themselves: the engine calls us at the end of the pass,
 once before and once behind DistributedDataParallel's own last step.
@@ -90,7 +90,7 @@ def _tensors(tensor_type, outputs, depth):
 
 
 class _Sums:
-    """What is told of a module's backward passes."""
+    """The reports of a module's backward passes."""
 
     __slots__ = ("is_due", "began_by_outputs")
 
@@ -121,7 +121,7 @@ class _Sums:
 
     def _callbacks(self, recorder, group, size_bytes, queue_callback):
         """What is called in a pass: once there is a gradient, when all of this rank's are there, and
-        when their sums are. Without a group the pass's span is cut and nothing else told."""
+        when their sums are. Without a group the pass's span is cut and nothing else reported."""
         spans = _spans.spans()
         timer, timed, left = recorder.timer, recorder.timed, TIMED_OF
         append, monotonic_ns, entry = recorder.queue.append, time.monotonic_ns, None

@@ -33,7 +33,7 @@ def register(process_group, group, size):
 
 
 class _Seen:
-    """What a group has issued and has not told the end of."""
+    """What a group has issued and has not reported the end of."""
 
     def __init__(self, group, size):
         self._group = group

@@ -49,8 +49,8 @@ RECEIVES = ("recv", "irecv")
 WRAPPED = "__telltale_ccl__"
 
 
-_groups = {}  # by the process group's identity: a weak reference to it, and what is told of it
-_world = []  # what is told of the default group, once that is known
+_groups = {}  # by the process group's identity: a weak reference to it, and what is reported of it
+_world = []  # what is reported of the default group, once that is known
 
 
 def install():
@@ -99,7 +99,7 @@ def _patch(dist):
     setattr(c10d, WRAPPED, True)
     wraps = {name: functools.partial(_observed, place=place) for name, place in COLLECTIVES.items()}
     wraps.update({name: _transfer for name in SENDS + RECEIVES})
-    # Of functions that call each other, the innermost is told of: `irecv` and not `recv`, where that
+    # Of functions that call each other, the innermost is reported: `irecv` and not `recv`, where that
     # calls it. Then no call has to ask whether it is within another.
     for name in [name for name in wraps if not _calls_any(c10d, name, wraps)]:
         _replace(dist, c10d, name, wraps[name])
@@ -227,7 +227,7 @@ def _is_initialized():
 
 
 def _group(process_group):
-    """What the agent is told of a group; `None` for one that is not to be told of."""
+    """The report of a group to the agent; `None` for one without a report."""
     if process_group is None and _world:
         return _world[0]
     found = _groups.get(id(process_group))

@@ -33,7 +33,7 @@ def place(text):
 
 
 class Connection:
-    """A connection that is made when it is needed, and made anew after an error."""
+    """A connection that is made when it is needed, and reopened after an error."""
 
     def __init__(self, where):
         self._where = where

@@ -1,9 +1,9 @@
 """Operations, from the thread that does them to the agent.
 
 The job's threads append a list to a bounded queue and write into it when the operation has ended. A
-thread of our own looks once a second: what has ended is told once, and what is still under way is
-told as such, so that a hang is seen. Operations are numbered where they happen; so what is lost on
-the way is a gap in the numbers, and nobody looks as if they had not done it.
+thread of our own looks once a second: what has ended is reported once, and what is still under way is
+reported as such, so that a hang is seen. Operations are numbered where they happen; so what is lost on
+the way is a gap in the numbers, and no rank looks as if it had not done them.
 """
 
 import atexit
@@ -29,7 +29,7 @@ AGAIN_SECONDS = 5.0
 GROUPS_AGAIN_SECONDS = 30.0
 EXIT_SECONDS = 1.0
 SAVE_SECONDS = 0.5
-# For how long the end of an operation is not told while its device has not come to its beginning.
+# For how long the end of an operation is not reported while its device has not come to its beginning.
 READY_SECONDS = 60.0
 
 # One call in so many is measured: asking for a thread's CPU time is a call into the system. A prime,
@@ -58,7 +58,7 @@ MEETINGS = frozenset((
 
 
 class Group:
-    """A process group as the agent is told of it."""
+    """A process group as reported to the agent."""
 
     __slots__ = ("rank", "size", "name", "members", "is_seen", "is_hooked", "collectives", "transfers", "met")
 
@@ -76,7 +76,7 @@ class Group:
 
 
 class Recorder:
-    """The queue, its figures, and the thread that empties it."""
+    """The queue, its counters, and the thread that empties it."""
 
     def __init__(self):
         self.is_working = True
@@ -88,11 +88,11 @@ class Recorder:
         self.works = {}
         self.measured = None  # the spans of compute
         self.devices = None  # the devices' clocks, where spans are measured with these
-        self.forgets = []  # called where groups that were told of are not any more
+        self.forgets = []  # called where reported groups are gone
         self._reset()
 
     def _reset(self):
-        """As in a process that has told nothing yet; also after a fork, where our thread is gone."""
+        """As in a process that has reported nothing yet; also after a fork, where our thread is gone."""
         for forget in self.forgets:
             forget()
         self.queue.clear()
@@ -145,7 +145,7 @@ class Recorder:
 
     def ready(self, entry, clock):
         """An operation on a device begins when that has computed what is passed on, not when it is
-        told to: `clock` is the device's, `None` where it is on none."""
+        asked to: `clock` is the device's, `None` where it is on none."""
         if clock is not None and not self.measured.skips:
             entry[READY] = clock.moment()
 
@@ -156,7 +156,7 @@ class Recorder:
             group.met = self.waits
 
     def failed(self, entry):
-        """An operation was refused or has failed: it is not told of, and its number is free."""
+        """An operation was refused or has failed: it is not reported, and its number is free."""
         entry[END_NS] = FORGOTTEN
         group, number = entry[GROUP], entry[NUMBER]
         if entry[PEER] is None and group.collectives == number:
@@ -184,7 +184,7 @@ class Recorder:
             self.timed(began_ns)
 
     def _forget(self, entry):
-        """Nobody will know when an operation has ended."""
+        """It will stay unknown when an operation has ended."""
         entry[END_NS] = FORGOTTEN
         self._dropped += 1
 
@@ -211,13 +211,13 @@ class Recorder:
         self._left_out += 1
 
     def error(self):
-        """Counts a mistake of ours; after many, nothing more is told."""
+        """Counts a mistake of ours; after many, nothing more is reported."""
         self._errors += 1
         if self._errors >= MOST_ERRORS:
             self.stop()
 
     def stop(self):
-        """Nothing more is told."""
+        """Nothing more is reported."""
         self.is_working = False
         for forget in self.forgets:
             forget()
@@ -333,7 +333,7 @@ class Recorder:
         return reached
 
     def _tell(self, connection, entries, is_first):
-        """Tells of these operations, and keeps those that are still to be told of."""
+        """Reports these operations, and keeps those still to report."""
         now_ns = time.monotonic_ns()
         excuses = self._excuse_lines() if is_first else []
         lines, ended, living = list(excuses), [], []
@@ -386,7 +386,7 @@ class Recorder:
         self._groups_told.clear()
         if excuses or self._is_excused:
             self._is_excused = None  # said again with the next post
-        # The end of what was told to be under way is owed.
+        # The end of what was reported as under way is owed.
         owed = [entry for entry in ended if entry[AGAIN_NS]]
         self._dropped += len(ended) - len(owed) + spans
         self._living.extend(owed)
@@ -399,7 +399,7 @@ class Recorder:
         try:
             status = connection.post(body)
         except OSError:
-            # Perhaps the agent had closed the connection while nothing was told.
+            # Perhaps the agent had closed the connection while nothing was reported.
             try:
                 status = connection.post(body)
             except OSError:
@@ -409,8 +409,8 @@ class Recorder:
         return status
 
     def _end_if_complete(self, entry):
-        """Ends an operation that nobody has waited for yet but that is complete. One whose work is
-        gone has ended nobody knows when: it is told of only if its being under way was."""
+        """Ends an operation that was not waited for yet but that is complete. One whose work is
+        gone has ended at an unknown time: it is reported only if its being under way was."""
         work = entry[WORK]()
         if work is None:
             if not entry[END_NS] and entry[AGAIN_NS]:
@@ -518,7 +518,7 @@ def recorder():
 
 
 def _at_exit():
-    # Another process than the one that told, say one of a pool, has nothing to say.
+    # Another process than the reporting one, say one of a pool, has nothing to say.
     if _RECORDER._pid == os.getpid():
         _RECORDER.flush(EXIT_SECONDS)
 

@@ -28,7 +28,7 @@ LONGER_US, SHIFTED_US = 300, 500
 
 
 class Products(torch.nn.Module):
-    """As many products of matrices as it is told."""
+    """As many products of matrices as given."""
 
     def __init__(self):
         super().__init__()

@@ -93,18 +93,18 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Effort, Vec<String>
     Ok((effort, subjects))
 }
 
-/// What the reader needs to judge the figures by: other load spoils them.
+/// What the reader needs to judge the numbers by: other load spoils them.
 fn surroundings() -> String {
     let processors = pinning::processors().map_or_else(|e| e.to_string(), |n| n.to_string());
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split_whitespace().next().unwrap_or("unknown");
-    format!("{processors} processors, load average at the start {load} (other load spoils figures)")
+    format!("{processors} processors, load average at the start {load} (other load spoils numbers)")
 }
 
 fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
     let worker = Path::new(env!("CARGO_BIN_EXE_telltale-bench-worker"));
     if pinning::processors()? < 2 {
-        eprintln!("{subject}: only one processor: figures for two threads mean little here");
+        eprintln!("{subject}: only one processor: numbers for two threads mean little here");
     }
     Ok(match subject {
         "record" => record::table(effort)?,

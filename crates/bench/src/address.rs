@@ -234,7 +234,7 @@ pub fn table(effort: Effort) -> io::Result<Table> {
     let mut all = Vec::new();
     for goal in &GOALS {
         {
-            // Pinning is what makes a repeat repeat; a machine that refuses it still gives figures.
+            // Pinning is what makes a repeat repeat; a machine that refuses it still gives numbers.
             let _pinned = Pinned::to(0);
             all.extend(rows(effort, goal)?);
         }

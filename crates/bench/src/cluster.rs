@@ -26,7 +26,7 @@ const OTHER_DESCRIPTORS: u64 = 512;
 const WATCHED: Duration = Duration::from_secs(30);
 const SETTLED: Duration = Duration::from_secs(5);
 
-/// What 10,000 nodes cost the coordinator, and how soon they are told.
+/// What 10,000 nodes cost the coordinator, and how soon they are notified.
 ///
 /// # Errors
 /// When the coordinator cannot be started, or does not answer.
@@ -62,12 +62,12 @@ pub fn table(telltale: &Path, effort: Effort) -> io::Result<Table> {
          reporting once a second"
     );
     let mut table = Table { heading, ..Table::default() };
-    let mut row = |what: &str, unit, figures, at_most| {
+    let mut row = |what: &str, unit, values, at_most| {
         let target = Target { at_most, ..Target::default() };
-        let (what, ours) = (what.to_owned(), Some(figures));
+        let (what, ours) = (what.to_owned(), Some(values));
         table.rows.push(Row { what, unit, ours, baseline: None, target });
     };
-    let one = |figure: f64| Measurements::new(vec![figure]);
+    let one = |value: f64| Measurements::new(vec![value]);
     row("processor time, share of one", Unit::Share, one(share), Some(0.30));
     row("resident memory for each node", Unit::Bytes, one(each_bytes), Some(50.0 * 1024.0));
     let wait = coordinator::quantile_ns(&before, &after, 0.99);

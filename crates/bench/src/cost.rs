@@ -1,4 +1,4 @@
-//! What being asked for metrics costs a workload that nobody asks: threads, memory, wake-ups.
+//! What being asked for metrics costs a workload that no client asks: threads, memory, wake-ups.
 
 use std::fs;
 use std::io;
@@ -52,7 +52,7 @@ pub(crate) fn field(status: &str, name: &str) -> io::Result<f64> {
         .ok_or_else(|| io::Error::other(format!("no {name} in a process's status")))
 }
 
-/// What a service adds to processes that do nothing else, one figure for each process.
+/// What a service adds to processes that do nothing else, one value per process.
 #[derive(Debug, Clone, PartialEq)]
 struct Added {
     threads: Measurements,
@@ -112,7 +112,7 @@ fn added(
     })
 }
 
-/// Threads, memory and wake-ups that an endpoint adds to a process that nobody asks.
+/// Threads, memory and wake-ups that an endpoint adds to a process that no client asks.
 ///
 /// # Errors
 /// When a worker cannot be started or read.
@@ -144,7 +144,7 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
     let mebibyte = 1024.0 * 1024.0;
     Ok(Table {
         heading: format!(
-            "What an endpoint that nobody asks adds to a process ({} processes each, watched {} s); \
+            "What an idle endpoint adds to a process ({} processes each, watched {} s); \
              baseline: the original's server",
             effort.repeats(),
             watched.as_secs()

@@ -209,7 +209,7 @@ fn repeats(effort: Effort) -> usize {
 }
 
 /// Lets each way warm up, and then takes all of them in turn, each once unmeasured and once
-/// measured: what the one before left in the processor's caches and the allocator is nobody's cost.
+/// measured: what the one before left in the processor's caches and the allocator is charged to none.
 fn take_turns(
     mut ways: Vec<Contender<'_>>,
     repeats: usize,
@@ -234,7 +234,7 @@ fn take_turns(
 
 /// A row for each way beside the first, for the caller's time and for the process's.
 fn rows_of(what: &str, ways: Vec<Contender<'_>>, operations: f64) -> Vec<Row> {
-    let figures = |way: &Contender<'_>, of: Whose| {
+    let values = |way: &Contender<'_>, of: Whose| {
         Measurements::new(way.taken.iter().map(|taken| of(taken) / operations).collect())
     };
     let kinds: [(&str, Whose); 2] = [
@@ -247,8 +247,8 @@ fn rows_of(what: &str, ways: Vec<Contender<'_>>, operations: f64) -> Vec<Row> {
         rows.extend(others.iter().map(|other| Row {
             what: format!("{what}, {who}; {}", other.name),
             unit: Unit::Time,
-            ours: Some(figures(automatic, of)),
-            baseline: Some(figures(other, of)),
+            ours: Some(values(automatic, of)),
+            baseline: Some(values(other, of)),
             target: Target::default(),
         }));
     }

@@ -16,7 +16,7 @@ use telltale_collector::{CollectOptions, Collector};
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_node::access::AccessPolicy;
 use telltale_node::grpc::{GrpcOptions, GrpcService};
-use telltale_node::service::{Control, Publisher, ServiceFigures};
+use telltale_node::service::{Control, Publisher, ServiceMetrics};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::fleet::{Fleet, HostState};
 use telltale_server::listen::{Address, Listener};
@@ -38,7 +38,7 @@ const TARGET_NS: f64 = 500e6;
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Services on ports of their own, in one thread.
-struct Company {
+struct HostServices {
     addresses: Vec<SocketAddr>,
     stop: Option<watch::Sender<()>>,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -61,9 +61,9 @@ pub fn table(telltale: &Path, effort: Effort) -> io::Result<Table> {
         Effort::Full | Effort::Quick => (HOSTS, SILENT),
     };
     let directory = RunDirectory::create()?;
-    let company = Company::start(&directory.path().join("m"), hosts - silent)?;
+    let host_services = HostServices::start(&directory.path().join("m"), hosts - silent)?;
     let still = (0..silent).map(|_| TcpListener::bind(LOOPBACK)).collect::<io::Result<Vec<_>>>()?;
-    let mut names: Vec<String> = company.addresses.iter().map(ToString::to_string).collect();
+    let mut names: Vec<String> = host_services.addresses.iter().map(ToString::to_string).collect();
     for listener in &still {
         names.push(listener.local_addr()?.to_string());
     }
@@ -127,17 +127,16 @@ fn first_frame(telltale: &Path, list: &str) -> io::Result<First> {
     Ok(First { elapsed_ns, fleet })
 }
 
-// === impl Company ===
+// === impl HostServices ===
 
-impl Company {
+impl HostServices {
     fn start(root: &Path, count: usize) -> io::Result<Self> {
         let machine = Machine::create(root, MachineKind::N300, &MachineOptions::default());
         let _machine = machine.map_err(io::Error::other)?;
         let collect = CollectOptions { root: root.into(), ..CollectOptions::default() };
         let snapshot = Collector::new(collect).map_err(io::Error::other)?.collect();
-        let figures = ServiceFigures::at_start(Timestamp(1));
-        let (publisher, _) =
-            Publisher::new(Duration::from_secs(3600), Arc::new(snapshot), figures)?;
+        let values = ServiceMetrics::at_start(Timestamp(1));
+        let (publisher, _) = Publisher::new(Duration::from_secs(3600), Arc::new(snapshot), values)?;
         let policy = Arc::new(AccessPolicy::of_directory(root)?);
         let (mut addresses, mut services) = (Vec::new(), Vec::new());
         for _ in 0..count {
@@ -157,11 +156,11 @@ impl Company {
     }
 }
 
-impl Drop for Company {
+impl Drop for HostServices {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
-            // A panic has been told by its hook.
+            // The panic hook has reported it.
             let _ = thread.join();
         }
     }

@@ -1,6 +1,6 @@
 //! Benchmarks that print ours and the baseline from one run.
 //!
-//! Every figure comes from repeats that alternate between the contenders, so that a slow phase of
+//! Every value comes from repeats that alternate between the contenders, so that a slow phase of
 //! the machine meets both. Nothing here asserts on time: the tests only run each body once and check
 //! that what is timed also computes what it claims.
 //!

@@ -1,4 +1,4 @@
-//! Keeps the calling thread on one processor while a figure is taken.
+//! Keeps the calling thread on one processor during a measurement.
 
 use std::io;
 

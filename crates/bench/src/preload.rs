@@ -1,7 +1,7 @@
 //! What the library of `telltale run` adds to a program's `malloc` and `free`, in processes of their
 //! own.
 //!
-//! A figure is the difference of two processes that follow one another, one with a preloaded library
+//! A value is the difference of two processes that follow one another, one with a preloaded library
 //! and one without.
 
 use std::io;
@@ -106,8 +106,8 @@ impl Libraries {
 
     fn time_ns(&self, preloaded: Preloaded, task: TimedTask, count: u64) -> f64 {
         let output = self.run(preloaded, task, count).expect("what was just compiled can start");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{task:?} with {preloaded:?}: {told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{task:?} with {preloaded:?}: {reported}");
         let written = String::from_utf8_lossy(&output.stdout);
         written.lines().last().and_then(|line| line.parse().ok()).expect("it writes a number")
     }

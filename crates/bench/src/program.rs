@@ -52,7 +52,7 @@ pub fn table(effort: Effort) -> io::Result<Table> {
     rows.extend(look_up::rows(effort));
     let same = same_words();
     Ok(Table {
-        heading: "program: one program of 2,304 argument words, dispatched again and again"
+        heading: "program: one program of 2,304 argument words, dispatched repeatedly"
             .to_owned(),
         rows,
         remarks: vec![

@@ -233,7 +233,7 @@ fn remark(name: &str, left_over: &[u64]) -> String {
 /// When a ledger or region cannot be made.
 pub fn table(effort: Effort) -> io::Result<Table> {
     let mut rows = {
-        // Pinning is what makes a repeat repeat; a machine that refuses it still gives figures.
+        // Pinning is what makes a repeat repeat; a machine that refuses it still gives numbers.
         let _pinned = Pinned::to(0);
         one_thread(effort)?
     };

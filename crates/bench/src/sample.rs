@@ -1,4 +1,4 @@
-//! Takes figures: repeats that alternate between contenders, then median and range.
+//! Measures: repeats that alternate between contenders, then median and range.
 //!
 //! It knows nothing of what is measured, and compares no time with anything.
 
@@ -14,7 +14,7 @@ use crate::pinning::Pinned;
 /// How much work a run does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// The figures that may be quoted.
+    /// The values that may be quoted.
     Full,
     /// A look: the same repeats, a tenth of the operations.
     Quick,
@@ -42,7 +42,7 @@ impl Effort {
     }
 }
 
-/// The figures of one contender, one for each repeat.
+/// The values of one contender, one per repeat.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurements {
     sorted: Vec<f64>,
@@ -59,7 +59,7 @@ impl Measurements {
         Self { sorted: samples }
     }
 
-    /// The middle figure; between two middle ones, their mean.
+    /// The median; of an even count, the mean of the middle two.
     pub fn median(&self) -> f64 {
         let middle = self.sorted.len() / 2;
         if self.sorted.len() % 2 == 1 {
@@ -69,18 +69,18 @@ impl Measurements {
         }
     }
 
-    /// The smallest figure.
+    /// The minimum.
     pub fn min(&self) -> f64 {
         self.sorted[0]
     }
 
-    /// The largest figure.
+    /// The maximum.
     pub fn max(&self) -> f64 {
         self.sorted[self.sorted.len() - 1]
     }
 }
 
-/// One side of a comparison: runs one repeat and returns its figure.
+/// One side of a comparison: runs one repeat and returns its value.
 pub type Contender<'a> = Box<dyn FnMut() -> f64 + 'a>;
 
 /// Runs every contender once unrecorded, then `repeats` times in turn (A B A B ...).

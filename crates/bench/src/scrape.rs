@@ -47,7 +47,7 @@ fn making(busy: &BusyMachine, effort: Effort) -> io::Result<([Measurements; 3], 
     let samples = sampler.sample(&published, &published.snapshot, None);
     let count = samples.count();
     let (rounds, mut text) = (effort.operations(200), String::new());
-    let figures = interleave(
+    let values = interleave(
         effort.repeats(),
         [
             Box::new(|| {
@@ -76,7 +76,7 @@ fn making(busy: &BusyMachine, effort: Effort) -> io::Result<([Measurements; 3], 
             }),
         ],
     );
-    Ok((figures, count))
+    Ok((values, count))
 }
 
 /// Calls of GetSnapshot over the service's socket file, one after the other.
@@ -126,7 +126,7 @@ pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
             Some(rival) => {
                 format!("{name}: {} samples, {} bytes a scrape", rival.samples(), rival.bytes())
             }
-            None => format!("{name} is not installed and has no figure"),
+            None => format!("{name} is not installed and has no value"),
         });
     }
     let [mut each, mut slow, mut called] = [Vec::new(), Vec::new(), Vec::new()];
@@ -141,13 +141,13 @@ pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
             each.push(sample);
             slow.push(p99);
             called.push(call);
-            for (figures, figure) in others.iter_mut().zip(of_others) {
-                figures.extend(figure);
+            for (values, value) in others.iter_mut().zip(of_others) {
+                values.extend(value);
             }
         }
     }
     let [of_smi, of_exporter] =
-        others.map(|figures| (!figures.is_empty()).then(|| Measurements::new(figures)));
+        others.map(|values| (!values.is_empty()).then(|| Measurements::new(values)));
     let each = Measurements::new(each);
     let row = |what: &str, ours: &Measurements, baseline, target| Row {
         what: what.to_owned(),

@@ -1,7 +1,7 @@
 //! The full-screen view on a terminal of its own, beside rivals that are installed: how soon it is
 //! there, what it costs while it is looked at, and how long a frame takes to make.
 //!
-//! Frames are also made within this process, where nothing else is in the figure.
+//! Frames are also made within this process, where nothing else is measured.
 
 mod shown;
 
@@ -36,7 +36,7 @@ const RIVALS: [(&str, &[&str]); 3] =
     [("all-smi", &["local", "--interval", "1"]), ("btm", &["--rate", "1000"]), ("btop", &[])];
 const BTOP_SETTINGS: &str = "update_ms = 1000\n";
 
-/// A rival that is installed, and its figures.
+/// An installed rival, and its values.
 struct Rival {
     name: &'static str,
     program: PathBuf,
@@ -92,7 +92,7 @@ pub fn table(worker: &Path, telltale: &Path, effort: Effort) -> io::Result<Table
          this machine, and nothing of the emulated one",
     )];
     let missing = RIVALS.iter().filter(|(name, _)| rivals.iter().all(|rival| rival.name != *name));
-    remarks.extend(missing.map(|(name, _)| format!("{name} is not installed and has no figure")));
+    remarks.extend(missing.map(|(name, _)| format!("{name} is not installed and has no value")));
     let (chips, workloads, size) =
         (busy.size().chips(), busy.workloads(), format!("{} x {}", SIZE.0, SIZE.1));
     let heading = format!("The full-screen view, {chips} chips x {workloads} processes, {size}");
@@ -104,7 +104,7 @@ fn tell(words: &str) {
     eprintln!("screen: {words}");
 }
 
-/// A row of ours, and one more for each rival that has a figure.
+/// A row of ours, and one more for each rival that has a value.
 fn beside(
     what: &str,
     unit: Unit,
@@ -121,7 +121,7 @@ fn beside(
     };
     let first = row(what.to_owned(), None, at_most);
     let theirs =
-        theirs.map(|(name, figures)| row(format!("{what}; baseline: {name}"), Some(figures), None));
+        theirs.map(|(name, values)| row(format!("{what}; baseline: {name}"), Some(values), None));
     std::iter::once(first).chain(theirs).collect()
 }
 
@@ -141,10 +141,10 @@ fn starts(
         }
     }
     // The first of each goes unrecorded.
-    let figures = |starts: &[f64]| Measurements::new(starts[1..].to_vec());
-    let theirs = rivals.iter().map(|rival| (rival.name, figures(&rival.starts)));
+    let values = |starts: &[f64]| Measurements::new(starts[1..].to_vec());
+    let theirs = rivals.iter().map(|rival| (rival.name, values(&rival.starts)));
     let what = "start to the first full frame";
-    Ok(beside(what, Unit::Time, &figures(&ours), Some(35e6), theirs))
+    Ok(beside(what, Unit::Time, &values(&ours), Some(35e6), theirs))
 }
 
 /// What the view costs at a frame a second, the service running beside it.
@@ -247,7 +247,7 @@ fn frames(snapshot: &Snapshot, pane: Pane, effort: Effort) -> (Measurements, Mea
     (Measurements::new(taking.split_off(1)), Measurements::new(painting.split_off(1)))
 }
 
-/// The snapshot with its processes again and again, each somebody else.
+/// The snapshot with its processes repeated, each with another identity.
 fn many(snapshot: &Snapshot, count: usize) -> Snapshot {
     let mut pid = 0;
     let mut another = |process: &Process| {

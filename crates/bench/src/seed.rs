@@ -1,4 +1,4 @@
-//! Safe handles on the seed's own design, rebuilt in C++ under `seed/`, and on two figures of the C
+//! Safe handles on the seed's own design, rebuilt in C++ under `seed/`, and on two values of the C
 //! library that Rust's does not give.
 //!
 //! This is the only file of the crate with unsafe code, and it does nothing but call those entry
@@ -83,7 +83,7 @@ pub enum SeedError {
     Path,
 }
 
-/// What the seed is told to record.
+/// What the seed records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setting {
     /// No region at all.
@@ -323,7 +323,7 @@ impl ProgramFlow {
     /// after the last dispatch.
     pub fn dispatch(&mut self, attributes: &Attributes, at: Addresses, count: u64) -> Vec<u32> {
         let mut words = vec![0; PROGRAM_WORDS];
-        // SAFETY: the handle is live while `self` is and nobody else has it; the pointers are to
+        // SAFETY: the handle is live while `self` is and not shared; the pointers are to
         // locals that outlive the call, with room for every word of the program.
         unsafe {
             seed_flow_dispatch(
@@ -401,7 +401,7 @@ impl ProgramByHand {
     ) -> Vec<u32> {
         let mut words = vec![0; PROGRAM_WORDS];
         let operand_count = u32::try_from(operands.len()).expect("three fits");
-        // SAFETY: the handle is live while `self` is and nobody else has it; the pointers are to
+        // SAFETY: the handle is live while `self` is and not shared; the pointers are to
         // locals that outlive the call, with `operand_count` operands and room for every word.
         unsafe {
             seed_by_hand_dispatch(

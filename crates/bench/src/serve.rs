@@ -74,14 +74,14 @@ pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
     let count = effort.operations(COMINGS).max(2);
     let comings = comings::measure(worker, &busy, count)?;
     let seen = Target { at_most: Some(50e6), ..Target::default() };
-    for (what, figures, target) in [
+    for (what, values, target) in [
         ("a new process is seen", comings.seen_ns, seen),
         ("with what it holds", comings.held_ns, Target::default()),
         ("a killed process is gone", comings.gone_ns, seen),
     ] {
-        let figures = Measurements::new(figures);
-        let most = Measurements::new(vec![figures.max()]);
-        table.rows.push(time(what, figures, target));
+        let values = Measurements::new(values);
+        let most = Measurements::new(vec![values.max()]);
+        table.rows.push(time(what, values, target));
         table.rows.push(time(&format!("{what}, the slowest of {count}"), most, target));
     }
     // Last, as what ends leaves its traces in the service.
@@ -94,8 +94,8 @@ fn time(what: &str, ours: Measurements, target: Target) -> Row {
     Row { what, unit: Unit::Time, ours, baseline: None, target }
 }
 
-fn one(figure: f64) -> Option<Measurements> {
-    Some(Measurements::new(vec![figure]))
+fn one(value: f64) -> Option<Measurements> {
+    Some(Measurements::new(vec![value]))
 }
 
 /// Processor time and memory at rest, ours and the rivals' over the same span.
@@ -121,7 +121,7 @@ fn costs(service: &mut Served, effort: Effort, table: &mut Table) -> io::Result<
     row("of it, without pages of files".to_owned(), Unit::Bytes, own, None, None);
     for (rival, name) in rivals.iter().zip(names) {
         if rival.is_none() {
-            table.remarks.push(format!("{name} is not installed and has no figure"));
+            table.remarks.push(format!("{name} is not installed and has no value"));
             continue;
         }
         let Some(Cost { share, resident }) = costs.next() else { continue };

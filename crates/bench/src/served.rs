@@ -10,7 +10,7 @@ use crate::machine::BusyMachine;
 
 /// How long a server may take to answer for the first time.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Whoever sends this sees processes.
+/// A client that sends this sees processes.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// A server that runs, and a connection to it.

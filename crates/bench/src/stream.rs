@@ -2,7 +2,7 @@
 //! channel of boxes, and the bare copies. Every contender carries the same 1,152 bytes an event.
 //!
 //! Threads that are timed together share nothing but the contender: each has its own copy of what
-//! it publishes. What one thread does alone is told in its processor time.
+//! it publishes. Work of a single thread is reported in its CPU time.
 
 mod client;
 mod rivals;
@@ -130,11 +130,11 @@ fn wait(reader: &EventReader) {
     poll(&mut set, None).expect("a descriptor of ours can be polled");
 }
 
-/// Nanoseconds an event when so many threads publish at once, and nobody reads meanwhile. Each
+/// Nanoseconds an event when so many threads publish at once, and no reader is active. Each
 /// publishes as many, so that one that is kept back shows in the time.
 fn together_ns(bench: &mut Bench, events: u64, threads: u64) -> f64 {
     let each = events / threads;
-    let figure = time_ns(each * threads, || {
+    let value = time_ns(each * threads, || {
         thread::scope(|scope| {
             for _ in 0..threads {
                 let publisher = bench.publisher.clone();
@@ -146,10 +146,10 @@ fn together_ns(bench: &mut Bench, events: u64, threads: u64) -> f64 {
         });
     });
     assert_eq!(bench.drain(), each * threads);
-    figure
+    value
 }
 
-/// Nanoseconds to publish when nobody reads.
+/// Nanoseconds to publish without a reader.
 fn disabled_ns(events: u64) -> f64 {
     let publisher = Stream::new(0, StreamOptions::default()).publisher();
     let data = vec![7; DATA_BYTES];
@@ -234,18 +234,18 @@ fn publishing(effort: Effort) -> io::Result<Vec<Row>> {
         ];
         let [ours, rival, bare_rival, copies] = interleave(repeats, contenders);
         let target = Target { times_baseline: Some(1.0), ..at_most(limit) };
-        for (job, figures, target) in [
+        for (job, values, target) in [
             ("nexus-logbuf, the same job", rival, target),
             ("nexus-logbuf, nothing but one copy", bare_rival, Target::default()),
         ] {
-            rows.push(row(&format!("publish, {what}; {job}"), ours.clone(), Some(figures), target));
+            rows.push(row(&format!("publish, {what}; {job}"), ours.clone(), Some(values), target));
         }
         let copy = format!("publish, {what}; the copy alone");
         rows.push(row(&copy, ours, Some(copies), Target::default()));
     }
     let events = effort.operations(20_000_000);
     let [disabled] = interleave(repeats, [Box::new(|| disabled_ns(events)) as Contender<'_>]);
-    rows.push(row("publish while nobody reads", disabled, None, at_most(2.0)));
+    rows.push(row("publish without a reader", disabled, None, at_most(2.0)));
     Ok(rows)
 }
 
@@ -259,10 +259,10 @@ fn passing(effort: Effort) -> io::Result<Vec<Row>> {
     let contenders: [Contender<'_>; 4] = [
         Box::new(|| {
             let before = bench.stream.counters().descriptor_writes;
-            let figure = end_to_end_ns(&mut bench, events, DATA_BYTES);
+            let value = end_to_end_ns(&mut bench, events, DATA_BYTES);
             let after = bench.stream.counters().descriptor_writes;
             writes.push((after - before) as f64 * 1_000.0 / events as f64);
-            figure
+            value
         }),
         Box::new(|| rivals::socket_pair_ns(events).expect("a socket pair works")),
         Box::new(|| rivals::boxes_ns(events)),

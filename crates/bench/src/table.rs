@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::sample::Measurements;
 
-/// What a figure counts.
+/// What a value counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds, printed in the unit that suits the size.
@@ -35,11 +35,11 @@ pub struct Target {
 pub struct Row {
     /// What is measured, for one operation.
     pub what: String,
-    /// The unit of both figures.
+    /// The unit of both values.
     pub unit: Unit,
-    /// Our figures; none where there is nothing of ours to compare.
+    /// Our values; none where there is nothing of ours to compare.
     pub ours: Option<Measurements>,
-    /// The baseline's figures; none where the target stands alone.
+    /// The baseline's values; none where the target stands alone.
     pub baseline: Option<Measurements>,
     /// What ours is held to.
     pub target: Target,
@@ -87,8 +87,8 @@ impl Row {
     }
 
     fn cells(&self) -> [String; 6] {
-        let figures = |figures: &Option<Measurements>| {
-            figures.as_ref().map_or_else(|| "-".to_owned(), |f| self.unit.figures(f))
+        let values = |values: &Option<Measurements>| {
+            values.as_ref().map_or_else(|| "-".to_owned(), |f| self.unit.values(f))
         };
         let verdict = match self.verdict() {
             TargetVerdict::Met => "yes",
@@ -97,8 +97,8 @@ impl Row {
         };
         [
             self.what.clone(),
-            figures(&self.ours),
-            figures(&self.baseline),
+            values(&self.ours),
+            values(&self.baseline),
             self.ratio().map_or_else(|| "-".to_owned(), |r| format!("{}x", significant(r))),
             self.target.describe(self.unit),
             verdict.to_owned(),
@@ -147,10 +147,10 @@ impl Unit {
     }
 
     /// Median and range in the unit that suits the median.
-    fn figures(self, figures: &Measurements) -> String {
-        let (scale, name) = self.scale(figures.median());
+    fn values(self, values: &Measurements) -> String {
+        let (scale, name) = self.scale(values.median());
         let [median, min, max] =
-            [figures.median(), figures.min(), figures.max()].map(|v| significant(v / scale));
+            [values.median(), values.min(), values.max()].map(|v| significant(v / scale));
         let middle = format!("{median} {name}");
         let middle = middle.trim_end();
         if min == max { middle.to_owned() } else { format!("{middle} ({min}-{max})") }
@@ -174,7 +174,7 @@ pub struct Table {
     pub heading: String,
     /// The rows, in order.
     pub rows: Vec<Row>,
-    /// Findings that are not figures.
+    /// Findings that are not numbers.
     pub remarks: Vec<String>,
 }
 
@@ -204,12 +204,12 @@ mod tests {
     use crate::sample::Measurements;
 
     fn row(ours: Option<f64>, baseline: Option<f64>, target: Target) -> Row {
-        let figures = |value: Option<f64>| value.map(|v| Measurements::new(vec![v]));
+        let values = |value: Option<f64>| value.map(|v| Measurements::new(vec![v]));
         Row {
             what: "a thing".to_owned(),
             unit: Unit::Time,
-            ours: figures(ours),
-            baseline: figures(baseline),
+            ours: values(ours),
+            baseline: values(baseline),
             target,
         }
     }

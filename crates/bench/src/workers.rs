@@ -20,7 +20,7 @@ pub const STOP: &str = "stop";
 /// What a worker serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerService {
-    /// The seed's metrics server, with this figure for device 0.
+    /// The seed's metrics server, with this value for device 0.
     Seed {
         /// DRAM bytes of device 0; device n has n more.
         base: u64,
@@ -177,7 +177,7 @@ impl WorkerProcess {
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
         if let Some(mut stdin) = self.child.stdin.take() {
-            // A worker that is gone already cannot be told, and needs not be.
+            // A worker that is gone cannot and need not be notified.
             let _ = writeln!(stdin, "{STOP}");
         }
         let _ = self.child.wait();

@@ -1,7 +1,7 @@
 //! CUDA's driver, for who allocates through this library: loaded when memory is first asked for.
 //!
 //! The driver and not CUDA's runtime: it is there wherever a CUDA device is, under one name, while the runtime's name
-//! has its version in it and may be linked statically where nobody finds it. Both use the same context of a
+//! has its version in it and may be linked statically where it cannot be found. Both use the same context of a
 //! device, the primary one, so that a block of either is as good. Types, numbers and rules are those of the
 //! driver's published header, `cuda.h` of CUDA 13.
 
@@ -44,7 +44,7 @@ pub(crate) struct CudaDevice {
     driver: &'static Driver,
     /// Its primary context, which is kept as long as the process lives.
     context: usize,
-    /// Where its memory is recorded; nowhere if somebody else does or the driver does not tell its PCI address.
+    /// Where its memory is recorded; `None` if another library records it, or without a PCI address from the driver.
     record: Option<Device>,
 }
 
@@ -171,7 +171,7 @@ impl CudaDevice {
 
     /// Frees a block once the device is done with it, for which the driver waits.
     pub(crate) fn free(&self, block: Pointer) {
-        // SAFETY: the driver checks the address; the caller of this library vouches that nobody uses the block.
+        // SAFETY: the driver checks the address; the caller of this library guarantees that the block is unused.
         self.within(|| unsafe { (self.driver.free)(block) });
     }
 

@@ -81,7 +81,7 @@ fn counters(one: &CoreCounts) -> StreamCounters {
         unread: one.unread,
         waiting: one.waiting,
         waiting_bytes: one.waiting_bytes,
-        // Not told, and not shown.
+        // Not reported, and not shown.
         high_water: 0,
         lost: Losses {
             events: one.dropped_events,

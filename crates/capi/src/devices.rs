@@ -201,7 +201,7 @@ pub unsafe extern "C" fn telltale_tell_ring_buffer(
     // SAFETY: the caller vouches for the handle unless it is null.
     unsafe {
         with(device, |device| {
-            device.tell_ring_buffer(RingBuffer { total_bytes, used_bytes, programs });
+            device.report_ring_buffer(RingBuffer { total_bytes, used_bytes, programs });
             Ok(())
         })
     }
@@ -220,7 +220,7 @@ pub unsafe extern "C" fn telltale_tell_quota(
     // SAFETY: the caller vouches for the handle unless it is null.
     unsafe {
         with(device, |device| {
-            device.tell_quota(Quota { space: memory_space(space)?, limit_bytes });
+            device.report_quota(Quota { space: memory_space(space)?, limit_bytes });
             Ok(())
         })
     }
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn telltale_tell_throttled(
     // SAFETY: the caller vouches for the handle unless it is null.
     unsafe {
         with(device, |device| {
-            device.tell_throttled(active != 0);
+            device.report_throttled(active != 0);
             Ok(())
         })
     }

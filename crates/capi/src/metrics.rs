@@ -73,9 +73,9 @@ pub unsafe extern "C" fn telltale_counter_register(
 ) -> Status {
     // SAFETY: the caller vouches for all three unless they are null.
     guarded(|| unsafe {
-        let told = described(runtime, metric)?;
-        let Described { registry, name, help, unit, .. } = &told;
-        give(counter, || Ok(CounterHandle(registry.counter(name, help, unit, &told.labels()))))
+        let reported = described(runtime, metric)?;
+        let Described { registry, name, help, unit, .. } = &reported;
+        give(counter, || Ok(CounterHandle(registry.counter(name, help, unit, &reported.labels()))))
     })
 }
 
@@ -114,9 +114,9 @@ pub unsafe extern "C" fn telltale_gauge_register(
 ) -> Status {
     // SAFETY: the caller vouches for all three unless they are null.
     guarded(|| unsafe {
-        let told = described(runtime, metric)?;
-        let Described { registry, name, help, unit, .. } = &told;
-        give(gauge, || Ok(GaugeHandle(registry.gauge(name, help, unit, &told.labels()))))
+        let reported = described(runtime, metric)?;
+        let Described { registry, name, help, unit, .. } = &reported;
+        give(gauge, || Ok(GaugeHandle(registry.gauge(name, help, unit, &reported.labels()))))
     })
 }
 
@@ -170,10 +170,10 @@ pub unsafe extern "C" fn telltale_histogram_register(
 ) -> Status {
     // SAFETY: the caller vouches for all of them unless they are null.
     guarded(|| unsafe {
-        let told = described(runtime, metric)?;
+        let reported = described(runtime, metric)?;
         let bounds = text::array(bounds, bound_count, MAX_BOUNDS)?;
-        let Described { registry, name, help, unit, .. } = &told;
-        let make = || registry.histogram(name, help, unit, &told.labels(), bounds);
+        let Described { registry, name, help, unit, .. } = &reported;
+        let make = || registry.histogram(name, help, unit, &reported.labels(), bounds);
         give(histogram, || Ok(HistogramHandle(make())))
     })
 }

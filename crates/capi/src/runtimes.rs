@@ -24,7 +24,7 @@ struct Callback {
     context: *mut c_void,
 }
 
-// SAFETY: the header says that the callback comes on the thread that failed, so whoever sets one
+// SAFETY: the header says that the callback comes on the thread that failed, so a caller that sets one
 // has made it and its context fit for every thread; the pointer is only passed on.
 unsafe impl Send for Callback {}
 // SAFETY: as for `Send`; the fields are never changed.
@@ -167,21 +167,25 @@ pub unsafe extern "C" fn telltale_tell_programs(
 ) -> Status {
     guarded(|| {
         // SAFETY: the caller vouches for the handle, the structure and its array.
-        let (runtime, told, names) = unsafe {
-            let told = structure(programs)?;
-            (borrowed(runtime)?, told, text::array(told.loaded, told.loaded_count, MAX_NAMES)?)
+        let (runtime, reported, names) = unsafe {
+            let reported = structure(programs)?;
+            (
+                borrowed(runtime)?,
+                reported,
+                text::array(reported.loaded, reported.loaded_count, MAX_NAMES)?,
+            )
         };
         let loaded = names
             .iter()
             // SAFETY: the caller vouches for each name.
             .map(|name| unsafe { text::required(*name) })
             .collect::<Result<_, _>>()?;
-        runtime.0.tell_programs(telltale_runtime::Programs {
-            cached: told.cached,
+        runtime.0.report_programs(telltale_runtime::Programs {
+            cached: reported.cached,
             loaded,
             loaded_omitted: 0,
-            hits: Some(told.hits),
-            misses: Some(told.misses),
+            hits: Some(reported.hits),
+            misses: Some(reported.misses),
         });
         Ok(())
     })
@@ -200,7 +204,7 @@ pub unsafe extern "C" fn telltale_tell_kernel_cache(
     guarded(|| {
         // SAFETY: the caller vouches for the handle unless it is null.
         let runtime = unsafe { borrowed(runtime) }?;
-        runtime.0.tell_kernel_cache(KernelCache { bytes, evictions: Some(evictions) });
+        runtime.0.report_kernel_cache(KernelCache { bytes, evictions: Some(evictions) });
         Ok(())
     })
 }

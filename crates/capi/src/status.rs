@@ -40,7 +40,7 @@ pub(crate) fn guarded(call: impl FnOnce() -> Result<(), Wrong>) -> Status {
 /// The value behind a pointer that the caller passed to be read.
 ///
 /// # Safety
-/// `pointer` is null or points to a `T` that nobody changes or frees until the call returns.
+/// `pointer` is null or points to a `T` that is not changed or freed until the call returns.
 #[inline]
 pub(crate) unsafe fn borrowed<'call, T>(pointer: *const T) -> Result<&'call T, Wrong> {
     // SAFETY: the caller of this function vouches for the pointer unless it is null.

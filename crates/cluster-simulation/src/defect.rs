@@ -14,11 +14,11 @@ pub enum Defect {
     LockedUp,
     /// 5: a node that is silent or does not answer is noted, and nothing follows.
     SilenceIgnored,
-    /// 5: what detection finds is noted, and nobody reads it.
+    /// 5: what detection finds is stored, but never read.
     VerdictsUnread,
     /// 6: every report of a failure evicts the node that sent it.
     EveryReportEvicts,
-    /// 7: nodes are told to run without being waited for, and start it without regard to what they
+    /// 7: nodes are ordered to run without being waited for, and start it without regard to what they
     /// still run.
     Unfenced,
     /// 7: the coordinator takes an order for carried out once it has been sent, though agents are as
@@ -26,11 +26,11 @@ pub enum Defect {
     AcknowledgementAssumed,
     /// 8: rank 0's address stays what it first was.
     MasterKept,
-    /// 9: all ranks are sorted anew at each replacement.
+    /// 9: all ranks are re-sorted at each replacement.
     RanksSorted,
-    /// 10: a node that comes back is told to run, though it has no slot.
+    /// 10: a node that comes back is ordered to run, though it has no slot.
     ReturnedIsActive,
-    /// 7: a node that has lost its slot is not told so, and goes on with what it runs.
+    /// 7: a node that has lost its slot is not notified, and goes on with what it runs.
     StragglersLeft,
     /// 10: without a spare the job silently gets smaller.
     SilentlyShrunk,
@@ -50,7 +50,7 @@ pub enum Defect {
     BudgetIgnored,
     /// The port is the same in each epoch.
     PortKept,
-    /// Whoever's agent comes anew while an epoch is prepared is charged for it, also where an operator ordered
+    /// A node whose agent restarts while an epoch is prepared is charged for it, also where an operator ordered
     /// the epoch on a job that was over.
     RerunsCharged,
     /// Crowds that fall silent at once are evicted like single nodes.

@@ -11,9 +11,9 @@ pub mod faults;
 mod host;
 mod network;
 pub mod random;
+mod replica;
 mod safety;
 mod scenario;
-mod seat;
 mod store;
 mod world;
 

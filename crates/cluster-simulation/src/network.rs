@@ -11,7 +11,7 @@ pub(crate) enum NetworkMachine {
     /// A node, by its index.
     Host(usize),
     /// A coordinator, by its index.
-    Seat(usize),
+    Replica(usize),
     /// The store.
     Store,
 }

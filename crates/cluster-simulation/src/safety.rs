@@ -55,7 +55,7 @@ pub(crate) struct Safety {
     ordered_out: BTreeSet<NodeName>,
     /// Until when a node that has left in order may lose its slot for that.
     left: BTreeMap<NodeName, TrueTime>,
-    /// Whether nobody ever fails, or something else explains it, so that nobody may be charged.
+    /// Whether no node ever fails, or something else explains it, so that no node may be charged.
     nobody_is_charged: bool,
     /// Whether a failure began the present epoch, and no order was given since.
     failed: bool,
@@ -176,7 +176,7 @@ impl Safety {
         }
     }
 
-    /// Nobody is charged where nobody may be.
+    /// No node is charged where none may be.
     fn charged(&mut self, now: TrueTime, former: &StoredState, state: &StoredState) {
         if !self.nobody_is_charged {
             return;
@@ -231,13 +231,14 @@ impl Safety {
         }
     }
 
-    /// A coordinator has held an incident for long, and has told this of it last.
-    pub(crate) fn held(&mut self, now: TrueTime, incident: &Incident, told: Option<&Incident>) {
-        let signs = |of: &Incident| (of.signs.len(), of.dropped_signs);
-        let is_told =
-            told.is_some_and(|told| told.id == incident.id && signs(told) == signs(incident));
-        self.hold(is_told, now, || {
-            format!("of incident {} not all is told: {told:?}", incident.id)
+    /// A coordinator has held an incident for long; this is its last report of it.
+    pub(crate) fn held(&mut self, now: TrueTime, incident: &Incident, reported: Option<&Incident>) {
+        let events = |of: &Incident| (of.events.len(), of.dropped_events);
+        let is_reported = reported.is_some_and(|reported| {
+            reported.id == incident.id && events(reported) == events(incident)
+        });
+        self.hold(is_reported, now, || {
+            format!("of incident {} not all is told: {reported:?}", incident.id)
         });
     }
 
@@ -269,8 +270,12 @@ impl Safety {
         }
     }
 
-    fn committed_to(&mut self, now: TrueTime, node: &NodeName, number: u64, told: &Assignment) {
-        let master = (told.digest, told.master.address.as_str().to_owned(), told.master.port.get());
+    fn committed_to(&mut self, now: TrueTime, node: &NodeName, number: u64, reported: &Assignment) {
+        let master = (
+            reported.digest,
+            reported.master.address.as_str().to_owned(),
+            reported.master.port.get(),
+        );
         let stored = self.committed.get(&number);
         let decided = stored == Some(&master);
         self.hold(decided, now, || {
@@ -279,8 +284,8 @@ impl Safety {
         let Some(stored) = &self.stored else { return };
         if stored.epoch.number() == number {
             let slot = stored.map.slot_of(node);
-            self.hold(slot == Some(told.slot), now, || {
-                format!("{node} is told to take slot {}, and has {slot:?}", told.slot)
+            self.hold(slot == Some(reported.slot), now, || {
+                format!("{node} is told to take slot {}, and has {slot:?}", reported.slot)
             });
         }
     }

@@ -40,7 +40,7 @@ pub enum Kinds {
     All,
     /// Only those that concern coordinators and their store.
     Coordinators,
-    /// The job finishes again and again, is restarted by an operator, and its agents are started again.
+    /// The job finishes repeatedly, is restarted by an operator, and its agents are started again.
     PlannedReruns,
     /// Several nodes with a slot are cut off from the coordinators at once, for less than a minute. Their
     /// workers go on.
@@ -134,7 +134,7 @@ impl Scenario {
         }
     }
 
-    /// A job that an operator runs again and again.
+    /// A job that an operator runs repeatedly.
     #[must_use]
     pub fn planned_reruns(seed: u64) -> Self {
         let drawn = Self::drawn(seed);

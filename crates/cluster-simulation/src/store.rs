@@ -37,7 +37,7 @@ pub(crate) struct Store {
 
 #[derive(Debug, Clone, Copy)]
 struct Lease {
-    seat: usize,
+    replica: usize,
     term: Term,
     until: TrueTime,
 }
@@ -45,7 +45,7 @@ struct Lease {
 /// A state and its revision.
 pub(crate) type StoreCopy = (Option<StoredState>, u64);
 
-/// What a coordinator that holds the lease is told.
+/// What a coordinator that holds the lease receives.
 #[derive(Debug, Clone)]
 pub(crate) struct Grant {
     /// Its term.
@@ -59,12 +59,12 @@ impl Store {
     pub(crate) fn campaign(
         &mut self,
         now: TrueTime,
-        seat: usize,
+        replica: usize,
         renews: Option<Term>,
     ) -> Option<Grant> {
         let held = self.lease.filter(|lease| lease.until > now);
         let term = match held {
-            Some(lease) if lease.seat == seat && renews == Some(lease.term) => lease.term,
+            Some(lease) if lease.replica == replica && renews == Some(lease.term) => lease.term,
             // Its own lease of an earlier life must run out too.
             Some(_) => return None,
             None if renews.is_some() => return None,
@@ -73,7 +73,7 @@ impl Store {
                 Term::new(self.terms)
             }
         };
-        self.lease = Some(Lease { seat, term, until: now.after(LEASE) });
+        self.lease = Some(Lease { replica, term, until: now.after(LEASE) });
         let stored = self.state.clone().map(|state| (state, Revision::new(self.revision)));
         Some(Grant { term, stored })
     }
@@ -86,11 +86,11 @@ impl Store {
     /// Who has the lease.
     #[must_use]
     pub(crate) fn leader(&self, now: TrueTime) -> Option<(usize, Term)> {
-        self.lease.filter(|lease| lease.until > now).map(|lease| (lease.seat, lease.term))
+        self.lease.filter(|lease| lease.until > now).map(|lease| (lease.replica, lease.term))
     }
 
     /// Stores a decision if the revision is the one it was made for. The second value says whether the
-    /// state was changed, whatever the coordinator is told.
+    /// state was changed, whatever the coordinator receives.
     pub(crate) fn put(&mut self, decision: &Decision, any_revision: bool) -> (StoreOutcome, bool) {
         let identity = Some((decision.term, decision.number));
         if self.last == identity {

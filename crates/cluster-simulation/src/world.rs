@@ -4,8 +4,8 @@
 
 mod hosts;
 mod job;
+mod replicas;
 mod reruns;
-mod seats;
 mod stale_store;
 mod troubles;
 
@@ -25,9 +25,9 @@ use crate::defect::Defect;
 use crate::host::Host;
 use crate::network::{Network, NetworkMachine};
 use crate::random::Random;
+use crate::replica::SimulatedCoordinator;
 use crate::safety::Safety;
 use crate::scenario::Scenario;
-use crate::seat::SimulatedCoordinator;
 use crate::store::{Grant, Store};
 
 use job::JobWatch;
@@ -67,32 +67,32 @@ enum WorldEvent {
     JobDone {
         deaths: u64,
     },
-    SeatTick {
-        seat: usize,
+    ReplicaTick {
+        replica: usize,
         life: u64,
     },
-    SeatInput {
-        seat: usize,
+    ReplicaInput {
+        replica: usize,
         life: u64,
         input: Box<Input>,
     },
-    SeatMessage {
-        seat: usize,
+    ReplicaMessage {
+        replica: usize,
         message: Box<FromNode>,
     },
-    SeatGrant {
-        seat: usize,
+    ReplicaGrant {
+        replica: usize,
         life: u64,
         asked: Moment,
         renews: Option<Term>,
         grant: Option<Box<Grant>>,
     },
-    SeatStarts {
-        seat: usize,
+    ReplicaStarts {
+        replica: usize,
         life: u64,
     },
     StoreCampaign {
-        seat: usize,
+        replica: usize,
         life: u64,
         asked: Moment,
         renews: Option<Term>,
@@ -101,7 +101,7 @@ enum WorldEvent {
         term: Term,
     },
     StorePut {
-        seat: usize,
+        replica: usize,
         life: u64,
         decision: Box<Decision>,
     },
@@ -152,12 +152,12 @@ pub struct World {
     network: Network,
     store: Store,
     hosts: Vec<Host>,
-    seats: Vec<SimulatedCoordinator>,
+    replicas: Vec<SimulatedCoordinator>,
     safety: Safety,
     job: JobWatch,
     reruns: Reruns,
     copies: stale_store::Copies,
-    /// Hosts whose agents were started anew while an epoch was prepared.
+    /// Hosts whose agents were restarted while an epoch was prepared.
     reborn: BTreeSet<NodeName>,
     suspicions: Vec<Suspicion>,
     healed: bool,
@@ -180,7 +180,7 @@ impl World {
         let hosts = usize::try_from(scenario.hosts()).unwrap_or(0);
         let hosts =
             (0..hosts).map(|index| Host::new(index, MachineClock::drawn(&mut random))).collect();
-        let seats =
+        let replicas =
             (0..2).map(|_| SimulatedCoordinator::new(MachineClock::drawn(&mut random))).collect();
         let mut world = Self {
             safety: Safety::new(&scenario),
@@ -193,7 +193,7 @@ impl World {
             network,
             store: Store::default(),
             hosts,
-            seats,
+            replicas,
             job: JobWatch::default(),
             reruns: Reruns::default(),
             copies: stale_store::Copies::default(),
@@ -218,8 +218,8 @@ impl World {
     }
 
     fn arrange(&mut self) {
-        for seat in 0..self.seats.len() {
-            self.after(Duration::ZERO, WorldEvent::SeatStarts { seat, life: 0 });
+        for replica in 0..self.replicas.len() {
+            self.after(Duration::ZERO, WorldEvent::ReplicaStarts { replica, life: 0 });
         }
         for host in 0..self.hosts.len() {
             let wait = self.random.duration(Duration::ZERO, Duration::from_secs(3));
@@ -308,7 +308,8 @@ impl World {
             )
         });
         let leader = self.store.leader(self.now);
-        let incident = self.seats.iter().find_map(|seat| seat.coordinator.as_ref()?.incident());
+        let incident =
+            self.replicas.iter().find_map(|replica| replica.coordinator.as_ref()?.incident());
         let running: Vec<String> = self
             .hosts
             .iter()
@@ -339,18 +340,24 @@ impl World {
             WorldEvent::ProcessBegins { host, id, life } => self.process_begins(host, id, life),
             WorldEvent::ProcessEnds { host, id, exit } => self.process_ends(host, id, exit),
             WorldEvent::JobDone { deaths } => self.job_done(deaths),
-            WorldEvent::SeatTick { seat, life } => self.seat_tick(seat, life),
-            WorldEvent::SeatInput { seat, life, input } => self.seat_input(seat, life, *input),
-            WorldEvent::SeatMessage { seat, message } => self.seat_message(seat, *message),
-            WorldEvent::SeatGrant { seat, life, asked, renews, grant } => {
-                self.seat_grant((seat, life), asked, renews, grant);
+            WorldEvent::ReplicaTick { replica, life } => self.replica_tick(replica, life),
+            WorldEvent::ReplicaInput { replica, life, input } => {
+                self.replica_input(replica, life, *input)
             }
-            WorldEvent::SeatStarts { seat, life } => self.seat_starts(seat, life),
-            WorldEvent::StoreCampaign { seat, life, asked, renews } => {
-                self.store_campaign((seat, life), asked, renews);
+            WorldEvent::ReplicaMessage { replica, message } => {
+                self.replica_message(replica, *message)
+            }
+            WorldEvent::ReplicaGrant { replica, life, asked, renews, grant } => {
+                self.replica_grant((replica, life), asked, renews, grant);
+            }
+            WorldEvent::ReplicaStarts { replica, life } => self.replica_starts(replica, life),
+            WorldEvent::StoreCampaign { replica, life, asked, renews } => {
+                self.store_campaign((replica, life), asked, renews);
             }
             WorldEvent::StoreResign { term } => self.store.resign(term),
-            WorldEvent::StorePut { seat, life, decision } => self.store_put(seat, life, &decision),
+            WorldEvent::StorePut { replica, life, decision } => {
+                self.store_put(replica, life, &decision)
+            }
             WorldEvent::Trouble(trouble) => self.trouble(trouble),
             WorldEvent::Heal => {
                 if !self.healed {
@@ -366,11 +373,11 @@ impl World {
         let quiet = matches!(
             event,
             WorldEvent::HostTick { .. }
-                | WorldEvent::SeatTick { .. }
-                | WorldEvent::SeatGrant { .. }
+                | WorldEvent::ReplicaTick { .. }
+                | WorldEvent::ReplicaGrant { .. }
                 | WorldEvent::StoreCampaign { .. }
         );
-        let is_report = matches!(event, WorldEvent::SeatMessage { message, .. }
+        let is_report = matches!(event, WorldEvent::ReplicaMessage { message, .. }
             if matches!(message.body, telltale_cluster::message::FromNodeBody::Report(_)));
         if !quiet && !is_report {
             println!("{:10.4} {event:?}", self.now.0.as_secs_f64());

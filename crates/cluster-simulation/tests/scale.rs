@@ -113,7 +113,7 @@ fn a_slow_rank_and_a_slow_link_are_found_among_a_thousand_that_report_training_s
                 lookout.take(&work);
             }
         }
-        let seen = lookout.take(&Work::Look { now, figures: false }).expect("it knows an epoch");
+        let seen = lookout.take(&Work::Look { now, metrics: false }).expect("it knows an epoch");
         detecting += start.elapsed();
         longest = longest.max(start.elapsed());
         verdicts = seen.verdicts;

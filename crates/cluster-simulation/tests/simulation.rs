@@ -7,7 +7,7 @@ mod defects;
 use telltale_cluster::policy::Policy;
 use telltale_cluster_simulation::{Kinds, RunFailure, RunSummary, Scenario, World};
 
-/// The seed that somebody wants to look into.
+/// The seed to investigate.
 fn chosen_seed() -> Option<u64> {
     std::env::var("TELLTALE_SIMULATION_SEED").ok()?.parse().ok()
 }
@@ -54,7 +54,7 @@ fn whatever_goes_wrong_the_job_runs_again() {
     check("whatever_goes_wrong", rounds, Scenario::drawn, |_| true);
 }
 
-/// Coordinators come and go, and their store fails: nobody who works is to notice.
+/// Coordinators come and go, and their store fails: no working node may notice.
 #[test]
 fn failing_coordinators_disturb_no_worker() {
     let scenario = |seed| Scenario {
@@ -70,7 +70,7 @@ fn failing_coordinators_disturb_no_worker() {
     check("failing_coordinators", rounds, scenario, undisturbed);
 }
 
-/// An operator runs a job again and again: nobody is charged, replaced by the coordinator's own judgement or
+/// An operator runs a job repeatedly: no node is charged, replaced by the coordinator's own judgement or
 /// kept out, and no budget is spent, though each would last for one.
 #[test]
 fn planned_reruns_charge_nobody() {
@@ -81,7 +81,7 @@ fn planned_reruns_charge_nobody() {
     check("planned_reruns", rounds, Scenario::planned_reruns, innocent);
 }
 
-/// A store that is emptied, or an older copy, beside agents that know more: nothing is decided, and nobody who works
+/// A store that is emptied, or an older copy, beside agents that know more: nothing is decided, and no node that works
 /// is to notice. When the newest state is back, the job goes on with it.
 #[test]
 fn a_store_that_is_behind_its_agents_decides_nothing() {
@@ -93,7 +93,7 @@ fn a_store_that_is_behind_its_agents_decides_nothing() {
     check("a_store_that_is_behind", telltale_harness::rounds(100, 2000), scenario, undisturbed);
 }
 
-/// A crowd that is cut off for less than a minute is held: the job runs on, and nobody is replaced.
+/// A crowd that is cut off for less than a minute is held: the job runs on, and no node is replaced.
 #[test]
 fn a_crowd_that_is_cut_off_is_held() {
     let scenario = |seed| Scenario::crowd(seed, Kinds::CrowdCut);
@@ -105,7 +105,7 @@ fn a_crowd_that_is_cut_off_is_held() {
 }
 
 /// The same while workers of others exit, and those of the crowd take longer to stop than it takes until a crowd that
-/// is back is acted on: the job is restarted once, with everybody, and nobody is charged.
+/// is back is acted on: the job is restarted once, with all nodes, and no node is charged.
 #[test]
 fn a_crowd_that_comes_back_among_failures_is_waited_for() {
     let undisturbed = |summary: &RunSummary| {
@@ -129,7 +129,7 @@ fn a_crowd_that_is_dead_is_replaced_after_its_timeout() {
 /// How long it takes, in simulated time, until all workers of the next epoch run: after a crash, after an
 /// agent is asked to end, and after a node dies or stands still, which is known by the keep-alive of five
 /// seconds. The failure is attributed to one
-/// node, unless all end with exit codes: then nobody knows whose it was, whatever was suspected before.
+/// node, unless all end with exit codes: then the cause is unknown, whatever was suspected before.
 #[test]
 fn the_next_epoch_runs_in_time() {
     let cases = [

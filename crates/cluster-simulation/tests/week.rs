@@ -1,4 +1,4 @@
-//! A healthy machine of 1,024 nodes under the shipped coordinator, which may act: nobody is evicted.
+//! A healthy machine of 1,024 nodes under the shipped coordinator, which may act: no node is evicted.
 //!
 //! `TELLTALE_SIMULATED_HOURS=168 TELLTALE_LONG_TESTS=1 cargo test --release -p telltale-cluster-simulation
 //! --test main week:: -- --nocapture` simulates a whole week; without the hours it is a day, and without `--release`
@@ -15,7 +15,7 @@ use telltale_harness::long;
 const SEED: u64 = 20_241_206;
 
 /// Seconds of a node from one burst to the next, in which its transfers are slow for up to three seconds. At most
-/// one in four is told, as a node or as a link, and none for long.
+/// one in four is reported, as a node or as a link, and none for long.
 const BURST_EVERY: u64 = 21_600;
 const BURSTS_PER_VERDICT: u64 = 4;
 
@@ -48,7 +48,7 @@ fn nobody_is_evicted_in_a_healthy_week() {
     let (nodes, seconds) = if all { (1024, hours() * 3600) } else { (64, 3_700) };
     let outcome = look_after(&healthy(nodes, Duration::from_secs(seconds)));
     println!("{nodes} healthy nodes and a spare for {seconds} s: {outcome:#?}");
-    assert_eq!((outcome.figures.evictions, outcome.answered), (0, 0));
+    assert_eq!((outcome.metrics.evictions, outcome.answered), (0, 0));
     assert_eq!((outcome.epoch, outcome.runs, outcome.barred.len()), (1, true, 0));
     let alarms = outcome.alarms;
     // A node whose transfers are slow for three seconds, or for some more by two such bursts, is named as
@@ -73,7 +73,7 @@ fn mean_and_two_deviations_evicts_healthy_nodes() {
         let outcome = look_after(&plan);
         println!("{nodes} healthy nodes for {seconds} s by mean + 2σ, mode {mode}: {outcome:#?}");
         match mode {
-            Mode::Act => assert!(outcome.figures.evictions > 0, "{outcome:?}"),
+            Mode::Act => assert!(outcome.metrics.evictions > 0, "{outcome:?}"),
             _ => assert!(outcome.alarms.lasting > 0, "{outcome:?}"),
         }
     }
@@ -93,7 +93,7 @@ fn a_slow_node_is_evicted_and_the_spare_takes_its_slot() {
         ..healthy(spare, since + Duration::from_secs(120))
     };
     let outcome = look_after(&plan);
-    assert_eq!((outcome.figures.evictions, outcome.answered), (1, 1), "{outcome:?}");
+    assert_eq!((outcome.metrics.evictions, outcome.answered), (1, 1), "{outcome:?}");
     assert_eq!((outcome.epoch, outcome.runs), (2, true), "{outcome:?}");
     assert_eq!(outcome.barred, [name(slow)]);
     assert_eq!(outcome.alarms.lasting, 1, "{outcome:?}");

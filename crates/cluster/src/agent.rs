@@ -45,7 +45,7 @@ pub struct Identity {
     pub workers: WorkersPerNode,
 }
 
-/// What an agent is told.
+/// What an agent receives.
 #[derive(Debug, Clone)]
 pub enum AgentInput {
     /// Whatever an earlier life of this agent left running is gone.
@@ -86,13 +86,13 @@ pub enum AgentInput {
         /// The one that is held now; nothing if none was free.
         port: Option<NonZeroU16>,
     },
-    /// What the workers of this epoch have told since this was last given. Of its workers only those
+    /// What the workers of this epoch have reported since this was last given. Of its workers only those
     /// count that the system says are stopped; how they ended is known here. Latencies of two that come
     /// between two reports are reported together; of the rest the later counts.
     Observed {
         /// The epoch.
         epoch: Epoch,
-        /// What they told.
+        /// What they reported.
         observation: Observation,
     },
     /// The agent was asked to end, and its workers will. It says so, and then nothing more; it starts and
@@ -141,7 +141,7 @@ pub enum AgentOutput {
 
 /// What an agent has counted since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct AgentFigures {
+pub struct AgentMetrics {
     /// Orders of a leader that another one has followed.
     pub stale_terms: u64,
     /// Orders that came again or after a later one.
@@ -194,9 +194,9 @@ pub struct Agent {
     /// How often workers were started since an epoch lasted.
     starts: u32,
     resting: Resting,
-    /// How the job ended, until that is told.
+    /// How the job ended, until that is reported.
     over: Option<JobOutcome>,
-    figures: AgentFigures,
+    metrics: AgentMetrics,
 }
 
 impl Agent {
@@ -220,12 +220,12 @@ impl Agent {
             starts: 0,
             resting: Resting::default(),
             over: None,
-            figures: AgentFigures::default(),
+            metrics: AgentMetrics::default(),
         };
         (agent, AgentOutput::ClearLeftovers)
     }
 
-    /// Takes one input at the time `now`, which never goes back, and appends what is to be done.
+    /// Takes one input at the time `now`, which never goes back, and appends the actions to take.
     pub fn step(&mut self, now: Moment, input: AgentInput, outputs: &mut Vec<AgentOutput>) {
         match input {
             AgentInput::LeftoversGone => {
@@ -289,7 +289,7 @@ impl Agent {
         }
     }
 
-    /// Whether a coordinator knows it, as far as it was told.
+    /// Whether a coordinator knows it, as far as it was notified.
     #[must_use]
     pub const fn is_attended(&self) -> bool {
         self.connected && self.registered
@@ -315,15 +315,15 @@ impl Agent {
 
     /// What it has counted.
     #[must_use]
-    pub const fn figures(&self) -> AgentFigures {
-        self.figures
+    pub const fn metrics(&self) -> AgentMetrics {
+        self.metrics
     }
 
     /// When it has something to do next if nothing happens: to tell, to kill, or to end a rest. It may be
     /// past already.
     #[must_use]
     pub fn due(&self) -> Option<Moment> {
-        let word = self.may_tell().then_some(self.next_message);
+        let word = self.may_report().then_some(self.next_message);
         let kill = self.workers.kill_at.filter(|_| self.workers.any_alive());
         [word, kill, self.resting.until()].into_iter().flatten().min()
     }
@@ -341,14 +341,14 @@ impl Agent {
         }
     }
 
-    /// Whether there is somebody to tell, and something.
-    fn may_tell(&self) -> bool {
+    /// Whether there is a receiver, and something to send.
+    fn may_report(&self) -> bool {
         self.connected && !self.leaving && self.task != AgentTask::Clearing
     }
 
     /// Registers or reports, when it is time.
     fn tell(&mut self, now: Moment, outputs: &mut Vec<AgentOutput>) {
-        if !self.may_tell() || now < self.next_message {
+        if !self.may_report() || now < self.next_message {
             return;
         }
         let activity = self.activity();
@@ -359,8 +359,8 @@ impl Agent {
                 AgentTask::Committed { assignment, .. } => Some(assignment.first_rank),
                 _ => None,
             };
-            observation.workers =
-                first.map_or_else(Vec::new, |first| self.workers.told(now, first, &observation));
+            observation.workers = first
+                .map_or_else(Vec::new, |first| self.workers.reported(now, first, &observation));
             let report = Report { activity, observation };
             self.send(FromNodeBody::Report(report), outputs);
         } else {
@@ -384,7 +384,7 @@ impl Agent {
     fn observe(&mut self, news: Observation) {
         let (observed, dropped) = news.with_unsent(std::mem::take(&mut self.observed));
         let dropped = u64::try_from(dropped).unwrap_or(u64::MAX);
-        self.figures.dropped_windows = self.figures.dropped_windows.saturating_add(dropped);
+        self.metrics.dropped_windows = self.metrics.dropped_windows.saturating_add(dropped);
         self.observed = observed;
     }
 

@@ -1,7 +1,7 @@
 //! The coordinator: knows who is there, decides who runs what, and sees it carried out.
 //!
 //! It is a machine: [`Coordinator::step`] takes the time and one input and appends outputs. It tells
-//! nobody of a decision that is not stored, and decides nothing while the last one is on its way to
+//! no node of a decision that is not stored, and decides nothing while the last one is on its way to
 //! the store. What detection computes from reports comes in as verdicts.
 
 mod behind;
@@ -39,7 +39,7 @@ pub use other_job::{OtherJob, check_stored};
 use behind::Takeover;
 use leadership::Leadership;
 
-/// What a coordinator is told.
+/// What a coordinator receives.
 #[derive(Debug, Clone)]
 pub enum Input {
     /// It leads from now on, and this is what is stored; nothing, where nothing ever was.
@@ -133,7 +133,7 @@ pub enum Output {
 /// Why a coordinator gives up leadership by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepDown {
-    /// The store had another revision, so somebody else decides.
+    /// The store had another revision, so another coordinator decides.
     Conflict,
     /// What is stored is not the job that was asked for. It will be so next time too.
     OtherJob(Box<OtherJob>),
@@ -168,7 +168,7 @@ pub struct CoordinatorCounts {
     pub repeated_orders: u64,
 }
 
-/// Why a message is not to be believed.
+/// Why a message is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum Stale {
     /// This coordinator does not lead.
@@ -197,7 +197,7 @@ pub enum Stale {
     )]
     OtherJob,
     /// Its workers are not exactly those of the node's slot.
-    #[error("it tells of other ranks than those of this node's slot, and was not taken")]
+    #[error("it reports other ranks than those of this node's slot, and was rejected")]
     Ranks,
 }
 
@@ -207,7 +207,7 @@ pub struct Coordinator {
     job: Job,
     policy: Policy,
     leadership: Option<Leadership>,
-    figures: CoordinatorCounts,
+    metrics: CoordinatorCounts,
     /// Whether the first leadership ends another job that it finds.
     resets: bool,
     /// Whether agents of a job that the store does not know are ended for a new one.
@@ -227,15 +227,15 @@ impl Coordinator {
             job,
             policy,
             leadership: None,
-            figures: CoordinatorCounts::default(),
+            metrics: CoordinatorCounts::default(),
             resets: false,
             takeover: Takeover::default(),
             identity: None,
         })
     }
 
-    /// Has its first leadership end another job, should one be stored, and begin this one: whoever runs
-    /// something stops it, and the job forms anew. Who is kept out stays so, and epochs count on. Agents that
+    /// Has its first leadership end another job, should one be stored, and begin this one: an operator who runs
+    /// something stops it, and the job forms again. Quarantined nodes stay so, and epochs count on. Agents that
     /// know more of the job than is stored are ended too, until ten minutes after the job has formed; later
     /// only those of jobs that were ended until then.
     pub fn reset_other_job(&mut self) {
@@ -243,7 +243,7 @@ impl Coordinator {
         self.takeover = Takeover::Granted;
     }
 
-    /// Sets by what a job that begins is told from others of its name: a number that was drawn for this.
+    /// Sets by what a job that begins is distinguished from others of its name: a number that was drawn for this.
     pub const fn name_new_job(&mut self, identity: JobIdentity) {
         self.identity = Some(identity);
     }
@@ -260,23 +260,23 @@ impl Coordinator {
         self.leadership.as_ref().is_some_and(Leadership::is_blocked)
     }
 
-    /// Takes one input at the time `now`, which never goes back, and appends what is to be done.
+    /// Takes one input at the time `now`, which never goes back, and appends the actions to take.
     pub fn step(&mut self, now: Moment, input: Input, outputs: &mut Vec<Output>) {
         match input {
             Input::LeadershipGained { term, stored } => self.gain(now, term, stored, outputs),
             Input::LeadershipLost => self.abandon(outputs),
             input => match &mut self.leadership {
                 Some(leadership) => {
-                    let mut scene = Scene {
+                    let mut context = StepContext {
                         now,
                         job: &self.job,
                         policy: &self.policy,
                         takes_over: self.takeover.holds(now),
                         identity: self.identity,
-                        figures: &mut self.figures,
+                        metrics: &mut self.metrics,
                         outputs,
                     };
-                    let outcome = leadership.step(&mut scene, input);
+                    let outcome = leadership.step(&mut context, input);
                     self.takeover.see(now, leadership.state().phase != Phase::Forming);
                     if let Err(reason) = outcome {
                         self.abandon(outputs);
@@ -331,7 +331,7 @@ impl Coordinator {
         self.leadership.as_ref().and_then(Leadership::waits_for)
     }
 
-    /// How much longer a crowd that is silent is held, if it stays silent. Nothing where nobody is held for
+    /// How much longer a crowd that is silent is held, if it stays silent. `None` where no node is held for
     /// that, or everybody is silent, which is held without a bound.
     #[must_use]
     pub fn mass_silence_left(&self, now: Moment) -> Option<Duration> {
@@ -351,8 +351,8 @@ impl Coordinator {
 
     /// What it has counted.
     #[must_use]
-    pub const fn figures(&self) -> CoordinatorCounts {
-        self.figures
+    pub const fn metrics(&self) -> CoordinatorCounts {
+        self.metrics
     }
 
     fn gain(
@@ -375,7 +375,7 @@ impl Coordinator {
             state.job = Some(self.job.name.clone());
         }
         if state.phase == Phase::Forming {
-            // Nobody runs anything, so this can wait for the next decision.
+            // No node runs anything, so this can wait for the next decision.
             state.map = RankMap::vacant(self.job.slots, self.job.workers);
         }
         let mut leadership = Leadership::new(now, &self.policy, term, state, revision);
@@ -392,27 +392,27 @@ impl Coordinator {
     fn refuse(&mut self, input: Input, outputs: &mut Vec<Output>) {
         match input {
             Input::Operator { request, .. } => {
-                self.figures.not_leading += 1;
+                self.metrics.not_leading += 1;
                 outputs.push(Output::Answer { request, answer: Err(OrderRefused::NotLeading) });
             }
-            Input::Node(_) => self.figures.not_leading += 1,
+            Input::Node(_) => self.metrics.not_leading += 1,
             _ => {}
         }
     }
 }
 
 /// What a step has at hand beside the leadership's own state.
-struct Scene<'a> {
+struct StepContext<'a> {
     now: Moment,
     job: &'a Job,
     policy: &'a Policy,
     takes_over: bool,
     identity: Option<JobIdentity>,
-    figures: &'a mut CoordinatorCounts,
+    metrics: &'a mut CoordinatorCounts,
     outputs: &'a mut Vec<Output>,
 }
 
-impl Scene<'_> {
+impl StepContext<'_> {
     fn refuse(&mut self, node: NodeName, why: Stale) {
         self.outputs.push(Output::Refuse { node, why });
     }

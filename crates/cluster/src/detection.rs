@@ -1,7 +1,7 @@
 //! Detection: from what nodes report to verdicts.
 //!
 //! A machine without I/O: reports go in as they come, and a look at any moment says what is wrong
-//! then. It commands nothing, and evicts nobody.
+//! then. It commands nothing, and evicts no node.
 
 mod bandwidth;
 mod cadence;
@@ -77,8 +77,8 @@ pub struct DetectionSettings {
     /// A transfer between two nodes that takes less is not slow, whatever is usual for it; none for
     /// [`Duration::ZERO`]. The seed's latency threshold, to which it gave no number.
     pub latency_threshold: Duration,
-    /// In how many windows in a row a node or link must be suspected before it is told; twice as many
-    /// before it is told that the data cannot tell.
+    /// In how many windows in a row a node or link must be suspected before it is reported; twice as many
+    /// before "the data cannot distinguish them" is reported.
     pub settling_windows: u32,
 }
 
@@ -231,7 +231,7 @@ impl Detector {
     }
 
     /// What is wrong with an epoch that is about to be stopped: no failure is waited for any more.
-    pub fn look_a_last_time(&mut self, now: Moment) -> Vec<Verdict> {
+    pub fn evaluate_last(&mut self, now: Moment) -> Vec<Verdict> {
         self.look_at_crashes(now, Duration::ZERO)
     }
 
@@ -246,7 +246,7 @@ impl Detector {
             self.steps.look(now, &self.members);
             self.links.look();
             let findings = self.slow_findings();
-            // Who cannot be told now often can be in a few windows, and nobody waits for an answer.
+            // What is ambiguous now is often clear in a few windows, and no caller waits for an answer.
             let certain = settings.settling_windows;
             let settling = Settling { certain, ambiguous: certain.saturating_mul(2) };
             self.slow = self.settled.step(now, findings, settling, &self.members);

@@ -1,6 +1,6 @@
 //! What a process group is called between agents and coordinator.
 //!
-//! Members are not kept here; whoever maps ranks does that.
+//! Members are not kept here; the mapper of ranks does that.
 
 use std::fmt;
 

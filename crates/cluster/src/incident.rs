@@ -1,6 +1,6 @@
 //! One fault, however many signs of it there are.
 //!
-//! Survivors of a crash fail too, within milliseconds; whoever acted on each report would evict the
+//! Survivors of a crash fail too, within milliseconds; acting on each report would evict the
 //! innocent. Signs are collected for as long as it is open what they mean, and then there is one
 //! decision.
 
@@ -17,7 +17,7 @@ use crate::time::Moment;
 use crate::verdict::Verdict;
 
 /// Signs that one incident keeps; more are counted and dropped.
-pub const MAX_SIGNS: usize = 256;
+pub const MAX_EVENTS: usize = 256;
 
 /// The number of an incident, unique among all leaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +36,7 @@ impl fmt::Display for IncidentId {
 
 /// A sign that something is wrong.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Sign {
+pub enum FaultEvent {
     /// A worker failed.
     WorkerFailed {
         /// Where.
@@ -53,12 +53,12 @@ pub enum Sign {
         /// Which.
         node: NodeName,
     },
-    /// A node's agent was started anew, and with it its workers are gone.
+    /// A node's agent was restarted, and with it its workers are gone.
     AgentRestarted {
         /// Which.
         node: NodeName,
     },
-    /// A node does not start its workers, though it was told often enough.
+    /// A node does not start its workers, though it was ordered often enough.
     NotStarted {
         /// Which.
         node: NodeName,
@@ -67,7 +67,7 @@ pub enum Sign {
     Suspected(Verdict),
 }
 
-impl Sign {
+impl FaultEvent {
     /// Whether the job cannot go on after this, whatever else is true.
     #[must_use]
     pub const fn ends_the_epoch(&self) -> bool {
@@ -154,20 +154,20 @@ pub struct Incident {
     /// When its first sign came.
     pub opened: Moment,
     /// When its last sign came.
-    pub last_sign: Moment,
+    pub last_event: Moment,
     /// When the first sign came that the job cannot go on.
     pub ended: Option<Moment>,
-    /// Its signs, in the order they came; at most [`MAX_SIGNS`], of which those are kept on which most
+    /// Its signs, in the order they came; at most [`MAX_EVENTS`], of which those are kept on which most
     /// depends.
-    pub signs: Vec<Sign>,
+    pub events: Vec<FaultEvent>,
     /// Signs that were dropped.
-    pub dropped_signs: u64,
+    pub dropped_events: u64,
     /// Whether something that was planned explains all that survivors do: an operator's order, or agents that were
     /// asked to end. Only what is certain has a cause then.
     pub excused: bool,
     /// Nodes that were heard last before the first failure, and were overdue or had closed their connections until
     /// the epoch that answers it ran: workers of others that failed as survivors do may have missed them. At most
-    /// [`MAX_SIGNS`].
+    /// [`MAX_EVENTS`].
     pub missed: BTreeSet<NodeName>,
     /// How it stands.
     pub standing: Standing,
@@ -191,10 +191,10 @@ impl Incident {
             id,
             epoch,
             opened,
-            last_sign: opened,
+            last_event: opened,
             ended: None,
-            signs: Vec::new(),
-            dropped_signs: 0,
+            events: Vec::new(),
+            dropped_events: 0,
             excused: false,
             missed: BTreeSet::new(),
             standing: Standing::Collecting,
@@ -203,23 +203,23 @@ impl Incident {
 
     /// Adds a sign. Where there are too many, the latest of those on which least depends gives way to
     /// one on which more does.
-    pub fn add(&mut self, now: Moment, sign: Sign) {
-        self.last_sign = now;
-        if sign.ends_the_epoch() {
+    pub fn add(&mut self, now: Moment, event: FaultEvent) {
+        self.last_event = now;
+        if event.ends_the_epoch() {
             self.ended.get_or_insert(now);
         }
-        if self.signs.len() < MAX_SIGNS {
-            self.signs.push(sign);
+        if self.events.len() < MAX_EVENTS {
+            self.events.push(event);
             return;
         }
-        self.dropped_signs = self.dropped_signs.saturating_add(1);
-        let held = self.signs.iter().map(Sign::weight).enumerate();
+        self.dropped_events = self.dropped_events.saturating_add(1);
+        let held = self.events.iter().map(FaultEvent::weight).enumerate();
         let lightest = held.min_by_key(|(place, weight)| (*weight, Reverse(*place)));
         if let Some((place, weight)) = lightest
-            && weight < sign.weight()
+            && weight < event.weight()
         {
-            self.signs.remove(place);
-            self.signs.push(sign);
+            self.events.remove(place);
+            self.events.push(event);
         }
     }
 
@@ -229,9 +229,9 @@ impl Incident {
         self.ended.is_some()
     }
 
-    /// When it is to be acted on, if no further sign comes. At once, when no other sign could change
+    /// When to act on it, if no further event comes. At once, when no other event could change
     /// the answer: a worker was killed, which is no echo of anything, or all of the `nodes` that still
-    /// ran have told how they failed. Signs are collected from the first on that ends the epoch: a
+    /// ran have reported how they failed. Events are collected from the first on that ends the epoch: a
     /// suspicion that was there for hours says nothing of how many are yet to fail.
     #[must_use]
     pub fn due(&self, coalescing: Duration, settling: Duration, nodes: usize) -> Moment {
@@ -239,23 +239,25 @@ impl Incident {
             return self.opened;
         }
         let first = self.ended.unwrap_or(self.opened);
-        first.after(coalescing).min(self.last_sign.after(settling))
+        first.after(coalescing).min(self.last_event.after(settling))
     }
 
     /// Whether a worker was killed, as far as the signs tell.
     #[must_use]
     pub fn has_killed(&self) -> bool {
-        self.signs.iter().any(|sign| sign.killed().is_some())
+        self.events.iter().any(|event| event.killed().is_some())
     }
 
     /// Whether workers of nodes that are heard have failed as survivors do, and those nodes tell of nothing
     /// else that would end the epoch.
     #[must_use]
     pub fn has_only_survivors(&self, is_heard: impl Fn(&NodeName) -> bool) -> bool {
-        let ends = self.signs.iter().filter_map(|sign| match sign {
-            Sign::WorkerFailed { node, end, .. } => Some((node, !end.is_cause())),
-            Sign::AgentRestarted { node } | Sign::NotStarted { node } => Some((node, false)),
-            Sign::Silent { .. } | Sign::Suspected(_) => None,
+        let ends = self.events.iter().filter_map(|event| match event {
+            FaultEvent::WorkerFailed { node, end, .. } => Some((node, !end.is_cause())),
+            FaultEvent::AgentRestarted { node } | FaultEvent::NotStarted { node } => {
+                Some((node, false))
+            }
+            FaultEvent::Silent { .. } | FaultEvent::Suspected(_) => None,
         });
         let mut heard = ends.filter(|(node, _)| is_heard(node)).peekable();
         heard.peek().is_some() && heard.all(|(_, is_survivor)| is_survivor)
@@ -263,11 +265,13 @@ impl Incident {
 
     /// Whether so many nodes have failed.
     fn is_everybody(&self, nodes: usize) -> bool {
-        if self.signs.len() < nodes {
+        if self.events.len() < nodes {
             return false;
         }
-        let failed = self.signs.iter().filter_map(|sign| match sign {
-            Sign::WorkerFailed { node, .. } | Sign::AgentRestarted { node } => Some(node),
+        let failed = self.events.iter().filter_map(|event| match event {
+            FaultEvent::WorkerFailed { node, .. } | FaultEvent::AgentRestarted { node } => {
+                Some(node)
+            }
             _ => None,
         });
         failed.collect::<BTreeSet<_>>().len() >= nodes
@@ -275,28 +279,28 @@ impl Incident {
 
     /// Whether no sign that ends the epoch was dropped: that happens only where all that are kept do.
     fn has_every_end(&self) -> bool {
-        self.dropped_signs == 0 || self.signs.iter().any(|sign| sign.weight() == Weight::Doubt)
+        self.dropped_events == 0 || self.events.iter().any(|event| event.weight() == Weight::Doubt)
     }
 
     /// Adds nodes to those that may have been missed.
     pub(crate) fn miss(&mut self, nodes: impl IntoIterator<Item = NodeName>) {
-        let room = MAX_SIGNS.saturating_sub(self.missed.len());
+        let room = MAX_EVENTS.saturating_sub(self.missed.len());
         self.missed.extend(nodes.into_iter().take(room));
     }
 
     /// When the first worker failed, as far as the signs tell.
     pub(crate) fn failed(&self) -> Option<Moment> {
-        let failed = self.signs.iter().filter_map(|sign| match sign {
-            Sign::WorkerFailed { at, .. } => Some(*at),
+        let failed = self.events.iter().filter_map(|event| match event {
+            FaultEvent::WorkerFailed { at, .. } => Some(*at),
             _ => None,
         });
         failed.min()
     }
 
-    /// Nodes whose agents were started anew.
+    /// Nodes whose agents were restarted.
     pub fn restarted(&self) -> impl Iterator<Item = &NodeName> {
-        self.signs.iter().filter_map(|sign| match sign {
-            Sign::AgentRestarted { node } => Some(node),
+        self.events.iter().filter_map(|event| match event {
+            FaultEvent::AgentRestarted { node } => Some(node),
             _ => None,
         })
     }
@@ -304,9 +308,9 @@ impl Incident {
     /// Whether another node than this is silent, was missed or hangs, so that a worker that failed as survivors do may
     /// have missed it.
     fn is_explained_without(&self, node: &NodeName) -> bool {
-        let is_signed = self.signs.iter().any(|sign| match sign {
-            Sign::Silent { node: silent } => silent != node,
-            Sign::Suspected(verdict) if verdict.kind.is_hang() => {
+        let is_signed = self.events.iter().any(|event| match event {
+            FaultEvent::Silent { node: silent } => silent != node,
+            FaultEvent::Suspected(verdict) if verdict.kind.is_hang() => {
                 verdict.suspects.node() != Some(node)
             }
             _ => false,
@@ -315,13 +319,13 @@ impl Incident {
     }
 
     /// The node that the job failed for, as far as the signs tell: the first whose worker ended as no
-    /// survivor does ([`WorkerEnd::is_cause`]); else the only one whose agent was started anew; else the
+    /// survivor does ([`WorkerEnd::is_cause`]); else the only one whose agent was restarted; else the
     /// only one that failed, unless a silence, a hang or a plan of another explains that.
     #[must_use]
     pub fn root_cause(&self) -> Option<Cause> {
         let certain = |node: &NodeName| Cause { node: node.clone(), certain: true };
         let likely = |node: &NodeName| Cause { node: node.clone(), certain: false };
-        let killed = self.signs.iter().filter_map(Sign::killed).min_by_key(|(at, _)| *at);
+        let killed = self.events.iter().filter_map(FaultEvent::killed).min_by_key(|(at, _)| *at);
         if let Some((_, node)) = killed {
             return Some(certain(node));
         }
@@ -330,11 +334,11 @@ impl Incident {
         }
         let mut restarted = self.restarted();
         if let Some(first) = restarted.next() {
-            // Of several, nobody knows whose workers were gone first.
+            // Of several, the first is unknown.
             return restarted.all(|other| other == first).then(|| likely(first));
         }
-        let mut failed = self.signs.iter().filter_map(|sign| match sign {
-            Sign::WorkerFailed { node, .. } => Some(node),
+        let mut failed = self.events.iter().filter_map(|event| match event {
+            FaultEvent::WorkerFailed { node, .. } => Some(node),
             _ => None,
         });
         let first = failed.next()?;
@@ -348,14 +352,14 @@ mod tests {
     use super::*;
     use crate::verdict::{Suspect, Suspects, VerdictKind};
 
-    fn failed(node: &str, end: WorkerEnd, at_ns: u64) -> Sign {
+    fn failed(node: &str, end: WorkerEnd, at_ns: u64) -> FaultEvent {
         let node = NodeName::new(node).unwrap();
-        Sign::WorkerFailed { node, rank: Rank(0), end, at: Moment::from_ns(at_ns) }
+        FaultEvent::WorkerFailed { node, rank: Rank(0), end, at: Moment::from_ns(at_ns) }
     }
 
     #[test]
     fn the_first_that_was_killed_is_the_cause() {
-        let restarted = Sign::AgentRestarted { node: NodeName::new("c").unwrap() };
+        let restarted = FaultEvent::AgentRestarted { node: NodeName::new("c").unwrap() };
         let killed = WorkerEnd::Signal(9);
         let code = WorkerEnd::Code(1);
         let cases = [
@@ -365,19 +369,22 @@ mod tests {
             (vec![failed("a", code, 1)], Some("a")),
             (vec![failed("a", code, 1), restarted.clone()], Some("c")),
             (vec![failed("a", killed, 1), restarted.clone()], Some("a")),
-            // Of several that were started anew, nobody knows whose workers were gone first.
+            // Of several that were restarted, the first is unknown.
             (vec![restarted.clone(), restarted.clone()], Some("c")),
-            (vec![restarted, Sign::AgentRestarted { node: NodeName::new("d").unwrap() }], None),
+            (
+                vec![restarted, FaultEvent::AgentRestarted { node: NodeName::new("d").unwrap() }],
+                None,
+            ),
             // A shell that tells of a child without memory is no echo; who writes to a peer that is
             // gone is.
             (vec![failed("a", code, 1), failed("b", WorkerEnd::Code(137), 5)], Some("b")),
             (vec![failed("a", code, 1), failed("b", WorkerEnd::Signal(13), 5)], None),
         ];
-        for (signs, expected) in cases {
+        for (events, expected) in cases {
             let id = IncidentId { term: Term::new(1), number: 1 };
             let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
-            for sign in signs {
-                incident.add(Moment::from_ns(9), sign);
+            for event in events {
+                incident.add(Moment::from_ns(9), event);
             }
             assert_eq!(incident.root_cause().as_ref().map(|cause| cause.node.as_str()), expected);
         }
@@ -386,9 +393,9 @@ mod tests {
     #[test]
     fn a_survivor_is_not_the_cause_while_a_silence_or_a_hang_explains_it() {
         let node = |text: &str| NodeName::new(text).unwrap();
-        let silent = |text: &str| Sign::Silent { node: node(text) };
+        let silent = |text: &str| FaultEvent::Silent { node: node(text) };
         let suspected = |kind: VerdictKind, text: &str| {
-            Sign::Suspected(Verdict {
+            FaultEvent::Suspected(Verdict {
                 kind,
                 suspects: Suspects::One(Suspect::Node(node(text))),
                 confidence: 1.0,
@@ -406,15 +413,15 @@ mod tests {
             (vec![suspected(hang, "a"), survivor.clone()], Some("a")),
             (vec![survivor.clone(), silent("a")], Some("a")),
             (vec![suspected(VerdictKind::SlowNode, "c"), survivor], Some("a")),
-            // A worker that was killed missed nobody.
+            // A worker that was killed missed no peer.
             (vec![silent("c"), failed("a", WorkerEnd::Signal(11), 1)], Some("a")),
         ];
-        for (signs, expected) in cases {
+        for (events, expected) in cases {
             let id = IncidentId { term: Term::new(1), number: 1 };
             let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
-            signs.iter().for_each(|sign| incident.add(Moment::from_ns(9), sign.clone()));
+            events.iter().for_each(|event| incident.add(Moment::from_ns(9), event.clone()));
             let cause = incident.root_cause().map(|cause| cause.node);
-            assert_eq!(cause.as_ref().map(NodeName::as_str), expected, "{signs:?}");
+            assert_eq!(cause.as_ref().map(NodeName::as_str), expected, "{events:?}");
         }
     }
 
@@ -428,14 +435,14 @@ mod tests {
         assert_eq!(incident.root_cause(), None);
         incident.add(Moment::from_ns(2), failed("late", WorkerEnd::Signal(9), 0));
         assert_eq!(incident.root_cause().map(|cause| cause.certain), Some(true));
-        assert_eq!(incident.signs.len(), MAX_SIGNS);
+        assert_eq!(incident.events.len(), MAX_EVENTS);
     }
 
     #[test]
     fn what_ends_the_epoch_is_kept_among_suspicions() {
         let node = |text: &str| NodeName::new(text).unwrap();
         let suspected = |index: usize| {
-            Sign::Suspected(Verdict {
+            FaultEvent::Suspected(Verdict {
                 kind: VerdictKind::SlowLink,
                 suspects: Suspects::One(Suspect::Node(node(&format!("n{index}")))),
                 confidence: 1.0,
@@ -446,18 +453,18 @@ mod tests {
         };
         let ends = [
             failed("a", WorkerEnd::Code(1), 2),
-            Sign::AgentRestarted { node: node("b") },
-            Sign::NotStarted { node: node("c") },
+            FaultEvent::AgentRestarted { node: node("b") },
+            FaultEvent::NotStarted { node: node("c") },
         ];
         for (place, end) in ends.iter().enumerate() {
             let id = IncidentId { term: Term::new(1), number: 1 };
             let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
-            (0..=MAX_SIGNS).for_each(|index| incident.add(Moment::from_ns(1), suspected(index)));
+            (0..=MAX_EVENTS).for_each(|index| incident.add(Moment::from_ns(1), suspected(index)));
             assert!(!incident.ends_the_epoch());
             incident.add(Moment::from_ns(2), end.clone());
             assert!(incident.ends_the_epoch(), "{end:?}");
-            assert_eq!((incident.signs.last(), incident.signs.len()), (Some(end), MAX_SIGNS));
-            assert_eq!((&incident.signs[0], incident.dropped_signs), (&suspected(0), 2));
+            assert_eq!((incident.events.last(), incident.events.len()), (Some(end), MAX_EVENTS));
+            assert_eq!((&incident.events[0], incident.dropped_events), (&suspected(0), 2));
             let cause = incident.root_cause().map(|cause| cause.node);
             assert_eq!(cause, [Some(node("a")), Some(node("b")), None][place]);
         }
@@ -469,9 +476,9 @@ mod tests {
         let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
         let ms = Duration::from_millis;
         let at = |time: Duration| Moment::from_ns(0).after(time);
-        incident.add(at(ms(0)), Sign::Silent { node: NodeName::new("s").unwrap() });
-        for (told, due) in [(60_000, 60_200), (60_900, 61_000)] {
-            incident.add(at(ms(told)), failed("a", WorkerEnd::Code(1), 0));
+        incident.add(at(ms(0)), FaultEvent::Silent { node: NodeName::new("s").unwrap() });
+        for (reported, due) in [(60_000, 60_200), (60_900, 61_000)] {
+            incident.add(at(ms(reported)), failed("a", WorkerEnd::Code(1), 0));
             assert_eq!(incident.due(ms(1000), ms(200), 9), at(ms(due)));
         }
     }
@@ -480,7 +487,7 @@ mod tests {
     fn nothing_is_waited_for_that_could_change_nothing() {
         let at = Moment::from_ns;
         let (second, settling) = (Duration::from_secs(1), Duration::from_millis(200));
-        let silent = Sign::Silent { node: NodeName::new("c").unwrap() };
+        let silent = FaultEvent::Silent { node: NodeName::new("c").unwrap() };
         let (code, killed) = (WorkerEnd::Code(1), WorkerEnd::Signal(11));
         let aborted = WorkerEnd::Signal(6);
         let cases = [
@@ -491,14 +498,14 @@ mod tests {
             (vec![failed("a", code, 0), failed("b", code, 0), silent], false),
             (vec![failed("a", code, 0), failed("b", aborted, 0), failed("c", code, 0)], true),
         ];
-        for (signs, at_once) in cases {
+        for (events, at_once) in cases {
             let id = IncidentId { term: Term::new(1), number: 1 };
             let mut incident = Incident::new(id, Epoch::new(1), at(5));
-            for sign in &signs {
-                incident.add(at(7), sign.clone());
+            for event in &events {
+                incident.add(at(7), event.clone());
             }
             let expected = if at_once { at(5) } else { at(7).after(settling) };
-            assert_eq!(incident.due(second, settling, 3), expected, "{signs:?}");
+            assert_eq!(incident.due(second, settling, 3), expected, "{events:?}");
         }
     }
 
@@ -512,9 +519,9 @@ mod tests {
         assert_eq!(incident.due(ms(1000), ms(200), 9), at(ms(200)));
         incident.add(at(ms(900)), failed("b", WorkerEnd::Code(1), 0));
         assert_eq!(incident.due(ms(1000), ms(200), 9), at(ms(1000)));
-        for _ in 0..MAX_SIGNS {
+        for _ in 0..MAX_EVENTS {
             incident.add(at(ms(900)), failed("b", WorkerEnd::Code(1), 0));
         }
-        assert_eq!((incident.signs.len(), incident.dropped_signs), (MAX_SIGNS, 2));
+        assert_eq!((incident.events.len(), incident.dropped_events), (MAX_EVENTS, 2));
     }
 }

@@ -27,7 +27,7 @@ use entry::{EntryContent, EntryRefused, PostEntry, PostRefused};
 
 pub use queue::{MAX_QUEUED_ENTRIES, Queue};
 
-/// How long a rank's checkpoint may excuse it, unless its end is told before.
+/// How long a rank's checkpoint may excuse it, unless its end is reported before.
 pub const MAX_CHECKPOINT: Duration = Duration::from_secs(1800);
 
 /// What an agent runs in one epoch.
@@ -93,13 +93,13 @@ pub struct IntakeCounts {
     pub stale: u64,
     /// Checkpoints of ranks that are not this node's.
     pub foreign_checkpoints: u64,
-    /// Entries that are shown and reported to nobody, since they may be of anybody.
+    /// Entries that are shown, but not reported, since any process may have made them.
     pub unverified: u64,
     /// What became of the rest.
     pub tracker: TrackerCounts,
 }
 
-/// Whether a post is known to come from the node's workers, or from somebody who may end them anyway.
+/// Whether a post is known to come from the node's workers, or from a user who may end them anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sender {
     /// It is: what it says is evidence.
@@ -159,7 +159,7 @@ struct RunningEpoch {
 // === impl Scope ===
 
 impl Scope {
-    /// What an agent runs in `epoch` when it is told this.
+    /// What an agent runs in `epoch` when it receives this.
     #[must_use]
     pub fn of(epoch: Epoch, assignment: &Assignment) -> Self {
         let first = assignment.first_rank.0;
@@ -177,7 +177,7 @@ impl Intake {
         Self::default()
     }
 
-    /// Opens an epoch: what was told before is forgotten, and what comes is this epoch's.
+    /// Opens an epoch: earlier reports are forgotten, and what comes is this epoch's.
     pub fn begin(&mut self, scope: Scope) {
         self.counting.begin(scope, &mut self.queue);
     }
@@ -196,7 +196,7 @@ impl Intake {
         given - self.queue.put(entries, 0)
     }
 
-    /// What the workers of `epoch` have told since this was last asked; nothing if another epoch runs.
+    /// What the workers of `epoch` have reported since this was last asked; nothing if another epoch runs.
     pub fn observe(&mut self, epoch: Epoch, looked: &Looked, now: Instant) -> Option<Observation> {
         while self.counting.drain(&mut self.queue, now) {}
         self.counting.observe(epoch, self.queue.lost(), looked, now)
@@ -212,7 +212,7 @@ impl Counting {
         Self { window, ..Self::default() }
     }
 
-    /// Opens an epoch: what was told before is forgotten, and what comes is this epoch's.
+    /// Opens an epoch: earlier reports are forgotten, and what comes is this epoch's.
     pub fn begin(&mut self, scope: Scope, queue: &mut Queue) {
         self.end(queue);
         let tracker = Tracker::of_ranks(scope.ranks.clone(), scope.world_size, self.window);
@@ -253,8 +253,8 @@ impl Counting {
         entries.into_iter().for_each(|entry| self.count(entry, now));
     }
 
-    /// What the workers of `epoch` have told since this was last asked, of whom `lost` entries are known to be lost, and
-    /// which are stopped; nothing if another epoch runs.
+    /// What the workers of `epoch` have reported since the last call, of which `lost` entries are known to be
+    /// lost, and which are stopped; nothing if another epoch runs.
     pub fn observe(
         &mut self,
         epoch: Epoch,
@@ -284,7 +284,7 @@ impl Counting {
             self.stale += 1;
             return;
         }
-        match entry.told {
+        match entry.reported {
             EntryContent::Operation(record) => running.take(&record),
             EntryContent::Computed { rank, step, name, start_us, end_us } => {
                 running.computed((rank, step), &name, (start_us, end_us));
@@ -310,7 +310,7 @@ impl Counting {
         let Some(running) = &mut self.running else { return };
         for entry in entries {
             let is_now = entry.epoch.is_none_or(|epoch| epoch == running.scope.epoch);
-            if let (EntryContent::Operation(record), true) = (entry.told, is_now) {
+            if let (EntryContent::Operation(record), true) = (entry.reported, is_now) {
                 let _ = running.unverified.take(&record);
             }
         }

@@ -128,7 +128,7 @@ pub struct WaitKey {
 /// [`crate::tracking::windows::MAX_WINDOW_SAMPLES`] at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// How many latencies the figures are of.
+    /// How many latencies the values summarize.
     pub count: u32,
     /// Their mean, in nanoseconds.
     pub mean_ns: u64,
@@ -152,7 +152,7 @@ pub struct Window {
 pub struct EdgeWindow {
     /// What they are filed under.
     pub key: EdgeKey,
-    /// The figures.
+    /// The values.
     pub window: Window,
 }
 
@@ -161,7 +161,7 @@ pub struct EdgeWindow {
 pub struct WaitWindow {
     /// What it is filed under.
     pub key: WaitKey,
-    /// The figures.
+    /// The values.
     pub window: Window,
 }
 

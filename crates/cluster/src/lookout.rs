@@ -1,7 +1,7 @@
 //! Detection as a coordinator has it beside itself: what it is given of a report, which epoch it
 //! follows, and what it has seen.
 //!
-//! A machine without I/O. It decides nothing; whoever drives it carries what it has seen to the
+//! A machine without I/O. It decides nothing; its driver carries what it has seen to the
 //! coordinator.
 
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::stored::Phase;
 use crate::time::Moment;
 use crate::verdict::{Suspect, Verdict};
 
-/// What a lookout is told.
+/// What a lookout receives.
 #[derive(Debug)]
 pub enum Work {
     /// An epoch runs with these ranks.
     Ranks {
-        /// When that was told.
+        /// When that was received.
         now: Moment,
         /// The epoch.
         epoch: Epoch,
@@ -45,12 +45,12 @@ pub enum Work {
         /// Whose.
         node: NodeName,
     },
-    /// See what is wrong, and add the figures behind it if they are wanted or something is.
+    /// See what is wrong, and add the evidence if they are wanted or something is.
     Look {
         /// When.
         now: Moment,
-        /// Whether figures are wanted.
-        figures: bool,
+        /// Whether evidence is wanted.
+        metrics: bool,
     },
     /// See a last time what is wrong, before the epoch is over, for this incident.
     LastLook {
@@ -72,7 +72,7 @@ pub struct LookoutState {
     pub incident: Option<IncidentId>,
     /// Everything that is wrong.
     pub verdicts: Vec<Verdict>,
-    /// The figures behind it.
+    /// The evidence.
     pub matrix: Option<LatencyMatrix>,
     /// What was not taken, since the start.
     pub counts: DetectionCounts,
@@ -94,9 +94,9 @@ impl Lookout {
         Self { detector: Detector::new(settings), current: None }
     }
 
-    /// Takes what it is told. Says what it has seen, if it was to look and knows an epoch.
+    /// Takes an input. Returns what it has seen, if it was asked to and knows an epoch.
     pub fn take(&mut self, work: &Work) -> Option<LookoutState> {
-        let (at, incident, figures) = match work {
+        let (at, incident, metrics) = match work {
             Work::Ranks { now, epoch, map } => {
                 self.detector.set_ranks(*now, map);
                 self.current = Some(*epoch);
@@ -110,16 +110,16 @@ impl Lookout {
                 self.detector.closed(node);
                 return None;
             }
-            Work::Look { now, figures } => (*now, None, *figures),
+            Work::Look { now, metrics } => (*now, None, *metrics),
             Work::LastLook { now, incident } => (*now, Some(*incident), true),
         };
         let epoch = self.current?;
         let verdicts = match incident {
             None => self.detector.look(at),
-            Some(_) => self.detector.look_a_last_time(at),
+            Some(_) => self.detector.evaluate_last(at),
         };
-        let figures = figures || !verdicts.is_empty();
-        let matrix = figures.then(|| self.detector.matrix(&suspects(&verdicts)));
+        let metrics = metrics || !verdicts.is_empty();
+        let matrix = metrics.then(|| self.detector.matrix(&suspects(&verdicts)));
         Some(LookoutState {
             epoch,
             at,
@@ -151,12 +151,12 @@ pub fn observed(now: Moment, message: &mut FromNode) -> Option<Work> {
     Some(Work::Observed { now, node: message.node.clone(), observation })
 }
 
-/// Which epoch a lookout was told of, while that is committed.
+/// Which epoch a lookout received, while that is committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Followed(Option<Epoch>);
 
 impl Followed {
-    /// Has a lookout told of the coordinator's epoch once that is committed; again with the next call
+    /// Has a lookout receive the coordinator's epoch once that is committed; again with the next call
     /// when `tell` says that there was no room.
     pub fn follow(
         &mut self,

@@ -1,6 +1,6 @@
 //! What agents and the coordinator tell each other, as plain data.
 //!
-//! Whoever takes a message from outside has checked it against the limits here before it becomes one
+//! Receivers check a message from outside against the limits here before it becomes one
 //! of these types. What is stale or repeated is for the machines to see.
 
 use std::fmt;
@@ -34,7 +34,7 @@ pub enum FromNodeBody {
     Report(Report),
     /// What became of an order.
     Acknowledge(Acknowledgement),
-    /// My agent was asked to end, and my workers end with it: nobody needs to wait for my silence. The last
+    /// My agent was asked to end, and my workers end with it: no need to wait for my silence. The last
     /// word of an incarnation.
     Leave,
 }
@@ -48,7 +48,7 @@ pub struct Registration {
     pub workers: WorkersPerNode,
     /// What it is doing.
     pub activity: AgentActivity,
-    /// What this life of its agent was told of a job before.
+    /// What this life of its agent heard of a job before.
     pub known: Option<KnownJob>,
     /// The first life of its agent since which every one was asked to end, up to the last before this one: a
     /// goodbye that may not have been heard. `None` if the last life failed, or nothing is known of it.
@@ -60,7 +60,7 @@ pub struct Registration {
 pub struct KnownJob {
     /// Which.
     pub job: JobIdentity,
-    /// The latest epoch that it was told of.
+    /// The latest epoch that it heard of.
     pub epoch: Epoch,
 }
 
@@ -69,7 +69,7 @@ pub struct KnownJob {
 pub enum AgentActivity {
     /// It runs nothing.
     Idle,
-    /// It has stopped everything, or is about to, and waits to be told what to run in this epoch.
+    /// It has stopped everything, or is about to, and waits for the order what to run in this epoch.
     Preparing(Epoch),
     /// Its workers of this epoch were started; some or all of them may have ended since.
     Committed(Epoch),
@@ -155,7 +155,7 @@ impl fmt::Display for NotPrepared {
 pub struct ToNode {
     /// Which leadership orders this. An agent that has heard of a later one does not listen.
     pub term: Term,
-    /// Larger than in every message that this leader sent before, to whomever. An agent that has
+    /// Larger than in every message that this leader sent before, to any node. An agent that has
     /// heard a later one of this term does not listen.
     pub sequence: u64,
     /// The epoch that the order is about.
@@ -166,7 +166,7 @@ pub struct ToNode {
     pub order: Order,
 }
 
-/// What an agent is told to do. Every order may come twice.
+/// What an agent is ordered to do. Every order may come twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
     /// You are registered; go on with what you do.
@@ -177,7 +177,7 @@ pub enum Order {
     Prepare {
         /// Named to the node that will run rank 0.
         ports: Option<Ports>,
-        /// Whether no failure began the epoch: starts are counted anew, since the budget is for failures.
+        /// Whether no failure began the epoch: the count of starts restarts, since the budget is for failures.
         planned: bool,
     },
     /// Start these workers; then say so.

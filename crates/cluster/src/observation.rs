@@ -1,7 +1,7 @@
 //! What one node tells about its workers in one report.
 //!
 //! Plain data: who sent it, in which epoch and with which sequence number is the business of the
-//! message around it. Whoever takes a report from outside cuts it to the limits below and counts
+//! message around it. Receivers of a report from outside cut it to the limits below and counts
 //! what it cut.
 
 mod unsent;
@@ -153,7 +153,7 @@ impl WorkerEnd {
     /// Whether a worker that ended like this did not end because of another's failure: by ILL, BUS, FPE,
     /// KILL, SEGV or SYS (signal(7), x86 and Arm), also as a shell tells it, or it was never started.
     /// A survivor may end in any other way: by a code of its own, by ABRT since libraries abort when a
-    /// peer is lost, by PIPE when it writes to one, by TERM, HUP or INT as whoever ends it chooses.
+    /// peer is lost, by PIPE when it writes to one, by TERM, HUP or INT as the sender chooses.
     #[must_use]
     pub const fn is_cause(self) -> bool {
         match self {
@@ -195,7 +195,7 @@ pub struct GroupProgress {
     pub finished: u64,
     /// Ranks with whom it has begun a transfer that is not finished; at most [`MAX_AWAITED_RANKS`].
     pub awaits: Vec<Rank>,
-    /// Transfers that it has finished so far, as far as is known: whoever finishes any does not stand
+    /// Transfers that it has finished so far, as far as is known: a rank that finishes any does not stand
     /// still, also if it is found waiting for the same rank each time.
     pub transferred: u64,
 }

@@ -95,7 +95,7 @@ pub struct Policy {
     /// is suspected of it.
     pub hang_windows: u32,
     /// When more than this share of the nodes with a slot, and at least three, fall silent within one
-    /// keep-alive, the network or the coordinator is suspected rather than they, and nobody is replaced.
+    /// keep-alive, the network or the coordinator is suspected rather than they, and no node is replaced.
     pub mass_silence_share: f64,
     /// How long such a crowd must be silent beyond the keep-alive before it is acted on.
     pub mass_silence_timeout: Duration,
@@ -237,7 +237,7 @@ impl Policy {
 pub struct AgentPolicy {
     /// How often it reports. The seed's metrics interval.
     pub report_interval: Duration,
-    /// How many of the latest latencies of one kind a report's figures are of. The seed's window.
+    /// How many of the latest latencies of one kind a report's values summarize. The seed's window.
     pub window: WindowLength,
     /// How often it registers until a coordinator answers.
     pub register_interval: Duration,
@@ -245,7 +245,7 @@ pub struct AgentPolicy {
     pub stop_grace: Duration,
     /// How often workers are started without an epoch that lasted, before it refuses.
     pub restart_budget: u32,
-    /// How long an epoch must last for that count to begin anew.
+    /// How long an epoch must last for that count to restart.
     pub lasting: Duration,
 }
 

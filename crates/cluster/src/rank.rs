@@ -1,7 +1,7 @@
 //! Who computes which part of the job: slots, the nodes in them, and the ranks that follow.
 //!
 //! A slot keeps its ranks for as long as the map is not compacted; nodes come and go in it. So a
-//! replacement changes the ranks of nobody else.
+//! replacement changes no other ranks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -172,7 +172,7 @@ impl RankMap {
         Some(slot)
     }
 
-    /// Leaves out the vacant slots, so that whoever is behind one moves up and the job is smaller.
+    /// Leaves out the vacant slots, so that nodes behind one move up and the job is smaller.
     #[must_use]
     pub fn compacted(&self) -> Self {
         let nodes: Vec<&NodeName> = self.holders.iter().flatten().collect();

@@ -1,6 +1,6 @@
 //! What a coordinator must not forget: decisions, and the state that follows from them.
 //!
-//! Heartbeats, reports and latencies are never stored. A decision is stored before anybody is told of
+//! Heartbeats, reports and latencies are never stored. A decision is stored before any node hears of
 //! it, and only on top of the state that it was made for.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::rank::RankMap;
 /// The state that the stored decisions have led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredState {
-    /// The job's name; not known where a version stored it that told none.
+    /// The job's name; unknown where an older version stored it without one.
     pub job: Option<String>,
     /// Tells this job from another of the same name; not known before the first decision, or where a version
     /// stored it that drew none.
@@ -26,7 +26,7 @@ pub struct StoredState {
     /// How far that epoch has come.
     pub phase: Phase,
     /// Whether no failure began that epoch: an operator ordered it, agents were asked to end, or it is the
-    /// first. Nobody is charged for not being there yet, and no budget is asked.
+    /// first. No node is charged for not being there yet, and no budget is asked.
     pub planned: bool,
     /// Who holds which slot in it.
     pub map: RankMap,
@@ -54,7 +54,7 @@ pub enum Phase {
     Forming,
     /// Every node in the map stops what it ran, and slots may still be vacant.
     Preparing,
-    /// Every node in the map is told to run, with rank 0 at this place. The map does not change any
+    /// Every node in the map is ordered to run, with rank 0 at this place. The map does not change any
     /// more in this epoch.
     Committed(Master),
     /// The job is over.
@@ -96,9 +96,9 @@ impl StoredState {
     }
 
     /// What is there when the job is ended and this one begins in its place. Epochs and ports count on, so
-    /// that nobody takes what comes for what was; who is kept out, and what budgets have spent, stays.
+    /// that no message is taken for one of an earlier epoch; quarantines, and what budgets have spent, stays.
     #[must_use]
-    pub fn anew(&self, job: &Job) -> Self {
+    pub fn fresh(&self, job: &Job) -> Self {
         Self {
             epoch: self.epoch,
             last_port: self.last_port,
@@ -116,7 +116,7 @@ impl StoredState {
 pub struct Decision {
     /// The leader's term.
     pub term: Term,
-    /// Counted anew by each leader. Term and number are to be stored with the state: a store that is
+    /// Counted from zero by each leader. Term and number must be stored with the state: a store that is
     /// given the same decision again, and has it, answers that it is stored.
     pub number: DecisionNumber,
     /// The revision that the store must still have.
@@ -175,7 +175,7 @@ pub enum Why {
     Over(JobOutcome),
     /// An operator ordered it.
     Ordered,
-    /// Another job was stored, and was ended as whoever started the coordinator wished.
+    /// Another job was stored, and was ended as the coordinator's operator wished.
     Reset,
 }
 
@@ -204,9 +204,9 @@ impl fmt::Display for StoreOutcome {
         formatter.write_str(match self {
             Self::Stored(_) => "it is stored",
             Self::Conflict => "the store has another revision, so another coordinator decides; this one leads no more",
-            Self::Failed => "the store did not take it; it is decided afresh, and what ails the store is told above",
+            Self::Failed => "the store did not take it; it is decided again; the log above has the store's error",
             Self::Unknown => {
-                "the store did not say in time whether it is; it is asked until it does, and what ails it is told above"
+                "the store did not say in time whether it is; it is asked until it does; the log above has its error"
             }
         })
     }
@@ -217,10 +217,10 @@ impl fmt::Display for StoreOutcome {
 pub enum StoreOutcome {
     /// It is stored, and the store now has this revision.
     Stored(Revision),
-    /// The store had another revision, and not by this decision: somebody else decides.
+    /// The store had another revision, and not by this decision: another coordinator decides.
     Conflict,
     /// It is certainly not stored.
     Failed,
-    /// Nobody knows whether it is stored. It is given to the store again until that is known.
+    /// It is unknown whether it is stored. It is given to the store again until that is known.
     Unknown,
 }

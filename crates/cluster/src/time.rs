@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-/// A moment on the monotonic clock of whoever steps a machine, in nanoseconds since a start that
+/// A moment on the monotonic clock of a machine's driver, in nanoseconds since a start that
 /// the clock chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Moment(u64);

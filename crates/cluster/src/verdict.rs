@@ -1,6 +1,6 @@
-//! What was found: the kind of fault, who is suspected, how sure that is, and the figures behind it.
+//! What was found: the kind of fault, who is suspected, how sure that is, and the evidence.
 //!
-//! A verdict is told as long as its evidence lasts. What is done about it is decided elsewhere.
+//! A verdict is reported as long as its evidence lasts. What is done about it is decided elsewhere.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub enum VerdictKind {
     NodeSilent,
     /// Everybody entered a collective, and it does not end.
     CommunicationHang,
-    /// Somebody does not enter a collective in which others wait.
+    /// A rank does not enter a collective in which others wait.
     NonCommunicationHang,
     /// All that a node sends and receives is slow, or everybody waits for it.
     SlowNode,
@@ -107,7 +107,7 @@ impl fmt::Display for Suspect {
 pub enum Suspects {
     /// This one.
     One(Suspect),
-    /// At least one of these, and the data cannot tell which. Nobody is evicted for this. Only one
+    /// At least one of these, and the data cannot tell which. No node is evicted for this. Only one
     /// is listed when a search was cut short before it could be sure.
     Ambiguous(Vec<Suspect>),
 }
@@ -132,7 +132,7 @@ impl Suspects {
     }
 }
 
-/// One figure that a person can check.
+/// One value that a person can check.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Evidence {
     /// No report for this long.
@@ -297,10 +297,10 @@ pub struct Verdict {
     /// Who is suspected.
     pub suspects: Suspects,
     /// From 0 to 1: the share of what was observed about the suspects that agrees, divided by the
-    /// number of equally good explanations. A crash that is told from its echoes only by time has
+    /// number of equally good explanations. A crash that is distinguished from its echoes only by time has
     /// 0.7. It orders verdicts; it is no probability of being right.
     pub confidence: f64,
-    /// The figures, strongest first; at most [`MAX_EVIDENCE`].
+    /// The evidence, strongest first; at most [`MAX_EVIDENCE`].
     pub evidence: Vec<Evidence>,
     /// When it was first seen.
     pub first_seen: Moment,

@@ -1,4 +1,4 @@
-//! Whatever the machines are told, in whatever order: they do not panic, and keep their promises.
+//! For all inputs in any order: they do not panic, and keep their promises.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
@@ -120,7 +120,7 @@ enum Happening {
     Input(Input),
     /// Its store answers what it was asked last.
     StoreAnswers(StoreOutcome),
-    /// A node does what it was told last.
+    /// A node does its last order.
     Obeys(NodeName),
     /// It leads again, from what is stored.
     Leads,
@@ -213,7 +213,7 @@ fn check_coordinator(happenings: Vec<Happening>, no_spare: NoSpare) {
     let policy = Policy { no_spare, mode: Mode::Act, ..Policy::default() };
     let mut coordinator = Coordinator::new(job, policy).expect("a job that can be run");
     let mut store = Store::default();
-    let mut told: BTreeMap<NodeName, (Epoch, OrderStep)> = BTreeMap::new();
+    let mut reported: BTreeMap<NodeName, (Epoch, OrderStep)> = BTreeMap::new();
     let (mut now, mut term, mut sequence) = (Moment::default(), 0, 0);
     for happening in happenings {
         let input = match happening {
@@ -223,7 +223,7 @@ fn check_coordinator(happenings: Vec<Happening>, no_spare: NoSpare) {
             }
             Happening::Input(input) => Some(input),
             Happening::StoreAnswers(outcome) => store.answer(outcome),
-            Happening::Obeys(node) => told.remove(&node).map(|(epoch, step)| {
+            Happening::Obeys(node) => reported.remove(&node).map(|(epoch, step)| {
                 sequence += 1;
                 let acknowledgement = Acknowledgement { epoch, step };
                 let body = FromNodeBody::Acknowledge(acknowledgement);
@@ -258,7 +258,7 @@ fn check_coordinator(happenings: Vec<Happening>, no_spare: NoSpare) {
                         Order::Commit(_) => OrderStep::Started,
                         _ => continue,
                     };
-                    told.insert(node, (message.epoch, step));
+                    reported.insert(node, (message.epoch, step));
                 }
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! The collector: asks every source and makes a snapshot, once or again and again.
+//! The collector: asks every source and makes a snapshot, once or periodically.
 
 use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
@@ -46,7 +46,7 @@ pub struct CollectOptions {
     pub containers: bool,
     /// Clients of the allocation server's protocol, where the service has its socket.
     pub legacy: Option<Arc<dyn LegacyClients>>,
-    /// How processes are told with the names of their pods.
+    /// How processes get the names of their pods.
     pub pods: PodOptions,
     /// How the kubelet is asked what it has allocated; without, it is not asked.
     pub list_allocated: Option<ListAllocated>,
@@ -173,7 +173,7 @@ impl Collector {
         self.collect_round(Round { sensors: true, endpoints: self.endpoints })
     }
 
-    /// Asks the sources of one round; what it leaves out is as it was told last.
+    /// Asks the sources of one round; what it leaves out is as last reported.
     pub fn collect_round(&mut self, round: Round) -> Snapshot {
         let taken_at = self.clock.now();
         let started_ns = self.clock.monotonic_ns();
@@ -250,7 +250,7 @@ impl Collector {
     }
 
     /// Sources that are asked less often than all others, and whose status in the last snapshot is
-    /// therefore that of an attempt which an earlier one has told of.
+    /// therefore that of an attempt which an earlier one has reported.
     pub fn repeated(&self) -> Vec<&'static str> {
         let mut repeated = self.processes.repeated();
         let all = self.sources.iter().chain([&self.host.1]);

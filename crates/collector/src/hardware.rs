@@ -1,9 +1,9 @@
-//! Devices as their drivers show them, whoever made them.
+//! Devices as their drivers show them, of any vendor.
 //!
 //! Tenstorrent's chips have a source of their own ([`crate::tenstorrent`]), which is asked first.
 //! The others are asked one after the other; each bounds its own time, so that one that hangs or
-//! fails costs its own devices and nobody else's. A source whose hardware is not there says why to
-//! whoever asks (`telltale doctor`) and is in no snapshot.
+//! fails costs its own devices and no other's. A source whose hardware is not there says why to
+//! clients (`telltale doctor`) and is in no snapshot.
 
 mod bus;
 mod descriptors;

@@ -127,7 +127,7 @@ pub enum RowOwner {
     Observed(usize),
     /// Someone whom we cannot see.
     Hidden,
-    /// Nobody any more.
+    /// No process any more.
     Nobody,
 }
 

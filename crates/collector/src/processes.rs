@@ -112,7 +112,7 @@ pub(crate) struct Holders {
     pub(crate) some_untold: bool,
 }
 
-/// Finds processes, again and again if asked.
+/// Finds processes, periodically if asked.
 pub(crate) struct Processes {
     tree: Arc<Tree>,
     clock: Arc<dyn Clock>,
@@ -199,7 +199,7 @@ impl Processes {
         for (identity, answer) in &mut believed {
             let whole = endpoints == EndpointUse::Always;
             self.answered
-                .note(*identity, whole, || EndpointAnswer::of(&mut answer.told, started_ns));
+                .note(*identity, whole, || EndpointAnswer::of(&mut answer.reports, started_ns));
         }
 
         let started_ns = self.clock.monotonic_ns();
@@ -253,7 +253,7 @@ impl Processes {
         let mut closed = Closed::default();
         self.read_ledgers(&Holders::default(), &listed, (&mut report, &mut closed));
         self.descriptions.take_seen(Seen::new());
-        for ledger in self.ledgers.told() {
+        for ledger in self.ledgers.reports() {
             if let Some(pid) = ledger.standing.pid() {
                 take(pid, ledger.reading);
             }
@@ -278,7 +278,7 @@ impl Processes {
                 if let Ok(Ok((one, _))) = believed
                     && let Some(pid) = one.standing.pid()
                 {
-                    take(pid, &one.told);
+                    take(pid, &one.reports);
                 }
             }
         }
@@ -414,7 +414,7 @@ impl Processes {
         self.numbers.retain(|_, number| numbers.contains(number));
         self.remembered.keep(&numbers);
         self.ledgers.update_liveness(&self.procfs, &checks);
-        // Who holds a chip was read before: one who has ended since is not to be shown as living by
+        // Who holds a chip was read before: one who has ended since must not be shown as living by
         // what is remembered of it.
         for pid in self.ledgers.take_ended() {
             self.descriptions.forget(pid);
@@ -470,8 +470,8 @@ impl Processes {
         let mut measured = Arc::default();
         if process.state != ProcessState::Dead {
             let answer = self.answered.of(&identity);
-            let told = answer.and_then(|answer| answer.uptime_ns(now.1));
-            let uptime_ns = told.or_else(|| {
+            let reports = answer.and_then(|answer| answer.uptime_ns(now.1));
+            let uptime_ns = reports.or_else(|| {
                 let boot_ns = crate::clock::since_boot_ns();
                 let start = known.standing.start_time_ticks();
                 let start = start.unwrap_or(identity.start_time_ticks);
@@ -513,7 +513,7 @@ impl Processes {
         }
     }
 
-    /// Whose a row is: an observed process's, another one's that lives here, or nobody's.
+    /// Whose a row is: an observed process's, another one's that lives here, or none's.
     fn owner_of(
         &mut self,
         row: &ProcessRow,

@@ -43,7 +43,7 @@ use plausible::{capacity_of, implausible};
 pub struct Observations {
     /// When collecting began.
     pub taken_at: Timestamp,
-    /// Devices that their drivers show, in the order in which they are to be shown.
+    /// Devices that their drivers show, in the order of display.
     pub devices: Vec<DeviceReading>,
     /// Processes, each once.
     pub processes: Vec<ProcessObservation>,
@@ -129,7 +129,7 @@ struct Draft {
     driver: Option<DriverMemory>,
     parts: MemoryParts,
     regions: RegionSums,
-    /// Somebody says something about its memory.
+    /// A source reports its memory.
     reported: bool,
 }
 
@@ -300,7 +300,7 @@ impl Reconciliation {
             self.devices[index].describe(&claim, self.taken_at);
         }
         let parts = &mut self.devices[index].parts;
-        // Most of a snapshot is these: none of them is to have room that nobody uses.
+        // Most of a snapshot is these: none of them may have unused capacity.
         held(&mut draft.process, index).kinds.reserve_exact(claim.kinds.len());
         for KindUsage { kind, usage } in claim.kinds {
             let usage = HeldUsage::Recorded(usage);

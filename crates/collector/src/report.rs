@@ -51,7 +51,7 @@ impl SourceReport {
     }
 
     /// Notes something odd that a user left where all may: an error if that is ourselves or root, else
-    /// a note, as nobody may make a source fail that others rely on.
+    /// a note, as no process may make a source fail that others rely on.
     pub(crate) fn odd_entry(
         &mut self,
         owner: u32,

@@ -26,7 +26,7 @@ pub struct DeviceReading {
 /// What a driver counts of a device's own memory.
 #[derive(Debug, Clone)]
 pub struct DriverMemory {
-    /// In use, by whomever.
+    /// In use, by any process.
     pub used_bytes: Reading<u64>,
     /// What there is.
     pub capacity_bytes: Reading<u64>,

@@ -90,7 +90,7 @@ impl From<ChipReading> for DeviceReading {
     }
 }
 
-/// Reads the chips of one machine, again and again if asked.
+/// Reads the chips of one machine, periodically if asked.
 pub struct TenstorrentSource {
     tree: Arc<Tree>,
     clock: Arc<dyn Clock>,

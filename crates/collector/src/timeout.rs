@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub(crate) const MAX_STUCK: usize = 16;
 
 /// Tasks of one group that may hang before the rest of the group is passed over: a chip that
-/// hangs twice is wedged, and waiting for each of its attributes helps nobody.
+/// hangs twice is wedged, and waiting for each of its attributes does not help.
 const MAX_STUCK_IN_GROUP: usize = 2;
 
 /// The workers' stack: they keep one attribute buffer on it.
@@ -176,7 +176,7 @@ where
 }
 
 impl<T, R> Call<T, R> {
-    /// What worker `number` does: one task after the other, until there is none or it is told
+    /// What worker `number` does: one task after the other, until there is none or it must
     /// that it was given up.
     fn work(&self, number: u32) {
         loop {

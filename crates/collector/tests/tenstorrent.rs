@@ -332,7 +332,7 @@ fn a_chip_that_resets_for_long_stays_who_it_was_until_its_files_say_otherwise() 
         assert_eq!(absence(&during.chips[0].telemetry.aiclk_hertz), Some(Absence::Resetting));
         assert!(during.status.errors.iter().any(|error| error.reason == Absence::Resetting));
     }
-    // Somebody who looks for the first time is told why nothing is known.
+    // A first-time reader learns why nothing is known.
     let fresh = machine.read_chips();
     assert_eq!(fresh.chips[0].identity.display_id(), "0000:03:00.0");
     assert_eq!(fresh.chips[0].facts.absence().unwrap().0, Absence::Resetting);

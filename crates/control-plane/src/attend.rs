@@ -63,15 +63,15 @@ pub struct AgentPlan {
     pub supervision: WorkerSettings,
     /// Where coordinators are.
     pub coordinators: Vec<CoordinatorAddress>,
-    /// By what right it attends to them.
+    /// What permits it to serve them.
     pub keyring: Keyring,
-    /// Where workers tell of their collectives, and its figures are asked for.
+    /// Where workers report their collectives, and its metrics are read.
     pub listeners: Vec<telltale_server::listen::Listener>,
     /// Who may ask it for what.
     pub http: ServerOptions,
     /// What other tools write about collectives, and where.
     pub readers: Vec<(Format, PathBuf)>,
-    /// How the node's accelerators are, as somebody who asks the node service puts it in.
+    /// How the node's accelerators are, as entered from the node service.
     pub devices: watch::Receiver<Vec<DeviceHealth>>,
     /// Whether it stays when the job is over.
     pub stays: bool,
@@ -153,7 +153,7 @@ pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<AgentEn
     for (epoch, rank) in driver.supervisor.stop(Duration::ZERO).await {
         warn!(epoch = %epoch, rank = %rank, "epoch {epoch}: second signal: killing rank {rank}");
     }
-    // Whoever still posts is told that nobody listens any more.
+    // Later posts get an error that the receiver is gone.
     let _ = stop.send(true);
     let _ = serving.await;
     Ok(ending)
@@ -177,7 +177,7 @@ struct Driver {
     way: Option<mpsc::Sender<NodeMessage>>,
     /// Rank 0's port, where that is this node's to hold.
     port: Option<HeldPort>,
-    /// What the intake was told that runs.
+    /// What the intake knows to run.
     scope: Option<Scope>,
     /// What the machine wants done and is not done yet.
     wanted: VecDeque<AgentOutput>,
@@ -186,7 +186,7 @@ struct Driver {
     unfit: Option<String>,
     /// Messages for which the way to the coordinator had no room.
     lost_messages: u64,
-    /// The leader of whose orders it was told last that they are not obeyed.
+    /// The leader whose orders were last reported as not obeyed.
     unheeded: Option<Term>,
     /// The epoch of which it was logged last that it cannot be prepared.
     unprepared: Option<Epoch>,
@@ -218,20 +218,20 @@ impl Driver {
                 () = tokio::time::sleep(due) => self.step(AgentInput::Tick),
             }
             if let Some(reason) = self.unfit.take() {
-                // Nothing is obeyed any more; the report of it is to be on its way.
+                // Nothing is obeyed any more; the report of it must be on its way.
                 tokio::time::sleep(FAREWELL).await;
                 return AgentEnding::CannotRun(reason);
             }
             if let Some(outcome) = self.over.take() {
-                // Whoever has run nothing may have come to run it once more.
-                let advice = match self.agent.figures().starts {
+                // An agent that has run nothing may have come to run it once more.
+                let advice = match self.agent.metrics().starts {
                     0 => {
                         "; `telltale cluster restart` runs it once more, with agents that --stay or are \
                          started after that"
                     }
                     _ => "",
                 };
-                info!("the job is over: {}{advice}", told(outcome));
+                info!("the job is over: {}{advice}", reported(outcome));
                 if !stays {
                     // So the next epoch, should there be one, does not count on this life.
                     self.say_goodbye(&mut brought).await;
@@ -242,7 +242,7 @@ impl Driver {
     }
 
     /// Tells the coordinator that this agent ends, and waits until it is heard, though not for long:
-    /// whoever asked it to end does not wait for a coordinator. Returns false if it should have been heard
+    /// the one who asked it to end does not wait for a coordinator. Returns false if it should have been heard
     /// and was not.
     async fn say_goodbye(&mut self, brought: &mut mpsc::Receiver<Brought>) -> bool {
         if !self.agent.is_attended() {
@@ -254,7 +254,7 @@ impl Driver {
                 match brought.recv().await {
                     Some(Brought::Order(message)) => match message.order {
                         Order::Standby | Order::Evict => return true,
-                        // It follows another, and does not know whom it was told of.
+                        // It follows another, and does not know the one that was named.
                         Order::Register => return false,
                         _ => {}
                     },
@@ -304,7 +304,7 @@ impl Driver {
                 rest.time.as_secs()
             );
         }
-        // Workers tell from their first moment on, so the intake is told before they are started.
+        // Workers report from their first moment on, so the intake is set up before they are started.
         match assignment {
             Some(assignment) if running != before && running == Some(epoch) => {
                 info!(
@@ -332,12 +332,12 @@ impl Driver {
 
     /// Tells, once of each leader, that the agent does not listen to it, and what helps.
     fn warn_of_former(&mut self, message: &ToNode) {
-        let (told, Some(heard)) = ((message.term, message.sequence), self.agent.heard()) else {
+        let (reported, Some(heard)) = ((message.term, message.sequence), self.agent.heard()) else {
             return;
         };
-        if told <= heard && self.unheeded != Some(message.term) {
+        if reported <= heard && self.unheeded != Some(message.term) {
             self.unheeded = Some(message.term);
-            let ((term, order), (heard_term, heard_order)) = (told, heard);
+            let ((term, order), (heard_term, heard_order)) = (reported, heard);
             warn!(
                 term = %term, "ignoring order {order} of term {term} after order {heard_order} of term \
                     {heard_term}: another coordinator leads, or its store was replaced; if this \
@@ -372,14 +372,14 @@ impl Driver {
     fn note_counts(&self) {
         let output = self.supervisor.output_figures();
         self.intake.note_agent(OwnCounts {
-            figures: self.agent.figures(),
+            metrics: self.agent.metrics(),
             lost_messages: self.lost_messages,
             lines_not_echoed: output.lines_not_echoed(),
             bytes_not_written: output.bytes_not_written(),
         });
     }
 
-    /// Gives the machine what workers have told, and does what is due.
+    /// Gives the machine what workers have reported, and does what is due.
     fn look(&mut self) {
         if let Err(error) = self.supervisor.keep_up() {
             warn!("cannot start a process, retrying: {error}");
@@ -497,7 +497,7 @@ fn warn_of_killed((epoch, rank): (Epoch, Rank), grace: Duration) {
     );
 }
 
-fn told(outcome: JobOutcome) -> &'static str {
+fn reported(outcome: JobOutcome) -> &'static str {
     match outcome {
         JobOutcome::Finished => "every rank has finished",
         JobOutcome::GivenUp => "it was restarted too often, and is given up",

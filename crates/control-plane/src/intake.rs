@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use telltale_cluster::agent::AgentFigures;
+use telltale_cluster::agent::AgentMetrics;
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::intake::entry::{PostEntry, PostRefused};
 use telltale_cluster::intake::formats::{Format, ReaderCounts};
@@ -49,7 +49,7 @@ struct IntakeShared {
 #[derive(Debug, Default)]
 struct Current {
     counting: Counting,
-    /// Looked at with and without an epoch: a spare is told of as well.
+    /// Looked at with and without an epoch: a spare is reported as well.
     machine: MachineSample,
     workers: Workers,
 }
@@ -87,7 +87,7 @@ pub struct IntakeView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OwnCounts {
     /// Of orders and workers.
-    pub figures: AgentFigures,
+    pub metrics: AgentMetrics,
     /// Messages for which the way to the coordinator had no room.
     pub lost_messages: u64,
     /// Lines of workers that the agent's own output had no room for.
@@ -112,7 +112,7 @@ impl Intake {
         Self(Arc::new(IntakeShared { current: Mutex::new(current), ..IntakeShared::default() }))
     }
 
-    /// Opens an epoch: what was told before is forgotten, and what comes is this epoch's. To be
+    /// Opens an epoch: earlier reports are forgotten, and what comes is this epoch's. Must be
     /// called before the epoch's workers are started.
     pub fn begin(&self, scope: Scope) {
         let mut current = self.current();
@@ -174,7 +174,7 @@ impl Intake {
         }
     }
 
-    /// What the workers of `epoch` have told since this was last asked, and which of `processes` are
+    /// What the workers of `epoch` have reported since this was last asked, and which of `processes` are
     /// stopped; nothing if another epoch runs.
     #[must_use]
     pub fn observe(&self, epoch: Epoch, processes: &[WorkerProcess]) -> Option<Observation> {
@@ -232,7 +232,7 @@ impl Intake {
         *self.agent() = counts;
     }
 
-    /// The rank of the worker with this process, as the last observation was told of it.
+    /// The rank of the worker with this process, as the last observation reported it.
     #[must_use]
     pub fn rank_of_process(&self, pid: u32) -> Option<Rank> {
         let current = self.current();

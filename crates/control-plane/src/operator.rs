@@ -1,4 +1,4 @@
-//! An operator at the end of a call: asks whoever leads, and orders.
+//! An operator at the end of a call: asks the leader, and orders.
 //!
 //! It knows several addresses, tries them in turn, and follows a coordinator that names another. An
 //! order is sent again only where it certainly was not taken: by one who does not lead.
@@ -32,7 +32,7 @@ pub enum OperatorError {
     Reach(#[from] ReachError),
     /// None of them leads now.
     #[error("no coordinator leads; {address} says: {said}")]
-    NobodyLeads {
+    NoLeader {
         /// The last one that was asked.
         address: CoordinatorAddress,
         /// What it says of that.
@@ -65,10 +65,10 @@ impl Operator {
         Self { addresses, credentials, timeout }
     }
 
-    /// Makes a call to whoever leads.
+    /// Makes a call to the leader.
     ///
     /// # Errors
-    /// When nobody is reached or leads, or who leads refuses.
+    /// When no coordinator is reached or leads, or the leader refuses.
     pub async fn ask<Answer>(
         &self,
         mut call: impl AsyncFnMut(&mut Client) -> Result<Answer, CallError>,
@@ -77,7 +77,7 @@ impl Operator {
         for address in &self.addresses {
             outcome = self.ask_from(address.clone(), &mut call).await;
             match &outcome {
-                Err(OperatorError::Reach(_) | OperatorError::NobodyLeads { .. }) => {}
+                Err(OperatorError::Reach(_) | OperatorError::NoLeader { .. }) => {}
                 _ => return outcome,
             }
         }
@@ -124,11 +124,11 @@ impl Operator {
             match leader.and_then(|leader| leader.parse().ok()).filter(|leader| *leader != address)
             {
                 Some(leader) => last = (std::mem::replace(&mut address, leader), said),
-                None => return Err(OperatorError::NobodyLeads { address, said }),
+                None => return Err(OperatorError::NoLeader { address, said }),
             }
         }
         let (address, said) = last;
-        Err(OperatorError::NobodyLeads { address, said })
+        Err(OperatorError::NoLeader { address, said })
     }
 
     fn trouble(&self, address: &CoordinatorAddress, error: &CallError) -> Option<ReachTrouble> {

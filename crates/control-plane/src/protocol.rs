@@ -42,10 +42,10 @@ pub enum ProtocolError {
     Name(#[from] NodeNameError),
 }
 
-// What is kept must fit into what is told.
+// What is kept must fit into the report.
 const _: () = {
-    use telltale_wire::cluster as told;
-    assert!(telltale_cluster::incident::MAX_SIGNS <= told::MAX_SIGNS);
-    assert!(telltale_cluster::rank::MAX_SLOTS as usize <= told::MAX_EVICTED);
-    assert!(telltale_cluster::rank::MAX_WORKERS as usize <= told::MAX_WORKERS);
+    use telltale_wire::cluster as reported;
+    assert!(telltale_cluster::incident::MAX_EVENTS <= reported::MAX_SIGNS);
+    assert!(telltale_cluster::rank::MAX_SLOTS as usize <= reported::MAX_EVICTED);
+    assert!(telltale_cluster::rank::MAX_WORKERS as usize <= reported::MAX_WORKERS);
 };

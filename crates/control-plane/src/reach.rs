@@ -79,7 +79,7 @@ pub enum AccessError {
         "certificates and key cannot be used for TLS; give them in PEM, the key of the certificate"
     )]
     Unfit(#[source] tonic::transport::Error),
-    /// The token's file cannot be read. Whoever calls has the coordinator's token and makes none.
+    /// The token's file cannot be read. The caller has the coordinator's token and makes none.
     #[error("cannot read the token file {path}; copy the coordinator's")]
     TokenFile {
         /// Which.
@@ -144,7 +144,7 @@ pub enum ReachError {
 /// Connects to a coordinator within `timeout`.
 ///
 /// # Errors
-/// When nobody answers, or a secret would be given to whom it is not meant for.
+/// When there is no answer, or a secret would go to the wrong receiver.
 pub async fn reach(
     address: &CoordinatorAddress,
     credentials: &Credentials,
@@ -287,7 +287,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let scratch = Scratch::new();
         let token_file = scratch.join("token");
-        std::fs::write(&token_file, "a-word-that-nobody-guesses").unwrap();
+        std::fs::write(&token_file, "a-token-that-cannot-be-guessed").unwrap();
         std::fs::set_permissions(&token_file, std::fs::Permissions::from_mode(0o600)).unwrap();
         let access = ClientFiles { token_file: Some(token_file), ..ClientFiles::default() };
         let credentials = access.load().unwrap();
@@ -299,7 +299,7 @@ mod tests {
         let mute = listener.local_addr().unwrap().to_string();
         drop(listener);
         let silent = outcome(&address(&mute), &credentials);
-        assert_eq!(silent, format!("nobody listens at {mute}; does a coordinator run there?"));
+        assert_eq!(silent, format!("no process listens at {mute}; does a coordinator run there?"));
     }
 
     #[test]

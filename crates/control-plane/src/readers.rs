@@ -31,7 +31,7 @@ const MAX_ENTRIES_AT_ONCE: usize = 1024;
 /// How often files are looked at.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Reads one file, or the files of one directory, again and again.
+/// Reads one file, or the files of one directory, periodically.
 #[derive(Debug)]
 pub struct FileReader {
     path: PathBuf,
@@ -93,7 +93,7 @@ impl FileReader {
             }
             ReaderKind::FlightRecorder(dumps) => {
                 if before.is_some() && before != epoch {
-                    dumps.begin_anew(path, owners, counts);
+                    dumps.restart(path, owners, counts);
                 }
                 dumps.look(path, owners, counts, |entry, sender| giving.put(entry, sender));
             }

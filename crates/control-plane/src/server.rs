@@ -1,7 +1,7 @@
 //! The coordinator's program: the machine with sockets, a store, a clock and detection around it.
 //!
 //! One task holds the machine ([`engine`]); connections, questions and reports come to it by one queue.
-//! Nothing here decides who runs what. Whoever may call is settled in [`access`].
+//! Nothing here decides which node runs what. Authorization is in [`access`].
 
 mod access;
 mod answers;
@@ -79,7 +79,7 @@ pub struct Plan {
     pub access: AccessFiles,
     /// Connections at a time.
     pub connections: usize,
-    /// Whether another job that is stored is to be ended, and this one to begin in its place.
+    /// Whether another job that is stored must be ended, and this one to begin in its place.
     pub resets_other_job: bool,
 }
 
@@ -125,7 +125,7 @@ enum SocketPurpose {
     Http,
 }
 
-/// A coordinator on its sockets; nobody is answered yet.
+/// A coordinator on its sockets; no request is answered yet.
 #[derive(Debug)]
 pub struct Server {
     plan: Plan,

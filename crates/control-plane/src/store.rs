@@ -3,7 +3,7 @@
 //! A store is an actor beside the coordinator's own task: it takes [`Store::store`] and answers with
 //! [`StoreEvent`]s, and it tells when leadership is gained and lost. It decides nothing about the job.
 //!
-//! [`Authority`] says at each moment whether this coordinator may still lead. Whoever sends orders asks
+//! [`Authority`] says at each moment whether this coordinator may still lead. Senders of orders ask
 //! it right before, since a process that stood still learns of its loss later than others of its
 //! successor.
 
@@ -60,7 +60,7 @@ pub enum StoreLocation {
 pub enum StoreEvent {
     /// This coordinator leads from now on.
     Gained(Box<Gained>),
-    /// It leads no longer, or stepped down as it was told. It will try to lead again by itself.
+    /// It leads no longer, or stepped down as ordered. It will try to lead again by itself.
     Lost,
     /// What became of a decision.
     Stored {
@@ -69,7 +69,7 @@ pub enum StoreEvent {
         /// What became of it.
         outcome: StoreOutcome,
     },
-    /// Who leads now, by the address that it gave to its store; nobody known, if none. Not told of
+    /// Who leads now, by the address that it gave to its store; `None` if unknown. Not notified of
     /// this coordinator itself.
     Leader(Option<String>),
     /// What is stored while another coordinator leads, for this one to see whether it could go on with
@@ -136,7 +136,7 @@ struct ActorChannels {
     commands: mpsc::Receiver<StoreCommand>,
     events: mpsc::Sender<StoreEvent>,
     authority: Authority,
-    /// Whether the coordinator's task was told of a trouble last.
+    /// Whether the coordinator's task was last notified of a failure.
     troubled: AtomicBool,
 }
 
@@ -221,7 +221,7 @@ impl Store {
         self.dropped_incidents
     }
 
-    /// Gives leadership up for good, so that another coordinator can have it at once. Whoever calls
+    /// Gives leadership up for good, so that another coordinator can have it at once. The caller
     /// this sends no order afterwards.
     pub async fn close(self) {
         let Self { commands, mut events, .. } = self;

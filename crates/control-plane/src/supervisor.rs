@@ -49,7 +49,7 @@ use worker::{Failed, News, Recipe, Watched};
 pub use command::{CommandError, can_be_run};
 pub use guard::{GUARD, Guarded, guard};
 pub use holder::{HOLD, Hold, HoldError, hold};
-pub use output::OutputFigures;
+pub use output::OutputMetrics;
 pub use ports::HeldPort;
 pub use shim::{ShimError, can_have_shim};
 pub use warm::{WarmError, can_be_warm};
@@ -142,7 +142,7 @@ pub enum SupervisorError {
         #[source]
         source: io::Error,
     },
-    /// The directory's path cannot be told to a Python.
+    /// The directory's path cannot be passed to a Python.
     #[error(
         "the state directory {path} has a ':' in its path, by which PYTHONPATH separates places; give one without by --state"
     )]
@@ -184,8 +184,8 @@ pub enum SupervisorError {
 #[derive(Debug)]
 struct RunningWorker {
     lifetime: Arc<Lifetime>,
-    /// Who it is in the job; nobody yet, if it was started ahead.
-    seat: Option<(Epoch, LocalRank)>,
+    /// Its rank in the job; none yet, if it was started ahead.
+    slot: Option<(Epoch, LocalRank)>,
     name: output::Name,
     /// Whether it was started ahead.
     ahead: bool,
@@ -290,7 +290,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Starts a worker with these variables. What becomes of it is told by events.
+    /// Starts a worker with these variables. Events report what becomes of it.
     pub fn start(&mut self, epoch: Epoch, local: LocalRank, environment: &[(&str, String)]) {
         self.warm_after = Instant::now() + WARM_REST;
         let rank = environment.iter().find(|(name, _)| *name == "RANK");
@@ -340,7 +340,7 @@ impl Supervisor {
     pub fn keep_up(&mut self) -> io::Result<()> {
         self.reap_orphans();
         self.guard.keep()?;
-        let ahead = self.running.values().filter(|running| running.seat.is_none()).count();
+        let ahead = self.running.values().filter(|running| running.slot.is_none()).count();
         let wanted = usize::try_from(self.settings.warm).unwrap_or(usize::MAX);
         if ahead < wanted && Instant::now() >= self.warm_after {
             for _ in ahead..wanted {
@@ -353,26 +353,26 @@ impl Supervisor {
     /// The workers that have a rank, by their process.
     pub fn processes(&self) -> impl Iterator<Item = (LocalRank, Pid)> {
         let running = self.running.values();
-        running.filter_map(|running| Some((running.seat?.1, running.lifetime.origin.leader)))
+        running.filter_map(|running| Some((running.slot?.1, running.lifetime.origin.leader)))
     }
 
     /// How many workers are started ahead and have imported everything.
     #[must_use]
     pub fn warm(&self) -> usize {
-        self.running.values().filter(|running| running.seat.is_none() && running.begun).count()
+        self.running.values().filter(|running| running.slot.is_none() && running.begun).count()
     }
 
     /// What of the workers' output was not passed on.
     #[must_use]
-    pub fn output_figures(&self) -> Arc<OutputFigures> {
-        self.output.figures()
+    pub fn output_figures(&self) -> Arc<OutputMetrics> {
+        self.output.metrics()
     }
 
     /// Ends every worker: asks them to, and kills those that have not ended within `grace`. What they
     /// have printed is written out. Returns the ranks that it had to kill, and their epochs.
     pub async fn stop(&mut self, grace: Duration) -> Vec<(Epoch, Rank)> {
         for running in self.running.values_mut() {
-            // Those that wait at a gate end when nobody is left to open it.
+            // Those that wait at a gate end when no process is left to open it.
             running.gate = None;
         }
         self.running.values().for_each(|running| running.lifetime.terminate(&self.lifetimes));
@@ -397,19 +397,19 @@ impl Supervisor {
     /// Gives a place to a worker that was started ahead; false if there is none that can take it.
     fn open_gate(
         &mut self,
-        seat: (Epoch, LocalRank),
+        slot: (Epoch, LocalRank),
         place: WorkerPosition,
         environment: &[(&str, String)],
     ) -> bool {
-        let told = warm::told(environment);
-        for running in self.running.values_mut().filter(|running| running.seat.is_none()) {
+        let reported = warm::reported(environment);
+        for running in self.running.values_mut().filter(|running| running.slot.is_none()) {
             let Some(mut gate) = running.gate.take() else { continue };
             // All of it has room in the socket, or the worker is not there any more. One whose gate
             // is closed without a word ends by itself.
             if process::leader(&running.lifetime.origin).is_some()
-                && gate.write(&told).is_ok_and(|written| written == told.len())
+                && gate.write(&reported).is_ok_and(|written| written == reported.len())
             {
-                running.seat = Some(seat);
+                running.slot = Some(slot);
                 running.lifetime.give_rank();
                 // It was empty: only this puts something in.
                 let _ = running.name.set(place);
@@ -438,7 +438,7 @@ impl Supervisor {
         let lifetime = self.lifetimes.begin(started.origin, whose.is_some());
         let running = RunningWorker {
             lifetime: Arc::clone(&lifetime),
-            seat: whose.map(|(seat, _)| seat),
+            slot: whose.map(|(slot, _)| slot),
             name: Arc::clone(&name),
             ahead: gate,
             begun: false,
@@ -470,14 +470,14 @@ impl Supervisor {
         if let News::Begun = news {
             let Some(running) = self.running.get_mut(&serial) else { return };
             running.begun = true;
-            if let (Some((epoch, local)), false) = (running.seat, running.ahead) {
+            if let (Some((epoch, local)), false) = (running.slot, running.ahead) {
                 self.known.push_back(WorkerEvent::Started { epoch, local });
             }
             return;
         }
         let Some(running) = self.running.remove(&serial) else { return };
         self.forget_the_ended();
-        let event = match (news, running.seat) {
+        let event = match (news, running.slot) {
             (News::NotBegun(Failed { reason, lasts }), Some((epoch, local))) => {
                 WorkerEvent::NotStarted { epoch, local, reason, lasts }
             }
@@ -491,7 +491,7 @@ impl Supervisor {
         self.known.push_back(event);
     }
 
-    /// Leaves in the record only who is there, unless somebody may be about to write.
+    /// Leaves in the record only who is there, unless a process may be about to write.
     fn forget_the_ended(&self) {
         if self.running.values().all(|running| running.begun) {
             let there: Vec<Origin> =
@@ -501,8 +501,8 @@ impl Supervisor {
         }
     }
 
-    fn seated(&self, seat: (Epoch, LocalRank)) -> impl Iterator<Item = &RunningWorker> {
-        self.running.values().filter(move |running| running.seat == Some(seat))
+    fn seated(&self, slot: (Epoch, LocalRank)) -> impl Iterator<Item = &RunningWorker> {
+        self.running.values().filter(move |running| running.slot == Some(slot))
     }
 
     /// Takes dead orphans of workers off the system's table.

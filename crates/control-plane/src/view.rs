@@ -13,7 +13,7 @@ mod steps;
 mod words;
 
 pub use evidence::{EvidenceView, SuspectView, VerdictView};
-pub use incident::{ExplanationView, IncidentView, SignView};
+pub use incident::{EventView, ExplanationView, IncidentView};
 pub use matrix::{CellView, MatrixView};
 pub use node::{ActivityView, DeviceView, NodeView, ProcessView, WorkerView};
 pub use status::StatusView;

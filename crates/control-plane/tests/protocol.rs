@@ -131,7 +131,7 @@ fn bodies() -> impl Strategy<Value = FromNodeBody> {
         WorkerState::Failed { end: WorkerEnd::Signal(9), age: Duration::ZERO },
         WorkerState::Failed { end: WorkerEnd::NotStarted, age: Duration::MAX },
     ];
-    // What is told in nanoseconds ends after 584 years.
+    // What is reported in nanoseconds ends after 584 years.
     let bounded = move |state| match state {
         WorkerState::Failed { end, age } => {
             WorkerState::Failed { end, age: age.min(Duration::from_nanos(u64::MAX)) }
@@ -188,7 +188,7 @@ proptest! {
     #[test]
     fn what_an_agent_tells_arrives(body in bodies(), incarnation: u64, sequence: u64) {
         let incarnation = Incarnation::new(incarnation);
-        let told = FromNode { node: name("rack-3.node_7"), incarnation, sequence, body };
+        let reported = FromNode { node: name("rack-3.node_7"), incarnation, sequence, body };
         let vitals = Vitals {
             processors_busy_ratio: Some(0.5),
             memory_used_bytes: Some(1),
@@ -204,11 +204,11 @@ proptest! {
                 DeviceHealth { device: "1".to_owned(), fault: Some("hot".to_owned()) },
             ],
         };
-        let bytes = encode::node_message(&told, Some(&vitals)).encode_to_vec();
+        let bytes = encode::node_message(&reported, Some(&vitals)).encode_to_vec();
         let heard = node_message(&bytes, None).unwrap();
-        let is_report = matches!(told.body, FromNodeBody::Report(_));
+        let is_report = matches!(reported.body, FromNodeBody::Report(_));
         prop_assert_eq!(heard.vitals, is_report.then_some(vitals));
-        prop_assert_eq!(heard.message, told);
+        prop_assert_eq!(heard.message, reported);
     }
 
     #[test]
@@ -223,9 +223,9 @@ proptest! {
     #[test]
     fn an_epoch_beyond_every_job_is_refused(number in Epoch::MAX.number() + 1..) {
         let body = FromNodeBody::Report(report(number, WorkerState::Running));
-        let told =
+        let reported =
             FromNode { node: name("n"), incarnation: Incarnation::new(1), sequence: 1, body };
-        let bytes = encode::node_message(&told, None).encode_to_vec();
+        let bytes = encode::node_message(&reported, None).encode_to_vec();
         let refused = node_message(&bytes, None).unwrap_err().error;
         let is_expected = matches!(
             refused, ProtocolError::OutOfRange { field: "an epoch", value, .. } if value == number
@@ -235,7 +235,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        // Neither a panic nor a message of nobody.
+        // Neither a panic nor an unknown message.
         if let Ok(word) = node_message(&bytes, None) {
             prop_assert!(!word.message.node.as_str().is_empty());
         }
@@ -260,8 +260,9 @@ fn a_refusal_arrives_and_is_cut() {
 /// A correct report, changed.
 fn changed(change: impl Fn(&mut message::Report)) -> Vec<u8> {
     let body = FromNodeBody::Report(report(6, WorkerState::Running));
-    let told = FromNode { node: name("n"), incarnation: Incarnation::new(1), sequence: 1, body };
-    let mut message = encode::node_message(&told, Some(&Vitals::default()));
+    let reported =
+        FromNode { node: name("n"), incarnation: Incarnation::new(1), sequence: 1, body };
+    let mut message = encode::node_message(&reported, Some(&Vitals::default()));
     match &mut message.body {
         Some(message::node_message::Body::Report(report)) => change(report),
         other => panic!("not a report: {other:?}"),
@@ -297,7 +298,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
         (changed(|report| report.edges[0].size_bucket = 65), Some("a size is 65")),
         (changed(|report| report.edges[0].direction = 0), Some("direction")),
         (changed(|report| report.waits[0].collective = -1), Some("collective")),
-        (changed(|report| report.waits[0].window = None), Some("figures of a window")),
+        (changed(|report| report.waits[0].window = None), Some("values of a window")),
         (changed_window(|window| window.count = 0), Some("1 to 10000")),
         (changed_window(|window| window.count = 10_001), Some("1 to 10000")),
         (changed_window(|window| window.median_ns = u64::MAX), Some("a latency")),

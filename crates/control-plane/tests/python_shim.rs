@@ -110,7 +110,7 @@ fn printed(mut rank: ChildGuard) -> String {
     out
 }
 
-fn figures(printed: &str) -> BTreeMap<String, f64> {
+fn metrics(printed: &str) -> BTreeMap<String, f64> {
     let value: Value = serde_json::from_str(printed).unwrap_or_else(|_| panic!("{printed:?}"));
     let fields = value.as_object().unwrap().iter();
     fields.map(|(name, value)| (name.clone(), value.as_f64().unwrap())).collect()
@@ -125,9 +125,9 @@ fn an_unchanged_script_tells_its_transfers_collectives_groups_and_gradients() {
     let place = format!("http://{}", agent.address);
     let printed = run("transfers,collectives,groups,gradients", &[place]);
     for one in &printed {
-        let figures = figures(one);
-        assert_eq!((figures["dropped"], figures["errors"]), (0.0, 0.0), "{figures:?}");
-        assert_eq!(figures["told"], figures["posted"]);
+        let metrics = metrics(one);
+        assert_eq!((metrics["dropped"], metrics["errors"]), (0.0, 0.0), "{metrics:?}");
+        assert_eq!(metrics["told"], metrics["posted"]);
     }
     let observation = agent.observe();
     let counts = agent.intake.view().counts;
@@ -198,7 +198,7 @@ fn a_job_goes_on_without_an_agent_and_with_one_that_never_answers() {
     if !has_torch("a_job_goes_on_without_an_agent") {
         return;
     }
-    // Connections are taken into the queue, and nobody reads them.
+    // Connections are taken into the queue, and not read.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = format!("http://{}", silent.local_addr().unwrap());
     let gone = {
@@ -206,9 +206,9 @@ fn a_job_goes_on_without_an_agent_and_with_one_that_never_answers() {
         format!("http://{}", closed.local_addr().unwrap())
     };
     for printed in run("transfers", &[place, gone]) {
-        let figures = figures(&printed);
-        assert_eq!((figures["posted"], figures["errors"]), (0.0, 0.0), "{figures:?}");
-        assert!(figures["dropped"] > 0.0 && figures["failed_posts"] > 0.0, "{figures:?}");
+        let metrics = metrics(&printed);
+        assert_eq!((metrics["posted"], metrics["errors"]), (0.0, 0.0), "{metrics:?}");
+        assert!(metrics["dropped"] > 0.0 && metrics["failed_posts"] > 0.0, "{metrics:?}");
     }
 }
 

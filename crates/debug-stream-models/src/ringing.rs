@@ -13,7 +13,7 @@ const EVENTS: usize = 3;
 struct Readable(AtomicBool);
 
 struct Shared {
-    bell: WakeUp,
+    eventfd: WakeUp,
     progress: ConsumerProgress,
     readable: Readable,
     /// One flag for each event: its bytes are complete.
@@ -34,9 +34,9 @@ impl Descriptor for Readable {
 impl Shared {
     fn new() -> Arc<Self> {
         let progress = ConsumerProgress::new();
-        progress.told_lost.store(0, Ordering::Relaxed);
+        progress.reported_lost.store(0, Ordering::Relaxed);
         Arc::new(Self {
-            bell: WakeUp::new(),
+            eventfd: WakeUp::new(),
             progress,
             readable: Readable(AtomicBool::new(false)),
             committed: std::array::from_fn(|_| AtomicU32::new(0)),
@@ -46,12 +46,12 @@ impl Shared {
 
     fn commit(&self, position: usize) {
         store_and_fence(&self.committed[position], 1);
-        self.bell.event(position as u64, &self.progress, &self.readable);
+        self.eventfd.event(position as u64, &self.progress, &self.readable);
     }
 
     fn lose(&self) {
         let lost = self.lost.fetch_add(1, Ordering::Relaxed) + 1;
-        self.bell.loss(lost, &self.progress, &self.readable);
+        self.eventfd.loss(lost, &self.progress, &self.readable);
     }
 
     fn is_committed(&self, position: u64) -> bool {
@@ -61,7 +61,8 @@ impl Shared {
 
     fn waits(&self) -> bool {
         self.is_committed(self.progress.taken.load(Ordering::Relaxed))
-            || self.lost.load(Ordering::Relaxed) > self.progress.told_lost.load(Ordering::Relaxed)
+            || self.lost.load(Ordering::Relaxed)
+                > self.progress.reported_lost.load(Ordering::Relaxed)
     }
 
     /// What a consumer does that does not wait to be woken.
@@ -70,12 +71,12 @@ impl Shared {
         let lost = self.lost.load(Ordering::Relaxed);
         if self.is_committed(taken) {
             self.progress.taken.store(taken + 1, Ordering::Relaxed);
-        } else if lost > self.progress.told_lost.load(Ordering::Relaxed) {
-            self.progress.told_lost.store(lost, Ordering::Relaxed);
+        } else if lost > self.progress.reported_lost.load(Ordering::Relaxed) {
+            self.progress.reported_lost.store(lost, Ordering::Relaxed);
         } else {
-            return self.bell.nothing(|| self.waits(), &self.readable);
+            return self.eventfd.nothing(|| self.waits(), &self.readable);
         }
-        self.bell.taken(|| self.waits(), &self.readable);
+        self.eventfd.taken(|| self.waits(), &self.readable);
     }
 
     /// What libbpf once did: it looked, and cleared, and did not look again.
@@ -84,7 +85,7 @@ impl Shared {
         if self.is_committed(taken) {
             self.progress.taken.store(taken + 1, Ordering::Relaxed);
             let waits = self.waits();
-            self.bell.taken(|| waits, &self.readable);
+            self.eventfd.taken(|| waits, &self.readable);
         }
     }
 

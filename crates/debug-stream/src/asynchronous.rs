@@ -1,6 +1,6 @@
 //! The consumer on tokio's reactor.
 //!
-//! tokio is told of edges only, so what it remembers as readable may be forgotten exactly when the
+//! tokio sees edges only, so what it remembers as readable may be forgotten exactly when the
 //! queue was found empty: from then on the next event makes an edge.
 
 use std::io;

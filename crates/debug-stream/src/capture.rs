@@ -1,4 +1,4 @@
-//! Captures: events that somebody kept, read back for a person or a program.
+//! Captures: events that were kept, read back for a person or a program.
 //!
 //! Three forms are read: a directory as the default consumer writes it (Neuron's own dumps have
 //! the same files), lines of JSON, and an event file. All of it is a stranger's: every size is
@@ -33,7 +33,7 @@ pub const MAX_DATA_BYTES: u64 = 256 << 20;
 pub enum Item {
     /// An event.
     Event(Box<CapturedEvent>),
-    /// So many events were lost here before anybody could keep them, as the stream told.
+    /// So many events were lost here before they could be kept, as the stream reported.
     Lost(Losses),
     /// So many events of a core are not in the capture, by their sequence numbers.
     Missing {
@@ -234,7 +234,7 @@ impl CapturedEvent {
     #[must_use]
     pub fn statistics(&self) -> Option<Statistics> {
         match &self.payload {
-            Payload::LeftOut(told) => *told,
+            Payload::LeftOut(reported) => *reported,
             _ => self.tensor().ok().map(|tensor| tensor.statistics()),
         }
     }

@@ -15,7 +15,7 @@ use crate::shared::ConnectionEnd;
 /// For how many prefixes a consumer counts iterations.
 pub const MAX_COUNTED_PREFIXES: usize = 65_536;
 
-/// The consumer of one stream, told of losses in their place. Dropping it ends the connection.
+/// The consumer of one stream, with losses reported in their place. Dropping it ends the connection.
 pub struct Consumer {
     reader: Reader,
     iterations: HashMap<Vec<u8>, u64>,
@@ -24,7 +24,7 @@ pub struct Consumer {
     _ending: ConnectionEnd,
 }
 
-/// A consumer of events only, in place, for whoever makes other structures of them. Dropping it
+/// A consumer of events only, in place, for callers that build other structures. Dropping it
 /// ends the connection.
 pub struct EventReader {
     reader: Reader,

@@ -1,5 +1,5 @@
-//! The logical cores of this process and the stream of each: the one place where whoever publishes
-//! and whoever reads find each other.
+//! The logical cores of this process and the stream of each: the one place where publishers
+//! and readers find each other.
 //!
 //! A logical core is one core of a device on which kernels run. Its number is the process's own,
 //! from 0: a device takes as many numbers in a row as it has cores, the lowest that are free, and
@@ -102,7 +102,7 @@ fn ensure_held(_: &mut MutexGuard<'static, Vec<Range<u32>>>, count: u32) {
     }
 }
 
-/// What the environment says of every stream, told once where it cannot be used.
+/// What the environment says of every stream, reported once where it cannot be used.
 struct Environment {
     max_events: u64,
     max_bytes: u64,
@@ -119,7 +119,7 @@ fn options() -> StreamOptions {
             Some(value.to_string_lossy().into_owned())
         });
         for problem in problems {
-            // Whoever has no standard error cannot be told.
+            // Without stderr it cannot be reported.
             let _ = writeln!(std::io::stderr(), "telltale: {problem}");
         }
         environment
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_filter_that_cannot_be_read_is_told_and_filters_nothing() {
-        for (text, filter, told) in [
+        for (text, filter, reported) in [
             (None, None, None),
             (Some(" "), None, None),
             (Some("core=1;every=2"), Some("core=1;every=2"), None),
@@ -195,7 +195,7 @@ mod tests {
             let lookup = |name: &str| text.filter(|_| name == FILTER_VARIABLE).map(str::to_owned);
             let (environment, problems) = environment(lookup);
             assert_eq!(environment.filter.as_deref(), filter);
-            assert_eq!(problems.first().map(String::as_str), told);
+            assert_eq!(problems.first().map(String::as_str), reported);
         }
     }
 

@@ -157,7 +157,7 @@ impl Dtype {
         })
     }
 
-    /// The layout whose neighbours a value is to be told from in text: the type's own, but that of
+    /// The layout whose neighbours a value's text must distinguish it from: the type's own, but that of
     /// float32 for a type so small that its few exact digits say more.
     pub(crate) fn told_among(self) -> Option<FloatShape> {
         if self.element_bytes() == 1 && self.float_shape().is_some() {

@@ -28,7 +28,7 @@ pub enum EventKind {
     Breakpoint,
     /// A type of the runtime's own.
     User(u32),
-    /// A type that nobody has defined.
+    /// An undefined type.
     Unknown(u32),
 }
 
@@ -136,7 +136,7 @@ impl EventKind {
 // === impl Fields ===
 
 impl Fields<'_> {
-    /// The event as it is queued; none when it has more dimensions than can be told. A prefix or
+    /// The event as it is queued; none when it has more dimensions than can be recorded. A prefix or
     /// name that is too long is cut.
     #[inline(always)]
     pub(crate) fn draft(&self, kind: EventKind) -> Option<Draft<'_>> {

@@ -2,7 +2,7 @@
 //!
 //! A runtime makes one [`Stream`] for each logical core and publishes through its [`Publisher`]s;
 //! one [`Consumer`] at a time reads. Publishing never waits for the consumer: what does not fit is
-//! lost, counted by cause, and told of in its place. The descriptor is readable if and only if
+//! lost, counted by cause, and reported in its place. The descriptor is readable if and only if
 //! something waits, so poll, select and epoll of either kind may be used as for a socket.
 //!
 //! ```

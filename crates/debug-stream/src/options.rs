@@ -9,9 +9,9 @@ pub const BUFFER_BYTES_VARIABLE: &str = "TELLTALE_DEBUG_STREAM_BYTES";
 /// The variable with the filter of the streams in [`crate::cores`], in the form that
 /// [`Filter`] is read from.
 pub const FILTER_VARIABLE: &str = "TELLTALE_DEBUG_FILTER";
-/// How many events may wait if nobody says otherwise, as Neuron documents it.
+/// How many events may wait by default, as Neuron documents it.
 pub const DEFAULT_MAX_EVENTS: u64 = 65_536;
-/// How many bytes of events may wait if nobody says otherwise: small tensors reach the bound on
+/// How many bytes of events may wait by default: small tensors reach the bound on
 /// events first, and large ones cannot take a machine's memory.
 pub const DEFAULT_MAX_BYTES: u64 = 256 << 20;
 
@@ -46,7 +46,7 @@ impl Default for StreamOptions {
 }
 
 impl StreamOptions {
-    /// Bounds from variables, looked up by `variable`; what cannot be used is told, once each.
+    /// Bounds from variables, looked up by `variable`; what cannot be used is reported, once each.
     #[must_use]
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> (Self, Vec<Misread>) {
         let mut misread = Vec::new();

@@ -38,9 +38,9 @@ pub enum Published {
     Lost(LossCause),
     /// The stream's filter does not want it.
     Filtered,
-    /// Nobody reads this stream.
+    /// The stream has no reader.
     Disconnected,
-    /// It cannot be told: more than 8 dimensions, or a type below [`FIRST_USER_TYPE`].
+    /// It cannot be recorded: more than 8 dimensions, or a type below [`FIRST_USER_TYPE`].
     Unrepresentable,
 }
 
@@ -49,7 +49,7 @@ impl Publisher {
         Self { queue, shared }
     }
 
-    /// Whether somebody reads, so that a tensor is worth fetching. Costs one load.
+    /// Whether there is a reader, so that a tensor is worth fetching. Costs one load.
     #[must_use]
     #[inline(always)]
     pub fn is_connected(&self) -> bool {
@@ -57,7 +57,7 @@ impl Publisher {
     }
 
     /// Where [`Publisher::is_connected`] looks, for code in another language: a byte that is 1 while
-    /// somebody reads, to be loaded atomically and never written. It is there as long as this
+    /// there is a reader, to be loaded atomically and never written. It is there as long as this
     /// publisher.
     #[must_use]
     pub fn connected_at(&self) -> *const bool {
@@ -65,7 +65,7 @@ impl Publisher {
     }
 
     /// Publishes a tensor.
-    // Inlined, so that it costs its caller a load and a branch while nobody reads.
+    // Inlined, so that it costs its caller a load and a branch without a reader.
     #[inline(always)]
     pub fn tensor(&self, event: &TensorEvent<'_>) -> Published {
         if !self.is_connected() {

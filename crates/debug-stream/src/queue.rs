@@ -41,7 +41,7 @@ pub(crate) struct Queue {
     generation: AtomicU32,
     bounds: Bounds,
     tail: Locked<Tail>,
-    bell: WakeUp,
+    wake_up_fd: WakeUp,
     progress: ConsumerProgress,
     /// The sum of the losses; for looks outside of the lock.
     lost: AtomicU64,
@@ -106,7 +106,7 @@ struct Tail {
     open: bool,
     lost: Losses,
     /// What the newest event in the chain, or the consumer's connection, tells of these.
-    told: Losses,
+    reported: Losses,
     high_water: u64,
     unread: u64,
 }
@@ -151,7 +151,7 @@ impl Queue {
             generation: AtomicU32::new(0),
             bounds,
             tail: Locked::new(Tail::new()),
-            bell: WakeUp::new(),
+            wake_up_fd: WakeUp::new(),
             progress: ConsumerProgress::new(),
             lost: AtomicU64::new(0),
             pool: Pool::new(),
@@ -162,7 +162,7 @@ impl Queue {
         })
     }
 
-    /// Whether somebody reads: all that publishing costs while nobody does.
+    /// Whether there is a reader: all that publishing costs without one.
     #[inline(always)]
     pub(crate) fn is_connected(&self) -> bool {
         self.connected.load(Ordering::Relaxed)
@@ -205,14 +205,14 @@ impl Queue {
         self.generation.store(process::generation_now(), Ordering::Relaxed);
         *self.descriptor.lock() = Some(Arc::clone(&descriptor));
         let mut tail = self.tail.lock();
-        let told = tail.lost;
-        let told_lost = if wants_losses { told.sum() } else { u64::MAX };
-        self.progress.told_lost.store(told_lost, Ordering::Relaxed);
+        let reported = tail.lost;
+        let reported_lost = if wants_losses { reported.sum() } else { u64::MAX };
+        self.progress.reported_lost.store(reported_lost, Ordering::Relaxed);
         (tail.base, tail.offset, tail.open) = (Some(segment.base()), 0, true);
-        tail.told = told;
+        tail.reported = reported;
         drop(tail);
         self.connected.store(true, Ordering::Relaxed);
-        Ok(Reader::new(Arc::clone(self), descriptor, segment, told, wants_losses))
+        Ok(Reader::new(Arc::clone(self), descriptor, segment, reported, wants_losses))
     }
 
     /// Puts an event at the end. It is copied once.
@@ -232,7 +232,7 @@ impl Queue {
         // SAFETY: the place was reserved just now for this many bytes, and a segment is of the
         // class that holds the data.
         unsafe { reserved.place.write(draft, size, outside) };
-        self.bell.event(reserved.position, &self.progress, self);
+        self.wake_up_fd.event(reserved.position, &self.progress, self);
         Ok(())
     }
 
@@ -303,7 +303,7 @@ impl Queue {
                 };
                 tail.go_on_in(segment);
             }
-            tail.tell_losses();
+            tail.report_losses();
             // Until then, there cannot be more waiting than there ever were.
             tail.room_until = taken.saturating_add(tail.high_water);
             tail.room_until_bytes = taken_bytes.wrapping_add(self.bounds.bytes);
@@ -330,14 +330,14 @@ impl Queue {
         let nothing_waits = tail.reserved == self.progress.taken.load(Ordering::Relaxed);
         drop(tail);
         if nothing_waits {
-            self.bell.loss(lost, &self.progress, self);
+            self.wake_up_fd.loss(lost, &self.progress, self);
         }
         QueueRefusal::Lost(cause)
     }
 
     /// Whether there are losses that a reader who wants to know of them does not know of.
     fn has_untold_losses(&self) -> bool {
-        self.lost.load(Ordering::Relaxed) > self.progress.told_lost.load(Ordering::Relaxed)
+        self.lost.load(Ordering::Relaxed) > self.progress.reported_lost.load(Ordering::Relaxed)
     }
 
     /// Accepts nothing more; returns how many events were reserved in all.
@@ -393,7 +393,7 @@ impl Descriptor for Queue {
             return;
         }
         if let Some(descriptor) = &*self.descriptor.lock() {
-            // It was readable; if somebody else read it, there is nothing to clear.
+            // It was readable; if another thread read it, there is nothing to clear.
             let _ = rustix::io::read(descriptor, &mut [0; 8]);
         }
     }
@@ -423,7 +423,7 @@ impl Tail {
             room_until_bytes: 0,
             open: false,
             lost: Losses::default(),
-            told: Losses::default(),
+            reported: Losses::default(),
             high_water: 0,
             unread: 0,
         }
@@ -475,18 +475,18 @@ impl Tail {
     }
 
     /// Puts what no event tells of before the next one. There is room for a header.
-    fn tell_losses(&mut self) {
-        if self.told == self.lost {
+    fn report_losses(&mut self) {
+        if self.reported == self.lost {
             return;
         }
-        self.told = self.lost;
+        self.reported = self.lost;
         let place = self.place();
         self.offset += HEADER_BYTES;
-        // SAFETY: the segment is mapped; the place is the next one, and what is behind it is nobody's
+        // SAFETY: the segment is mapped; the place is the next one, and what is behind it is unused
         // yet, inside the lock.
         unsafe {
             self.place().empty();
-            place.tell(self.told);
+            place.tell(self.reported);
         }
     }
 
@@ -512,7 +512,7 @@ impl Tail {
         self.reserved += 1;
         self.reserved_bytes = self.reserved_bytes.wrapping_add(bytes);
         // SAFETY: the segment is mapped; what is behind the place that was just reserved here, inside
-        // the lock, is nobody's yet.
+        // the lock, is unused yet.
         unsafe { self.place().empty() };
         Reserved { place, position }
     }

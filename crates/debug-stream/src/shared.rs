@@ -17,7 +17,7 @@ pub(crate) struct StreamShared {
     pub(crate) standby: Standby,
 }
 
-/// The end of a connection, which the standby is told of. To be dropped after the reader.
+/// The end of a connection, of which the standby is notified. To be dropped after the reader.
 pub(crate) struct ConnectionEnd {
     shared: Arc<StreamShared>,
     process: u32,
@@ -55,7 +55,7 @@ impl ConnectionEnd {
 
 impl Drop for ConnectionEnd {
     fn drop(&mut self) {
-        // The lock and the bell are the parent's in a child.
+        // The lock and the eventfd are the parent's in a child.
         if self.process != std::process::id() {
             return;
         }

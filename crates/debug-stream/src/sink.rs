@@ -1,6 +1,6 @@
 //! Where events go: lines of text, lines of JSON, and files that other tools open.
 //!
-//! Nothing here reads a stream. What cannot be read as a tensor is shown as it is, and told apart
+//! Nothing here reads a stream. What cannot be read as a tensor is shown as it is, and distinguished
 //! by what is returned, so that the caller can count it; it is never an error.
 
 mod directory;
@@ -23,7 +23,7 @@ pub use safetensors::write_safetensors;
 pub enum Fidelity {
     /// As the event says.
     Whole,
-    /// The event is of a type that nobody has defined.
+    /// The event is of an undefined type.
     UnknownType,
     /// The event says it is a tensor, and its parts do not fit together.
     Malformed,

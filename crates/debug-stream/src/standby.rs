@@ -1,9 +1,9 @@
-//! The consumer of last resort: reads a stream while nobody else does, and makes room for whoever
+//! The consumer of last resort: reads a stream while no other does, and makes room for a client that
 //! comes.
 //!
 //! A stream has one place for a consumer. The standby takes it like any other, but a client that
-//! finds it there asks it to leave by ringing its bell, and waits for that no longer than
-//! [`TIMEOUT`]. The bell rings again when the client has gone. Nothing here touches the queue.
+//! finds it there asks it to leave by its eventfd, and waits for that no longer than
+//! [`TIMEOUT`]. It is signalled again when the client has gone. Nothing here touches the queue.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,7 @@ pub(crate) struct Standby {
     held_by: AtomicU32,
     /// Clients that wait for it to leave.
     wanted: AtomicU32,
-    bell: RwLock<Option<Arc<OwnedFd>>>,
+    wake_up: RwLock<Option<Arc<OwnedFd>>>,
 }
 
 /// What a client learns about a place that is taken.
@@ -49,7 +49,7 @@ impl Standby {
         Self {
             held_by: AtomicU32::new(NO_PROCESS),
             wanted: AtomicU32::new(0),
-            bell: RwLock::new(None),
+            wake_up: RwLock::new(None),
         }
     }
 
@@ -59,8 +59,8 @@ impl Standby {
     }
 
     /// Claims the standby's role before it connects; whether it may.
-    pub(crate) fn claim(&self, bell: &Arc<OwnedFd>) -> bool {
-        *self.bell.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(bell));
+    pub(crate) fn claim(&self, wake_up: &Arc<OwnedFd>) -> bool {
+        *self.wake_up.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(wake_up));
         // SYNC: standby. Either this sees the client that waits, or the client sees the claim and
         // tries again.
         self.held_by.store(std::process::id(), Ordering::SeqCst);
@@ -85,9 +85,9 @@ impl Standby {
     }
 
     pub(crate) fn ring(&self) {
-        if let Some(bell) = &*self.bell.read().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(wake_up) = &*self.wake_up.read().unwrap_or_else(PoisonError::into_inner) {
             // If its count is at its limit, it rings already.
-            let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(wake_up, &1_u64.to_ne_bytes());
         }
     }
 }

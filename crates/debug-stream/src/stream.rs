@@ -25,9 +25,9 @@ pub struct Stream {
 /// What a stream did so far. `produced` is the sum of delivered, unread, waiting and lost events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamCounters {
-    /// Whether somebody is connected.
+    /// Whether a consumer is connected.
     pub connected: bool,
-    /// Events that passed the filter while somebody was connected.
+    /// Events that passed the filter while a consumer was connected.
     pub produced: u64,
     /// Events that a consumer took.
     pub delivered: u64,
@@ -95,7 +95,7 @@ impl Stream {
         Publisher::new(Arc::clone(&self.queue), Arc::clone(&self.shared))
     }
 
-    /// Connects the consumer, which is told of losses too. A standby makes room for it, for which
+    /// Connects the consumer, which receives losses too. A standby makes room for it, for which
     /// this waits up to a second.
     ///
     /// # Errors
@@ -113,19 +113,19 @@ impl Stream {
         Ok(EventReader::new(self.connect_as_client(false)?, self.ending(false)))
     }
 
-    /// Connects a consumer that reads while no client does. `bell`, an eventfd that may serve many
+    /// Connects a consumer that reads while no client does. `wake_up`, an eventfd that may serve many
     /// streams, is written to when something waits to be taken after [`Consumer::try_next`] found
-    /// nothing; when a client wants the standby's place ([`Stream::is_wanted`]), upon which it is to be
+    /// nothing; when a client wants the standby's place ([`Stream::is_wanted`]), upon which it must be
     /// dropped soon; and when a client has gone, upon which it may be connected again. Reading the
-    /// bell is up to the caller, before it looks at the streams.
+    /// eventfd is up to the caller, before it looks at the streams.
     ///
     /// # Errors
     /// As for [`Stream::connect`]; also while a client waits to be connected.
-    pub fn connect_standby(&self, bell: &Arc<OwnedFd>) -> Result<Consumer, ConnectError> {
-        if !self.shared.standby.claim(bell) {
+    pub fn connect_standby(&self, wake_up: &Arc<OwnedFd>) -> Result<Consumer, ConnectError> {
+        if !self.shared.standby.claim(wake_up) {
             return Err(ConnectError::Occupied);
         }
-        match self.queue.connect(true, Some(bell)) {
+        match self.queue.connect(true, Some(wake_up)) {
             Ok(reader) => Ok(Consumer::new(reader, self.ending(true))),
             Err(refused) => {
                 self.shared.standby.give_up();
@@ -134,7 +134,7 @@ impl Stream {
         }
     }
 
-    /// Whether somebody is connected.
+    /// Whether a consumer is connected.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.queue.is_connected()
@@ -168,7 +168,7 @@ impl Stream {
         ConnectionEnd::new(Arc::clone(&self.shared), is_standby)
     }
 
-    /// Waits until all that was published before this call has been taken by whoever is connected,
+    /// Waits until all that was published before this call has been taken by the connected consumer,
     /// or the connection ended; whether that came to pass in time.
     #[must_use]
     pub fn wait_until_taken(&self, timeout: Duration) -> bool {

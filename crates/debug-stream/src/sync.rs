@@ -16,7 +16,7 @@ const SLEEP: Duration = Duration::from_micros(50);
 
 /// Stores, and lets nothing later in the program be seen before the store. SYNC: silence
 ///
-/// An exchange, because a fence of its own costs four times as much on x86-64. Whoever relies on
+/// An exchange, because a fence of its own costs four times as much on x86-64. Code that relies on
 /// it loads with [`Ordering::SeqCst`] afterwards.
 #[inline(always)]
 pub(crate) fn store_and_fence(state: &AtomicU32, value: u32) {

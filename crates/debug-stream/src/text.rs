@@ -52,7 +52,7 @@ impl Default for TextStyle {
 /// A tensor as text, without a line end behind it.
 #[must_use]
 pub fn format_tensor(tensor: &Tensor<'_>, style: TextStyle) -> String {
-    // A shape with a 0 in it may have any other sizes: nothing is to be gone through.
+    // A shape with a 0 in it may have any other sizes: there is nothing to iterate.
     if tensor.elements() == 0 {
         return "[]".to_owned();
     }
@@ -246,13 +246,13 @@ fn scientific(value: f64, digits: usize, precision: usize) -> FormattedElement {
 
 fn plain(value: f64, digits: usize, precision: usize) -> FormattedElement {
     // The digits that tell it, as a number; then its digits behind the point, as far as wanted.
-    // A whole number is told exactly, though NumPy cuts those of float16.
-    let told: f64 = if value.fract() == 0.0 {
+    // A whole number is written exactly, though NumPy cuts those of float16.
+    let reported: f64 = if value.fract() == 0.0 {
         value
     } else {
         format!("{value:.*e}", digits - 1).parse().unwrap_or(value)
     };
-    let mut text = format!("{told}");
+    let mut text = format!("{reported}");
     if text.split_once('.').is_some_and(|(_, behind)| behind.len() > precision) {
         text = format!("{value:.precision$}");
     }

@@ -10,12 +10,12 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence, wait_a_litt
 
 /// A thread is inside.
 const HELD: u32 = 1;
-/// Whoever is inside has to look once more before it leaves.
+/// The thread inside has to look once more before it leaves.
 const AGAIN: u32 = 2;
 
 /// What makes the descriptor readable and unreadable; called by one thread at a time.
 pub(crate) trait Descriptor {
-    /// Makes it readable, which wakes whoever polls it.
+    /// Makes it readable, which wakes pollers.
     fn set(&self);
     /// Makes it unreadable.
     fn clear(&self);
@@ -29,7 +29,7 @@ pub(crate) struct ConsumerProgress {
     /// Bytes of the events taken.
     pub(crate) taken_bytes: AtomicU64,
     /// Lost events that the consumer knows of; the largest number when it does not want to.
-    pub(crate) told_lost: AtomicU64,
+    pub(crate) reported_lost: AtomicU64,
 }
 
 /// Whether the descriptor is readable, and the right to change that.
@@ -40,7 +40,7 @@ pub(crate) struct WakeUp {
     busy: AtomicU32,
     /// One more than the position of the newest event whose producer found it next in turn.
     announced: AtomicU64,
-    /// Lost events, as of the last one that was lost while the bell was silent.
+    /// Lost events, as of the last one that was lost while the eventfd was silent.
     announced_lost: AtomicU64,
 }
 
@@ -51,7 +51,7 @@ impl ConsumerProgress {
         Self {
             taken: AtomicU64::new(0),
             taken_bytes: AtomicU64::new(0),
-            told_lost: AtomicU64::new(u64::MAX),
+            reported_lost: AtomicU64::new(u64::MAX),
         }
     }
 }
@@ -77,7 +77,7 @@ impl WakeUp {
         progress: &ConsumerProgress,
         descriptor: &impl Descriptor,
     ) {
-        // SYNC: silence. Either this sees that the consumer silenced the bell, or the consumer
+        // SYNC: silence. Either this sees that the consumer silenced the eventfd, or the consumer
         // sees the event when it looks a last time.
         if !self.rung.load(Ordering::SeqCst) {
             self.ring_for(position, progress, descriptor);
@@ -109,7 +109,7 @@ impl WakeUp {
     }
 
     fn ring(&self, progress: &ConsumerProgress, descriptor: &impl Descriptor) {
-        // SYNC: inside. Whoever is there sees what is announced when it looks once more.
+        // SYNC: inside. A thread there sees what is announced when it looks once more.
         if self.busy.fetch_or(HELD | AGAIN, Ordering::AcqRel) & HELD != 0 {
             return;
         }
@@ -118,7 +118,7 @@ impl WakeUp {
             let event =
                 self.announced.load(Ordering::Relaxed) > progress.taken.load(Ordering::Relaxed);
             let loss = self.announced_lost.load(Ordering::Relaxed)
-                > progress.told_lost.load(Ordering::Relaxed);
+                > progress.reported_lost.load(Ordering::Relaxed);
             if (event || loss) && !self.rung.load(Ordering::Relaxed) {
                 self.rung.store(true, Ordering::Relaxed);
                 descriptor.set();
@@ -133,7 +133,7 @@ impl WakeUp {
     /// something can be taken now.
     #[inline(always)]
     pub(crate) fn taken(&self, mut waits: impl FnMut() -> bool, descriptor: &impl Descriptor) {
-        // A bell that rings stays so while only producers act, so there is nothing to change.
+        // A signalled eventfd stays so while only producers act, so there is nothing to change.
         // A silent one, at an event that was taken early, may still have a producer on its way.
         if self.rung.load(Ordering::Relaxed) && waits() {
             return;
@@ -141,7 +141,7 @@ impl WakeUp {
         self.settle(waits, descriptor);
     }
 
-    /// The consumer's step when it found nothing: cheap when the bell is silent.
+    /// The consumer's step when it found nothing: cheap when the eventfd is silent.
     pub(crate) fn nothing(&self, waits: impl FnMut() -> bool, descriptor: &impl Descriptor) {
         if self.rung.load(Ordering::Relaxed) {
             self.settle(waits, descriptor);

@@ -164,14 +164,14 @@ fn an_event_file_holds_every_byte_and_survives_damage() {
     let items = some_items();
     let file = event_file(&items);
     assert_eq!(read(&file).unwrap(), items);
-    // Cut anywhere: what is whole is there, and at most one more thing is told.
+    // Cut anywhere: what is whole is there, and at most one more thing is reported.
     for length in 16..file.len() {
         let found = read(&file[..length]).unwrap();
         let whole = found.len() - unreadable(&found);
         assert_eq!(found[..whole], items[..whole], "{length}");
         assert!(whole < items.len() && unreadable(&found) <= 1, "{length}");
     }
-    // A byte changed anywhere: at most the record that has it is lost, and that is told.
+    // A byte changed anywhere: at most the record that has it is lost, and that is reported.
     for at in 16..file.len() {
         let mut damaged = file.clone();
         damaged[at] ^= 0x40;
@@ -212,7 +212,7 @@ fn lines_that_are_none_are_told_by_number_and_passed_over() {
     let places: Vec<&str> = items
         .iter()
         .filter_map(|item| match item {
-            Item::Unreadable(told) => Some(told.place.as_str()),
+            Item::Unreadable(reported) => Some(reported.place.as_str()),
             _ => None,
         })
         .collect();

@@ -8,7 +8,7 @@ use telltale_debug_stream::sink::{write_npy, write_safetensors};
 use telltale_debug_stream::{Dtype, Tensor};
 use telltale_harness::{Scratch, skip};
 
-/// Python as the variable says, for whoever has packages in a place of their own.
+/// Python as the variable says, for users with packages elsewhere.
 fn interpreter() -> Command {
     Command::new(env::var_os("TELLTALE_PYTHON").unwrap_or_else(|| "python3".into()))
 }

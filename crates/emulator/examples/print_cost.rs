@@ -1,6 +1,6 @@
 //! What a print costs a kernel: `cargo run --release --example print_cost`.
 //!
-//! One kernel prints a number or a tile again and again: to nobody, to a reader whose stream has
+//! One kernel prints a number or a tile repeatedly: without a reader, to a reader whose stream has
 //! room, and to one whose stream is full. The empty loop beside it is subtracted. Times are the best
 //! of several rounds.
 #![forbid(unsafe_code)]

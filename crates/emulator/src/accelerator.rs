@@ -69,7 +69,7 @@ pub struct AcceleratorOptions {
     /// 60 seconds.
     pub kernel_timeout: Option<Duration>,
     /// How much of a processor's time all kernels of a program may use together before it is stopped:
-    /// kernels that wait for each other again and again never use up their own. None for what
+    /// kernels that wait for each other repeatedly never use up their own. None for what
     /// `TELLTALE_PROGRAM_TIMEOUT` says (as above), else ten times the time of a kernel, and no limit
     /// if that has none.
     pub program_timeout: Option<Duration>,
@@ -134,7 +134,7 @@ impl Accelerator {
         let (ending, ended) = sync_channel::<()>(0);
         let prints = Prints::of(grid)?;
         let printers = prints.printers();
-        // Before anything runs, so that nothing is printed for nobody.
+        // Before anything runs, so that nothing is printed without a reader.
         debug_output::start();
         let spare = Arc::new(SpareWords::default());
         let (starting, started) = sync_channel(1);
@@ -200,7 +200,7 @@ impl Accelerator {
         self.prints.streams()
     }
 
-    /// Prints of kernels that could not be told, because they asked for what is not there. A text
+    /// Prints of kernels that could not be recorded, because they asked for what is not there. A text
     /// in the place of each says why.
     pub fn refused_prints(&self) -> u64 {
         self.prints.refused()
@@ -314,7 +314,7 @@ impl Accelerator {
     ///
     /// # Errors
     /// When more is written than the buffer has, or the accelerator has ended or hangs. What goes
-    /// wrong later is told by [`Self::finish`].
+    /// wrong later is reported by [`Self::finish`].
     pub fn write(&self, buffer: &Arc<Buffer>, bytes: &[u8]) -> Result<(), ExecutionError> {
         let (given, buffer_bytes) = (bytes.len() as u64, buffer.bytes());
         if given > buffer_bytes {
@@ -329,7 +329,7 @@ impl Accelerator {
     /// # Errors
     /// Why the buffer does not hold what it should: a program that was to use it failed, or was not
     /// run because it shares a buffer with one that failed. [`Self::finish`] tells of the first one
-    /// as well. Once this has been told, programs that use these buffers run again; the buffer itself
+    /// as well. Once this has been reported, programs that use these buffers run again; the buffer itself
     /// can be read when a program has written to it, when [`Self::write`] has written all of it, or
     /// after [`Self::finish`]. Or that the accelerator has ended or hangs.
     pub fn read(&self, buffer: &Arc<Buffer>) -> Result<Vec<u8>, ExecutionError> {
@@ -344,7 +344,7 @@ impl Accelerator {
     /// fails, they do not hold what they should ([`Self::read`]).
     ///
     /// # Errors
-    /// When the accelerator has ended or hangs. What goes wrong later is told by [`Self::read`] of
+    /// When the accelerator has ended or hangs. What goes wrong later is reported by [`Self::read`] of
     /// one of the buffers and by [`Self::finish`].
     pub fn enqueue(
         &self,
@@ -385,7 +385,7 @@ impl Accelerator {
     ///
     /// # Errors
     /// What went wrong first since the last call. Programs after it that use a buffer of its were
-    /// not run, unless [`Self::read`] had told of it; all that follow this call are.
+    /// not run, unless [`Self::read`] had reported it; all that follow this call are.
     pub fn finish(&self) -> Result<(), ExecutionError> {
         let (reply, answer) = sync_channel(1);
         self.give(Command::Finish { reply })?;
@@ -393,7 +393,7 @@ impl Accelerator {
     }
 
     /// Waits until all commands given so far are carried out or given up, and leaves what went wrong
-    /// to be told. Does not wait for an accelerator that has ended or hangs.
+    /// to be reported. Does not wait for an accelerator that has ended or hangs.
     fn catch_up(&self) {
         let (reply, answer) = sync_channel(1);
         if self.give(Command::Reach { reply }).is_ok() {
@@ -429,7 +429,7 @@ impl Accelerator {
                 Err(RecvTimeoutError::Disconnected) => return Err(ExecutionError::Ended),
                 Err(RecvTimeoutError::Timeout) => {
                     if let Err(error) = watch.look() {
-                        // Unless the answer came meanwhile, which nobody else is given.
+                        // Unless the answer came meanwhile, which goes to no other.
                         return answer.try_recv().or(Err(error));
                     }
                 }

@@ -34,7 +34,7 @@ const KINDS: usize = MemoryKind::ALL.len();
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KindUsage {
     /// The sum of the sizes that were asked for: what a runtime's buffers say they are, and what
-    /// a ledger is to be compared with.
+    /// a ledger is compared with.
     pub requested_bytes: u64,
     /// The sum of what these buffers take up, padding and the same place in every bank included.
     pub reserved_bytes: u64,

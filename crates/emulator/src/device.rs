@@ -12,7 +12,7 @@ const OPERATIONS_OF_A_BUSY_SECOND: f64 = 1_000.0;
 /// What a PCIe link carries in a second at most; allocations count as written once, up to this.
 const LINK_BYTES_OF_A_SECOND: f64 = 25e9;
 
-/// What somebody who has the device open holds.
+/// What a process that has the device open holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Holder {
     connection: u64,
@@ -140,11 +140,11 @@ impl DriverDevice {
         if elapsed_seconds <= 0.0 {
             return ChipLoad::default();
         }
-        let told = activity.busy_ns as f64 / 1e9 / elapsed_seconds;
+        let reported = activity.busy_ns as f64 / 1e9 / elapsed_seconds;
         let guessed = operations / elapsed_seconds / OPERATIONS_OF_A_BUSY_SECOND;
         let carried = (LINK_BYTES_OF_A_SECOND * elapsed_seconds) as u64;
         ChipLoad {
-            busy_ratio: told.max(guessed).min(1.0),
+            busy_ratio: reported.max(guessed).min(1.0),
             host_to_device_bytes: activity
                 .host_to_device_bytes
                 .saturating_add(allocated)

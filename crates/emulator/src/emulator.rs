@@ -206,7 +206,7 @@ impl Emulator {
         drop(clock);
         server.stop();
         for thread in threads {
-            // A thread that panicked has said so; the tree is to be removed all the same.
+            // A thread that panicked has reported it; the tree is removed all the same.
             let _ = thread.join();
         }
         drop(server);
@@ -217,7 +217,7 @@ impl Emulator {
 
 impl Drop for Emulator {
     fn drop(&mut self) {
-        // Nobody is left to be told; a later start on the same root tries again.
+        // No one is left to notify; a later start on the same root tries again.
         let _ = self.stop();
     }
 }

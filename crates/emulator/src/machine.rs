@@ -1,7 +1,7 @@
 //! The directory tree of a machine, and its life.
 //!
 //! What each file says comes from [`driver`], how values move from [`model`], what goes wrong
-//! from [`fault`]; this file joins them. It opens no device and starts no thread: whoever holds a
+//! from [`fault`]; this file joins them. It opens no device and starts no thread: the holder of a
 //! [`Machine`] calls [`Machine::tick`].
 
 mod boards;
@@ -100,7 +100,7 @@ impl Machine {
     /// from an emulator that ended; its parent must exist.
     ///
     /// # Errors
-    /// When the root is somebody else's or the tree cannot be written.
+    /// When the root is another user's or the tree cannot be written.
     pub fn create(
         root: &Path,
         kind: MachineKind,
@@ -352,7 +352,7 @@ impl Machine {
         if old { self.driver_version.min(BEFORE_PIDS) } else { self.driver_version }
     }
 
-    /// Brings all files to the version that is to be shown now.
+    /// Brings all files to the version to show now.
     fn change_driver(&mut self) -> Result<(), TreeError> {
         self.write_version()?;
         let proc = self.shown_driver() >= PIDS;
@@ -445,7 +445,7 @@ pub(crate) fn chips_of(
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Nobody is left to be told; a later start on the same root tries again.
+        // No one is left to notify; a later start on the same root tries again.
         let _ = self.root.remove();
     }
 }

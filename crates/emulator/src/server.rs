@@ -1,6 +1,6 @@
 //! The devices' sockets: one thread for all devices and all who have them open.
 //!
-//! Connecting is opening a device, closing is closing it. Nobody is waited for: a client that
+//! Connecting is opening a device, closing is closing it. No client is waited for: one that
 //! sends anything but requests, or does not read its replies, loses its connection, and a full
 //! house is refused. What a request does is the device's business, not this file's.
 
@@ -38,7 +38,7 @@ const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// The token of the descriptor that ends the thread.
 const STOP: u64 = 0;
 
-/// What the server did that nobody asked for.
+/// What the server did unasked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerCounters {
     /// Connections accepted.
@@ -56,7 +56,7 @@ pub struct ServerCounters {
     pub tree_errors: u64,
 }
 
-/// The sockets of all devices, shared by the serving thread and whoever injects faults.
+/// The sockets of all devices, shared by the serving thread and the injector of faults.
 #[derive(Debug)]
 pub(crate) struct EmulatorServer {
     epoll: OwnedFd,
@@ -260,7 +260,7 @@ impl ServerState {
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
                     return self.pause(epoll);
                 }
-                // Nobody is waiting any more, or the one that was has gone.
+                // No client waits any more, or the one that did has gone.
                 Err(_) => return,
             }
         }
@@ -321,7 +321,7 @@ impl ServerState {
         }
     }
 
-    /// Stops watching the listeners, which would otherwise be ready again and again.
+    /// Stops watching the listeners, which would otherwise be ready repeatedly.
     fn pause(&mut self, epoll: &OwnedFd) {
         self.paused = true;
         self.counters.pauses += 1;

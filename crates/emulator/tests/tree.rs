@@ -1,6 +1,6 @@
 //! The tree of each kind of machine, compared with recorded listings.
 //!
-//! `TELLTALE_BLESS=1` writes the listings anew; look at the difference before committing it.
+//! `TELLTALE_BLESS=1` rewrites the listings; look at the difference before committing it.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is the report of a test")]
 

@@ -1,4 +1,4 @@
-//! What a step computes on its way to the loss, by name, for whoever wants to look at it.
+//! What a step computes on its way to the loss, by name, for inspection.
 
 use std::fmt;
 use std::str::FromStr;

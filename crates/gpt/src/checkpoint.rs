@@ -1,6 +1,6 @@
 //! A training on disk: one file, replaced as a whole.
 //!
-//! The file is written beside its place, brought to the disk, and renamed: whoever is killed, or
+//! The file is written beside its place, brought to the disk, and renamed: a process that is killed, or
 //! finds the disk full, leaves the file before as it was. Numbers are little-endian:
 //!
 //! | bytes | what |
@@ -180,7 +180,7 @@ impl Checkpoint {
         Ok(Self { identity: *identity, steps: u64::from_le_bytes(steps), weights })
     }
 
-    /// Whether a file that begins so is a checkpoint of the training: what can be told before it
+    /// Whether a file that begins so is a checkpoint of the training: what is known before it
     /// is read as a whole.
     fn check_header(bytes: &[u8], identity: &Identity) -> Result<(), DecodeError> {
         let fields = bytes.strip_prefix(&MAGIC).ok_or(DecodeError::Magic)?;

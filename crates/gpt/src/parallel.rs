@@ -6,7 +6,7 @@
 //! recent checkpoint; that one passes it round. From there on each talks to two neighbours only, and
 //! sums go round the ring in an order that follows from the ranks alone.
 //!
-//! Nothing is encrypted and nobody proves who he is, as with other collective libraries: the ranks'
+//! Nothing is encrypted and peers are not authenticated, as with other collective libraries: the ranks'
 //! network must be trusted. What comes from it is still checked, and bounded.
 
 mod door;
@@ -67,7 +67,7 @@ pub enum MemberError {
     },
 }
 
-/// What a ring does, as whoever watches latencies is told.
+/// What a ring does, as reported to an observer of latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transfer {
     /// Bytes to the next rank.
@@ -102,7 +102,7 @@ pub struct TransferRecord {
     pub ended: Option<Instant>,
 }
 
-/// Who is told of each beginning and each end. It must return soon: the ring waits for it.
+/// The observer of each beginning and each end. It must return soon: the ring waits for it.
 pub type Observer = Box<dyn FnMut(&TransferRecord) + Send>;
 
 // === impl ParallelRank ===

@@ -50,7 +50,7 @@ fn weights_have_the_same_bits_with_the_cache_on_off_and_checked() {
             CacheMode::On => assert!(counts.hits > 4 * counts.compiles, "{counts:?}"),
             CacheMode::Off => {
                 assert_eq!(counts.hits, 0, "{counts:?}");
-                // Programs are made anew, their kernels are not.
+                // Programs are rebuilt, their kernels are not.
                 assert!(kernels.found_loaded > kernels_before.found_loaded, "{kernels:?}");
                 let made = |all: KernelCounters| (all.compiled, all.found_on_disk);
                 assert_eq!(made(kernels), made(kernels_before));

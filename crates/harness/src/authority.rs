@@ -20,7 +20,7 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream
 /// A day before and after now, in seconds.
 const AROUND_NOW: Range<i64> = -86_400..86_400;
 
-/// Whoever signs certificates.
+/// An authority that signs certificates.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate that is wished for.

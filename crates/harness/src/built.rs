@@ -57,7 +57,7 @@ fn messages(package: &str, targets: &[&str]) -> String {
     command.args(["--package", package, "--profile", profile(&this_program)]).args(targets);
     command.stderr(Stdio::inherit());
     // What cargo tells this test of its own package: build scripts that look at it (ring's) would be
-    // run anew, and all that depends on them built anew, each time another package's tests ask.
+    // run again, and all that depends on them rebuilt, each time another package's tests ask.
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_this_package(name)) {
         command.env_remove(name);
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::{ChildGuard, Scratch, skip};
 
-/// How long a cluster may take to elect a leader, and how often ports are drawn anew when somebody
+/// How long a cluster may take to elect a leader, and how often ports are drawn again when another process
 /// else takes one.
 const STARTING: Duration = Duration::from_secs(30);
 const MAX_STARTS: u32 = 5;
@@ -192,7 +192,7 @@ fn command(scratch: &Scratch, arguments: &[String]) -> Command {
     command
 }
 
-/// Ports that nobody has at this moment.
+/// Ports that are free at this moment.
 fn free_ports(count: usize) -> Vec<u16> {
     let listeners: Vec<TcpListener> = (0..count)
         .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback has free ports"))

@@ -29,8 +29,8 @@ pub fn on_small_disk(test: &str, kibibytes: u32, part: impl FnOnce(&Path)) {
     command.arg(std::env::current_exe().expect("a test knows its own path"));
     command.args(["--exact", test, "--nocapture"]).env(SMALL_DISK, scratch.path());
     let output = command.output().expect("unshare runs, as it did before");
-    let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, errors) = (told(&output.stdout), told(&output.stderr));
+    let reported = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, errors) = (reported(&output.stdout), reported(&output.stderr));
     assert!(output.status.success() && out.contains("1 passed"), "on a small disk: {out}{errors}");
 }
 

@@ -1,16 +1,16 @@
 //! Who may touch what a process's threads share: while one thread has ever asked, that thread
-//! alone and without a locked instruction; from the second thread on, whoever has the lock.
+//! alone and without a locked instruction; from the second thread on, the lock's holder.
 //!
 //! A locked instruction waits until every earlier store has left the processor, also those that
 //! miss its caches. The first thread, the owner, therefore only stores that it is inside, and
-//! then looks whether the bias still holds. Whoever ends it stores that first, makes every
+//! then looks whether the bias still holds. The thread that ends it stores that first, makes every
 //! running thread pass a barrier, and then waits for the owner to be outside. Only `crate::sync`
 //! may be used here, because the loom models compile this file too; what is guarded is in
 //! `biased`.
 
 use crate::sync::{AtomicU32, Ordering, heavy_barrier, light_barrier, wait_a_little};
 
-/// Nobody has access; the next one to ask becomes the owner.
+/// No thread has access; the next one to ask becomes the owner.
 const FREE: u32 = 0;
 /// The owner goes in without a lock.
 const OWNED: u32 = 1;
@@ -30,7 +30,7 @@ pub(crate) struct Bias {
     owner_is: AtomicU32,
 }
 
-/// A lock that is held for so short a time that nobody is parked for it. Releasing it is a plain
+/// A lock that is held for so short a time that no thread is parked for it. Releasing it is a plain
 /// store.
 pub(crate) struct SpinLock(AtomicU32);
 

@@ -1,5 +1,5 @@
 //! One 64-byte cell of the ledger: its words, how its single writer updates it, and how a copy of
-//! it is told whole from torn.
+//! whole is distinguished from torn.
 //!
 //! A thread cell has exactly one writer, so that an update needs no locked instruction. Its last
 //! word is a weighted sum of the counters. A copy taken word by word in any order, by a kernel
@@ -146,7 +146,7 @@ impl Cell {
     }
 
     /// Counts the frees of `buffers` allocations of `bytes` together. Only the cell's one writer
-    /// may call this, or whoever knows that it is not at work.
+    /// may call this, or a caller that knows that it is not at work.
     /// Returns the writer's net bytes after it.
     #[inline(always)]
     pub(crate) fn count_frees(&self, buffers: u64, bytes: u64) -> i64 {

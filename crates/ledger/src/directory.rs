@@ -2,7 +2,7 @@
 //! it can be trusted.
 //!
 //! The directory is opened once and checked through its descriptor; everything in it is then
-//! opened relative to that descriptor, so that nobody can swap it afterwards. Nothing here reads
+//! opened relative to that descriptor, so that it cannot be swapped afterwards. Nothing here reads
 //! the content of a file.
 
 mod choice;
@@ -135,7 +135,7 @@ impl RuntimeDirectory {
 
     /// Opens and checks for reading the directory that a process whose root directory is `root`
     /// has at `inside`. Symbolic links on the way lead where they lead that process, never out of
-    /// its root. `shown` is the path to be told. Fails on a kernel without `openat2`.
+    /// its root. `shown` is the path to report. Fails on a kernel without `openat2`.
     pub fn open_beneath(
         root: BorrowedFd<'_>,
         inside: &Path,

@@ -17,7 +17,7 @@ pub(crate) fn take(file: BorrowedFd<'_>) -> bool {
     ask(file, libc::F_OFD_SETLK).is_ok()
 }
 
-/// Whether nobody has the lock; an error if the file system does not tell.
+/// Whether the lock is free; an error if the file system does not report it.
 pub(crate) fn is_free(file: BorrowedFd<'_>) -> io::Result<bool> {
     let found = ask(file, libc::F_OFD_GETLK)?;
     Ok(i32::from(found.l_type) == libc::F_UNLCK)

@@ -87,7 +87,7 @@ impl Mapping {
         unsafe { self.base.byte_add(offset).cast::<Cell>().as_ref() }
     }
 
-    /// Leaves the map out of what a forked child gets. Whoever uses this must not use the map there.
+    /// Leaves the map out of what a forked child gets. Callers must not use the map there.
     pub(crate) fn keep_from_children(&self) -> io::Result<()> {
         // SAFETY: the range is exactly this map, whose content and place do not change. In a child
         // its addresses are not mapped, and the caller promises not to touch them there.
@@ -95,8 +95,8 @@ impl Mapping {
         Ok(())
     }
 
-    /// Replaces the map by private zeroes at the same place, so that whoever still writes there
-    /// writes to memory that nobody else sees. Async-signal-safe: one system call.
+    /// Replaces the map by private zeroes at the same place, so that a thread that still writes there
+    /// writes to memory that no other sees. Async-signal-safe: one system call.
     pub(crate) fn detach(&self) -> io::Result<()> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;

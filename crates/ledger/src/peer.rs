@@ -1,4 +1,4 @@
-//! The groups of whoever opened a Unix socket, as the kernel noted them then.
+//! The groups of the process that opened a Unix socket, as the kernel noted them then.
 //!
 //! Here because no library at hand offers this question without unsafe code, and this crate may
 //! have some. Nothing here decides what a group is good for.
@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Groups that are asked for at first; almost nobody has more.
+/// Groups that are asked for at first; almost no process has more.
 const USUAL_GROUPS: usize = 64;
 /// The most groups that a process can have on Linux (`NGROUPS_MAX` of `linux/limits.h`).
 const MOST_GROUPS: usize = 65_536;
@@ -89,10 +89,10 @@ mod tests {
             .spawn()
             .unwrap();
         let (server, _) = listener.accept().unwrap();
-        let told = supplementary_groups(&server).unwrap();
+        let reported = supplementary_groups(&server).unwrap();
         drop(server);
         assert!(child.wait().unwrap().success());
-        assert_eq!(told, (40_000..40_300).collect::<Vec<u32>>());
+        assert_eq!(reported, (40_000..40_300).collect::<Vec<u32>>());
     }
 
     #[test]

@@ -127,7 +127,7 @@ pub struct LedgerReading {
     pub started_at: Timestamp,
     /// The devices it opened; a slot is an index into these.
     pub devices: Vec<DeviceEntry>,
-    /// The figures for each device and kind with any, ordered by device and kind.
+    /// The values for each device and kind with any, ordered by device and kind.
     pub usage: Vec<(DeviceSlot, MemoryKind, MemoryUsage)>,
     /// Cells of a kind, type or device that this version does not know; not in `usage`.
     pub unknown_cells: u32,
@@ -135,11 +135,11 @@ pub struct LedgerReading {
     pub faults: RecordingFaults,
     /// How many shards (threads at the same time) have recorded. One means that peaks are exact.
     pub shards: u32,
-    /// A cell's writer is stopped or died in the middle of a record, of which the figures may lack
+    /// A cell's writer is stopped or died in the middle of a record, of which the values may lack
     /// a part; or, hardly ever, it was writing during each of many copies.
     pub torn: bool,
     /// More was freed than allocated somewhere, or the header counts more cells or devices than
-    /// there is room for; such figures are cut to what is possible.
+    /// there is room for; such values are cut to what is possible.
     pub implausible: bool,
 }
 
@@ -355,7 +355,7 @@ impl LedgerReader {
 }
 
 /// Whether a process holds a writer's lock on the file `name`, ledger or not. False where that cannot
-/// be told. Takes no lock itself.
+/// be known. Takes no lock itself.
 pub fn is_locked(directory: &RuntimeDirectory, name: &str) -> bool {
     open(directory, name)
         .and_then(|descriptor| hold::is_free(descriptor.as_fd()))

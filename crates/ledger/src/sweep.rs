@@ -1,4 +1,4 @@
-//! Reading many ledgers at once, for a service that does so again and again.
+//! Reading many ledgers at once, for a service that does so periodically.
 //!
 //! One system call copies all of them from maps into a buffer of our own. The maps are never
 //! touched by this process itself: a ledger that was cut short stops the kernel's copy there, which

@@ -43,7 +43,7 @@ pub(crate) fn prepare_heavy_barrier() {
 }
 
 /// Waits between two looks at what another thread holds for a moment; `attempts` starts at zero.
-/// The thread is never parked, so that nobody pays for waking it.
+/// The thread is never parked, so that no thread pays for waking it.
 pub(crate) fn wait_a_little(attempts: &mut u32) {
     *attempts = attempts.saturating_add(1);
     if *attempts < SPINS_BEFORE_YIELD {

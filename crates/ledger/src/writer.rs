@@ -125,7 +125,7 @@ impl Ledger {
         &self.inner.owner
     }
 
-    /// The figures as a reader would see them, without the file.
+    /// The values as a reader would see them, without the file.
     pub fn usage(&self) -> LedgerReading {
         self.inner.usage()
     }

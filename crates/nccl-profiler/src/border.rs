@@ -62,7 +62,7 @@ pub struct ProfilerTable {
 #[repr(transparent)]
 pub struct Name(*const c_char);
 
-// SAFETY: it points to a constant, which nobody writes.
+// SAFETY: it points to a constant, which is never written.
 unsafe impl Sync for Name {}
 
 const TABLE: ProfilerTable = ProfilerTable {
@@ -86,7 +86,7 @@ pub static ncclProfiler_v6: ProfilerTable = TABLE;
 
 /// Runs `body`; a panic ends here.
 fn guarded(body: impl FnOnce()) -> c_int {
-    // Nothing is left half done that another call would trip over: figures stand alone.
+    // Nothing is left half done that another call would trip over: values stand alone.
     let _ = catch_unwind(AssertUnwindSafe(body));
     SUCCESS
 }
@@ -163,8 +163,8 @@ unsafe extern "C" fn record_event_state(
     guarded(|| {
         if let Some(profiler) = loaded::profiler() {
             // SAFETY: null or arguments that NCCL keeps for this call.
-            let figure = unsafe { arguments.as_ref() }.map_or(0, EventArguments::figure);
-            profiler.change(number(handle), state, figure, now_ns());
+            let state_value = unsafe { arguments.as_ref() }.map_or(0, EventArguments::state_value);
+            profiler.change(number(handle), state, state_value, now_ns());
         }
     })
 }

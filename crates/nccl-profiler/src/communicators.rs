@@ -38,7 +38,7 @@ pub(crate) struct Communicators {
 
 #[derive(Debug)]
 struct KnownCommunicator {
-    /// What was last at each number; kept after its end for what is still to be told of it.
+    /// What was last at each number; kept after its end for its pending reports.
     at: Vec<Option<(u32, Communicator)>>,
     /// Free numbers, the one that was freed longest ago first.
     free: VecDeque<u16>,
@@ -74,7 +74,7 @@ impl Communicators {
         Some(PoolIndex { slot, generation })
     }
 
-    /// The program is done with it. What was told of it before is still told.
+    /// The program is done with it. What was reported of it before is still sent.
     pub(crate) fn remove(&self, place: PoolIndex) {
         let (gone, relaxed) = (0, Ordering::Relaxed);
         let Some(living) = self.living.get(usize::from(place.slot)) else { return };

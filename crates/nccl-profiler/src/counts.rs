@@ -1,12 +1,12 @@
-//! What was told and what was not, since the library was loaded.
+//! What was reported and what was not, since the library was loaded.
 
-use crate::figure::FormattedNumber;
+use crate::state_value::FormattedNumber;
 
 /// The counters, beside those of the pools.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Records that the agent took.
-    pub(crate) told: FormattedNumber,
+    pub(crate) reported: FormattedNumber,
     /// Records that it refused.
     pub(crate) refused: FormattedNumber,
     /// Records that had no place while the agent was not to be reached.

@@ -6,7 +6,7 @@
 
 use crate::pool::PoolIndex;
 
-/// Steps of an operation that are told apart at a time: NCCL has at most 8 under way (`NCCL_STEPS`).
+/// Steps of an operation that are distinguished at a time: NCCL has at most 8 under way (`NCCL_STEPS`).
 pub(crate) const STEPS: usize = 8;
 
 /// What a handle stands for.

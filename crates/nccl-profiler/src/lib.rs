@@ -16,7 +16,6 @@ mod clock;
 mod communicators;
 mod connection;
 mod counts;
-mod figure;
 mod handle;
 mod operation;
 mod outbox;
@@ -26,6 +25,7 @@ mod record;
 mod reporter;
 mod settings;
 mod short_text;
+mod state_value;
 mod task;
 
 pub use border::{

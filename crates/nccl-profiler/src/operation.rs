@@ -5,8 +5,8 @@
 //! `RecvGPUWait`) and for a receiver that is not ready (`SendPeerWait`) is not in it, so a slow neighbour
 //! does not make a link look slow.
 
-use crate::figure::FormattedNumber;
 use crate::handle::STEPS;
+use crate::state_value::FormattedNumber;
 
 /// NCCL's numbers for the states of a step (`ncclProfilerEventState_t`).
 const SEND_WAIT: i32 = 9;

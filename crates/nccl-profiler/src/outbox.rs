@@ -1,4 +1,4 @@
-//! What is still to be told, within a limit, and how it is told in posts.
+//! What is still to be reported, within a limit, and how it is posted.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,11 +8,11 @@ use crate::handle::Handle;
 use crate::profiler::Profiler;
 use crate::record::{RankIdentity, Record, RecordPhase};
 
-/// Records that wait at most, while the agent is not to be reached.
+/// Records that wait at most, while the agent is unreachable.
 pub(crate) const MAX_WAITING: usize = 16_384;
 /// Records of one post.
 const MAX_RECORDS_PER_POST: usize = 1_000;
-/// Transfers with one peer, in one direction, of about one size, that are told of one look: several
+/// Transfers with one peer, in one direction, of about one size, reported for one window: several
 /// times what the agent's windows keep.
 pub(crate) const MAX_ALIKE: u32 = 64;
 
@@ -31,7 +31,7 @@ pub(crate) struct Outbox {
 pub(crate) struct Unreachable;
 
 impl Outbox {
-    /// Adds a record. One that is `owed`, because its beginning has been told, is not left out for
+    /// Adds a record. One that is `owed`, because its beginning has been reported, is not left out for
     /// being like others.
     pub(crate) fn add(&mut self, record: Record, owed: bool, counts: &Counts) {
         if let (RecordPhase::Transfer { is_send, peer, bytes }, false) = (record.what, owed) {
@@ -87,14 +87,14 @@ impl Outbox {
                 }
             }
             json.push(']');
-            let told = u64::try_from(records).expect("at most 1,000") - gone;
+            let reported = u64::try_from(records).expect("at most 1,000") - gone;
             let counts = &profiler.counts;
-            if told > 0 {
+            if reported > 0 {
                 match connection.post(&json) {
-                    Ok(200..=299) => counts.told.add(told),
+                    Ok(200..=299) => counts.reported.add(reported),
                     // The agent's queue is full.
                     Ok(503) => return Err(Unreachable),
-                    Ok(_) => counts.refused.add(told),
+                    Ok(_) => counts.refused.add(reported),
                     Err(_) => return Err(Unreachable),
                 }
             }

@@ -1,16 +1,16 @@
 //! A fixed number of places for events that are under way, shared without locks.
 //!
 //! A place is free, then filled by the thread that begins an event, open until the event ends, and
-//! stopped until the reporter has read it and frees it. Nobody waits for anybody: when no place is
+//! stopped until the reporter has read it and frees it. No thread waits for another: when no slot is
 //! found in a few tries, the event is dropped and counted.
 //!
 //! Each event has its place's generation, and an old one finds nothing. A thread that has just found
 //! its event could only then meet the next one in its place when it was held up for as long as the
-//! reporter keeps an event beyond its end; a figure of one event would be wrong.
+//! reporter keeps an event beyond its end; a value of one event would be wrong.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::figure::FormattedNumber;
+use crate::state_value::FormattedNumber;
 
 /// Places that are tried before an event is dropped.
 const TRIES: usize = 8;

@@ -129,17 +129,17 @@ impl Profiler {
         }
     }
 
-    /// An event has come to one of NCCL's states; `figure` is what NCCL tells with it.
-    pub(crate) fn change(&self, handle: u64, state: i32, figure: u64, now_ns: u64) {
+    /// An event has come to one of NCCL's states; `value` is what NCCL passes with it.
+    pub(crate) fn change(&self, handle: u64, state: i32, state_value: u64, now_ns: u64) {
         match Handle::from_number(handle) {
             Some(Handle::Step(place, step)) => {
                 if let Some(operation) = self.operations.find(place) {
-                    operation.step_is_in(step, state, figure, now_ns);
+                    operation.step_is_in(step, state, state_value, now_ns);
                 }
             }
             Some(Handle::Kernel(place)) if state == KERNEL_STOP => {
                 if let Some(task) = self.tasks.find(place) {
-                    task.kernel_stamped(figure);
+                    task.kernel_stamped(state_value);
                 }
             }
             _ => {}

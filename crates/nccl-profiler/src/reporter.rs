@@ -1,6 +1,6 @@
 //! The thread that looks at what NCCL's threads have written, ten times a second, and tells it.
 //!
-//! Most events are told once, when they have ended. One that lasts is also told when it is seen under
+//! Most events are reported once, when they have ended. One that lasts is also reported when it is seen under
 //! way a second time, so that the agent knows of a collective that hangs.
 
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const REST: Duration = Duration::from_secs(1);
 /// For how long no operation of a task may have come for it to have ended, without kernel events.
 const QUIET_NS: u64 = 100_000_000;
-/// How long an event must be under way for its beginning to be told.
+/// How long an event must be under way for its beginning to be reported.
 const LASTING_NS: u64 = 100_000_000;
 /// How long a task of which nothing is heard after it was put into the queue is kept.
 const UNHEARD_NS: u64 = 30_000_000_000;
@@ -34,7 +34,7 @@ const ENDLESS_NS: u64 = 3_600_000_000_000;
 #[derive(Debug)]
 struct Living {
     place: PoolIndex,
-    /// Whether its beginning was told.
+    /// Whether its beginning was reported.
     announced: bool,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Whether nothing is there that could be told soon.
+    /// Whether nothing is there that could be reported soon.
     fn is_idle(&self) -> bool {
         let nothing = self.tasks.is_empty() && self.operations.is_empty();
         nothing && self.outbox.is_empty() && !self.profiler.communicators.any()
@@ -185,7 +185,7 @@ fn look_at_task(
     !goes
 }
 
-/// What is told of a task: nothing of a send or receive whose operations tell it.
+/// What is reported of a task: nothing of a send or receive that its operations report.
 fn record_of(task: &Task, begun_ns: u64, lasted_ns: Option<u64>) -> Option<Record> {
     let facts = task.facts();
     let bytes = facts.count.saturating_mul(element_bytes(facts.datatype));

@@ -5,8 +5,8 @@
 //! kernel events, the task has ended when as many channels have as it uses. Without, it is taken to
 //! have ended when all operations that were begun have, and no other has come for a while.
 
-use crate::figure::FormattedNumber;
 use crate::short_text::ShortText;
+use crate::state_value::FormattedNumber;
 
 /// What is known of a task when it is put into the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Task {
         self.operations_ended.add(1);
     }
 
-    /// Whether it passed through the network; what it sent is then told by its operations.
+    /// Whether it passed through the network; what it sent is then reported by its operations.
     pub(crate) fn used_network(&self) -> bool {
         self.operations_begun.get() > 0
     }

@@ -1,4 +1,4 @@
-//! The library, called by a C program as NCCL calls it, and what an agent is told then.
+//! The library, called by a C program as NCCL calls it, and what an agent then receives.
 #![allow(clippy::unwrap_used, reason = "a failed step is the report of a test")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -26,16 +26,16 @@ fn library() -> &'static Path {
 /// What NCCL looks for with `NCCL_PROFILER_PLUGIN=telltale`.
 const INSTALLED: &str = "libnccl-profiler-telltale.so";
 
-/// What an agent has been told.
+/// What an agent has received.
 #[derive(Clone, Default)]
 struct Listener(Arc<Mutex<Vec<Value>>>);
 
 impl Listener {
     /// Listens at `socket`.
     fn listen(socket: &Path) -> Self {
-        let told = Self::default();
+        let reported = Self::default();
         let listener = UnixListener::bind(socket).unwrap();
-        let mine = told.clone();
+        let mine = reported.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mine = mine.clone();
@@ -44,7 +44,7 @@ impl Listener {
                 );
             }
         });
-        told
+        reported
     }
 
     fn answer(&self, stream: &UnixStream) -> Option<()> {
@@ -107,8 +107,8 @@ impl Harness {
     fn end(mut self) -> String {
         drop(self.0.stdin.take());
         let output = self.0.wait_with_output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {told}", output.status);
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {reported}", output.status);
         String::from_utf8(output.stdout).unwrap()
     }
 }
@@ -139,17 +139,18 @@ fn the_structures_are_laid_out_as_published() {
 fn a_ring_between_nodes_is_told_with_waits_for_others_left_out() {
     for version in ["v5", "v6"] {
         let scratch = Scratch::new();
-        let told = Listener::listen(&scratch.join("agent"));
+        let reported = Listener::listen(&scratch.join("agent"));
         let harness = Harness::start(&scratch, version, "network", &[]);
         // Beside these, the beginnings of what lasted longer than two looks.
         wait_until("a collective that has ended", Duration::from_secs(20), || {
             let ended =
                 |record: &Value| record["opType"] == "allreduce" && record["finished"] == true;
-            told.all().iter().any(ended)
+            reported.all().iter().any(ended)
         });
         let output = harness.end();
         assert!(output.starts_with("collectives are told") || output.contains("mask 0x5e"));
-        let ended = told.all().into_iter().filter(|record| record["finished"] == true).collect();
+        let ended =
+            reported.all().into_iter().filter(|record| record["finished"] == true).collect();
         let (mut records, durations) = timeless(ended);
         let by_kind = |record: &Value| record["opType"].as_str().unwrap().to_owned();
         let mut pairs: Vec<_> = records.drain(..).zip(durations).collect();
@@ -185,9 +186,9 @@ fn a_ring_between_nodes_is_told_with_waits_for_others_left_out() {
 #[test]
 fn within_a_node_transfers_are_told_by_their_kernels() {
     let scratch = Scratch::new();
-    let told = Listener::listen(&scratch.join("agent"));
+    let reported = Listener::listen(&scratch.join("agent"));
     let harness = Harness::start(&scratch, "v6", "within", &[]);
-    let (records, durations) = timeless(told.wait(2));
+    let (records, durations) = timeless(reported.wait(2));
     let expected = [("send", 1), ("recv", 2)].map(|(operation, number)| {
         json!({
             "opType": operation, "remoteRank": 6, "bytes": 1024, "context_rank": 3,
@@ -208,24 +209,25 @@ fn what_the_script_installs_is_found_by_the_name_that_nccl_uses() {
         command.output().unwrap()
     };
     let refused = install(scratch.path());
-    let told = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && told.contains("build first"), "{told}");
+    let reported = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && reported.contains("build first"), "{reported}");
     let installed = install(library().parent().unwrap());
     assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
-    let told = Listener::listen(&scratch.join("agent"));
+    let reported = Listener::listen(&scratch.join("agent"));
     let directory = scratch.join("stage/lib");
     let variables = [("LD_LIBRARY_PATH", directory.to_str().unwrap())];
     let harness = Harness::start(&scratch, "v6", "within", &variables);
-    assert_eq!(told.wait(2)[0]["opType"], "send");
+    assert_eq!(reported.wait(2)[0]["opType"], "send");
     harness.end();
 }
 
 #[test]
 fn a_process_group_has_the_name_of_its_communicator() {
     let scratch = Scratch::new();
-    let told = Listener::listen(&scratch.join("agent"));
+    let reported = Listener::listen(&scratch.join("agent"));
     let harness = Harness::start(&scratch, "v6", "groups", &[]);
-    let groups: Vec<Value> = told.wait(2).iter().map(|record| record["group"].clone()).collect();
+    let groups: Vec<Value> =
+        reported.wait(2).iter().map(|record| record["group"].clone()).collect();
     assert_eq!(groups, ["nccl-0000000000000abc", "tp__0_"]);
     harness.end();
 }
@@ -233,15 +235,15 @@ fn a_process_group_has_the_name_of_its_communicator() {
 #[test]
 fn what_hangs_is_told_while_it_does_and_what_is_only_queued_is_not() {
     let scratch = Scratch::new();
-    let told = Listener::listen(&scratch.join("agent"));
+    let reported = Listener::listen(&scratch.join("agent"));
     let harness = Harness::start(&scratch, "v6", "hang", &[]);
-    let (records, ends) = timeless(told.wait(2));
+    let (records, ends) = timeless(reported.wait(2));
     let kinds: Vec<_> =
         records.iter().map(|record| (&record["opType"], &record["finished"])).collect();
     assert_eq!(kinds, [(&json!("send"), &json!(false)), (&json!("reducescatter"), &json!(false))]);
     assert_eq!(ends, [0, 0]);
     harness.end();
-    assert_eq!(told.all().len(), 2);
+    assert_eq!(reported.all().len(), 2);
 }
 
 #[test]
@@ -264,10 +266,10 @@ fn a_flood_without_an_agent_is_dropped_and_counted_and_stops_nobody() {
 #[test]
 fn threads_lose_no_collective() {
     let scratch = Scratch::new();
-    let told = Listener::listen(&scratch.join("agent"));
+    let reported = Listener::listen(&scratch.join("agent"));
     let harness = Harness::start(&scratch, "v6", "threads", &[]);
     let collectives = || {
-        let all = told.all();
+        let all = reported.all();
         all.iter().filter(|record| record["opType"] == "allreduce").count()
     };
     wait_until("all collectives", Duration::from_secs(30), || collectives() >= 2_000);
@@ -291,7 +293,7 @@ fn an_address_elsewhere_is_refused_and_nothing_is_asked_for() {
 }
 
 /// Prints what a call costs NCCL's threads. The bound is for a busy machine and a build without
-/// optimisation; docs/cluster-clients.md has the figures.
+/// optimisation; docs/cluster-clients.md has the numbers.
 #[test]
 fn a_call_costs_little() {
     let scratch = Scratch::new();

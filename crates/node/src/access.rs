@@ -56,7 +56,7 @@ pub enum Caller {
 
 /// What a caller may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Sight {
+pub enum Visibility {
     /// All of it.
     Everything,
     /// The devices, and the processes of one user.
@@ -82,7 +82,7 @@ pub struct AccessPolicy {
 #[derive(Debug, Default)]
 struct SnapshotViews {
     of: Option<Arc<Snapshot>>,
-    to: Vec<(Sight, Arc<Snapshot>)>,
+    to: Vec<(Visibility, Arc<Snapshot>)>,
 }
 
 // === impl Caller ===
@@ -110,7 +110,7 @@ impl AccessPolicy {
     /// A policy of a service that runs as `service_uid`, with the group whose members see
     /// everything, if there is one.
     ///
-    /// Group 0 and the overflow group are nobody's: containers run with group 0 as any user, and
+    /// Group 0 and the overflow group belong to no user: containers run with group 0 as any user, and
     /// the other stands for every group that has no number here.
     #[must_use]
     pub fn new(service_uid: u32, group: Option<u32>) -> Self {
@@ -138,7 +138,7 @@ impl AccessPolicy {
         Ok(Self::new(service_uid, installed.then_some(status.gid())))
     }
 
-    /// The same policy, by which whoever sends this token sees everything.
+    /// The same policy, by which clients that send this token see everything.
     #[must_use]
     pub fn with_token(self, token: Token) -> Self {
         self.replace_token(token);
@@ -179,20 +179,20 @@ impl AccessPolicy {
     /// [`visible`], remembered for the newest snapshot: a page, a scrape and a stream of one user
     /// share the work and the memory.
     #[must_use]
-    pub fn visible(&self, snapshot: &Arc<Snapshot>, sight: Sight) -> Arc<Snapshot> {
-        if sight == Sight::Everything {
+    pub fn visible(&self, snapshot: &Arc<Snapshot>, visibility: Visibility) -> Arc<Snapshot> {
+        if visibility == Visibility::Everything {
             return Arc::clone(snapshot);
         }
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if !shown.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, snapshot)) {
             *shown = SnapshotViews { of: Some(Arc::clone(snapshot)), to: Vec::new() };
         }
-        if let Some((_, found)) = shown.to.iter().find(|(whose, _)| *whose == sight) {
+        if let Some((_, found)) = shown.to.iter().find(|(whose, _)| *whose == visibility) {
             return Arc::clone(found);
         }
-        let made = visible(snapshot, sight);
+        let made = visible(snapshot, visibility);
         if shown.to.len() < MOST_REMEMBERED {
-            shown.to.push((sight, Arc::clone(&made)));
+            shown.to.push((visibility, Arc::clone(&made)));
         }
         made
     }
@@ -208,25 +208,27 @@ impl AccessPolicy {
 
 /// What `caller` may see.
 ///
-/// The overflow user is nobody in particular, even where the service itself runs as that user:
+/// The overflow user is no particular user, even where the service itself runs as that user:
 /// its number stands for everyone whom this namespace cannot name.
 #[must_use]
-pub fn sight(policy: &AccessPolicy, caller: &Caller) -> Sight {
+pub fn visibility(policy: &AccessPolicy, caller: &Caller) -> Visibility {
     match caller {
-        Caller::Token | Caller::Certificate => Sight::Everything,
-        Caller::Anonymous => Sight::DevicesOnly,
+        Caller::Token | Caller::Certificate => Visibility::Everything,
+        Caller::Anonymous => Visibility::DevicesOnly,
         Caller::Local { uid: OVERFLOW_UID, .. } | Caller::Loopback { uid: OVERFLOW_UID } => {
-            Sight::DevicesOnly
+            Visibility::DevicesOnly
         }
-        Caller::Loopback { uid } if *uid == 0 || *uid == policy.service_uid => Sight::Everything,
-        Caller::Loopback { uid } => Sight::Own { uid: *uid },
+        Caller::Loopback { uid } if *uid == 0 || *uid == policy.service_uid => {
+            Visibility::Everything
+        }
+        Caller::Loopback { uid } => Visibility::Own { uid: *uid },
         Caller::Local { uid, gid, groups } => {
             let of_group =
                 policy.group.is_some_and(|group| *gid == group || groups.contains(&group));
             if *uid == 0 || *uid == policy.service_uid || of_group {
-                Sight::Everything
+                Visibility::Everything
             } else {
-                Sight::Own { uid: *uid }
+                Visibility::Own { uid: *uid }
             }
         }
     }

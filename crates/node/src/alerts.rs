@@ -25,7 +25,7 @@ pub use notices::{MAX_NOTICES, Notice, NoticeEvent, Notices};
 pub use options::{AlertOptions, WebhookOptions};
 pub use rule::{Condition, Rule};
 pub use rule_file::{RuleError, RuleText};
-pub use states::{AlertStates, NotificationFigures, VisibleAlerts};
+pub use states::{AlertStates, NotificationMetrics, VisibleAlerts};
 pub use webhook::{Message, Payload, SHAPE_VERSION, serve};
 
 pub(crate) use watching::Watching;

@@ -32,7 +32,7 @@ pub use text::FileProblem;
 /// The times from one collection to the next that can be had, in seconds.
 pub const INTERVAL_SECONDS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
-/// Keys, or tables of keys, that a running service takes over when it is told to read its
+/// Keys, or tables of keys, that a running service takes over on a request to reload its
 /// configuration again. All others need a restart.
 const RELOADABLE: [&str; 10] = [
     "interval_seconds",
@@ -79,7 +79,7 @@ pub struct Configuration {
     pub grpc: GrpcOptions,
     /// HTTP.
     pub http: HttpOptions,
-    /// What is looked for, and who is told.
+    /// What is watched, and who is notified.
     pub alerts: AlertOptions,
     /// The allocation server's protocol.
     pub legacy: LegacyOptions,

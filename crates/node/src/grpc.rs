@@ -36,7 +36,7 @@ use tonic::metadata::{KeyRef, MetadataMap};
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
-use crate::access::{AccessPolicy, Caller, Sight, sight};
+use crate::access::{AccessPolicy, Caller, Visibility, visibility};
 use crate::certificates;
 use crate::history::SharedReader;
 use crate::service::{Control, Tally, View};
@@ -77,7 +77,7 @@ const LIMITS: door::Limits = door::Limits {
     stall: Duration::from_secs(30),
 };
 
-/// A service on its sockets, whose options make sense; nobody is answered yet.
+/// A service on its sockets, whose options make sense; no client is answered yet.
 #[derive(Debug)]
 pub struct GrpcService {
     listeners: Vec<Listener>,
@@ -232,7 +232,7 @@ impl Serving {
         &self,
         extensions: &Extensions,
         metadata: &MetadataMap,
-    ) -> Result<(Sight, Permit), Status> {
+    ) -> Result<(Visibility, Permit), Status> {
         let caller =
             extensions.get::<Arc<Caller>>().map_or(Caller::Anonymous, |one| (**one).clone());
         let caller = caller.asking_with(metadata.keys().map(|key| match key {
@@ -243,10 +243,10 @@ impl Serving {
         let caller = self.policy.authorized(caller, header).ok_or_else(|| {
             Status::unauthenticated("this is not the service's token; leave it out, or ask for it")
         })?;
-        let sight = sight(&self.policy, &caller);
-        let permit = self.calls.enter(&caller, sight);
+        let visibility = visibility(&self.policy, &caller);
+        let permit = self.calls.enter(&caller, visibility);
         let full =
             || Status::resource_exhausted("too many calls at a time; end some and try again");
-        Ok((sight, permit.ok_or_else(full)?))
+        Ok((visibility, permit.ok_or_else(full)?))
     }
 }

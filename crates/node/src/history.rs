@@ -1,7 +1,7 @@
 //! What was, on one machine: an SQLite file under the state directory, which one service writes and
-//! whoever may read it reads. docs/history.md has the tables and what is kept for how long.
+//! any permitted process reads. docs/history.md has the tables and what is kept for how long.
 //!
-//! Nothing here collects anything, and no figure here is ever guessed: what is not kept is absent.
+//! Nothing here collects anything, and no value here is ever guessed: what is not kept is absent.
 
 mod blocks;
 mod buckets;
@@ -9,7 +9,6 @@ mod database;
 mod directory;
 #[cfg(test)]
 mod exact;
-mod figure;
 mod part;
 mod past;
 mod reader;
@@ -17,6 +16,7 @@ mod recorder;
 mod report;
 mod rows;
 mod samples;
+mod series_kind;
 mod serving;
 mod shared;
 mod store;

@@ -16,7 +16,7 @@ mod filter;
 mod guard;
 mod history;
 mod options;
-mod seats;
+mod slots;
 mod stream;
 
 use std::convert::Infallible;
@@ -37,7 +37,7 @@ use crate::history::SharedReader;
 use crate::service::View;
 use cache::Cache;
 use counts::HttpCounts;
-use seats::{Connections, HttpKeeper};
+use slots::{Connections, HttpKeeper};
 use telltale_server::door::{Door, Limits, Protocol, Socket, Tls};
 use telltale_server::hosts::Hosts;
 use telltale_server::listen::{Address, Listener};

@@ -1,7 +1,7 @@
 //! The allocation server's protocol, for programs that still speak it: what they report is shown as
 //! processes that are marked legacy.
 //!
-//! A message's form is told apart before it is believed ([`framing`]), the process is whoever the
+//! A message's form is recognized before it is trusted ([`framing`]), the process is the one that the
 //! kernel says is connected, and what it has goes with its connection or its end. Nothing here
 //! reads a workload's memory or waits for one.
 
@@ -38,7 +38,7 @@ pub struct LegacyOptions {
     pub socket: Option<PathBuf>,
 }
 
-/// The sockets of the protocol; nobody is attended to yet.
+/// The sockets of the protocol; no client is served yet.
 #[derive(Debug)]
 pub struct LegacyService {
     listeners: Vec<UnixListener>,
@@ -56,7 +56,7 @@ pub enum ServeError {
     Listen(#[source] io::Error),
 }
 
-/// How long nobody is accepted after accepting failed, as it does while descriptors are short.
+/// How long no client is accepted after accepting failed, as it does while descriptors are short.
 const PAUSE_AFTER_FAILURE: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// These as Unix sockets, which they must be.

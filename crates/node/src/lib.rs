@@ -1,4 +1,4 @@
-//! The node service: it collects again and again, keeps what it saw, and answers by gRPC, HTTP, OTLP and the page.
+//! The node service: it collects periodically, keeps what it saw, and answers by gRPC, HTTP, OTLP and the page.
 #![forbid(unsafe_code)]
 
 pub mod access;

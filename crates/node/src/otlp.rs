@@ -61,7 +61,7 @@ async fn export(options: OtlpOptions, control: Control, mut sender: Sender) -> I
     let interval = Duration::from_secs_f64(options.interval_seconds);
     let (mut sampler, mut messages) = (Sampler::new(options.series), Messages::new(&options));
     let (view, dropped) = (control.view(), control.tally("otlp"));
-    let mut is_told = false;
+    let mut is_reported = false;
     let mut due = tokio::time::interval(interval);
     due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -76,12 +76,12 @@ async fn export(options: OtlpOptions, control: Control, mut sender: Sender) -> I
                 match sender.send(&request).await {
                     Ok(rejected) => {
                         dropped.add(rejected);
-                        is_told = false;
+                        is_reported = false;
                         break;
                     }
                     Err(error) => {
                         // Once for each time that it begins to fail.
-                        if !std::mem::replace(&mut is_told, true) {
+                        if !std::mem::replace(&mut is_reported, true) {
                             warn!("OTLP: {}", with_causes(&error));
                         }
                         match waiting.next(&error) {

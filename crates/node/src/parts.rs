@@ -1,7 +1,7 @@
 //! The service's parts on one asynchronous runtime: their sockets, their tasks and their end.
 //!
-//! A part that ends by itself, by an error or a panic, or whose socket file somebody removed, ends the
-//! service: half a service that looks like a whole one helps nobody, and systemd starts it again.
+//! A part that ends by itself, by an error or a panic, or whose socket file was removed, ends the
+//! service: half a service that looks like a whole one does not help, and systemd starts it again.
 
 use std::future::Future;
 use std::os::unix::fs::MetadataExt;
@@ -187,8 +187,10 @@ impl ServiceParts {
 async fn lost(sockets: &[SocketName]) -> PartEnded {
     loop {
         if let Some(lost) = sockets.iter().find(|one| identity(&one.path) != Some(one.identity)) {
-            let why =
-                format!("its socket {} was removed, and nobody reaches it", lost.path.display());
+            let why = format!(
+                "its socket {} was removed, and clients cannot reach it",
+                lost.path.display()
+            );
             return PartEnded { part: lost.part, why };
         }
         tokio::time::sleep(LOOK).await;

@@ -31,7 +31,7 @@ use carry::Carry;
 use label_sets::{LabelSets, SetId};
 
 pub use applications::PREFIX as APPLICATION_PREFIX;
-pub use service::HttpFigures;
+pub use service::HttpMetrics;
 pub use total::Total;
 pub use writing::Writing;
 
@@ -141,12 +141,12 @@ impl Sampler {
     }
 
     /// The samples of what is published. Processes are those of `visible`, which is the
-    /// published snapshot as its reader may see it; devices are told of in full.
+    /// published snapshot as its reader may see it; devices are reported in full.
     pub fn sample<'a>(
         &mut self,
         published: &'a Published,
         visible: &'a Arc<Snapshot>,
-        http: Option<&HttpFigures>,
+        http: Option<&HttpMetrics>,
     ) -> Samples<'a> {
         let mut samples = Samples::empty();
         device::add(&mut samples, &published.snapshot);

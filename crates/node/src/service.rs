@@ -6,7 +6,7 @@
 mod changes;
 mod collecting;
 mod control;
-mod figures;
+mod metrics;
 mod published;
 mod schedule;
 mod shared;
@@ -31,7 +31,7 @@ use telltale_collector::tree::OpenTreeError;
 use telltale_collector::{CollectOptions, Collector};
 
 pub use control::Control;
-pub use figures::{HistoryFigures, LegacyFigures, QueueDrops, ServiceFigures, SourceFigures};
+pub use metrics::{HistoryMetrics, LegacyMetrics, QueueDrops, ServiceMetrics, SourceMetrics};
 pub use published::Published;
 pub use tally::{MAX_TALLIES, Tally};
 pub use view::{FreshError, NotReady, Publisher, View};
@@ -50,7 +50,7 @@ pub struct ServiceOptions {
 /// The part of a service that listens to clients of the allocation server's protocol.
 pub trait LegacySocket: LegacyClients {
     /// What it did since the service was started; nothing while there is no socket.
-    fn figures(&self) -> Option<LegacyFigures>;
+    fn metrics(&self) -> Option<LegacyMetrics>;
 }
 
 /// Why the service could not be started.
@@ -103,7 +103,7 @@ impl Service {
         collect.legacy = legacy.clone().map(|socket| socket as Arc<dyn LegacyClients>);
         let collector = Collector::with_clock(collect, Arc::clone(&clock))?;
         let shared = Arc::new(ServiceShared::new(interval).map_err(StartError::System)?);
-        let (tell, told) = sync_channel(1);
+        let (tell, reported) = sync_channel(1);
         let (end, ended) = sync_channel::<()>(1);
         let thread = std::thread::Builder::new()
             .name("telltale-collect".to_owned())
@@ -115,13 +115,13 @@ impl Service {
                 drop(end);
             })
             .map_err(StartError::System)?;
-        match told.recv() {
+        match reported.recv() {
             Ok(control) => Ok(Self { control, thread: Some(thread), ended }),
             Err(_) => Err(StartError::First),
         }
     }
 
-    /// What is published, for whoever wants to know.
+    /// What is published, for subscribers.
     pub fn view(&self) -> View {
         self.control.view()
     }
@@ -137,7 +137,7 @@ impl Drop for Service {
         self.control.ask_to_stop();
         let ended = self.ended.recv_timeout(STOP_TIMEOUT) == Err(RecvTimeoutError::Disconnected);
         if let Some(thread) = self.thread.take().filter(|_| ended) {
-            // A panic has been told by its hook; there is nothing to add.
+            // The panic hook has reported it; there is nothing to add.
             let _ = thread.join();
         }
     }

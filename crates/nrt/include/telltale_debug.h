@@ -1,5 +1,5 @@
 /*
- * Telltale's side of the debug stream: for runtimes, which publish, and for whoever wants to know
+ * Telltale's side of the debug stream: for runtimes, which publish, and for callers that want to know
  * how many events were lost. None of this is part of Neuron.
  */
 #ifndef TELLTALE_DEBUG_H
@@ -20,13 +20,13 @@ extern "C" {
  * prefix and dtype are UTF-8, of which 511 and 15 bytes are kept; shape has rank numbers, at most
  * 8; data has data_size bytes. shape and data may be null if they have none.
  *
- *   NRT_CLOSED      nobody is connected, so it was not looked at further
+ *   NRT_CLOSED      no consumer is connected, so it was not checked further
  *   NRT_QUEUE_FULL  it is lost: as many events or bytes wait as may; counted
  *   NRT_RESOURCE    it is lost for want of memory; counted
  *   NRT_INVALID     no such core, a null pointer, more than 8 dimensions, or a child of fork
  *
- * With GCC and Clang, a call by name first looks in place whether somebody reads the core, and is no
- * call while nobody does. The function itself does the same, for dlsym and for other languages; with
+ * With GCC and Clang, a call by name first checks in place whether the core has a reader, and is no
+ * call while it has none. The function itself does the same, for dlsym and for other languages; with
  * TELLTALE_DEBUG_NO_INLINE defined, the name is nothing but the function.
  */
 NRT_STATUS telltale_debug_publish_tensor(int logical_nc_idx, const char *prefix, uint32_t pipe,
@@ -34,7 +34,7 @@ NRT_STATUS telltale_debug_publish_tensor(int logical_nc_idx, const char *prefix,
                                          const void *data, size_t data_size);
 
 /*
- * For the inline part below alone. By core: where a byte is that is 0 while nobody reads, or null
+ * For the inline part below alone. By core: where a byte is that is 0 without a reader, or null
  * where the function has to be called to know. Neither entries nor bytes may be written to.
  */
 #define TELLTALE_DEBUG_GLANCE_CORES 16384
@@ -56,10 +56,10 @@ static inline NRT_STATUS telltale_debug_publish_tensor_inline(
 #define telltale_debug_publish_tensor(...) telltale_debug_publish_tensor_inline(__VA_ARGS__)
 #endif
 
-/* A core's events since the library was first used. While nobody publishes or reads, produced is
+/* A core's events since the library was first used. While no thread publishes or reads, produced is
  * the sum of the others. */
 typedef struct telltale_debug_counts_s {
-    uint64_t produced;       /* Published while somebody was connected. */
+    uint64_t produced;       /* Published while a consumer was connected. */
     uint64_t delivered;      /* Read. */
     uint64_t waiting;        /* Not read yet. */
     uint64_t unread;         /* Waited when a connection ended. */
@@ -74,7 +74,7 @@ NRT_STATUS telltale_debug_counts(int logical_nc_idx, telltale_debug_counts_s *co
 /* What became of one core's events. */
 typedef struct telltale_debug_core_s {
     uint32_t logical_nc_idx; /* The core. */
-    uint32_t connected;      /* 1 while somebody reads, else 0. */
+    uint32_t connected;      /* 1 with a reader, else 0. */
     telltale_debug_counts_s counts;
     uint64_t filtered;      /* Events that TELLTALE_DEBUG_FILTER did not want. */
     uint64_t unsaved;       /* Events that the default consumer could not write or print. */
@@ -83,7 +83,7 @@ typedef struct telltale_debug_core_s {
 
 /*
  * Tells of all cores that were used; libtelltale shows them on the process's endpoint with it. Does not
- * begin the use of the library. *count is how many there are, of which the first `room` are told;
+ * begin the use of the library. *count is how many there are, of which the first `room` are written;
  * struct_size is sizeof(telltale_debug_core_s). NRT_INVALID: a null pointer, another size, or a child of
  * fork.
  */
@@ -92,7 +92,7 @@ NRT_STATUS telltale_debug_read_cores(telltale_debug_core_s *cores, size_t struct
 
 /*
  * Waits until everything that was published before the call, on all cores, has been read by its
- * client or written by the default consumer; not for cores that nobody reads.
+ * client or written by the default consumer; not for cores without a reader.
  *
  *   NRT_TIMEOUT  not within so many milliseconds
  *   NRT_INVALID  a child of fork

@@ -34,7 +34,7 @@ pub unsafe extern "C" fn nrt_debug_client_connect(
 /// Closes a connection. No effect on anything else than a descriptor of this library.
 #[unsafe(no_mangle)]
 pub extern "C" fn nrt_debug_client_connect_close(stream_fd: c_int) {
-    // There is nobody to tell of a failure.
+    // A failure has no receiver.
     let _ = guarded(|| {
         refuse_child()?;
         connections::close(stream_fd);

@@ -4,7 +4,7 @@
 //! whatever a client does to its number, no foreign file is read, written or closed. A connection
 //! is found again by number and by the table's generation, without a lock. Whether the number
 //! still is what it was is asked of the kernel at a kernel's tick, after so many reads, when no
-//! event waits, and whenever it is closed or connected anew.
+//! event waits, and whenever it is closed or reconnected.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -93,7 +93,7 @@ pub(crate) fn connect(index: c_int) -> Result<RawFd, Status> {
         checked_tick: (0, 0),
     };
     let connection = Arc::new(CoreConnection { core, number, state: Mutex::new(state) });
-    // Whoever had the number before has closed it behind our back.
+    // The number's former owner has closed it behind our back.
     let before = table.connections.insert(number, connection);
     GENERATION.fetch_add(1, Ordering::Release);
     if let Some(before) = before {
@@ -128,7 +128,7 @@ pub(crate) fn read(number: RawFd) -> Result<Made, Status> {
 pub(crate) fn close(number: RawFd) {
     let Ok(connection) = find(number) else { return };
     let is_ours = lock(&connection.state).is_genuine(number);
-    // The table forgets it first, so that nobody who gets the number next is mistaken for it, and
+    // The table forgets it first, so that the number's next owner is not mistaken for it, and
     // of two threads that close it only one goes on.
     if forget(&connection) && is_ours {
         // SAFETY: the number was given out by `connect` and still is the client's duplicate, which
@@ -145,7 +145,7 @@ pub(crate) fn close_table() {
     for connection in table.connections.values() {
         let mut state = lock(&connection.state);
         if let Some(reader) = state.reader.take() {
-            // Without it the number is left open, for the client cannot be told from others.
+            // Without it the number is left open, for the client cannot be distinguished from others.
             state.kept = reader.as_fd().try_clone_to_owned().ok();
         }
         state.trusted_reads = 0;

@@ -16,7 +16,7 @@ use crate::{forks, glance};
 const VISIBLE_VARIABLE: &str = "NEURON_RT_VISIBLE_CORES";
 /// How many it may use; [`VISIBLE_VARIABLE`] goes before it.
 const NUMBER_VARIABLE: &str = "NEURON_RT_NUM_CORES";
-/// The cores of a process for which nobody says a number.
+/// The cores of a process without a configured number.
 const DEFAULT_CORES: u32 = 1;
 /// More cores than any machine of Neuron's has: the largest published one has 64 devices of 8.
 const MAX_CORES: u32 = 4096;
@@ -41,7 +41,7 @@ pub(crate) fn count() -> u32 {
         let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
         let (wanted, problems) = wanted(variable);
         for problem in problems {
-            // Whoever has no standard error cannot be told.
+            // Without stderr it cannot be reported.
             let _ = writeln!(std::io::stderr(), "telltale: {problem}");
         }
         cores::ensure(wanted);
@@ -80,7 +80,7 @@ pub(crate) fn used() -> impl Iterator<Item = (u32, StreamCounters, u64)> {
     found.filter(|(_, counters, _)| counters.is_used())
 }
 
-/// Whether it is known, at a glance, that nobody reads the events of this core.
+/// Whether it is known, at a glance, that this core's events have no reader.
 #[inline(always)]
 pub(crate) fn is_idle(index: c_int) -> bool {
     slot(index).and_then(OnceLock::get).is_some_and(|core| !core.publisher.is_connected())

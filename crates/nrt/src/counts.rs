@@ -57,7 +57,7 @@ pub unsafe extern "C" fn telltale_debug_read_cores(
         let mut found = 0;
         for (core, counters, unallocated) in cores::used() {
             if found < room {
-                let told = CoreCounts {
+                let reported = CoreCounts {
                     logical_nc_idx: core,
                     connected: counters.connected.into(),
                     counts: of(&counters, unallocated),
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn telltale_debug_read_cores(
                 };
                 // SAFETY: the place is one of the `room` structures that the caller vouches for,
                 // which are no smaller than this one, and as aligned as the first of them.
-                unsafe { core_counts.byte_add(found * struct_size).write(told) };
+                unsafe { core_counts.byte_add(found * struct_size).write(reported) };
             }
             found += 1;
         }

@@ -1,4 +1,4 @@
-//! Where the inline part of `telltale_debug.h` looks, to know without a call that nobody reads.
+//! Where the inline part of `telltale_debug.h` looks, to know without a call that there is no reader.
 //!
 //! Nothing here decides anything: an entry is the address of the byte that the core's stream itself
 //! keeps, and where there is none, the call is made and finds out.
@@ -22,12 +22,12 @@ static USED: AtomicUsize = AtomicUsize::new(0);
 #[allow(non_upper_case_globals, reason = "the name in C")]
 pub static telltale_debug_glance: &[AtomicPtr<bool>; GLANCE_CORES] = &ENTRIES;
 
-/// Lets programs look whether somebody reads a core, by a publisher that is never dropped.
+/// Lets programs check whether a core has a reader, by a publisher that is never dropped.
 pub(crate) fn allow(index: usize, publisher: &'static Publisher) {
     let Some(entry) = ENTRIES.get(index) else { return };
     // First, so that a child of `fork` never has an address beyond these.
     USED.fetch_max(index + 1, Ordering::SeqCst);
-    // Nobody writes through it: the header only loads.
+    // It is never written through: the header only loads.
     entry.store(publisher.connected_at().cast_mut(), Ordering::Release);
 }
 

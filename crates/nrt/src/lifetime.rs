@@ -27,7 +27,7 @@ pub extern "C" fn nrt_init(
 /// Ends all connections, and the default consumer once it has written what waits.
 #[unsafe(no_mangle)]
 pub extern "C" fn nrt_close() {
-    // There is nobody to tell of a failure.
+    // A failure has no receiver.
     let _ = guarded(|| {
         refuse_child()?;
         connections::close_table();

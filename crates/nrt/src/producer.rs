@@ -29,7 +29,7 @@ pub unsafe extern "C" fn telltale_debug_publish_tensor(
     data: *const c_void,
     data_size: usize,
 ) -> Status {
-    // While nobody reads, this is all that a call costs.
+    // Without a reader, this is all that a call costs.
     if refuse_child().is_ok() && cores::is_idle(logical_nc_idx) {
         return Status::CLOSED;
     }
@@ -76,7 +76,7 @@ unsafe fn publish(
         let dtype = String::from_utf8_lossy(dtype);
         let event = TensorEvent { prefix: &prefix, dtype: &dtype, shape, data, pipe };
         match core.publisher.tensor(&event) {
-            // What nobody wants is no failure of the publisher.
+            // What is unwanted is no failure of the publisher.
             Published::Queued | Published::Filtered => Ok(()),
             Published::Lost(LossCause::Events | LossCause::Bytes) => Err(Status::QUEUE_FULL),
             Published::Lost(LossCause::Memory) => Err(Status::RESOURCE),

@@ -21,7 +21,7 @@ impl Status {
     pub const TIMEOUT: Self = Self(5);
     /// The stream holds as much as it may.
     pub const QUEUE_FULL: Self = Self(7);
-    /// Nobody is connected, or the library was closed.
+    /// No consumer is connected, or the library was closed.
     pub const CLOSED: Self = Self(14);
     /// No event waits.
     pub const QUEUE_EMPTY: Self = Self(15);

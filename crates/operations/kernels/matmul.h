@@ -1,5 +1,5 @@
 /* What the kernels of a matrix product agree on: sizes, operands, and when a panel of the right
- * operand is read anew.
+ * operand is read again.
  *
  * A unit is a block of the result: up to 32 rows, one panel of columns. The sum over the inner
  * dimension goes chunk by chunk. With `keep`, a panel (then one chunk high) stays while units

@@ -22,7 +22,7 @@ static void stored_rows(core_t *core, const tensor_t *tensor, uint32_t first, ui
 KERNEL_MAIN {
     tensor_t x = tensor_read(core, 0);
     uint32_t rows = get_common_arg_val(TENSOR_WORDS), block_rows = get_common_arg_val(TENSOR_WORDS + 1);
-    /* Nothing is read for nobody. */
+    /* Nothing is read without a reader. */
     for (uint32_t row = 0; row < rows && device_print_is_read(); row += block_rows) {
         uint32_t left = rows - row, height = left < block_rows ? left : block_rows;
         cb_reserve_back(0, 1);

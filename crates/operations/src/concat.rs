@@ -41,7 +41,7 @@ const NAMES: [&str; MAX_CONCAT] = [
 #[derive(Debug)]
 pub struct ConcatOperation;
 
-/// What a concatenation is told beside its operands.
+/// A concatenation's parameters beside its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ProgramKey)]
 pub struct ConcatAttributes {
     /// Along which dimension, counted from the first.

@@ -22,7 +22,7 @@ const CROSS_ENTROPY: (&str, &str) =
 #[derive(Debug)]
 pub struct CrossEntropyOperation;
 
-/// What a cross entropy is told beside its operands.
+/// A cross entropy's parameters beside its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub struct CrossEntropyAttributes {
     /// Whether the result is the gradient for the logits, not the loss of each row.

@@ -26,7 +26,7 @@ pub struct EmbeddingOperation;
 #[derive(Debug)]
 pub struct EmbeddingBackwardOperation;
 
-/// An embedding is told nothing beside its operands.
+/// An embedding has no parameters beside its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub struct EmbeddingAttributes {}
 

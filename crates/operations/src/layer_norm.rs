@@ -34,7 +34,7 @@ pub struct LayerNormBackwardOperation;
 #[derive(Debug)]
 pub struct LayerNormParametersOperation;
 
-/// A layer norm is told nothing beside its operands.
+/// A layer norm has no parameters beside its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub struct LayerNormAttributes {}
 

@@ -42,7 +42,7 @@ const CHUNK: u32 = 256;
 #[derive(Debug)]
 pub struct MatmulOperation;
 
-/// What a matrix product is told beside its operands.
+/// A matrix product's parameters beside its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub struct MatmulAttributes {
     /// Whether the matrices of `a` are taken with rows and columns exchanged.

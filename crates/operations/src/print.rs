@@ -25,7 +25,7 @@ const MAX_PREFIX_BYTES: usize = 511;
 #[derive(Debug)]
 pub struct PrintOperation;
 
-/// What a print is told.
+/// A print's parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, ProgramKey)]
 pub struct PrintAttributes {
     /// The events' prefix: a constant of the kernel, so that each has a program of its own.
@@ -101,7 +101,7 @@ impl Session {
     /// Prints a tensor's elements as they are stored, in row-major order, after all that was
     /// dispatched so far: each event is as many whole rows as fit [`MAX_PRINTED_BYTES`], a matrix
     /// of them; outer dimensions are more rows. They come from [`PRINTING_CORE`]. A print is a
-    /// program of its own: it changes no other, and costs one that does nothing while nobody
+    /// program of its own: it changes no other, and costs one that does nothing while none
     /// reads that core's stream. Each prefix is another program.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ pub enum Reduction {
     Maximum = 2,
 }
 
-/// What a reduction is told beside its operands.
+/// A reduction's parameters beside its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ProgramKey)]
 pub struct ReduceAttributes {
     /// What is made of the elements.

@@ -28,7 +28,7 @@ pub struct SoftmaxOperation;
 #[derive(Debug)]
 pub struct SoftmaxBackwardOperation;
 
-/// What a softmax is told beside its operands.
+/// A softmax's parameters beside its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub struct SoftmaxAttributes {
     /// Whether row r of a matrix sees only its first r + 1 columns, and those by which the matrix

@@ -1,5 +1,5 @@
 //! Threads that miss the same program at the same time compile it once; an error reaches those
-//! who waited and is kept for nobody; a compilation without a result is begun again.
+//! who waited and is kept for no one; a compilation without a result is begun again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,57 +9,57 @@ use loom::thread;
 
 use crate::counters::ThreadNumber;
 use crate::entry::{Entry, Made};
-use crate::scene::{NoProgram, Program, Scene, wanted};
+use crate::fixture::{Fixture, NoProgram, Program, wanted};
 use crate::table::Joined;
 
 const KEY: [u8; 1] = [1];
 
-type Dispatch = fn(&Scene, usize) -> Result<usize, NoProgram>;
+type Dispatch = fn(&Fixture, usize) -> Result<usize, NoProgram>;
 
 /// Two more threads than this one dispatch the same.
-fn all_at_once(dispatch: Dispatch) -> (Arc<Scene>, [Result<usize, NoProgram>; 3]) {
-    let scene = Scene::with_room_for(1);
+fn all_at_once(dispatch: Dispatch) -> (Arc<Fixture>, [Result<usize, NoProgram>; 3]) {
+    let fixture = Fixture::with_room_for(1);
     let others = [1, 2].map(|number| {
-        let scene = Arc::clone(&scene);
-        thread::spawn(move || dispatch(&scene, number))
+        let fixture = Arc::clone(&fixture);
+        thread::spawn(move || dispatch(&fixture, number))
     });
-    let own = dispatch(&scene, 3);
+    let own = dispatch(&fixture, 3);
     let [one, two] = others.map(|other| other.join().unwrap());
-    (scene, [one, two, own])
+    (fixture, [one, two, own])
 }
 
 fn compile_once(dispatch: Dispatch) {
-    let (scene, serials) = all_at_once(dispatch);
-    assert_eq!(scene.compiled(), 1, "a program is compiled twice");
+    let (fixture, serials) = all_at_once(dispatch);
+    assert_eq!(fixture.compiled(), 1, "a program is compiled twice");
     assert_eq!(serials, [Ok(0); 3]);
 }
 
 #[test]
 fn concurrent_misses_compile_once() {
-    crate::model(2, || compile_once(|scene, thread| scene.serial(KEY, thread)));
+    crate::model(2, || compile_once(|fixture, thread| fixture.serial(KEY, thread)));
 }
 
 #[test]
 #[should_panic(expected = "a program is compiled twice")]
 fn without_flights_each_thread_would_compile() {
     crate::model(2, || {
-        compile_once(|scene, _| {
-            if scene.table.index.get(&wanted(&KEY)).is_none() {
-                let entry = Entry::new(wanted(&KEY).to_stored(), scene.made());
-                scene.table.index.insert(&Arc::new(entry));
+        compile_once(|fixture, _| {
+            if fixture.table.index.get(&wanted(&KEY)).is_none() {
+                let entry = Entry::new(wanted(&KEY).to_stored(), fixture.made());
+                fixture.table.index.insert(&Arc::new(entry));
             }
             Ok(0)
         });
     });
 }
 
-/// Whoever compiles is refused; then somebody compiles who is not. Gives how often was refused.
+/// The compiling thread is refused; then another compiles. Returns how often was refused.
 fn refused(fail: Dispatch) -> usize {
-    let (scene, results) = all_at_once(fail);
+    let (fixture, results) = all_at_once(fail);
     assert_eq!(results, [Err(NoProgram::Refused); 3]);
-    assert_eq!(scene.table.size(), (0, 0));
-    assert_eq!(scene.serial(KEY, 3), Ok(0), "a refusal is kept for nobody");
-    scene.refused()
+    assert_eq!(fixture.table.size(), (0, 0));
+    assert_eq!(fixture.serial(KEY, 3), Ok(0), "a refusal is kept for nobody");
+    fixture.refused()
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn a_refusal_reaches_all_and_is_kept_for_nobody() {
     let fewest = Arc::new(AtomicUsize::new(usize::MAX));
     let seen = Arc::clone(&fewest);
     crate::model(2, move || {
-        let refusals = refused(|scene, thread| {
-            scene.dispatch(KEY, thread, || scene.refuse(), |using| using.program.serial)
+        let refusals = refused(|fixture, thread| {
+            fixture.dispatch(KEY, thread, || fixture.refuse(), |using| using.program.serial)
         });
         assert!((1..=3).contains(&refusals));
         seen.fetch_min(refusals, Ordering::Relaxed);
@@ -81,8 +81,8 @@ fn a_refusal_reaches_all_and_is_kept_for_nobody() {
 #[should_panic(expected = "deadlock")]
 fn a_refusal_that_is_told_nobody_would_leave_them_waiting() {
     crate::model(2, || {
-        let _ = refused(|scene, thread| {
-            match scene.table.join(&wanted(&KEY), ThreadNumber(thread))? {
+        let _ = refused(|fixture, thread| {
+            match fixture.table.join(&wanted(&KEY), ThreadNumber(thread))? {
                 Joined::Here(_) => Ok(0),
                 Joined::Wait(flight) => flight.wait().unwrap().map(|_| 0),
                 Joined::Lead(leading) => {
@@ -97,16 +97,16 @@ fn a_refusal_that_is_told_nobody_would_leave_them_waiting() {
 #[test]
 fn what_one_dispatch_lacks_keeps_no_other_from_compiling() {
     crate::model(3, || {
-        let scene = Scene::with_room_for(1);
-        let other = Arc::clone(&scene);
+        let fixture = Fixture::with_room_for(1);
+        let other = Arc::clone(&fixture);
         let lacking = thread::spawn(move || {
             let lack = || Err::<Made<Program, ()>, _>(NoProgram::Lacking);
             other.dispatch(KEY, 1, lack, |using| using.program.serial)
         });
-        assert_eq!(scene.serial(KEY, 2), Ok(0), "another one's lack is told");
+        assert_eq!(fixture.serial(KEY, 2), Ok(0), "another one's lack is told");
         // It may have found the program that came in the meantime.
         assert!(matches!(lacking.join().unwrap(), Ok(0) | Err(NoProgram::Lacking)));
-        assert_eq!(scene.compiled(), 1);
+        assert_eq!(fixture.compiled(), 1);
     });
 }
 
@@ -114,43 +114,43 @@ fn what_one_dispatch_lacks_keeps_no_other_from_compiling() {
 #[should_panic(expected = "another one's lack is told")]
 fn a_lack_that_is_told_to_all_would_refuse_them() {
     crate::model(3, || {
-        let scene = Scene::with_room_for(1);
-        let other = Arc::clone(&scene);
+        let fixture = Fixture::with_room_for(1);
+        let other = Arc::clone(&fixture);
         let lacking = thread::spawn(move || {
             let leading = other.table.join(&wanted(&KEY), ThreadNumber(1)).ok();
             if let Some(Joined::Lead(leading)) = leading {
                 other.table.fail(leading, NoProgram::Lacking);
             }
         });
-        assert_eq!(scene.serial(KEY, 2), Ok(0), "another one's lack is told");
+        assert_eq!(fixture.serial(KEY, 2), Ok(0), "another one's lack is told");
         lacking.join().unwrap();
     });
 }
 
 /// A thread compiles while another one clears the table; says whether the program is then kept
 /// although its compilation had begun before.
-fn compile_while_clearing(compile: fn(&Scene, &AtomicBool) -> bool) {
-    let scene = Scene::with_room_for(1);
+fn compile_while_clearing(compile: fn(&Fixture, &AtomicBool) -> bool) {
+    let fixture = Fixture::with_room_for(1);
     let clearing = Arc::new(AtomicBool::new(false));
-    let (other, begun) = (Arc::clone(&scene), Arc::clone(&clearing));
+    let (other, begun) = (Arc::clone(&fixture), Arc::clone(&clearing));
     let compiling = thread::spawn(move || compile(&other, &begun));
     clearing.store(true, Ordering::SeqCst);
-    drop(scene.table.clear());
+    drop(fixture.table.clear());
     let began_before = compiling.join().unwrap();
-    let kept = scene.table.index.get(&wanted(&KEY)).is_some();
+    let kept = fixture.table.index.get(&wanted(&KEY)).is_some();
     assert!(!(began_before && kept), "what was begun before the clear is kept");
 }
 
 #[test]
 fn what_was_begun_before_a_clear_is_not_kept() {
     crate::model(3, || {
-        compile_while_clearing(|scene, clearing| {
+        compile_while_clearing(|fixture, clearing| {
             let mut before = false;
             let make = || {
                 before = !clearing.load(Ordering::SeqCst);
-                Ok(scene.made())
+                Ok(fixture.made())
             };
-            assert_eq!(scene.dispatch(KEY, 1, make, |using| using.program.serial), Ok(0));
+            assert_eq!(fixture.dispatch(KEY, 1, make, |using| using.program.serial), Ok(0));
             before
         });
     });
@@ -160,10 +160,10 @@ fn what_was_begun_before_a_clear_is_not_kept() {
 #[should_panic(expected = "what was begun before the clear is kept")]
 fn compiled_outside_of_a_flight_it_would_be() {
     crate::model(3, || {
-        compile_while_clearing(|scene, clearing| {
+        compile_while_clearing(|fixture, clearing| {
             let before = !clearing.load(Ordering::SeqCst);
-            let made = scene.made();
-            assert_eq!(scene.dispatch(KEY, 1, || Ok(made), |using| using.program.serial), Ok(0));
+            let made = fixture.made();
+            assert_eq!(fixture.dispatch(KEY, 1, || Ok(made), |using| using.program.serial), Ok(0));
             before
         });
     });

@@ -25,9 +25,9 @@ mod table;
 
 mod compiling;
 mod dropping;
+mod fixture;
 mod panicking;
 mod reentering;
-mod scene;
 
 /// Runs a model with a bound on how often a thread is interrupted, which keeps it to seconds; two
 /// suffice for most defects and loom's authors advise two or three.

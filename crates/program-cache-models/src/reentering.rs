@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use crate::scene::{NoProgram, Scene};
+use crate::fixture::{Fixture, NoProgram};
 
 const KEY: [u8; 1] = [1];
 
 /// Two threads with these numbers use a program that is there, this one within its own use too.
 fn run(numbers: [usize; 2]) {
-    let scene = Scene::with_room_for(1);
-    scene.serial(KEY, numbers[0]).unwrap();
-    let other = Arc::clone(&scene);
+    let fixture = Fixture::with_room_for(1);
+    fixture.serial(KEY, numbers[0]).unwrap();
+    let other = Arc::clone(&fixture);
     let other = thread::spawn(move || other.serial(KEY, numbers[1]));
-    let inner = |number| scene.serial(KEY, number);
-    let nested =
-        scene.dispatch(KEY, numbers[0], || Ok(scene.made()), |_| inner(numbers[0]).unwrap_err());
+    let inner = |number| fixture.serial(KEY, number);
+    let nested = fixture.dispatch(
+        KEY,
+        numbers[0],
+        || Ok(fixture.made()),
+        |_| inner(numbers[0]).unwrap_err(),
+    );
     assert_eq!(nested, Ok(NoProgram::Reentered));
     assert_eq!(other.join().unwrap(), Ok(0), "another thread is turned away");
 }

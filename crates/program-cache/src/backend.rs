@@ -22,7 +22,7 @@ pub trait Backend {
     fn compile(&self, descriptor: &ProgramDescriptor) -> Result<Self::Program, Self::Error>;
 
     /// How many bytes of the device's memory a compilation asked for in vain; none if it failed for
-    /// another reason. Where it lacked memory, the cache drops programs that nobody uses and
+    /// another reason. Where it lacked memory, the cache drops programs that are unused and
     /// compiles again.
     fn lacking_bytes(&self, _error: &Self::Error) -> Option<u64> {
         None
@@ -30,7 +30,7 @@ pub trait Backend {
 
     /// Whether a program is still what its description would be compiled to: the files that it names
     /// have not changed. Called at each hit, so it should cost nothing where there are none. One
-    /// that is not current is dropped and compiled anew.
+    /// that is not current is dropped and recompiled.
     #[inline]
     fn is_current(&self, _program: &mut Self::Program) -> bool {
         true

@@ -3,8 +3,8 @@
 //! Any number of threads may use one cache. A program that is found is used by one thread at a
 //! time: its arguments are written and it is handed to the device under its own lock, so the
 //! `run` of a dispatch should enqueue and return. Programs that many threads miss at once are
-//! compiled once. What a failed compilation gave is told to those who waited for it and kept for
-//! nobody.
+//! compiled once. What a failed compilation gave goes to those who waited for it and kept for
+//! no other.
 
 mod counters;
 mod dispatching;
@@ -116,7 +116,7 @@ impl<B: Backend> ProgramCache<B> {
         self.enabled.store(true, Ordering::Relaxed);
     }
 
-    /// Compiles each program anew from now on. What the cache holds stays in it.
+    /// Recompiles each program from now on. What the cache holds stays in it.
     pub fn disable(&self) {
         self.enabled.store(false, Ordering::Relaxed);
     }
@@ -241,7 +241,7 @@ impl<B: Backend> ProgramCache<B> {
         Made { program, side, weight_bytes }
     }
 
-    /// Compiles. When the device lacks memory, programs that nobody uses make room, first as much
+    /// Compiles. When the device lacks memory, programs that are unused make room, first as much
     /// as is needed and then all of them.
     fn compile(&self, descriptor: &ProgramDescriptor) -> Result<B::Program, B::Error> {
         let mut result = self.backend.compile(descriptor);

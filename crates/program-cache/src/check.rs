@@ -1,4 +1,4 @@
-//! Checking mode: after a hit the description is made anew and compared with the program.
+//! Checking mode: after a hit the description is rebuilt and compared with the program.
 //!
 //! The comparison has two halves. The description of the program that was found is compared field
 //! by field with the new one, which finds what a key lacks and whatever a factory reads beside its

@@ -3,7 +3,7 @@
 //! A description is made from attributes and from what is known of the operands, never from where
 //! they are: [`OperandSpecs`] has no address to give, and what changes with each dispatch is
 //! written as a symbol ([`Argument`]). So what a program was compiled from is always what it is
-//! found by, and what differs from dispatch to dispatch is always written anew.
+//! found by, and what differs from dispatch to dispatch is always rewritten.
 //!
 //! This is all that a factory can do with an operand:
 //!
@@ -82,7 +82,7 @@ pub struct OperandSpecs<'a> {
 /// Whether it matters to an operation's program which operands share a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aliasing {
-    /// One program serves all: operands are told apart by position alone.
+    /// One program serves all: operands are distinguished by position alone.
     Ignored,
     /// Each pattern has a program of its own, and the factory may ask for it.
     Keyed,
@@ -126,7 +126,7 @@ pub trait Operation: 'static {
     /// What errors and keys call it. Operations of different types are never taken for each other,
     /// even with the same name.
     const NAME: &'static str;
-    /// What it is told beside its operands; all of it is in the key.
+    /// Its parameters beside its operands; all of it is in the key.
     type Attributes: ProgramKey;
     /// Whether its program depends on which operands share a buffer.
     const ALIASING: Aliasing = Aliasing::Ignored;

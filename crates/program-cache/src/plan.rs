@@ -1,7 +1,7 @@
 //! The patch plan of a factory's program: which slots hold what changes with each dispatch.
 //!
 //! It is made once, from the symbols of the description. A hit then writes these slots and builds
-//! nothing. Operands are told apart by position, never by their address, so it does not matter
+//! nothing. Operands are distinguished by position, never by their address, so it does not matter
 //! which of them happened to share a buffer when the program was first described.
 
 use crate::argument::Argument;
@@ -21,7 +21,7 @@ pub struct PatchPlan {
     word_count: usize,
 }
 
-/// The same neighbouring words again and again, at equal distances: the arguments of one core
+/// The same neighbouring words repeated, at equal distances: the arguments of one core
 /// after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PatchRun {

@@ -215,7 +215,7 @@ impl ProgramArguments {
         &self.words
     }
 
-    /// The same, to be written by whoever knows the layout. Their number cannot change.
+    /// The same, for writers that know the layout. Their number cannot change.
     pub fn words_mut(&mut self) -> &mut [u32] {
         &mut self.words
     }

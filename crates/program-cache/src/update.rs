@@ -26,8 +26,8 @@ enum WordSource<'a> {
 /// Writes words in its own way.
 type CustomWriter<'a> = dyn Fn(&mut ProgramArguments) -> Result<(), UpdateError> + 'a;
 
-/// Why the words of a dispatch could not be written. The program is not to be run with what it
-/// has; its next dispatch writes everything anew.
+/// Why the words of a dispatch could not be written. The program must not be run with what it
+/// has; its next dispatch rewrites everything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UpdateError {
     /// The words do not fit the program.

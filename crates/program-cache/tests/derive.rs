@@ -1,4 +1,4 @@
-//! What the derive writes: each field, each variant, each type, told apart from every other.
+//! What the derive writes: each field, each variant, each type, distinguished from every other.
 
 use std::marker::PhantomData;
 

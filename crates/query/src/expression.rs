@@ -6,7 +6,7 @@ use crate::lexer::Comparison;
 use crate::pattern::Pattern;
 use crate::subject::{Subject, Value};
 
-/// Whoever asked does not want the answer any more.
+/// The client no longer wants the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stopped;
 

@@ -41,7 +41,7 @@ pub enum FieldKind {
 pub enum Owner {
     /// The process's, or what it has on the device of the row.
     Process,
-    /// The device's, whoever uses it.
+    /// The device's, for any user.
     Device,
 }
 
@@ -120,7 +120,7 @@ const OF_PROCESS: [Field; 29] = [
     of_process("user", FieldKind::Text, Get::User, "name of its user, or the number where there is no name"),
     of_process("uid", COUNT, Get::Uid, "number of its user"),
     of_process("state", FieldKind::Word(STATES), Get::State, "whether it lives"),
-    of_process("source", FieldKind::Word(SOURCES), Get::KnownBy, "what its memory figures come from"),
+    of_process("source", FieldKind::Word(SOURCES), Get::KnownBy, "the source of its memory values"),
     of_process("accounting", FieldKind::Word(ACCOUNTING), Get::Accounting, "how much is known of its memory on the device"),
     of_process("uptime", FieldKind::Number(Dimension::Time), Get::Uptime, "time since its runtime began to record"),
     of_process("container", FieldKind::Text, Get::Container, "id of its container"),

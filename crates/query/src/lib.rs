@@ -38,7 +38,7 @@ pub const MAX_DEPTH: usize = 32;
 /// Patterns and quoted texts of one query that are looked for in a text.
 pub const MAX_PATTERNS: usize = 16;
 
-/// Why a search that nobody stops comes to its end.
+/// Why a search that is not stopped comes to its end.
 const ALWAYS: &str = "it always goes on";
 
 /// A query that can be answered.
@@ -77,7 +77,7 @@ impl Query {
         self.holds(&subject, &mut |_| true).expect(ALWAYS)
     }
 
-    /// Whether it holds for a device, whoever uses it.
+    /// Whether it holds for a device, for any user.
     #[must_use]
     pub fn matches_device(&self, device: &Device) -> bool {
         self.holds(&Subject::of_device_alone(device), &mut |_| true).expect(ALWAYS)

@@ -1,5 +1,5 @@
 //! A pattern that is looked for in texts, and how long that can take at most: both may be of
-//! somebody who means to keep us busy.
+//! a client that means to keep us busy.
 
 use regex_lite::{Error, Regex, RegexBuilder};
 
@@ -21,7 +21,7 @@ impl Pattern {
     /// Compiles a pattern, whatever the case of what it is looked for in.
     pub(crate) fn new(text: &str) -> Result<Self, Error> {
         let (mut regex, mut most_bytes) = (compiled(text, MAX_BYTES)?, MAX_BYTES);
-        // Its size is not told, but whether a limit is kept.
+        // Its size is unknown, but whether a limit is kept.
         while let Ok(smaller) = compiled(text, most_bytes / 2) {
             (regex, most_bytes) = (smaller, most_bytes / 2);
         }

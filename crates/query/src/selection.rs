@@ -8,7 +8,7 @@ use crate::{ALWAYS, Query};
 
 impl Query {
     /// The snapshot with the processes, and of each the devices, for which the query holds; and with
-    /// the devices that those are on, or for which it holds whoever uses them. A device's figures
+    /// the devices that those are on, or for which it holds for any user. A device's values
     /// stay what they are: they are not only of the processes that are left.
     #[must_use]
     pub fn select(&self, snapshot: &Snapshot) -> Snapshot {

@@ -1,4 +1,4 @@
-//! Which known name was probably meant by somebody who wrote another one. Knows no names itself.
+//! Which known name was probably meant where another was written. Knows no names itself.
 
 use strsim::levenshtein;
 

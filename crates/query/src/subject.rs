@@ -22,12 +22,12 @@ pub enum Value<'a> {
     Text(Cow<'a, str>),
     /// In the base unit.
     Number(f64),
-    /// Nobody knows it, or there is no such thing.
+    /// It is unknown, or there is no such thing.
     Absent,
 }
 
 impl<'a> Subject<'a> {
-    /// A device, whoever uses it.
+    /// A device, for any user.
     pub(crate) fn of_device_alone(device: &'a Device) -> Self {
         Self { process: None, held: None, device: Some(device) }
     }

@@ -1,4 +1,4 @@
-//! Queries asked of a machine, and of everything that somebody may type.
+//! Queries asked of a machine, and of any typed text.
 
 mod any_text;
 mod asked;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use telltale_schema::memory::MemorySpace;
 use telltale_wire::{DeviceReport, Quota, RingBuffer, Throttling, Traffic};
 
-/// What the runtime told of a device's use.
+/// What the runtime reported of a device's use.
 #[derive(Default)]
 pub(crate) struct Activity {
     pub(crate) operations: OptionalCount,
@@ -19,7 +19,7 @@ pub(crate) struct Activity {
     pub(crate) throttled: AtomicBool,
 }
 
-/// A number that is absent until it is first told. The largest number stands for absence.
+/// A number that is absent until first reported. The largest number stands for absence.
 pub(crate) struct OptionalCount(AtomicU64);
 
 impl Default for OptionalCount {
@@ -90,13 +90,13 @@ mod tests {
 
     #[test]
     fn a_number_is_absent_until_told() {
-        let told = OptionalCount::default();
-        assert_eq!(told.get(), None);
-        told.add(0);
-        assert_eq!(told.get(), Some(0));
-        told.add(5);
-        assert_eq!(told.get(), Some(5));
-        told.set(u64::MAX);
-        assert_eq!(told.get(), Some(u64::MAX - 1));
+        let reported = OptionalCount::default();
+        assert_eq!(reported.get(), None);
+        reported.add(0);
+        assert_eq!(reported.get(), Some(0));
+        reported.add(5);
+        assert_eq!(reported.get(), Some(5));
+        reported.set(u64::MAX);
+        assert_eq!(reported.get(), Some(u64::MAX - 1));
     }
 }

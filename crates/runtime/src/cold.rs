@@ -38,11 +38,11 @@ pub(crate) struct RuntimeState {
     pub(crate) devices: Vec<KnownDevice>,
     /// The application's metrics.
     pub(crate) registered: Registered,
-    /// What the runtime told of its programs.
+    /// What the runtime reported of its programs.
     pub(crate) programs: Option<Programs>,
     /// The program caches to show.
     pub(crate) program_caches: ProgramCaches,
-    /// What it told of its compiled kernels.
+    /// What it reported of its compiled kernels.
     pub(crate) kernel_cache: Option<KernelCache>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct RuntimeState {
 pub(crate) struct KnownDevice {
     /// What it is.
     pub(crate) description: DeviceDescription,
-    /// What the runtime told of its use.
+    /// What the runtime reported of its use.
     pub(crate) activity: Arc<Activity>,
     /// How many handles are open.
     pub(crate) handles: usize,
@@ -78,7 +78,7 @@ pub(crate) fn install_hooks() -> bool {
 }
 
 /// What the runtime `id` has said so far, of the devices that this session records.
-pub(crate) fn told(id: u64, session: &Session) -> RuntimeReport {
+pub(crate) fn reported(id: u64, session: &Session) -> RuntimeReport {
     let mut cold = lock();
     let state = cold.runtime(id);
     let devices = (0u8..)

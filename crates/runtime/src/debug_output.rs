@@ -1,9 +1,9 @@
 //! The debug stream's default consumer: with `NEURON_RT_DEBUG_OUTPUT_DIR` set, one thread reads the
 //! streams of all logical cores that no client reads, writes each event's files and prints it.
 //!
-//! What waits is written before the process ends, by whatever way it can be told of: exit, and
+//! What waits is written before the process ends, by whatever way can be noticed: exit, and
 //! every deadly signal but SIGKILL. The thread never ends the workload: what cannot be written is
-//! told once and counted.
+//! reported once and counted.
 
 mod environment;
 mod flush;
@@ -92,7 +92,7 @@ pub fn write_below(directory: &Path) -> bool {
 }
 
 /// Waits until what was published before this call, on any core, has been taken by its client or
-/// written by the default consumer; whether that came to pass in time. Where nobody reads, nothing
+/// written by the default consumer; whether that came to pass in time. Without a reader, nothing
 /// is waited for.
 #[must_use]
 pub fn drain(timeout: Duration) -> bool {
@@ -126,15 +126,15 @@ impl OutputState {
 }
 
 fn begin(settings: OutputSettings) -> Result<(), ConsumerStartError> {
-    let bell = match flush::bell() {
-        Some(bell) => bell,
+    let wake_up = match flush::wake_up() {
+        Some(wake_up) => wake_up,
         None => {
             let made = eventfd(0, EventfdFlags::CLOEXEC);
             let made: OwnedFd = made.map_err(|error| ConsumerStartError::Event(error.into()))?;
-            flush::set_bell(Arc::new(made))
+            flush::set_wake_up(Arc::new(made))
         }
     };
-    let mut writer = OutputWriter::new(settings, bell);
+    let mut writer = OutputWriter::new(settings, wake_up);
     // Events that the caller publishes next are kept already.
     writer.connect();
     process_hooks::flush_before_death(before_death);

@@ -1,7 +1,8 @@
 //! The debug streams of the process's logical cores, as its endpoint shows them.
 //!
-//! They are read when somebody asks, those of another library through the function that it gave. A core that was never connected to is not shown, and of many
-//! cores those with the most events are: the others appear as one sum.
+//! They are read when a client asks, those of another library through the function that it gave. A core
+//! that was never connected to is not shown, and of many cores those with the most events are: the others
+//! appear as one sum.
 
 use std::sync::OnceLock;
 
@@ -26,7 +27,7 @@ pub type OtherStreams = fn() -> Vec<(u32, StreamCounters)>;
 static OTHERS_SOURCE: OnceLock<OtherStreams> = OnceLock::new();
 
 /// Shows the streams of another library of this process, too; the first call counts. The function
-/// is called on the endpoint's thread, whenever somebody asks.
+/// is called on the endpoint's thread, whenever a client asks.
 pub fn show_other_debug_streams(source: OtherStreams) {
     let _ = OTHERS_SOURCE.set(source);
 }

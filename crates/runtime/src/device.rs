@@ -93,7 +93,7 @@ impl Device {
 
     /// Tells how full the kernels' ring buffer in L1 is. A reader may for an instant see numbers
     /// of two tellings together.
-    pub fn tell_ring_buffer(&self, ring: RingBuffer) {
+    pub fn report_ring_buffer(&self, ring: RingBuffer) {
         self.activity(|activity| {
             activity.ring_total_bytes.set(ring.total_bytes);
             activity.ring_used_bytes.set(ring.used_bytes);
@@ -102,12 +102,12 @@ impl Device {
     }
 
     /// Tells the limit on memory of one space.
-    pub fn tell_quota(&self, quota: Quota) {
+    pub fn report_quota(&self, quota: Quota) {
         self.activity(|activity| activity.quota(quota.space).set(quota.limit_bytes));
     }
 
     /// Tells whether the device is being held back now; each time it begins counts.
-    pub fn tell_throttled(&self, active: bool) {
+    pub fn report_throttled(&self, active: bool) {
         self.activity(|activity| {
             let before = activity.throttled.swap(active, Ordering::Relaxed);
             activity.throttling_events.add(u64::from(active && !before));

@@ -1,6 +1,6 @@
 //! This process's metrics endpoint: one Unix socket, one thread, which sleeps until someone asks.
 //!
-//! The thread reads the session and never changes it. Whoever connects is admitted by the
+//! The thread reads the session and never changes it. A client that connects is admitted by the
 //! user id that the kernel names, and can at worst cost one bounded error: connections, lengths and
 //! times are limited.
 
@@ -33,13 +33,13 @@ const STACK_BYTES: usize = 256 << 10;
 pub(crate) struct Endpoint {
     directory: RuntimeDirectory,
     name: String,
-    /// The socket's own entry, so that nobody else's is removed under its name.
+    /// The socket's own entry, so that no other's is removed under its name.
     status: Option<EntryStatus>,
     wake: OwnedFd,
     thread: JoinHandle<()>,
 }
 
-/// Why a thread is not to be had.
+/// Why a thread is unavailable.
 #[derive(Debug, thiserror::Error)]
 enum ThreadError {
     #[error("cannot make an event descriptor; raise the limit on open files (ulimit -n)")]
@@ -108,7 +108,7 @@ impl Endpoint {
     pub(crate) fn stop(self, troubles: &mut Vec<DeferredProblem>) {
         // The counter of a fresh event descriptor cannot overflow by one.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
-        // Whoever closes the last device from a hook on the thread itself must not wait for it.
+        // Closing the last device from a hook on the thread itself must not wait for it.
         if self.thread.thread().id() == std::thread::current().id() {
             return;
         }

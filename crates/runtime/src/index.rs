@@ -58,7 +58,7 @@ pub(crate) enum Inserted {
     Refused,
 }
 
-/// What was at a place that is to be freed.
+/// What was at a place to free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Removed {
     /// This buffer; it is forgotten now.
@@ -223,9 +223,9 @@ mod tests {
 
     fn of_tables(
         index: &AddressAccess,
-        figure: impl Fn(&IndexTable) -> usize,
+        value: impl Fn(&IndexTable) -> usize,
     ) -> impl Iterator<Item = usize> {
-        (0..SHARDS).map(move |shard| index.0.with(shard, |table| figure(table)).unwrap())
+        (0..SHARDS).map(move |shard| index.0.with(shard, |table| value(table)).unwrap())
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! drop(device);
 //! ```
 //!
-//! Nothing here makes the workload fail or wait: what cannot be done is told once and counted
+//! Nothing here makes the workload fail or wait: what cannot be done is reported once and counted
 //! ([`Problem`], [`Runtime::problems`]), and recording degrades. Updating a counter takes no lock
 //! and makes no allocation. No device address leaves the process.
 #![deny(unsafe_code)]
@@ -34,9 +34,9 @@ mod program_caches;
 mod registered;
 mod registry;
 mod runtime;
-mod seat;
 mod session;
 mod shared;
+mod thread_slot;
 mod tracker;
 mod waiting;
 

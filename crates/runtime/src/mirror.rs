@@ -20,7 +20,7 @@ const INITIAL_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 const LOCATION_BITS: u32 = 8;
 
 /// How long opening or closing a device waits for a region's lock, which others hold for
-/// microseconds. Whoever may read the file can hold it for ever, and must not hold up a workload.
+/// microseconds. A reader of the file can hold it for ever, and must not hold up a workload.
 const LOCK_WAIT: Duration = Duration::from_millis(20);
 
 /// One device's region, if it is kept. Whether it is, is decided once in a session, because the

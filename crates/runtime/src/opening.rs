@@ -33,7 +33,7 @@ pub(crate) struct Opened {
     shared: Arc<RuntimeShared>,
     /// The session in which the device was opened; a child's own session stands in for it.
     pub(crate) session_id: u64,
-    /// That session, for an event that has no seat to itself.
+    /// That session, for an event that has no thread slot.
     pub(crate) session: Arc<Session>,
     /// The device's place among those that the runtime ever opened, below [`MAX_DEVICES`].
     pub(crate) index: u8,
@@ -106,7 +106,7 @@ impl Opened {
                 false => None,
             }
             .inspect(|session| {
-                // A child has all that its parent had open; the seat that it gets asks for no other
+                // A child has all that its parent had open; the thread slot that it gets asks for no other
                 // device again.
                 for (index, device) in (0..).zip(&cold.runtime(shared.id).devices) {
                     let is_open = device.handles > 0 || index == self.index;
@@ -187,8 +187,9 @@ fn running_session(
         troubles.push(DeferredProblem::new(ProblemStep::Environment, misread, remedy));
     }
     let session = Session::start(id, &shared.options, directory.as_ref(), owner, troubles);
-    let endpoint = directory
-        .and_then(|directory| Endpoint::start(directory, shared, &session, cold::told, troubles));
+    let endpoint = directory.and_then(|directory| {
+        Endpoint::start(directory, shared, &session, cold::reported, troubles)
+    });
     let running = RunningServices { session: Arc::clone(&session), endpoint };
     cold.runtime(shared.id).running = Some(running);
     Some(session)

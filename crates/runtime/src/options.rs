@@ -32,7 +32,7 @@ pub struct Options {
     pub root: Option<PathBuf>,
     /// Which tt-metal regions to keep up to date; none unless asked for.
     pub regions: Option<Regions>,
-    /// Variables whose values are not understood and would have mattered; told once when a device
+    /// Variables whose values are not understood and would have mattered; reported once when a device
     /// is opened.
     pub misread: Vec<Misread>,
     /// Say on standard error which region belongs to which device
@@ -186,8 +186,8 @@ mod tests {
             found.map(|one| (one.variable, one.value)).collect::<Vec<_>>()
         };
         for asked in ["2", "x", "3 ", "04"] {
-            let told = [("TELLTALE_SHM_LAYOUT", asked.to_owned())];
-            assert_eq!(misread(&[enabled, layout(asked)]), told);
+            let reported = [("TELLTALE_SHM_LAYOUT", asked.to_owned())];
+            assert_eq!(misread(&[enabled, layout(asked)]), reported);
             assert_eq!(misread(&[layout(asked)]), [], "no region is asked for");
         }
         for odd in ["true", "yes", "2", "1 "] {

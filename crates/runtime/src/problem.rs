@@ -1,4 +1,4 @@
-//! What the runtime could not do: told once to a person, counted always, never the workload's
+//! What the runtime could not do: reported once to a person, counted always, never the workload's
 //! problem.
 
 use std::error::Error;
@@ -46,7 +46,7 @@ pub struct Problem {
     pub remedy: &'static str,
 }
 
-/// Something that went wrong while the cold lock was held, to be told once it is released.
+/// Something that went wrong while the cold lock was held, to report once it is released.
 pub(crate) struct DeferredProblem {
     pub(crate) step: ProblemStep,
     pub(crate) error: Box<dyn Error>,
@@ -172,8 +172,8 @@ mod tests {
 
     #[test]
     fn each_step_is_told_once_and_counted_always() {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&told);
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&reported);
         let problems = Problems::new(Some(Arc::new(move |problem| {
             sink.lock().unwrap().push(problem.to_string());
         })));
@@ -183,7 +183,7 @@ mod tests {
         }
         problems.tell(ProblemStep::Region, &full, "free some memory");
         assert_eq!(
-            *told.lock().unwrap(),
+            *reported.lock().unwrap(),
             [
                 "telltale: memory is not recorded: no space left; free some memory",
                 "telltale: a tt-metal region is not kept: no space left; free some memory"

@@ -1,7 +1,7 @@
 //! The program caches of the process, as its endpoint shows them.
 //!
-//! A cache is read when somebody asks, without a lock that a dispatch could hold; nothing is
-//! copied while nobody asks, and a cache that is gone is shown no more.
+//! A cache is read when a client asks, without a lock that a dispatch could hold; nothing is
+//! copied without a client, and a cache that is gone is shown no more.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -67,10 +67,13 @@ where
     cache
 }
 
-/// What the runtime was told of its programs, and what its caches hold.
-pub(crate) fn programs(told: Option<Programs>, counts: Option<&CacheCounts>) -> Option<Programs> {
-    let Some(counts) = counts else { return told };
-    let mut programs = told.unwrap_or_default();
+/// What the runtime knows of its programs, and what its caches hold.
+pub(crate) fn programs(
+    reported: Option<Programs>,
+    counts: Option<&CacheCounts>,
+) -> Option<Programs> {
+    let Some(counts) = counts else { return reported };
+    let mut programs = reported.unwrap_or_default();
     programs.cached = programs.cached.saturating_add(counts.entries);
     // A cached program is kept on its device, and has no name to tell.
     programs.loaded_omitted = programs.loaded_omitted.saturating_add(counts.entries);

@@ -14,7 +14,7 @@ use telltale_schema::snapshot::MetricSample;
 /// Series that one runtime keeps.
 pub const MAX_SERIES: usize = 2048;
 
-/// Why a metric is not kept. Its handle works, but nobody sees its value.
+/// Why a metric is not kept. Its handle works, but its value is not shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RegisterError {
     #[error("{what} {text:?} is not a name of letters, digits and underscores")]

@@ -53,7 +53,7 @@ impl Registry {
         });
         found.unwrap_or_else(|error| {
             let remedy =
-                "the metric works for its owner and is shown to nobody; mend its registration";
+                "the metric works for its owner but is not shown; correct its registration";
             self.shared.problems.tell(ProblemStep::Metric, &error, remedy);
             series
         })

@@ -37,7 +37,7 @@ struct HooksRefused;
 
 impl Runtime {
     /// Makes Telltale ready in this process; nothing is created until a device is opened. This
-    /// never fails: what cannot be done is told once, counted, and does not concern the workload.
+    /// never fails: what cannot be done is reported once, counted, and does not concern the workload.
     pub fn start(options: Options) -> Self {
         Self::with_id(options, cold::lock().fresh_id())
     }
@@ -53,7 +53,7 @@ impl Runtime {
     fn with_id(options: Options, id: u64) -> Self {
         let problems = Problems::new(options.on_problem.clone());
         if !options.disabled {
-            // A refusal is told when a device is opened.
+            // A refusal is reported when a device is opened.
             cold::install_hooks();
         }
         Self { shared: Arc::new(RuntimeShared { id, options, problems }) }
@@ -81,7 +81,7 @@ impl Runtime {
     }
 
     /// Tells of the compiled programs. Names beyond the first 256 are counted and left out.
-    pub fn tell_programs(&self, mut programs: Programs) {
+    pub fn report_programs(&self, mut programs: Programs) {
         let omitted = programs.loaded.len().saturating_sub(MAX_LOADED_PROGRAMS);
         programs.loaded.truncate(MAX_LOADED_PROGRAMS);
         for name in &mut programs.loaded {
@@ -95,7 +95,7 @@ impl Runtime {
     }
 
     /// Shows a program cache on the endpoint, as long as it exists. What all of them hold is added
-    /// to what [`Runtime::tell_programs`] tells.
+    /// to what [`Runtime::report_programs`] tells.
     pub fn show_program_cache<B>(&self, cache: &Arc<ProgramCache<B>>)
     where
         B: Backend + Send + Sync + 'static,
@@ -106,13 +106,13 @@ impl Runtime {
         let weak = program_caches::weak(cache);
         let added = cold::lock().runtime(self.shared.id).program_caches.add(weak);
         if let Err(error) = added {
-            let remedy = "the cache works and is shown to nobody; share one among its users";
+            let remedy = "the cache works but is not shown; share one among its users";
             self.shared.problems.tell(ProblemStep::Metric, &error, remedy);
         }
     }
 
     /// Tells of the compiled kernels that are kept for reuse.
-    pub fn tell_kernel_cache(&self, cache: KernelCache) {
+    pub fn report_kernel_cache(&self, cache: KernelCache) {
         if self.shared.is_enabled() {
             cold::lock().runtime(self.shared.id).kernel_cache = Some(cache);
         }

@@ -23,7 +23,7 @@ pub(crate) struct Session {
     pub(crate) id: u64,
     pub(crate) owner: LedgerOwner,
     pub(crate) index: AddressIndex,
-    /// Whether any region is to be kept, so that the usual case looks no further.
+    /// Whether any region is kept, so that the usual case looks no further.
     pub(crate) keeps_regions: bool,
     started: Instant,
     ledger: Option<Ledger>,
@@ -166,7 +166,7 @@ impl Session {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Ends recording; what threads still record counts for nobody.
+    /// Ends recording; what threads still record is not counted.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         self.remove_file();

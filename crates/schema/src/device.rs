@@ -37,7 +37,7 @@ pub enum DeviceClass {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct OtherIdentity {
-    /// How it is shown and told from others of this machine: its PCI address where it has one.
+    /// How it is shown and distinguished from others of this machine: its PCI address where it has one.
     pub name: String,
     /// Whose it is: `amd`, `intel`, `nvidia`, `aws`, `host`, or the PCI vendor id as `0x1eac`.
     pub vendor: String,

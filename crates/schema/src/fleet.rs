@@ -28,14 +28,14 @@ pub struct Fleet {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Host {
-    /// As it was named by whoever asked.
+    /// As it was named by the client.
     pub name: String,
     /// How it stands.
     pub state: HostState,
     /// Why it did not answer; none while it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When it last answered, by the clock of whoever asked; none where it never did.
+    /// When it last answered, by the clock of the client; `None` where it never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_at: Option<Timestamp>,
     /// What it last answered; none where it never did.

@@ -1,6 +1,6 @@
 //! Numbers that programs tell, in JSON: it has none that is not finite, and a gauge may well be one.
 //!
-//! A loss that became NaN is what its program says, and no absence. So it is told as the text that
+//! A loss that became NaN is what its program says, and no absence. So it is written as the text that
 //! Prometheus' formats have for it: `NaN`, `+Inf` or `-Inf`.
 
 use std::fmt;

@@ -17,7 +17,7 @@ use crate::reading::Absence;
 pub const MAX_POINTS: usize = 2_000;
 /// Series of one answer, at most; those beyond are counted.
 pub const MAX_SERIES: usize = 1_024;
-/// Spans where nobody asked for a step: about as many as a screen has columns.
+/// Spans without a requested step: about as many as a screen has columns.
 const USUAL_POINTS: u64 = 120;
 
 /// Whose series are asked for.

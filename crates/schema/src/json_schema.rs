@@ -9,7 +9,7 @@ use crate::chip::{AsicId, BoardId, PciAddress};
 /// A boot id, as the kernel prints it.
 pub(crate) struct BootId;
 
-/// A number that a program told, which JSON may have no number for.
+/// A number that a program reported, which JSON may have no number for.
 pub(crate) struct Float;
 
 impl JsonSchema for Float {

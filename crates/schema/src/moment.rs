@@ -1,4 +1,4 @@
-//! A moment as a person writes it: so long ago, or a date. Whoever reads one says when now is.
+//! A moment as a person writes it: so long ago, or a date. The reader supplies the present time.
 
 use std::str::FromStr;
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A process, told apart from any other that ever had the same pid.
+/// A process, distinguished from any other that ever had the same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct ProcessIdentity {

@@ -1,6 +1,6 @@
 //! A reading: a value with the time it was taken, or the reason there is none.
 //!
-//! Unknown is never 0, −1 or NaN. Whoever shows a reading must say what it does with absence.
+//! Unknown is never 0, −1 or NaN. Code that shows a reading must define what it does with absence.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -30,7 +30,7 @@ pub enum Absence {
     /// It belongs to something that cannot be seen from here, such as a process of another PID
     /// namespace.
     Hidden,
-    /// Nobody who was asked knows it; the detail says who was asked.
+    /// No source reports it; the detail names the sources.
     Unknown,
     /// It was found, in a form that this version does not know. A reason that only a newer version
     /// knows is read as this one.
@@ -41,7 +41,7 @@ pub enum Absence {
     Missing,
     /// The source failed in a way that has no other name here; the detail says how.
     Failed,
-    /// Nobody asked for it: the reader was told to leave it out.
+    /// Not requested: the reader was configured to leave it out.
     NotAsked,
     /// It was known at the time, and the history does not keep it.
     NotKept,

@@ -1,7 +1,7 @@
 //! A snapshot: everything known about one machine at one moment, immutable once published.
 //!
 //! Per device and kind the parts add up: processes + unattributed + ghost = total. `node` makes
-//! snapshots; whoever shows one computes nothing from it but its presentation.
+//! snapshots; code that shows one computes nothing from it but its presentation.
 
 mod container;
 mod device;
@@ -50,11 +50,11 @@ pub struct Snapshot {
     /// Processes that hold a device or recorded memory, by pid and start time.
     pub processes: Vec<Process>,
     /// Processes of other users whose ledgers and endpoints we may not open, as far as their files'
-    /// names tell: they are in no figure. No source fails on that account.
+    /// names show: they are not counted. No source fails on that account.
     #[serde(default)]
     pub closed_processes: u64,
-    /// Processes that were left out for whoever this snapshot was made for, who may not see them:
-    /// they are in the devices' figures all the same.
+    /// Processes that were left out because this snapshot's client may not see them:
+    /// they are in the devices' values all the same.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub withheld_processes: u64,
     /// What a filter left out; none where nothing was filtered. Figures of devices are not only of

@@ -25,7 +25,7 @@ impl Hosts {
     }
 
     /// Whether `authority`, a host with or without a port, is one of ours. Addresses are all of
-    /// ours: nobody else can be reached under one.
+    /// ours: no other can be reached under one.
     pub fn has(&self, authority: &str) -> bool {
         let Some(host) = host(authority) else { return false };
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);

@@ -1,15 +1,16 @@
 //! What every program of ours that listens needs, whatever it serves: addresses and sockets, files
-//! of bounded length or with secrets, tokens, certificates, the names that a port answers to, the door by which connections come in, and lines for whoever keeps its standard error.
+//! of bounded length or with secrets, tokens, certificates, the names that a port answers to, the door by
+//! which connections come in, and its log lines on stderr.
 //!
 //! Nothing here knows what is served, or decides who may see it.
 #![forbid(unsafe_code)]
 
 pub mod bounded_file;
+pub mod diagnosis;
 pub mod door;
 pub mod hosts;
 pub mod listen;
 pub mod log;
-pub mod obstacle;
 pub mod peer_user;
 pub mod problem;
 pub mod secret_file;

@@ -2,7 +2,7 @@
 //! bound here or handed over by systemd.
 //!
 //! Nothing here accepts a connection. A socket file that a service left behind is replaced; one
-//! that somebody serves is not, unless it stands in a directory that is ours to keep and is another
+//! that a process serves is not, unless it stands in a directory that is ours to keep and is another
 //! user's.
 
 mod address;
@@ -34,7 +34,7 @@ const QUEUE: i32 = 4096;
 /// The mode of a socket: every local user may ask, and is answered as it may be.
 const SOCKET_MODE: u32 = 0o666;
 
-/// The set-group-id bit, by which an installed runtime directory is told from others.
+/// The set-group-id bit, by which an installed runtime directory is distinguished from others.
 const SET_GROUP_ID: u32 = 0o2000;
 
 /// A socket that listens and does not block.
@@ -53,7 +53,7 @@ pub struct SocketFile {
     identity: (u64, u64),
 }
 
-/// Why nobody can listen at an address.
+/// Why no process can listen at an address.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// The port cannot be had.
@@ -77,7 +77,7 @@ pub enum BindError {
         #[source]
         source: io::Error,
     },
-    /// Somebody listens there.
+    /// A process listens there.
     #[error("{who} listens on {path} already; end it, or choose another path")]
     Taken {
         /// Where.
@@ -85,10 +85,10 @@ pub enum BindError {
         /// Who, as far as can be seen from here.
         who: String,
     },
-    /// There is something else, which is nobody's but its owner's to remove.
+    /// There is something else, which only its owner may remove.
     #[error(
         "cannot listen on {path}; {kind} of user {owner} is there, where a socket belongs: move it \
-         away if nobody needs it, or choose another path"
+         away if it is not needed, or choose another path"
     )]
     NotASocket {
         /// Where.
@@ -138,8 +138,8 @@ impl Listener {
         }
     }
 
-    /// Whether something is in the way of listening at `path`, as far as that can be told without
-    /// making anything: a socket is not, whoever serves it.
+    /// Whether something is in the way of listening at `path`, as far as known without
+    /// making anything: a socket is not, whichever process serves it.
     ///
     /// # Errors
     /// When something else is there, or its directory is none.
@@ -180,9 +180,9 @@ fn bind_file(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
     Ok((listener, SocketFile { path: path.to_owned(), identity }))
 }
 
-/// Removes a socket file that nobody serves, or that somebody else has put into a directory which
+/// Removes a socket file that no process serves, or that another user has put into a directory which
 /// is ours to keep in order: the owner's, and root's on the owner's behalf. In an installed runtime
-/// directory it need not be a socket. A directory there gets another name, for nobody knows what is
+/// directory it need not be a socket. A directory there gets another name, for it is unknown what is
 /// in it.
 fn make_way(path: &Path) -> Result<(), BindError> {
     let failed = |source| BindError::Unix { path: path.to_owned(), source };
@@ -203,7 +203,7 @@ fn make_way(path: &Path) -> Result<(), BindError> {
         .map_err(failed)
 }
 
-/// Gives a squatter's directory a name that says whose it is and that nobody has taken beforehand.
+/// Gives a squatter's directory a name that says whose it is and that is not taken.
 fn set_aside(path: &Path, found: &Metadata) -> io::Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let mut aside = path.as_os_str().to_owned();
@@ -211,7 +211,7 @@ fn set_aside(path: &Path, found: &Metadata) -> io::Result<()> {
     Ok(renameat_with(CWD, path, CWD, &aside, RenameFlags::NOREPLACE)?)
 }
 
-/// Whether what is at `path` is a squatter's, which goes whether or not somebody serves it.
+/// Whether what is at `path` is a squatter's, which goes whether or not it is served.
 fn may_go(path: &Path, found: &Metadata) -> bool {
     let own_uid = rustix::process::geteuid().as_raw();
     let Some(directory) = path.parent().and_then(|parent| parent.metadata().ok()) else {
@@ -237,7 +237,7 @@ fn not_a_socket(path: &Path, found: &Metadata) -> BindError {
     BindError::NotASocket { path: path.to_owned(), kind, owner: found.uid() }
 }
 
-/// Who listens at `path`; none where nobody does. Never waits: a listener whose queue is full is
+/// The listener at `path`; `None` without one. Never waits: a listener whose queue is full is
 /// there all the same.
 fn who_listens(path: &Path) -> io::Result<Option<String>> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

@@ -30,7 +30,7 @@ const OURS: &str = "telltale";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Something does not work, and somebody has to do something.
+    /// Something does not work, and needs action.
     Error,
     /// Something does not work as it should; the service goes on.
     Warn,

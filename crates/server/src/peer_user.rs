@@ -1,7 +1,7 @@
 //! Which user of this machine has the other end of a TCP connection over the loopback.
 //!
 //! The kernel is asked for the one socket with the two addresses (`sock_diag(7)`). Then it is asked for
-//! our own end: while that is still open, nobody else can have had the addresses of the other one. Only
+//! our own end: while that is still open, no other can have had the addresses of the other one. Only
 //! where the kernel was built without that, its table of sockets is read instead. Nothing here decides
 //! who may do what.
 
@@ -66,7 +66,7 @@ enum PeerSource {
     Questions,
     /// It was built without the answers, and has a table.
     Table,
-    /// A sandbox lets nobody ask. What it keeps from us by one way is not looked up by another.
+    /// A sandbox may block the query. What it keeps from us by one way is not tried by another.
     Refused,
 }
 
@@ -127,7 +127,7 @@ impl LoopbackConnection {
         };
         let [other, own] = timeout(TABLE_TIMEOUT, read).await??;
         // The kernel knows a peer only as long as the connection is neither closed nor reset. As long as
-        // it was not, the addresses were nobody else's, whichever line came first.
+        // it was not, no other had the addresses, whichever line came first.
         getpeername(&socket)?.ok_or_else(gone)?;
         self.judge(other, own)
     }

@@ -1,4 +1,4 @@
-//! Files with a secret: read only where nobody else can know what is in them.
+//! Files with a secret: read only where no other user can know what is in them.
 //!
 //! Nothing here keeps a secret or says what it is for.
 
@@ -22,7 +22,7 @@ pub enum SecretFault {
         /// Its permission bits.
         mode: u32,
     },
-    /// It is somebody else's, who knows what is in it.
+    /// It is another user's, who knows what is in it.
     Owner {
         /// Whose.
         owner: u32,

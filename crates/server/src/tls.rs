@@ -24,7 +24,7 @@ const SYSTEM_CERTIFICATES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Why nobody can be proved to be who they say.
+/// Why no client can be authenticated.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// A file cannot be read.
@@ -55,7 +55,7 @@ pub fn trusted(file: Option<&Path>) -> Result<Vec<u8>, TrustError> {
     bounded_file::read(path, MAX_CERTIFICATES_BYTES).map_err(failed)
 }
 
-/// What a client needs that connects to whoever has a certificate which descends from one of these.
+/// What a client needs that connects to a server whose certificate descends from one of these.
 ///
 /// # Errors
 /// When none can be used.

@@ -1,4 +1,4 @@
-//! The service's token: whoever sends it sees everything. Kept in a file that only the service
+//! The service's token: clients that send it see everything. Kept in a file that only the service
 //! and who may be it can read.
 
 use std::io;
@@ -40,7 +40,7 @@ pub enum TokenError {
         /// Its permission bits.
         mode: u32,
     },
-    /// Somebody else made the file, and so knows what is in it.
+    /// Another user made the file, and so knows what is in it.
     #[error(
         "the token file {path} belongs to user {owner}, neither to root nor to the service; make \
          one of its own"

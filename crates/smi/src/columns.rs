@@ -30,7 +30,7 @@ pub struct Columns {
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
-    /// When the snapshot was taken, by which the rows of one are told from those of the next.
+    /// When the snapshot was taken, by which the rows of one are distinguished from those of the next.
     Timestamp,
     /// A field of queries.
     Field(&'static Field),

@@ -308,7 +308,7 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut DetailsPag
     let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
     let state = match process.state {
         ProcessState::Alive => "",
-        ProcessState::Dead => " (ended: last known figures, in no total)",
+        ProcessState::Dead => " (ended: last known values, in no total)",
         ProcessState::Hidden => " (not visible from this PID namespace)",
     };
     let name = printable(&process.name);
@@ -353,14 +353,14 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut DetailsPag
     if let Some(programs) = &programs {
         page.line("programs", &metrics::programs(programs));
     }
-    let is_told = |sample: &MetricSample| {
+    let is_reported = |sample: &MetricSample| {
         let of_programs = ProgramUse::METRICS.iter().any(|metric| metric.name == sample.name);
         metrics::is_quiet(sample, &process.metrics) || (of_programs && programs.is_some())
     };
-    let worth_telling = process.metrics.iter().filter(|sample| !is_told(sample));
-    let told: Vec<(String, String)> = worth_telling.map(metrics::line).collect();
-    let widest = told.iter().map(|(name, _)| width(name) + 1).max().unwrap_or(0);
-    for (name, value) in &told {
+    let worth_telling = process.metrics.iter().filter(|sample| !is_reported(sample));
+    let reported: Vec<(String, String)> = worth_telling.map(metrics::line).collect();
+    let widest = reported.iter().map(|(name, _)| width(name) + 1).max().unwrap_or(0);
+    for (name, value) in &reported {
         page.aligned(name, value, widest.clamp(NAME_COLUMNS, METRIC_COLUMNS));
     }
 }

@@ -21,7 +21,7 @@ pub(crate) enum Idle {
 }
 
 /// One row a device, the columns of the original tool; without a device, a sentence. How many
-/// were left out is said below. Machines that have names are told apart by a first column.
+/// were left out is said below. Machines that have names are distinguished by a first column.
 pub(crate) fn section(machines: &[Machine<'_>], idle: Idle, style: &Style) -> String {
     let devices: usize = machines.iter().map(|machine| machine.snapshot.devices.len()).sum();
     if devices == 0 {
@@ -59,7 +59,7 @@ pub(crate) fn section(machines: &[Machine<'_>], idle: Idle, style: &Style) -> St
     if left_out == devices { words } else { table.render(style) + &words }
 }
 
-/// Whether nobody is known to hold the device, and nothing on it is in use.
+/// Whether the device has no known holder, and nothing on it is in use.
 fn is_idle(device: &Device) -> bool {
     let unused = |space| {
         let used = device.space(space).and_then(|usage| usage.used_bytes.value());

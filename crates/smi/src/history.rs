@@ -77,10 +77,10 @@ fn step(step_ms: u64) -> String {
 
 fn device_table(series: &[&Series], style: &Style) -> String {
     let mut columns = vec![Column::left("DEVICE", 0), Column::left("FIGURE", 0)];
-    columns.extend(figures(style));
+    columns.extend(shown_metrics(style));
     let mut table = Table::new(columns);
     for one in series {
-        let mut row = vec![Cell::new(device(one)), Cell::new(figure(one))];
+        let mut row = vec![Cell::new(device(one)), Cell::new(shown_metric(one))];
         row.extend(cells(one, style));
         table.push(row);
     }
@@ -94,14 +94,18 @@ fn process_table(series: &[&Series], style: &Style) -> String {
         Column::left("DEVICE", 2),
         Column::left("FIGURE", 0),
     ];
-    columns.extend(figures(style));
+    columns.extend(shown_metrics(style));
     columns.push(Column::left("COMMAND", 4));
     let mut table = Table::new(columns);
     for one in series {
         let Some(process) = &one.process else { continue };
         let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
-        let mut row =
-            vec![Cell::new(pid), owner(process), Cell::new(device(one)), Cell::new(figure(one))];
+        let mut row = vec![
+            Cell::new(pid),
+            owner(process),
+            Cell::new(device(one)),
+            Cell::new(shown_metric(one)),
+        ];
         row.extend(cells(one, style));
         row.push(Cell::new(command(process)));
         table.push(row);
@@ -109,7 +113,7 @@ fn process_table(series: &[&Series], style: &Style) -> String {
     table.render(style)
 }
 
-fn figures(style: &Style) -> Vec<Column> {
+fn shown_metrics(style: &Style) -> Vec<Column> {
     let mut columns =
         vec![Column::right("LEAST", 5), Column::right("MEAN", 1), Column::right("GREATEST", 0)];
     if bars(style) > 0 {
@@ -178,7 +182,7 @@ pub(crate) fn amount(value: f64, unit: &str) -> String {
 }
 
 /// What a series is of, in a word or two: the metric without its prefix and unit, and its label.
-fn figure(series: &Series) -> String {
+fn shown_metric(series: &Series) -> String {
     let stem = series.metric.strip_prefix("telltale_").unwrap_or(&series.metric);
     let stem = stem.split_once('_').map_or(stem, |(_, rest)| rest);
     let stem = stem.strip_suffix("_total").unwrap_or(stem);

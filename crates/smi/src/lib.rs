@@ -1,5 +1,5 @@
 //! What a person or a script sees of a snapshot: tables, details, CSV, the full-screen view. Nothing
-//! here measures or reads anything: every figure is in the snapshot already. Only the view's tree
+//! here measures or reads anything: every value is in the snapshot already. Only the view's tree
 //! adds up, what is below a row.
 #![forbid(unsafe_code)]
 

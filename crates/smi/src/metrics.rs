@@ -7,12 +7,12 @@ use telltale_schema::quantity;
 use telltale_schema::snapshot::{MetricSample, MetricValue, ProgramUse};
 use telltale_schema::text::printable;
 
-/// The beginnings of the names of what is told only when it has happened: what an endpoint counts of
+/// The beginnings of the names of what is shown only when it has happened: what an endpoint counts of
 /// itself, refusals and errors; and what became of the events of each core.
 const QUIET: [&str; 2] = ["telltale_endpoint_", "telltale_process_debug_"];
 
-/// Whether the value is one of those, and nothing has happened yet. That somebody reads a core's
-/// events is told once there are some among `all`.
+/// Whether the value is one of those, and nothing has happened yet. That a core's events have a reader
+/// is shown once there are some among `all`.
 pub(crate) fn is_quiet(sample: &MetricSample, all: &[MetricSample]) -> bool {
     if sample.name == PROCESS_DEBUG_CONNECTED.name {
         let published = PROCESS_DEBUG_EVENTS_PUBLISHED_TOTAL.name;

@@ -34,12 +34,12 @@ fn closed(snapshot: &Snapshot) -> Option<String> {
         many => (format!("{} processes of other users", quantity::count(many)), "are"),
     };
     Some(format!(
-        "{whose} cannot be read and {verb} in no figure; run as root, or as the user telltale where \
+        "{whose} cannot be read and {verb} not counted; run as root, or as the user telltale where \
          its directory is installed"
     ))
 }
 
-/// Those that the service keeps from whoever asked it.
+/// Those that the service keeps from this client.
 fn withheld(snapshot: &Snapshot) -> Option<String> {
     let (whose, verb) = match snapshot.withheld_processes {
         0 => return None,
@@ -47,7 +47,7 @@ fn withheld(snapshot: &Snapshot) -> Option<String> {
         many => (format!("{} processes of other users", quantity::count(many)), "are"),
     };
     Some(format!(
-        "{whose} {verb} in the devices' figures and not shown to you; ask at the service's Unix socket as \
+        "{whose} {verb} in the devices' values and not shown to you; ask at the service's Unix socket as \
          root or a member of its group, or with its token"
     ))
 }
@@ -58,7 +58,7 @@ fn of_device(device: &Device, withholds: bool) -> Vec<String> {
         silent(holders),
         hidden(holders, withholds),
         parts(device, |parts| parts.ghost_bytes, "in use by rows of dead processes in a region"),
-        // Another vendor's driver counts what nobody has recorded; that is no trouble.
+        // Another vendor's driver counts what is not recorded; that is no fault.
         device.identity.chip().and_then(|_| {
             let words = "in use and in no process's row";
             parts(device, |parts| parts.unattributed_bytes, words)
@@ -68,7 +68,7 @@ fn of_device(device: &Device, withholds: bool) -> Vec<String> {
     found.into_iter().flatten().map(|text| format!("{id}: {text}")).collect()
 }
 
-/// Those that hold the device and whose memory nobody knows.
+/// Those that hold the device and whose memory is unknown.
 fn silent(holders: &[Holder]) -> Option<String> {
     let silent = holders.iter().filter(|holder| !holder.memory_known);
     let mut pids: Vec<String> =
@@ -82,7 +82,7 @@ fn silent(holders: &[Holder]) -> Option<String> {
         _ => format!("processes {} and {more} more", pids.join(", ")),
     };
     let (verb, whose) = if one { ("holds", "its") } else { ("hold", "their") };
-    Some(format!("{named} {verb} it, and {whose} memory is not known and in no figure"))
+    Some(format!("{named} {verb} it, and {whose} memory is unknown and not counted"))
 }
 
 /// Those that cannot be seen from here. A service that withholds processes tells no pid of anybody,
@@ -93,7 +93,7 @@ fn hidden(holders: &[Holder], withholds: bool) -> Option<String> {
         true => "not shown to you",
         false => "not visible from this PID namespace",
     };
-    hidden.then(|| format!("held by a process that is {why}; its memory is in no figure"))
+    hidden.then(|| format!("held by a process that is {why}; its memory is not counted"))
 }
 
 /// One part of each kind's total, for the kinds that have any of it.

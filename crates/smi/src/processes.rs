@@ -13,7 +13,7 @@ use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::{rows, text};
 
-/// The table, or a sentence that says why there is none. Machines that have names are told apart by
+/// The table, or a sentence that says why there is none. Machines that have names are distinguished by
 /// a first column.
 pub(crate) fn section(machines: &[Machine<'_>], style: &Style) -> String {
     if machines.iter().all(|machine| machine.snapshot.processes.is_empty()) {

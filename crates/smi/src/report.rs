@@ -114,7 +114,7 @@ fn gibibyte_hours(byte_seconds: u64) -> f64 {
     byte_seconds as f64 / f64::from(1 << 30) / 3_600.0
 }
 
-/// The processes of which one is to be chosen, one a line.
+/// The processes to choose from, one a line.
 pub fn choices<'a>(
     processes: impl IntoIterator<Item = &'a ProcessReport>,
     style: &Style,

@@ -47,14 +47,14 @@ pub(crate) fn lines(held: Option<&HeldDevice>) -> Vec<MemoryRow> {
 }
 
 impl MemoryRow {
-    /// Bytes allocated and not freed, where somebody says so.
+    /// Bytes allocated and not freed, where reported.
     pub(crate) fn live_bytes(&self) -> Option<u64> {
         self.usage.map(|usage| usage.live_bytes())
     }
 
-    /// Another figure, where the process recorded it.
-    pub(crate) fn recorded(&self, figure: impl Fn(&MemoryUsage) -> u64) -> Option<u64> {
-        self.usage.as_ref().and_then(HeldUsage::recorded).map(figure)
+    /// Another value, where the process recorded it.
+    pub(crate) fn recorded(&self, shown_metric: impl Fn(&MemoryUsage) -> u64) -> Option<u64> {
+        self.usage.as_ref().and_then(HeldUsage::recorded).map(shown_metric)
     }
 }
 
@@ -84,14 +84,14 @@ mod tests {
 
     #[test]
     fn a_line_without_a_kind_says_as_much_as_is_known() {
-        let figures = |held: Option<&HeldDevice>| {
+        let shown_metrics = |held: Option<&HeldDevice>| {
             let [line] = &lines(held)[..] else { panic!("one line") };
             (line.live_bytes(), line.recorded(|usage| usage.peak_bytes))
         };
         let of = |accounting| HeldDevice { accounting, ..HeldDevice::default() };
-        assert_eq!(figures(Some(&of(Accounting::Recorded))), (Some(0), Some(0)));
-        assert_eq!(figures(Some(&of(Accounting::BytesOnly))), (Some(0), None));
-        assert_eq!(figures(Some(&of(Accounting::Unknown))), (None, None));
-        assert_eq!(figures(None), (None, None));
+        assert_eq!(shown_metrics(Some(&of(Accounting::Recorded))), (Some(0), Some(0)));
+        assert_eq!(shown_metrics(Some(&of(Accounting::BytesOnly))), (Some(0), None));
+        assert_eq!(shown_metrics(Some(&of(Accounting::Unknown))), (None, None));
+        assert_eq!(shown_metrics(None), (None, None));
     }
 }

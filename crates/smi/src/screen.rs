@@ -1,5 +1,5 @@
 //! The full-screen view: what is on it, as a state that events and snapshots change, and that is
-//! painted on demand. No input, no output, no clock: whoever drives it brings all of these, see
+//! painted on demand. No input, no output, no clock: its driver brings all of these, see
 //! `telltale::top`.
 
 mod alert_pane;

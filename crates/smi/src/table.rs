@@ -30,7 +30,7 @@ impl Column {
         Self { title, side: Alignment::Left, gives_way }
     }
 
-    /// A column of figures.
+    /// A column of numbers.
     pub const fn right(title: &'static str, gives_way: u8) -> Self {
         Self { title, side: Alignment::Right, gives_way }
     }

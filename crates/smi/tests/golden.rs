@@ -1,6 +1,6 @@
 //! What snapshots look like, to the character: made by hand, because most of what they hold a
 //! healthy machine never shows. The expected pages are files beside this one; after a wanted
-//! change, `TELLTALE_WRITE_PAGES=1 cargo test -p telltale-smi` writes them anew, for review.
+//! change, `TELLTALE_WRITE_PAGES=1 cargo test -p telltale-smi` rewrites them, for review.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 

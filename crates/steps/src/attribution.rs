@@ -7,7 +7,7 @@
 //!
 //! Where clients measure computations, gaps between operations are no part of replays: some of them are waits for what
 //! no client recorded. Where they do not, gaps are the ranks' work.
-//! A rank is compared with the ranks of its role alone; nobody else does the same work.
+//! A rank is compared with the ranks of its role alone; no other does the same work.
 
 mod links;
 mod means;
@@ -63,7 +63,7 @@ pub struct SlowRole {
     pub ratio: f64,
     /// The same for each kind of computation that others do too, by name.
     pub kinds: Vec<(Box<str>, f64)>,
-    /// How many ranks have the role. Of one alone, whether the work or its host is slow cannot be told.
+    /// How many ranks have the role. Of one alone, whether the work or its host is slow is unknown.
     pub ranks: u32,
 }
 

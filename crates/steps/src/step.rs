@@ -246,7 +246,7 @@ impl Step {
         &self.graph.operations
     }
 
-    /// Communications whose other ends are missing. Their durations hold waits that cannot be told from work.
+    /// Communications whose other ends are missing. Their durations hold waits that cannot be distinguished from work.
     #[must_use]
     pub fn unmatched(&self) -> usize {
         self.graph.unmatched

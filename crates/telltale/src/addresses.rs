@@ -68,7 +68,7 @@ pub(crate) enum AddressesError {
     /// A line makes no sense.
     #[error("line {line} of {} cannot be used", .path.display())]
     Line { path: PathBuf, line: usize, source: HostError },
-    /// There is nobody to ask.
+    /// There is no server to ask.
     #[error("no host is named; write --hosts a,b or name them in a file, one a line")]
     None,
     /// More than can be asked.

@@ -215,7 +215,7 @@ fn host_name() -> Result<NodeName, Failure> {
 /// The address by which this machine reaches the first coordinator: nothing is sent for that. Names
 /// that cannot be resolved may be later, as a coordinator that is not reached may be.
 async fn own_address(coordinators: &[CoordinatorAddress]) -> Result<HostAddress, Failure> {
-    let mut told = None;
+    let mut reported = None;
     loop {
         let mut unresolved = Vec::new();
         for coordinator in coordinators {
@@ -236,9 +236,9 @@ async fn own_address(coordinators: &[CoordinatorAddress]) -> Result<HostAddress,
             )));
         }
         let text = unresolved.join("; ") + "; tries again";
-        if told.as_ref() != Some(&text) {
+        if reported.as_ref() != Some(&text) {
             warn!("{text}");
-            told = Some(text);
+            reported = Some(text);
         }
         tokio::time::sleep(RESOLVE_AGAIN).await;
     }

@@ -434,7 +434,7 @@ pub(crate) fn definition() -> clap::Command {
 /// Prints the completion script for a shell.
 pub(crate) fn print_completions(arguments: &CompletionArguments) -> Result<Status, Failure> {
     let mut script = Vec::new();
-    // What the program only starts by itself is nobody's to complete.
+    // What the program only starts by itself is not completed.
     let all = definition();
     let shown = all.get_subcommands().filter(|one| !one.is_hide_set()).cloned();
     let mut offered = clap::Command::new("telltale")

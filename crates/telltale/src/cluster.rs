@@ -107,13 +107,13 @@ impl ClusterQuery {
             }
             // Not to be there is an answer too.
             Err(OperatorError::Call(error)) if orders::is_refusal(&error) => {
-                orders::tell_refusal(self, &error)
+                orders::report_refusal(self, &error)
             }
             Err(error) => Err(Failure::because(&error)),
         }
     }
 
-    /// Shows it again and again. A coordinator that cannot be asked now may be asked later: a leader
+    /// Shows it periodically. A coordinator that cannot be reached now may be asked later: a leader
     /// may just be changing.
     fn repeat(
         &self,
@@ -126,7 +126,7 @@ impl ClusterQuery {
         }
         let mut due = Instant::now();
         let outcome = loop {
-            let (status, told) = match look(self) {
+            let (status, reported) = match look(self) {
                 Ok(shown) => (shown.status, if self.json { shown.json } else { shown.text }),
                 Err(error) => {
                     let text = telltale_schema::text::with_causes(&error);
@@ -135,8 +135,11 @@ impl ClusterQuery {
                     (Status::Nothing, if self.json { json } else { text })
                 }
             };
-            let written =
-                if self.json { self.output.print(&told) } else { self.output.repaint(&told) };
+            let written = if self.json {
+                self.output.print(&reported)
+            } else {
+                self.output.repaint(&reported)
+            };
             if let Err(error) = written {
                 break Err(error.into());
             }
@@ -210,7 +213,7 @@ impl ClusterQuery {
         Style { width: style.width.or(Some(100)), ..style }
     }
 
-    /// Makes a call to whoever leads.
+    /// Makes a call to the leader.
     fn ask<Answer>(
         &self,
         call: impl AsyncFnMut(&mut telltale_wire::cluster::Client) -> Result<Answer, CallError>,

@@ -73,6 +73,6 @@ fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
 
 /// Tells systemd, if it wants to know (sd_notify(3)).
 fn tell(state: NotifyState<'_>) {
-    // Whoever started us without systemd wants nothing told.
+    // Without systemd there is no notification.
     let _ = sd_notify::notify(&[state]);
 }

@@ -20,7 +20,7 @@ use stage::Stage;
 
 /// Time between two snapshots.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How long the demo runs when nobody watches at a terminal.
+/// How long the demo runs without a terminal.
 const UNWATCHED: Duration = Duration::from_secs(10);
 
 /// Runs the command.
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     let mut options = smi::options(&place, view);
     let trains = arguments.workload == Workload::Gpt;
     if trains {
-        // Losses are told by endpoints alone.
+        // Losses are reported by endpoints alone.
         options.endpoints = EndpointUse::Always;
     }
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;

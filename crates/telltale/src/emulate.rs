@@ -39,7 +39,7 @@ fn leftovers(root: &Path, left: &[PathBuf]) -> String {
     }
     format!(
         "The machine has ended. {} stays, because it has files that the machine did not make: {}; \
-         remove them when nobody needs them.",
+         remove them when they are not needed.",
         root.display(),
         names.join(", ")
     )

@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &EventsArguments) -> Result<Status, Failure> {
         follow::run(&arguments.capture, &interrupt, &mut events)?;
         return events.finish(&arguments.capture, &output);
     }
-    // Whoever only reads may be ended at any time.
+    // A mere reader may be ended at any time.
     let interrupt = arguments.conversion.convert.map(|_| Interrupt::listen()).transpose();
     let interrupt = interrupt.map_err(|error| Failure::because(&error))?;
     let mut source = Source::open(&arguments.capture, interrupt.as_ref())?;
@@ -171,7 +171,7 @@ impl<'arguments> Events<'arguments> {
     fn finish(mut self, capture: &Path, output: &StandardOutput) -> Result<Status, Failure> {
         self.catch_up()?;
         if self.tally.events + self.tally.unreadable == 0 && !self.selection.wants_none() {
-            self.tell_of_nothing(capture);
+            self.report_nothing(capture);
         }
         let mut is_partial = false;
         match self.reading {
@@ -193,7 +193,7 @@ impl<'arguments> Events<'arguments> {
     }
 
     /// A wrong path must not look like a program that printed nothing.
-    fn tell_of_nothing(&self, capture: &Path) {
+    fn report_nothing(&self, capture: &Path) {
         let capture = source::name(capture);
         exit::tell(&match self.selection.seen {
             0 => format!("telltale: there is no event in {capture}"),

@@ -1,4 +1,4 @@
-//! Exit statuses, and how a failure is told.
+//! Exit statuses, and how a failure is reported.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ pub(crate) enum Status {
     Firing,
     /// The service answers, and says that it does not serve.
     NotServing,
-    /// Whoever decides refused, or what was asked for is not there.
+    /// The decider refused, or what was asked for is not there.
     Refused,
     /// Nothing could be read or done.
     Nothing,
@@ -34,7 +34,7 @@ pub(crate) const USAGE: u8 = 64;
 /// A failure that ends the command: one sentence with step, cause and remedy, already complete.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Whoever read our output has gone, which is nobody's fault.
+    /// The reader of our output has gone, which is no fault.
     #[error("the reader of the output has gone")]
     ReaderGone,
     /// The arguments, or a file's settings, make no sense together.
@@ -96,7 +96,7 @@ pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
 }
 
 /// A line on standard error, where whatever is not for standard output goes, or several, as a
-/// compiler's message has. Nobody is left to be told when that fails.
+/// compiler's message has. No one is left to notify when that fails.
 pub(crate) fn tell(text: &str) {
     let lines: Vec<_> = text.lines().map(telltale_schema::text::printable).collect();
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));

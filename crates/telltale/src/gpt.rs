@@ -8,7 +8,7 @@ mod machine;
 mod prints;
 mod progress;
 mod ranks;
-mod telling;
+mod reporting;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &GptArguments) -> Result<Status, Failure> {
     let identity = Training::identity_of(config, arguments.seed, &text)
         .map_err(|error| Failure::because(&error))?;
     let place = arguments.parallel.then(RankEnvironment::from_environment).transpose()?;
-    // Whoever cannot keep checkpoints is told so before anything starts.
+    // A failure to keep checkpoints is reported before anything starts.
     let mut keeper = Keeper::open(arguments, &identity, place.as_ref().map(RankEnvironment::rank))?;
     let mut checkpoint = keeper.take_checkpoint();
     let mut ranks = None;
@@ -102,14 +102,14 @@ fn train(
     let prints = Prints::begin(&arguments.print, stream, reads, runtime.registry())?;
     let mut progress =
         TrainingProgress::begin(StandardOutput::detect(), arguments.json, &runtime, prints);
-    progress.tell_start(&training, ranks.as_ref(), &name)?;
+    progress.report_start(&training, ranks.as_ref(), &name)?;
     let wanted = arguments.steps.unwrap_or(u64::MAX);
     while training.steps() < wanted && !interrupt.asked() {
         let begun = Instant::now();
         match progress.step(&mut training, ranks.as_mut()) {
             Ok(Stepped::Done) => {}
             Ok(Stepped::Asked) => break,
-            // Nobody looks any more, or nobody trains any more; what was learned is kept as at any
+            // The viewer or the training has ended; what was learned is kept as at any
             // other end.
             Err(failure @ Failure::ReaderGone) | Ok(Stepped::Parted(failure)) => {
                 interrupt.finish_undisturbed();
@@ -130,7 +130,7 @@ fn train(
     }
     interrupt.finish_undisturbed();
     keeper.keep(&training)?;
-    progress.tell_end(&training, arguments.weights_digest)?;
+    progress.report_end(&training, arguments.weights_digest)?;
     // The other ranks cannot go on without one that was asked to end.
     let left_early = ranks.is_some() && training.steps() < wanted;
     Ok(Status::Fine.after(keeper.failed() || left_early))

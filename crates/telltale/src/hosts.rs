@@ -14,7 +14,7 @@ use crate::addresses::{HostAddress, HostRoute, read_all};
 use crate::arguments::HostsArguments;
 use crate::exit::Failure;
 
-/// The machines that were named, and the terms on which they are asked again and again or, without
+/// The machines that were named, and the terms on which they are asked periodically or, without
 /// a period, once; with a filter, for the rows that it wants.
 pub(crate) fn prepare(
     arguments: &HostsArguments,
@@ -54,7 +54,7 @@ pub(crate) fn select(fleet: &Fleet, filter: Option<&Query>) -> Fleet {
     Fleet { hosts: fleet.hosts.iter().map(chosen).collect(), ..fleet.clone() }
 }
 
-/// An error and its causes, in the words of whoever is told why a host does not answer.
+/// An error and its causes, for the user who reads why a host does not answer.
 fn reason(error: &dyn std::error::Error) -> String {
     with_causes(error)
 }

@@ -12,9 +12,9 @@ use signal_hook::SigId;
 use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_default;
 
-/// Tells whether somebody asked the command to end.
+/// Returns whether the user asked the command to end.
 pub(crate) struct Interrupt {
-    bell: UnixStream,
+    wake_up: UnixStream,
     asked: Arc<AtomicBool>,
     /// What makes a second signal end the process.
     at_once: Vec<SigId>,
@@ -24,8 +24,8 @@ impl Interrupt {
     /// Takes over SIGINT, SIGTERM and SIGHUP.
     pub(crate) fn listen() -> io::Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
-        let (bell, ringer) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
+        let (wake_up, ringer) = UnixStream::pair()?;
+        wake_up.set_nonblocking(true)?;
         let mut at_once = Vec::new();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             // Order matters: the first handler acts on the flag that an earlier signal has set.
@@ -33,7 +33,7 @@ impl Interrupt {
             signal_hook::flag::register(signal, Arc::clone(&asked))?;
             signal_hook::low_level::pipe::register(signal, ringer.try_clone()?)?;
         }
-        Ok(Self { bell, asked, at_once })
+        Ok(Self { wake_up, asked, at_once })
     }
 
     /// From now on signals change nothing: for a clean-up that takes little time and would leave
@@ -59,7 +59,7 @@ impl Interrupt {
         if !self.asked() {
             let timeout = most.and_then(|most| Timespec::try_from(most).ok());
             let mut descriptors = [
-                PollFd::new(&self.bell, PollFlags::IN),
+                PollFd::new(&self.wake_up, PollFlags::IN),
                 PollFd::from_borrowed_fd(other, PollFlags::IN),
             ];
             // EINTR and everything else: the caller looks again.
@@ -77,10 +77,10 @@ impl Interrupt {
                 return false;
             }
             let timeout = Timespec::try_from(left).ok();
-            let mut descriptors = [PollFd::new(&self.bell, PollFlags::IN)];
+            let mut descriptors = [PollFd::new(&self.wake_up, PollFlags::IN)];
             // EINTR and everything else: look again, the deadline bounds the loop.
             let _ = rustix::event::poll(&mut descriptors, timeout.as_ref());
-            let _ = (&self.bell).read(&mut [0; 16]);
+            let _ = (&self.wake_up).read(&mut [0; 16]);
         }
         true
     }

@@ -22,7 +22,7 @@ pub(crate) struct Question(Option<JoinHandle<Option<Vec<Device>>>>);
 /// What the service has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServiceFindings {
-    /// Nobody knows: no service answered.
+    /// Unknown: no service answered.
     Nothing,
     /// No device has a fault.
     Healthy,

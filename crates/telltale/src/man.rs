@@ -110,7 +110,7 @@ fn tidied(section: &str, preamble: &str) -> String {
     // An empty line breaks the line already.
     let section = section.replace("\n.br\n\n.br\n", "\n.br\n");
     let section = section.replace("\\fIsubcommands\\fR", "\\fIcommand\\fR");
-    // Not every formatter is told in which encoding its input is.
+    // Not every formatter knows in which encoding its input is.
     let escaped = |letter: char| match letter.is_ascii() {
         true => String::from(letter),
         false => format!("\\[u{:04X}]", u32::from(letter)),

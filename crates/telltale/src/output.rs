@@ -43,7 +43,7 @@ impl StandardOutput {
     }
 
     /// Whether it is a terminal that can be repainted, with a line to spare for something else
-    /// than figures.
+    /// than numbers.
     pub(crate) fn is_tall(&self) -> bool {
         self.repaints && self.size().is_some_and(|(_, rows)| rows >= TALL_ROWS)
     }

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 
-use telltale_node::access::Sight;
+use telltale_node::access::Visibility;
 use telltale_node::grpc::{connect, query_history, report_process};
 use telltale_node::history::{DatabaseError, HistoryReader, Past, database_in, directory_for};
 use telltale_schema::clock::Timestamp;
@@ -72,9 +72,9 @@ impl PastSource {
     /// Series over time.
     pub(crate) fn query(self, query: &HistoryQuery) -> Result<HistoryAnswer, Failure> {
         match self {
-            Self::File(reader) => {
-                reader.query(query, Sight::Everything).map_err(|error| Failure::because(&error))
-            }
+            Self::File(reader) => reader
+                .query(query, Visibility::Everything)
+                .map_err(|error| Failure::because(&error)),
             Self::Service { runtime, mut client } => {
                 asked(&runtime, query_history(&mut client, query))
             }
@@ -96,9 +96,9 @@ impl PastSource {
     /// What is kept of processes.
     pub(crate) fn report(self, process: &ProcessChoice) -> Result<Vec<ProcessReport>, Failure> {
         match self {
-            Self::File(reader) => {
-                reader.report(process, Sight::Everything).map_err(|error| Failure::because(&error))
-            }
+            Self::File(reader) => reader
+                .report(process, Visibility::Everything)
+                .map_err(|error| Failure::because(&error)),
             Self::Service { runtime, mut client } => {
                 asked(&runtime, report_process(&mut client, process))
             }

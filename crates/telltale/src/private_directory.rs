@@ -1,4 +1,4 @@
-//! The directory of an emulated machine that nobody named one for: private, in memory where there
+//! The directory of an emulated machine without a named one: private, in memory where there
 //! is such a place with room, held by a lock, and removed by the next one if its own process was
 //! killed.
 
@@ -95,8 +95,8 @@ fn lock_with_room(path: &Path) -> io::Result<File> {
     Ok(directory)
 }
 
-/// Removes the directories in `parent` that are ours and whose process is dead: nobody has its pid
-/// and nobody holds its lock. Either alone may mislead: pids are used again, and a process in
+/// Removes the directories in `parent` that are ours and whose process is dead: no process has its pid
+/// and its lock is free. Either alone may mislead: pids are used again, and a process in
 /// another PID namespace is invisible.
 fn remove_abandoned(parent: &Path, prefix: &str) {
     let me = rustix::process::geteuid().as_raw();

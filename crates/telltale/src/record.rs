@@ -1,4 +1,4 @@
-//! `telltale record`: what `telltale smi` shows, again and again into a file.
+//! `telltale record`: what `telltale smi` shows, periodically into a file.
 
 use std::time::Instant;
 

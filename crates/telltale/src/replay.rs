@@ -71,7 +71,7 @@ fn load(arguments: &ReplayArguments) -> Result<(Cow<'_, str>, Trace), Failure> {
     match trace {
         Ok(trace) => Ok((name, trace)),
         Err(error) => Err(Failure::Message(format!(
-            "{name} is no usable trace: {}; docs/traces.md tells how to record one",
+            "{name} is no usable trace: {}; docs/traces.md shows how to record one",
             Failure::because(&error)
         ))),
     }

@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Status, Failure> {
     let layers = arguments.layers();
     let effective = layers.load().map_err(|error| Failure::because(&error))?;
     log::start(effective.configuration.log_level, effective.configuration.log_format);
-    std::panic::set_hook(Box::new(tell_panic));
+    std::panic::set_hook(Box::new(log_panic));
     effective.remarks.iter().for_each(|remark| warn!("{remark}"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -177,7 +177,7 @@ fn runtime_directory(configuration: &Configuration) -> Option<PathBuf> {
 }
 
 /// Tells a panic in the log's form.
-fn tell_panic(panic: &PanicHookInfo<'_>) {
+fn log_panic(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("without a name");
     error!("thread {name}: {panic}");
@@ -188,7 +188,7 @@ struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
-    /// Never asked for: that somebody listens turns a file that may not grow (`ulimit -f`) into an
+    /// Never asked for: that a listener exists turns a file that may not grow (`ulimit -f`) into an
     /// error of its writer instead of the end of the service.
     _file_too_large: Signal,
 }

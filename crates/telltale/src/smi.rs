@@ -1,4 +1,4 @@
-//! `telltale smi`: collect once or again and again, and show it.
+//! `telltale smi`: collect once or periodically, and show it.
 
 mod cleaning;
 pub(crate) mod many;
@@ -22,7 +22,7 @@ use crate::output::StandardOutput;
 
 pub(crate) use view::SnapshotView;
 
-/// What is said below the tables where nobody has watched the heartbeats: one sample cannot show that one
+/// What is said below the tables where the heartbeats were not watched: one sample cannot show that one
 /// stands still.
 const NOT_SAMPLED: &str = "No service answered: run `telltale smi -d` or `telltale alerts` to look for stopped heartbeats.";
 
@@ -37,7 +37,7 @@ pub(crate) enum OutputFormat {
     Csv { processes: bool },
 }
 
-/// How snapshots are shown again and again.
+/// How snapshots are shown periodically.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WatchOptions<'a> {
     /// The time from one to the next.
@@ -48,7 +48,7 @@ pub(crate) struct WatchOptions<'a> {
     pub(crate) view: SnapshotView<'a>,
     /// What a terminal shows above the tables.
     pub(crate) title: &'a str,
-    /// What is told below the tables, from what they show.
+    /// What is shown below the tables, from what they show.
     pub(crate) below: fn(&Snapshot) -> Option<String>,
 }
 
@@ -186,7 +186,7 @@ pub(crate) fn options(place: &LocationArguments, view: SnapshotView<'_>) -> Coll
 
 impl WatchOptions<'_> {
     /// Shows snapshots until interrupted or over; gives the last one. `before_each` may clean; what
-    /// it removed is told below the page, and a terminal keeps that until there is more.
+    /// it removed is shown below the page, and a terminal keeps that until there is more.
     pub(crate) fn run(
         self,
         collector: &mut Collector,
@@ -200,7 +200,7 @@ impl WatchOptions<'_> {
         }
         output.print(&self.view.heading())?;
         let mut due = Instant::now();
-        let mut told = None;
+        let mut reported = None;
         let outcome = loop {
             let cleaned = match before_each(collector) {
                 Ok(cleaned) => cleaned,
@@ -209,9 +209,10 @@ impl WatchOptions<'_> {
             let snapshot = collector.collect();
             let news = cleaned.as_ref().filter(|report| !report.removed.is_empty());
             if news.is_some() || !output.is_repainted() {
-                told = news.map(cleaning::words);
+                reported = news.map(cleaning::words);
             }
-            if let Err(error) = self.show(&snapshot, cleaned.as_ref(), told.as_deref(), output) {
+            if let Err(error) = self.show(&snapshot, cleaned.as_ref(), reported.as_deref(), output)
+            {
                 break Err(error.into());
             }
             // A late frame is skipped, not made up for.

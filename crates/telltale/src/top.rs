@@ -52,7 +52,7 @@ use recorded::Player;
 use source::ViewSource;
 use stage::Stage;
 
-/// What waits for the view at most; whoever has more waits.
+/// What waits for the view at most; a sender with more waits.
 const MAX_WAITING: usize = 64;
 /// How long the first frame waits for the first snapshot.
 const FIRST_SNAPSHOT: Duration = Duration::from_millis(250);
@@ -90,7 +90,7 @@ enum Wake {
 }
 
 impl Wake {
-    /// Whether it is told beside snapshots, for which the first frame does not wait.
+    /// Whether it comes beside snapshots, for which the first frame does not wait.
     fn is_beside(&self) -> bool {
         matches!(
             self,
@@ -341,7 +341,7 @@ impl Driver<'_> {
             if paint && !waits_for_first {
                 let screen = &mut *self.screen;
                 if self.stage.draw(|frame| screen.render(frame)).is_err() {
-                    // There is nobody to paint for any more.
+                    // There is no terminal any more.
                     return Ok(());
                 }
                 paint = false;
@@ -416,7 +416,7 @@ impl Driver<'_> {
         Ok(WakeAction::Paint)
     }
 
-    /// Stops until somebody has us go on.
+    /// Stops until continued.
     fn suspend(&mut self) -> WakeAction {
         self.stage.leave();
         let itself = rustix::process::getpid();

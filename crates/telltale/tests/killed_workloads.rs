@@ -1,5 +1,5 @@
 //! Four processes allocate and free without pause, one at a time is killed at a random moment:
-//! what the collector says of the living equals the emulator's own figures to the byte, and
+//! what the collector says of the living equals the emulator's own values to the byte, and
 //! cleaning leaves nothing of the dead.
 #![allow(clippy::unwrap_used)]
 
@@ -104,7 +104,7 @@ fn owners_of_files(directory: &Path) -> BTreeMap<u32, usize> {
     owners
 }
 
-/// Each figure of the snapshot against the emulator's own.
+/// Each value of the snapshot against the emulator's own.
 fn compare(emulator: &Emulator, snapshot: &Snapshot, when: &str) {
     let chips = emulator.usage();
     assert_eq!(snapshot.devices.len(), chips.len(), "{when}");
@@ -140,7 +140,7 @@ fn compare(emulator: &Emulator, snapshot: &Snapshot, when: &str) {
     }
 }
 
-/// A process that allocates and frees, and the line by which it is told when to pause.
+/// A process that allocates and frees, and the line that orders its pauses.
 struct Workload {
     process: ChildGuard,
     line: UnixStream,
@@ -211,16 +211,16 @@ fn workload(root: &Path) {
     let mut live: Vec<(usize, MemoryKind, u64)> = Vec::new();
     loop {
         line.set_nonblocking(true).unwrap();
-        let mut told = [0];
-        match line.read(&mut told) {
+        let mut reported = [0];
+        match line.read(&mut reported) {
             Ok(0) => return,
-            Ok(_) if told == *b"q" => return,
+            Ok(_) if reported == *b"q" => return,
             Ok(_) => {
                 // A question that is answered shows that the frees before it were seen.
                 client.usage(0).unwrap();
                 line.set_nonblocking(false).unwrap();
                 line.write_all(b"p").unwrap();
-                if line.read(&mut told).unwrap_or(0) == 0 {
+                if line.read(&mut reported).unwrap_or(0) == 0 {
                     return;
                 }
             }

@@ -6,7 +6,7 @@ use crate::limits::{
     MAX_ALLOCATION_BYTES, MAX_DURATION_NS, MAX_LIVE_ALLOCATIONS, MAX_RECORDS, MAX_TEXT_BYTES,
 };
 
-/// A record that cannot follow the records before it, whoever made it.
+/// A record that cannot follow the records before it, whatever made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// The record limit is reached.

@@ -11,7 +11,7 @@ pub(crate) const MAGIC: [u8; 8] = *b"ttltrace";
 /// Format of everything after the version.
 pub(crate) const VERSION: u64 = 1;
 
-/// What whoever records a trace says about it.
+/// The recorder's description of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
     /// How it was made, in words for people: program versions, model, steps, date.

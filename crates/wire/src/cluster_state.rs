@@ -1,7 +1,7 @@
 //! What a coordinator must not forget (`proto/cluster_state.proto`), as messages.
 //!
-//! Only the version is told here; what the messages mean, and whether they make sense, is looked at
-//! by whoever reads them.
+//! Only the version is stated here; what the messages mean, and whether they make sense, is checked
+//! by their reader.
 
 #[allow(unreachable_pub, missing_docs, clippy::pedantic, clippy::enum_variant_names)]
 #[path = "generated/telltale_cluster_state_v1.rs"]

@@ -1,11 +1,11 @@
 //! Metrics as text: Prometheus' format 0.0.4 and OpenMetrics 1.0.0.
 //!
-//! [`Encoder`] writes families of samples into a buffer that its owner uses again and again. What
+//! [`Encoder`] writes families of samples into a buffer that its owner reuses. What
 //! it writes can be parsed whatever the values are: names are checked, texts are escaped, a family
 //! is announced once and only when it has a sample. It writes no time of a sample, for a sample is
 //! of the moment at which it is read. Nothing here does I/O.
 //!
-//! Whoever calls it must not begin a family twice, nor write two samples of a family with the same
+//! Callers must not begin a family twice, nor write two samples of a family with the same
 //! labels: it does not remember what it wrote.
 
 mod accept;
@@ -108,7 +108,7 @@ impl<'b> Encoder<'b> {
     /// Begins a family. Nothing is written before its first sample.
     ///
     /// # Panics
-    /// If its name is none: whoever takes names from outside checks them with [`is_metric_name`].
+    /// If its name is none: callers that take names from outside check them with [`is_metric_name`].
     pub fn family<'e>(&'e mut self, head: &Head<'e>) -> FamilyEncoder<'e> {
         assert!(is_metric_name(head.name), "{:?} is not a metric's name", head.name);
         FamilyEncoder::new(self.format, self.text, *head)

@@ -61,7 +61,7 @@ impl FrameReader {
     }
 
     /// Takes what belongs to the current message from the front of `bytes` and says how many
-    /// bytes that were; the rest is to be pushed again after [`Self::take`].
+    /// bytes that were; the rest must be pushed again after [`Self::take`].
     ///
     /// # Errors
     /// When the announced length is above the limit; the stream cannot be used any further.

@@ -151,7 +151,7 @@ mod tests {
             containers: vec![container],
         };
         let mut bytes = answer(vec![pod.clone()]);
-        // cpu_ids and memory of ContainerResources, and a field 15 that nobody has.
+        // cpu_ids and memory of ContainerResources, and an unknown field 15.
         bytes.extend([0x7a, 2, b'h', b'i']);
         assert_eq!(pods(&bytes).unwrap(), [pod]);
     }

@@ -1,4 +1,4 @@
-//! Every limit on what may cross an endpoint. Whoever exceeds one gets one error.
+//! Every limit on what may cross an endpoint. Exceeding one gets one error.
 
 pub mod cluster;
 

@@ -18,7 +18,7 @@ pub struct Query {
     /// first, and need not wake once more for that.
     pub is_last: bool,
     /// Whether the asker has memory from the ledger. Then it is left out of the answer, whatever its
-    /// kind, and so are devices of which nothing else would be told. Who does not know this field
+    /// kind, and so are devices of which nothing else would be reported. Who does not know this field
     /// answers as if it were not set.
     pub knows_memory: bool,
 }

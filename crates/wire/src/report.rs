@@ -29,9 +29,9 @@ pub struct Report {
     pub devices: Vec<DeviceReport>,
     /// What went wrong in recording.
     pub faults: RecordingFaults,
-    /// Compiled programs, where the runtime told of them.
+    /// Compiled programs, where the runtime reported them.
     pub programs: Option<Programs>,
-    /// Compiled kernels, where the runtime told of them.
+    /// Compiled kernels, where the runtime reported them.
     pub kernel_cache: Option<KernelCache>,
     /// Metrics that describe themselves.
     pub metrics: Vec<MetricSample>,

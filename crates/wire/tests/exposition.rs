@@ -42,7 +42,7 @@ fn encoded(format: Format, families: &[Family], text: &mut String) {
         let head = Head { name: &name, help: &family.help, kind: family.kind, unit: family.unit };
         let mut family_encoder = encoder.family(&head);
         for (labels, value) in &family.samples {
-            // In two parts, as whoever shares parts between samples has them.
+            // In two parts, as callers that share parts between samples have them.
             let part = |odd: bool| {
                 let labels = labels.iter().enumerate().filter(move |(at, _)| (at % 2 == 1) == odd);
                 Labels::new(labels.map(|(_, (name, value))| (name.as_str(), value.as_str())))

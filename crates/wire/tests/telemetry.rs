@@ -1,4 +1,4 @@
-//! The node service's answers: what goes in comes out, and what nobody should believe is refused.
+//! The node service's answers: what goes in comes out, and what must not be trusted is refused.
 
 mod arbitrary;
 mod older;

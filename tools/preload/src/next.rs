@@ -2,7 +2,7 @@
 //!
 //! Each function is a pointer that leads to a stand-in at first. The stand-in looks all of them up
 //! with `dlsym`, which may itself allocate; calls that arrive meanwhile, from this or another
-//! thread, are served from the [`crate::early`] buffer. Nobody waits for anybody, and a call costs one load.
+//! thread, are served from the [`crate::early`] buffer. No thread waits for another, and a call costs one load.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
@@ -84,7 +84,7 @@ fn search() -> bool {
         // SYNC: functions found
         return FOUND.load(Ordering::Acquire);
     }
-    // The others first: whoever finds the new `malloc` may free its blocks by the new `free`.
+    // The others first: a caller that finds the new `malloc` may free its blocks by the new `free`.
     let needed = FREE.find() & REALLOC.find() & CALLOC.find() & POSIX_MEMALIGN.find();
     // A C library without these is never asked for them.
     let _ = MEMALIGN.find() | ALIGNED_ALLOC.find();
@@ -170,7 +170,7 @@ unsafe extern "C" fn first_posix_memalign(
     0
 }
 
-/// Of `pvalloc` too: nobody asks for whole pages before the program has begun.
+/// Of `pvalloc` too: no code asks for whole pages before the program has begun.
 unsafe extern "C" fn first_valloc(size: usize) -> *mut c_void {
     if search() {
         // SAFETY: forwarded unchanged.

@@ -27,7 +27,7 @@ const BEGINNING: u64 = 1 << 32;
 
 /// Blocks of the host's memory from this size on are recorded; the largest size means none at all.
 static THRESHOLD: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Null where nothing is to be recorded.
+/// Null where nothing is recorded.
 static RECORDING: AtomicPtr<Recording> = AtomicPtr::new(null_mut());
 static SETTINGS: AtomicPtr<Settings> = AtomicPtr::new(null_mut());
 
@@ -45,7 +45,7 @@ pub(crate) fn threshold() -> usize {
     THRESHOLD.load(Ordering::Relaxed)
 }
 
-/// The recording, where there is to be one.
+/// The recording, where there is one.
 #[inline(always)]
 pub(crate) fn current() -> Option<&'static Recording> {
     // SYNC: recording prepared

@@ -23,7 +23,7 @@ pub(crate) struct Session {
     /// Of CUDA's devices, by number; none where one cannot be recorded.
     devices: [OnceLock<Option<DeviceAccounts>>; MAX_DEVICES],
     /// What the process has of the driver. A child has a session of its own, so that a lock which
-    /// another thread holds at a fork is nobody's there.
+    /// another thread holds at a fork has no holder there.
     blocks: Mutex<Blocks>,
 }
 

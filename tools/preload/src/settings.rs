@@ -25,7 +25,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// None if nothing is to be recorded.
+    /// None if nothing is recorded.
     pub(crate) fn of_this_process() -> Option<Self> {
         if is_secure() || variable(DISABLED) == Some(b"1") {
             return None;
@@ -40,7 +40,7 @@ impl Settings {
         })
     }
 
-    /// One line, because somebody asked for a record and gets none. Nothing is said where standard
+    /// One line, because the user asked for a record and gets none. Nothing is said where standard
     /// error is not any more what it was: it may be any file of the program's now.
     pub(crate) fn complain(&self, text: &str) {
         if self.standard_error.is_some() && self.standard_error == standard_error() {

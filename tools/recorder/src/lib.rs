@@ -60,7 +60,7 @@ fn number(name: &CStr, default: usize) -> Result<usize, &'static CStr> {
     number.ok_or(c"TELLTALE_RECORD_THRESHOLD and TELLTALE_RECORD_LIMIT take a whole number")
 }
 
-/// One line, because somebody asked for a recording and gets none. The program goes on.
+/// One line, because the user asked for a recording and gets none. The program goes on.
 fn complain(reason: &CStr) {
     for text in [c"telltale-recorder: nothing is recorded: ", reason, c"\n"] {
         let bytes = text.to_bytes();

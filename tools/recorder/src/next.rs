@@ -1,7 +1,7 @@
 //! The allocator behind this library: whatever would have been called without it.
 //!
 //! It is found with `dlsym`, which may itself allocate. Calls that arrive meanwhile, from this or
-//! another thread, are served from the [`crate::early`] buffer; nobody waits for anybody.
+//! another thread, are served from the [`crate::early`] buffer; no thread waits for another.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::transmute;

@@ -65,7 +65,7 @@ impl<const BUCKETS: usize> AddressTable<BUCKETS> {
                 let claimed =
                     slot.compare_exchange(0, address, Ordering::Acquire, Ordering::Relaxed);
                 if claimed.is_ok() {
-                    // Whoever frees this address got it from this thread, so it sees the size.
+                    // The code that frees this address got it from this thread, so it sees the size.
                     self.sizes[bucket][way].store(size_bytes, Ordering::Relaxed);
                     return Inserted::Fresh;
                 }

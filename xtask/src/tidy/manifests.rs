@@ -1,5 +1,5 @@
 //! Manifests: every crate takes the workspace's lints and versions, every dependency has a reason
-//! and somebody who takes it.
+//! and a receiver that takes it.
 
 use std::collections::BTreeSet;
 

@@ -17,7 +17,7 @@ const ROUNDS: usize = 5;
 /// How long a new leader is watched for what it does to the job: more than it takes to evict.
 const WATCHED: Duration = Duration::from_secs(8);
 
-/// What was measured, a figure a round.
+/// What was measured, one value per round.
 #[derive(Debug, Default)]
 struct Measured {
     serving_ns: Vec<f64>,

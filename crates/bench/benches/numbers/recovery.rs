@@ -44,12 +44,12 @@ pub(crate) fn cold(telltale: &Path, effort: Effort) -> Table {
     let as_soon = Target { times_baseline: Some(1.0), ..Target::default() };
     let mut rows = Vec::new();
     for (name, ours) in [("one agent", &one), ("four agents", &four)] {
-        let mut row = |what: &str, figure: fn(&Recovered) -> f64, target| {
+        let mut row = |what: &str, value: fn(&Recovered) -> f64, target| {
             rows.push(Row {
                 what: format!("{name}, {what}"),
                 unit: Unit::Time,
-                ours: Some(figures(ours, figure)),
-                baseline: Some(figures(&torchrun, figure)),
+                ours: Some(values(ours, value)),
+                baseline: Some(values(&torchrun, value)),
                 target,
             });
         };
@@ -77,11 +77,11 @@ pub(crate) fn warm(telltale: &Path, effort: Effort) -> Table {
     }
     let mut rows = Vec::new();
     for (name, ours) in ["one agent", "four agents"].into_iter().zip(&recovered) {
-        let mut row = |what: &str, figure: fn(&Recovered) -> f64, at_most| {
+        let mut row = |what: &str, value: fn(&Recovered) -> f64, at_most| {
             rows.push(Row {
                 what: format!("{name}, {what}"),
                 unit: Unit::Time,
-                ours: Some(figures(ours, figure)),
+                ours: Some(values(ours, value)),
                 baseline: None,
                 target: Target { at_most: Some(at_most), ..Target::default() },
             });
@@ -100,8 +100,8 @@ fn ranks(effort: Effort, rounds: usize) -> impl Iterator<Item = u32> {
     (0..RANKS).cycle().skip(1).take(effort.repeats().min(rounds))
 }
 
-fn figures(recovered: &[Recovered], figure: fn(&Recovered) -> f64) -> Measurements {
-    Measurements::new(recovered.iter().map(figure).collect())
+fn values(recovered: &[Recovered], value: fn(&Recovered) -> f64) -> Measurements {
+    Measurements::new(recovered.iter().map(value).collect())
 }
 
 /// How often PyTorch waited a second to try rank 0's address again: the round took most of a second longer than

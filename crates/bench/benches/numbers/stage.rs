@@ -1,6 +1,6 @@
 //! A job on the loopback: etcd, coordinators, agents with workers that only wait, all real processes.
 //!
-//! It starts and kills, and asks; what that must come to is said elsewhere. Whoever cannot go on panics
+//! It starts and kills, and asks; other modules define the expected result. On an error it panics
 //! with what the processes said.
 
 use std::fs::{self, OpenOptions};
@@ -35,7 +35,7 @@ pub(crate) enum Keeping {
     Journal,
 }
 
-/// A worker's start, as it told it.
+/// A worker's start, as it reported it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Start {
     /// Its rank.
@@ -59,7 +59,7 @@ pub(crate) struct Stage {
     /// The agents' processes.
     pub(crate) agents: Vec<ChildGuard>,
     runtime: Runtime,
-    // The last, so that it goes when nobody writes there any more.
+    // The last, so that it goes when no process writes there any more.
     scratch: Scratch,
 }
 
@@ -121,7 +121,7 @@ impl Stage {
         format!("node-{index}")
     }
 
-    /// How the job stands, as whoever leads tells it; nothing if nobody does.
+    /// The job's status from the leader; `None` if no coordinator leads.
     #[must_use]
     pub(crate) fn status(&self) -> Option<GetStatusResponse> {
         self.ask(&self.addresses, async |client| client.status().await)
@@ -168,7 +168,7 @@ impl Stage {
     /// Every start of a worker that there ever was.
     #[must_use]
     pub(crate) fn starts(&self) -> Vec<Start> {
-        let text = fs::read_to_string(self.told()).unwrap_or_default();
+        let text = fs::read_to_string(self.reported()).unwrap_or_default();
         let mut starts: Vec<Start> = text.lines().filter_map(start).collect();
         starts.sort();
         starts
@@ -214,7 +214,7 @@ impl Stage {
         self.runtime.block_on(operator.ask(call)).ok()
     }
 
-    fn told(&self) -> PathBuf {
+    fn reported(&self) -> PathBuf {
         self.scratch.join("told")
     }
 
@@ -243,7 +243,7 @@ impl Stage {
         }
         command.args(["--address", "127.0.0.1", "--node", &name]);
         command.arg("--state").arg(self.scratch.join(&name));
-        command.args(["--", "sh", "-c", WORKER]).env("TOLD", self.told());
+        command.args(["--", "sh", "-c", WORKER]).env("TOLD", self.reported());
         command
     }
 
@@ -256,14 +256,14 @@ impl Stage {
     }
 }
 
-/// What a worker told.
+/// What a worker reported.
 fn start(line: &str) -> Option<Start> {
     let mut words = line.split(' ');
     let rank = words.next()?.parse().ok()?;
     Some(Start { rank, epoch: words.next()?.parse().ok()?, process: words.next()?.parse().ok()? })
 }
 
-/// Ports of the loopback that nobody has at this moment.
+/// Ports of the loopback that are free at this moment.
 fn free_addresses(count: usize) -> Vec<String> {
     let listeners: Vec<TcpListener> = (0..count)
         .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback has free ports"))

@@ -1,7 +1,7 @@
 //! A training of PyTorch with Gloo in four ranks, under a coordinator with agents or under torchrun: it
 //! is started, hurt, and asked when it goes on. What that must come to is said elsewhere.
 //!
-//! Whoever cannot go on panics with what the processes said.
+//! On an error it panics with what the processes said.
 
 use std::fs::{self, OpenOptions};
 use std::net::{Ipv4Addr, TcpListener};
@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(240);
 const ANSWER: Duration = Duration::from_secs(5);
 /// How often it is looked whether something has come about.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long nobody is hurt after the first step.
+/// Time after the first step without a fault.
 const CALM: Duration = Duration::from_secs(1);
 /// How long a worker that was started ahead must have done nothing to count as ready.
 const STILL: Duration = Duration::from_millis(300);
@@ -67,7 +67,7 @@ pub(crate) struct Recovered {
     pub(crate) stepped_ns: f64,
 }
 
-/// What a rank has told.
+/// What a rank has reported.
 #[derive(Debug, Clone, PartialEq)]
 struct TrainingEvent {
     event: String,
@@ -87,7 +87,7 @@ pub(crate) struct Training {
     /// The agents, or torchrun alone.
     agents: Vec<ChildGuard>,
     coordinator: Option<ChildGuard>,
-    // The last, so that it goes when nobody writes there any more.
+    // The last, so that it goes when no process writes there any more.
     scratch: Scratch,
 }
 
@@ -113,7 +113,7 @@ impl Training {
             let agent = training.agent(index);
             training.agents.push(agent);
             if index + 1 == shape.nodes {
-                // Whoever comes later is a spare.
+                // Later nodes are spares.
                 training.wait_for_a_step();
             }
         }
@@ -128,7 +128,7 @@ impl Training {
         command.args(["--nnodes=1", "--max_restarts=100", "--monitor_interval=0.1"]);
         command.arg(format!("--nproc_per_node={RANKS}"));
         command.args(["--master_addr=127.0.0.1", &format!("--master_port={port}")]);
-        // Debian's does not start with this Python unless it is told where output goes.
+        // Debian's does not start with this Python without the output path.
         command.args(["--redirects=9:1", "--tee=9:1", SCRIPT]);
         training.agents.push(ChildGuard::spawn(training.surround(&mut command)));
         training.wait_for_a_step();
@@ -199,10 +199,11 @@ impl Training {
         let began_ns = reading_ns(ClockId::Monotonic);
         signal(process, Signal::KILL);
         self.until("the next attempt's first step", |it| it.attempt() > Some(attempt));
-        let told = self.told();
+        let reported = self.reported();
         let last = |event: &str| {
-            let told = told.iter().filter(|one| one.event == event && one.attempt == attempt + 1);
-            told.map(|one| one.at_ns).fold(began_ns, f64::max) - began_ns
+            let reported =
+                reported.iter().filter(|one| one.event == event && one.attempt == attempt + 1);
+            reported.map(|one| one.at_ns).fold(began_ns, f64::max) - began_ns
         };
         let recovered = Recovered { started_ns: last("started"), stepped_ns: last("stepped") };
         std::thread::sleep(CALM);
@@ -211,12 +212,12 @@ impl Training {
 
     /// The latest attempt in which every rank has done a step.
     pub(crate) fn attempt(&self) -> Option<u32> {
-        let told = self.told();
+        let reported = self.reported();
         let stepped = |attempt: u32| {
             let of_it = |one: &&TrainingEvent| one.event == "stepped" && one.attempt == attempt;
-            told.iter().filter(of_it).count() >= RANKS as usize
+            reported.iter().filter(of_it).count() >= RANKS as usize
         };
-        let latest = told.iter().map(|one| one.attempt).max()?;
+        let latest = reported.iter().map(|one| one.attempt).max()?;
         (0..=latest).rev().find(|attempt| stepped(*attempt))
     }
 
@@ -232,8 +233,8 @@ impl Training {
 
     /// A rank's process.
     pub(crate) fn process(&self, rank: u32, attempt: u32) -> Pid {
-        let told = self.told();
-        let found = told.iter().find(|one| one.rank == rank && one.attempt == attempt);
+        let reported = self.reported();
+        let found = reported.iter().find(|one| one.rank == rank && one.attempt == attempt);
         found.expect("each rank tells that it has started").process
     }
 
@@ -250,10 +251,10 @@ impl Training {
         let mut before = Vec::new();
         let wanted = self.agents.len() * self.workers() as usize;
         self.until("workers that wait at their gate", |it| {
-            let told = it.told();
+            let reported = it.reported();
             let nodes = 0..it.shape.nodes + it.shape.spares;
             let ahead = nodes.flat_map(|node| it.children(node));
-            let ahead = ahead.filter(|process| told.iter().all(|one| one.process != *process));
+            let ahead = ahead.filter(|process| reported.iter().all(|one| one.process != *process));
             let spent = ahead.filter_map(|process| Some((process, time_of_sleeper(process)?)));
             let now: Vec<(Pid, Duration)> = spent.filter(|(_, time)| *time >= IMPORTS).collect();
             let are_still = now.len() >= wanted && now == before;
@@ -278,8 +279,8 @@ impl Training {
 
     /// An agent's process, and that of its guard: all its children but workers.
     pub(crate) fn agent_and_guard(&self, index: u32) -> Vec<Pid> {
-        let told = self.told();
-        let is_worker = |process: &Pid| told.iter().any(|one| one.process == *process);
+        let reported = self.reported();
+        let is_worker = |process: &Pid| reported.iter().any(|one| one.process == *process);
         let guard = self.children(index).into_iter().filter(|process| !is_worker(process));
         std::iter::once(self.agent_process(index)).chain(guard).collect()
     }
@@ -320,9 +321,9 @@ impl Training {
         fs::read_to_string(self.scratch.join("log")).unwrap_or_default()
     }
 
-    fn told(&self) -> Vec<TrainingEvent> {
+    fn reported(&self) -> Vec<TrainingEvent> {
         let text = fs::read_to_string(self.scratch.join("told")).unwrap_or_default();
-        text.lines().filter_map(told).collect()
+        text.lines().filter_map(reported).collect()
     }
 }
 
@@ -341,7 +342,7 @@ impl Drop for Training {
     }
 }
 
-fn told(line: &str) -> Option<TrainingEvent> {
+fn reported(line: &str) -> Option<TrainingEvent> {
     let mut words = line.split(' ');
     Some(TrainingEvent {
         event: words.next()?.to_owned(),

@@ -56,32 +56,32 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     match service {
         WorkerService::Seed { base } => {
             let server = SeedServer::start(directory, base)?;
-            serve_until_told(directory)?;
+            serve_until_stopped(directory)?;
             drop(server);
         }
         WorkerService::Ours { base } => {
             let runtime = client::runtime_in(directory, false);
             let devices = client::open_devices(&runtime, base);
-            serve_until_told(directory)?;
+            serve_until_stopped(directory)?;
             drop(devices);
         }
         WorkerService::Bare => {
             let server = BareServer::start(directory)?;
-            serve_until_told(directory)?;
+            serve_until_stopped(directory)?;
             drop(server);
         }
         WorkerService::Machine { size } => {
             let emulator = machine::emulate(directory, size)?;
-            let told = wait_until_told()?;
+            let reported = wait_until_ordered()?;
             // The emulator may write while others remove: what is left goes after its end.
             drop(emulator);
-            if !told {
+            if !reported {
                 rundir::remove(directory);
             }
         }
         WorkerService::Workload { size, number } => {
             let held = machine::hold(directory, size, number)?;
-            serve_until_told(directory)?;
+            serve_until_stopped(directory)?;
             drop(held);
         }
         WorkerService::Visitor { number } => {
@@ -91,7 +91,7 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
             drop(held);
         }
         WorkerService::Toiler { pairs } => toil(directory, pairs)?,
-        WorkerService::Idle => serve_until_told(directory)?,
+        WorkerService::Idle => serve_until_stopped(directory)?,
     }
     Ok(())
 }
@@ -128,15 +128,15 @@ fn answer_lines(directory: &Path, mut answer: impl FnMut() -> f64) -> io::Result
     Ok(())
 }
 
-fn serve_until_told(directory: &Path) -> io::Result<()> {
-    if !wait_until_told()? {
+fn serve_until_stopped(directory: &Path) -> io::Result<()> {
+    if !wait_until_ordered()? {
         rundir::remove(directory);
     }
     Ok(())
 }
 
 /// Says that this worker is ready and waits until it should end. False when the parent vanished.
-fn wait_until_told() -> io::Result<bool> {
+fn wait_until_ordered() -> io::Result<bool> {
     writeln!(io::stdout(), "{READY}")?;
     io::stdout().flush()?;
     let mut line = String::new();

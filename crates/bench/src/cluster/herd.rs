@@ -107,7 +107,7 @@ impl Herd {
         Ok(began.elapsed())
     }
 
-    /// Registers one more node again and again, which is answered each time, and says how long each
+    /// Registers one more node periodically, which is answered each time, and says how long each
     /// answer took: its messages wait in the same queue as reports do.
     pub(super) async fn probe(&self, watched: Duration) -> io::Result<Vec<Duration>> {
         let (messages, stream) = channel(4);
@@ -157,8 +157,8 @@ async fn attend(
     let mut second = interval(Duration::from_secs(1));
     loop {
         tokio::select! {
-            told = next(&mut orders) => {
-                let Some((name, epoch, order)) = told else { return };
+            reported = next(&mut orders) => {
+                let Some((name, epoch, order)) = reported else { return };
                 let Some(node) = nodes.get_mut(&name) else { continue };
                 if !node.follow(epoch, order, &messages, &shared).await {
                     return;
@@ -205,7 +205,7 @@ impl Node {
         }))
     }
 
-    /// Does what it is told; says whether the stream goes on.
+    /// Follows commands; returns whether the stream goes on.
     async fn follow(
         &mut self,
         epoch: Epoch,

@@ -46,7 +46,7 @@ const DEFINE_NAMES: [&str; DEFINES] = [
     "TRANSPOSE_RIGHT",
 ];
 
-/// What the operation is told beside its operands. The baseline reads the same struct.
+/// The operation's parameters beside its operands. The baseline reads the same struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ProgramKey)]
 #[repr(C)]
 pub struct Attributes {

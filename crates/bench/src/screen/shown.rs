@@ -173,7 +173,7 @@ fn read(
                 text.find(first).is_some_and(|at| text[at..].contains(last))
             }
         };
-        // Nobody waits any more once there was enough.
+        // No more waiting once there was enough.
         if whole && times.send(now).is_err() {
             seen = Vec::new();
         }
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_program_is_there_with_its_frame_and_goes_while_its_command_stays() {
-        // It waits to be told where the cursor is.
+        // It waits for the cursor position.
         let asks = "stty raw -echo; printf '\\033[6n'; head -c 6 > /dev/null";
         let paints = "printf 'first row%1100slast row' ''; exec sleep 60";
         let mut command = shell(&format!("{asks}; {paints}"));

@@ -1,4 +1,4 @@
-// The original proposal's flow, once for each dispatch: describe the program anew, hash the description
+// The original proposal's flow, once for each dispatch: describe the program again, hash the description
 // with the standard hasher, find the program, copy every core's words into it.
 #include <cstring>
 #include <functional>

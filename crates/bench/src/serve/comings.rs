@@ -1,4 +1,4 @@
-//! How long after a process begins or ends whoever watches the service is told.
+//! Latency from a process's start or end until a client that watches the service is notified.
 
 use std::io;
 use std::path::Path;
@@ -39,24 +39,24 @@ struct WatchMessage {
 
 /// Starts and kills so many processes, one after the other.
 pub(super) fn measure(worker: &Path, busy: &BusyMachine, count: u64) -> io::Result<Comings> {
-    let told = watch(busy.root())?;
+    let reported = watch(busy.root())?;
     let mut comings = Comings::default();
     for number in 0..count {
         let mut visitor =
             WorkerProcess::start(worker, busy.root(), WorkerService::Visitor { number }, None)?;
         let (pid, began_ns) = (visitor.id(), visitor.ask()?);
-        let seen_ns = until(&told, |snapshot| living(snapshot, pid).is_some())?;
+        let seen_ns = until(&reported, |snapshot| living(snapshot, pid).is_some())?;
         comings.seen_ns.push((seen_ns.0 - began_ns).max(0.0));
         let held_ns = match holds(&seen_ns.1, pid) {
             true => seen_ns.0,
-            false => until(&told, |snapshot| holds(snapshot, pid))?.0,
+            false => until(&reported, |snapshot| holds(snapshot, pid))?.0,
         };
         comings.held_ns.push((held_ns - began_ns).max(0.0));
         thread::sleep(STEP * u32::try_from(number % 27).unwrap_or(0));
-        while told.try_recv().is_ok() {}
+        while reported.try_recv().is_ok() {}
         let killed_ns = reading_ns(ClockId::Monotonic);
         visitor.kill()?;
-        let gone_ns = until(&told, |snapshot| living(snapshot, pid).is_none())?.0;
+        let gone_ns = until(&reported, |snapshot| living(snapshot, pid).is_none())?.0;
         comings.gone_ns.push(gone_ns - killed_ns);
         thread::sleep(STEP * u32::try_from(number * 7 % 27).unwrap_or(0));
     }
@@ -79,13 +79,13 @@ fn holds(snapshot: &Snapshot, pid: u32) -> bool {
 
 /// Waits for a message of which this is true; when it came.
 fn until(
-    told: &Receiver<WatchMessage>,
+    reported: &Receiver<WatchMessage>,
     is_so: impl Fn(&Snapshot) -> bool,
 ) -> io::Result<(f64, Snapshot)> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        match told.recv_timeout(left) {
+        match reported.recv_timeout(left) {
             Ok(WatchMessage { at_ns, snapshot }) if is_so(&snapshot) => {
                 return Ok((at_ns, snapshot));
             }
@@ -106,7 +106,7 @@ fn watch(root: &Path) -> io::Result<Receiver<WatchMessage>> {
     let path = root.join("run/tt").join(SOCKET_NAME);
     let mut client = runtime.block_on(connect(&path)).map_err(io::Error::other)?;
     let mut updates = runtime.block_on(client.watch(Duration::ZERO)).map_err(io::Error::other)?;
-    let (tell, told) = channel();
+    let (tell, reported) = channel();
     thread::Builder::new().name("watch".to_owned()).spawn(move || {
         while let Ok(Some(update)) = runtime.block_on(updates.next()) {
             let at_ns = reading_ns(ClockId::Monotonic);
@@ -116,5 +116,5 @@ fn watch(root: &Path) -> io::Result<Receiver<WatchMessage>> {
             }
         }
     })?;
-    Ok(told)
+    Ok(reported)
 }

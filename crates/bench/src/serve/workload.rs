@@ -71,7 +71,7 @@ pub(super) fn idle(busy: &BusyMachine, service: u32, span: Duration) -> io::Resu
     Ok(Disturbance { share, without })
 }
 
-/// Has a workload do the same work again and again, with the service and without in turns;
+/// Has a workload repeat the same work, alternating with and without the service;
 /// nanoseconds of its processor time for each, without first.
 pub(super) fn toiling(
     worker: &Path,

@@ -160,12 +160,12 @@ static double waits(long events) {
     return now_ns(CLOCK_THREAD_CPUTIME_ID) - start;
 }
 
-/* Publishes while nobody is connected. */
+/* Publishes without a consumer. */
 static double disabled(long events) {
     char tensor[TENSOR_BYTES] = {7};
     double start = now_ns(CLOCK_THREAD_CPUTIME_ID);
     for (long done = 0; done < events; done++) {
-        must(publish(tensor) == NRT_CLOSED, "somebody is connected");
+        must(publish(tensor) == NRT_CLOSED, "a consumer is connected");
     }
     return now_ns(CLOCK_THREAD_CPUTIME_ID) - start;
 }

@@ -46,8 +46,8 @@ impl ClientProgram {
         command.arg(task).arg(events.to_string());
         let output = command.output().expect("what was just compiled can be started");
         let written = String::from_utf8_lossy(&output.stdout).into_owned();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?}: {told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {reported}");
         written.trim().parse().expect("the program writes a number")
     }
 }
@@ -69,6 +69,6 @@ pub(super) fn rows(effort: Effort, client: &ClientProgram) -> Vec<Row> {
         row("C: publish and read, one thread", in_turn, None, often),
         row("C: publish and read, thread to thread", passing, None, often),
         row("C: one read an epoll_wait; the wait", waiting, Some(waits), near),
-        row("C: publish while nobody reads", disabled, None, at_most(2.0)),
+        row("C: publish without a reader", disabled, None, at_most(2.0)),
     ]
 }

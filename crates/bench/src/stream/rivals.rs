@@ -26,7 +26,7 @@ const RING_BYTES_AN_EVENT: u64 = EVENT_BYTES as u64 + 64;
 pub(super) struct Ring {
     producer: mpsc::Producer,
     consumer: mpsc::Consumer,
-    /// Whether somebody need not be woken; always, here.
+    /// Whether no thread need be woken; always true here.
     awake: AtomicBool,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum RivalJob {
     Copy,
     /// What a stream made of it would do as well: the parts of a tensor from where they are, the
     /// time as of the kernel's last tick, and a look whether the reader must be woken. The reader
-    /// may count sequence numbers. Still no bound on events, and no losses told.
+    /// may count sequence numbers. Still no bound on events, and no losses reported.
     Same,
 }
 

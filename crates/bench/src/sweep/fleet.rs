@@ -12,7 +12,7 @@ use crate::rundir::RunDirectory;
 use crate::seed::{Collector, DEVICES};
 use crate::workers::{WorkerProcess, WorkerService};
 
-/// What a process of ours holds beside DRAM: with it, the four figures that the seed's answer has.
+/// What a process of ours holds beside DRAM: with it, the four values that the seed's answer has.
 pub const OTHER_KINDS: [MemoryKind; 3] =
     [MemoryKind::L1, MemoryKind::Cb, MemoryKind::KernelApplication];
 
@@ -63,7 +63,7 @@ impl Fleet {
         self.ours_run.path()
     }
 
-    /// The root of a machine without chips: only processes are to be looked at.
+    /// The root of a machine without chips: only processes are read.
     pub fn root(&self) -> &Path {
         self.root.path()
     }

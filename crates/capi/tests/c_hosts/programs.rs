@@ -124,8 +124,8 @@ fn a_relative_prefix_becomes_an_absolute_one() {
 
     let mut command = installer("here");
     let output = command.current_dir(scratch.path()).env("DESTDIR", "stage").output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && told.contains("must begin with a slash"), "{told}");
+    let reported = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && reported.contains("must begin with a slash"), "{reported}");
     assert!(!scratch.join("stage").exists() && !scratch.join("stagehere").exists());
 }
 
@@ -148,8 +148,8 @@ fn an_installation_without_built_libraries_says_so_and_makes_nothing() {
     let mut command = Command::new(here().join("install.sh"));
     let output = command.arg(&prefix).env("CARGO_TARGET_DIR", &empty).output().unwrap();
     assert!(!output.status.success());
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("build first: cargo build --release -p telltale-capi"), "{told}");
-    assert!(told.contains(&*empty.join("release").to_string_lossy()), "{told}");
+    let reported = String::from_utf8(output.stderr).unwrap();
+    assert!(reported.contains("build first: cargo build --release -p telltale-capi"), "{reported}");
+    assert!(reported.contains(&*empty.join("release").to_string_lossy()), "{reported}");
     assert!(!prefix.exists());
 }

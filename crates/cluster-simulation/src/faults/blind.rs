@@ -83,7 +83,7 @@ pub struct Score {
     /// Jobs.
     pub runs: u32,
     /// Jobs with a verdict that lasted for ten looks or more and is not exact: it is not of the fault alone where
-    /// that can be told, or not of all who are in some smallest explanation and nobody else.
+    /// that can be distinguished, or not of all who are in some smallest explanation and no others.
     pub misjudged: u32,
     /// Nodes that were evicted and had no fault.
     pub evicted: u32,
@@ -95,7 +95,7 @@ pub struct Score {
     pub faults: u32,
     /// Faults that were named for ten looks or more, as exactly as can be.
     pub found: u32,
-    /// Faulty nodes that can be told from everything else.
+    /// Faulty nodes that can be distinguished from everything else.
     pub evictable: u32,
     /// Of these, those that were named for as long as it takes to be evicted.
     pub acted_on: u32,
@@ -188,7 +188,7 @@ pub fn run(group: JobGroup, seed: u64) -> Score {
 /// What came of one job.
 fn watch(case: &Case, job: Transfers, seed: u64) -> WeekOutcome {
     let Case { group, reports, fault, .. } = *case;
-    // One that is to be evicted would end its own observation.
+    // One that must be evicted would end its own observation.
     let (time, mode) = match fault {
         None => (HEALTHY, Mode::Act),
         Some(_) => (FAULT_AT + FAULT_FOR, Mode::Observe),
@@ -259,7 +259,7 @@ fn judge(outcome: &WeekOutcome, case: &Case) -> Score {
         // Who holds up whom is known in part only.
         _ if group.measured != Measured::Alone => holds_the_truth(one),
         Suspects::One(suspect) => certain.as_ref() == Some(suspect),
-        // At best all who are in some explanation, and nobody else.
+        // At best all who are in some explanation, and no others.
         Suspects::Ambiguous(all) => {
             all.len() == culprits.len() && all.iter().all(|suspect| culprits.contains(suspect))
         }
@@ -284,7 +284,7 @@ fn judge(outcome: &WeekOutcome, case: &Case) -> Score {
 /// The head of the table, in Markdown.
 pub const HEAD: &str = "\
 | jobs | runs | misjudged | evicted | faults | found | precision | recall | seconds, median and most | \
-nodes that can be told | named for 30 looks |\n|---|---|---|---|---|---|---|---|---|---|---|";
+nodes that can be distinguished | named for 30 windows |\n|---|---|---|---|---|---|---|---|---|---|---|";
 
 /// One line of the table.
 #[derive(Debug, Clone)]

@@ -154,9 +154,9 @@ struct Edge {
     load: f32,
     ratio: f32,
     /// Where its window is.
-    told: WindowPosition,
+    reported: WindowPosition,
     /// Where the sender's is, if it reports too.
-    told_by_sender: Option<WindowPosition>,
+    reported_by_sender: Option<WindowPosition>,
 }
 
 /// The place of a window: in the report of which node, and where in it.
@@ -188,16 +188,16 @@ impl SyntheticMachine {
                 let report = index(*to);
                 let windows = &mut reports[report].edges;
                 let usual_ns = (BASE_NS * (LINK_SPREAD * random.normal()).exp()) as f32;
-                let told = WindowPosition { report, place: windows.len() };
-                let (ends, told_by_sender) = ((*from, *to), None);
+                let reported = WindowPosition { report, place: windows.len() };
+                let (ends, reported_by_sender) = ((*from, *to), None);
                 edges.push(Edge {
                     key,
                     ends,
                     usual_ns,
                     load: 1.0,
                     ratio: 1.0,
-                    told,
-                    told_by_sender,
+                    reported,
+                    reported_by_sender,
                 });
                 windows.push(EdgeWindow { key, window: window(0) });
             }
@@ -215,7 +215,7 @@ impl SyntheticMachine {
             let key = EdgeKey { rank, peer, direction: Direction::Send, ..edge.key };
             let report = index(rank.0);
             let windows = &mut self.reports[report].edges;
-            edge.told_by_sender = Some(WindowPosition { report, place: windows.len() });
+            edge.reported_by_sender = Some(WindowPosition { report, place: windows.len() });
             windows.push(EdgeWindow { key, window: window(0) });
         }
         self
@@ -249,7 +249,7 @@ impl SyntheticMachine {
             let spike = if ((bits >> 32) as u32) < spike_below { spike_ratio } else { 1.0 };
             let latency_ns = edge.usual_ns * edge.load * edge.ratio * jitter * spike * common;
             for WindowPosition { report, place } in
-                [Some(edge.told), edge.told_by_sender].into_iter().flatten()
+                [Some(edge.reported), edge.reported_by_sender].into_iter().flatten()
             {
                 self.reports[report].edges[place].window.median_ns = latency_ns as u64;
             }

@@ -170,8 +170,8 @@ impl Score {
         share(self.named, self.faults - self.unsure)
     }
 
-    /// What these three would be for one who names whoever is in every smallest explanation of latencies
-    /// without noise, and nobody else.
+    /// What these three would be for a detector that names every node in every smallest explanation of latencies
+    /// without noise, and no others.
     #[must_use]
     pub fn at_best(&self) -> [f64; 3] {
         let named = self.knowable;

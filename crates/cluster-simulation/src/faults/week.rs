@@ -1,9 +1,9 @@
-//! A healthy machine for a long time, watched by what ships: nobody must be taken out of his slot.
+//! A healthy machine for a long time, watched by what ships: no node may lose its slot.
 //!
 //! The coordinator and the agents are the shipped machines, and detection stands beside the
 //! coordinator as in the server, in a thread of its own. Around them are made up: the job ([`job`]),
 //! the network with reports that come late and connections that break, the clocks, and the store.
-//! Left out are the wire format, and what lies between a rank's transfers and its figures of a second.
+//! Left out are the wire format, and what lies between a rank's transfers and its per-second values.
 
 mod job;
 mod nodes;
@@ -100,7 +100,7 @@ pub struct WeekOutcome {
     /// Reports that the coordinator has passed on to detection.
     pub observed: u64,
     /// What the coordinator has counted.
-    pub figures: CoordinatorCounts,
+    pub metrics: CoordinatorCounts,
     /// Messages that the coordinator has refused.
     pub refused: u64,
     /// Incidents that it has answered with another epoch, or given up the job for.
@@ -164,7 +164,7 @@ enum WeekEvent {
 /// Steps that lie ahead and have events.
 const AHEAD: usize = 256;
 
-/// Events by the step in which they happen, and in the order in which they were told.
+/// Events by the step in which they happen, and in the order in which they were reported.
 #[derive(Debug)]
 struct Agenda {
     step: u64,
@@ -277,8 +277,8 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
             self.tell(Input::Verdicts { epoch: seen.epoch, verdicts: seen.verdicts });
         }
         if self.followed.any() {
-            let figures = self.coordinator.incident().is_some();
-            self.watch.look(Work::Look { now: self.now(), figures });
+            let metrics = self.coordinator.incident().is_some();
+            self.watch.look(Work::Look { now: self.now(), metrics });
         }
     }
 
@@ -322,7 +322,7 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
         }
     }
 
-    /// Slows the ranks of the nodes and links that are to be slow, when their time has come and while they have a slot.
+    /// Slows the ranks of the nodes and links configured to be slow, from their time on and while they have a slot.
     fn slow_down(&mut self) {
         let now = self.now().since(Moment::default());
         let slow = self.plan.slow.iter().filter(|one| one.is_now(now));
@@ -345,7 +345,7 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
             lasting: self.watch.take_lasting(),
             not_taken: self.watch.not_taken(),
             observed: self.observed,
-            figures: self.coordinator.figures(),
+            metrics: self.coordinator.metrics(),
             refused: self.refused,
             answered: self.answered,
             epoch: state.epoch.number(),

@@ -128,9 +128,9 @@ impl World {
                 );
             }
             AgentOutput::Send(message) => {
-                let Some((seat, _)) = self.hosts[index].leader else { return };
-                let event = WorldEvent::SeatMessage { seat, message };
-                self.travel(NetworkMachine::Host(index), NetworkMachine::Seat(seat), &event);
+                let Some((replica, _)) = self.hosts[index].leader else { return };
+                let event = WorldEvent::ReplicaMessage { replica, message };
+                self.travel(NetworkMachine::Host(index), NetworkMachine::Replica(replica), &event);
             }
             AgentOutput::Start { epoch, local, environment } => {
                 self.start(index, epoch, local, &environment);

@@ -1,4 +1,4 @@
-//! An operator who runs a job again and again: epochs that nobody's failure begins.
+//! An operator who runs a job repeatedly: epochs that no failure begins.
 //!
 //! When every rank has finished, agents end, as they do without `--stay`. The operator restarts the job, and
 //! starts the agents again, at times of their own. Sometimes a job that still runs is restarted, or an agent, or several
@@ -69,9 +69,9 @@ impl World {
     /// Agents are restarted while no coordinator is there, one or several in the same moment. They are back before a
     /// coordinator can miss them.
     fn restart_agents_unheard(&mut self) {
-        for seat in 0..self.seats.len() {
+        for replica in 0..self.replicas.len() {
             let back_after = Duration::from_secs(1) + self.some_time(8);
-            self.seat_crashes(seat, back_after);
+            self.replica_crashes(replica, back_after);
         }
         // Those that have the slots, for whom no spare is waiting.
         let busy = (0..self.hosts.len()).filter(|host| !self.hosts[*host].processes.is_empty());
@@ -108,9 +108,10 @@ impl World {
             self.after(back, WorldEvent::Trouble(Trouble::AgentIsBack { host }));
         }
         if self.random.happens(0.2) {
-            let seat = self.random.index(self.seats.len()).expect("there are two coordinators");
+            let replica =
+                self.random.index(self.replicas.len()).expect("there are two coordinators");
             let back_after = self.some_time(5);
-            self.seat_crashes(seat, back_after);
+            self.replica_crashes(replica, back_after);
         }
     }
 
@@ -120,13 +121,13 @@ impl World {
         if self.hosts[index].agent.is_none() || !self.hosts[index].processes.is_empty() {
             return;
         }
-        // Once the job goes on, whoever is killed is charged for it.
+        // Once the job goes on, a killed node is charged for it.
         let is_over = self.store.state().is_some_and(|state| matches!(state.phase, Phase::Over(_)));
         if end == AgentEnd::Announced {
             self.agent_step(index, AgentInput::Leave);
         }
         let host = &mut self.hosts[index];
-        // The mark stays also where nobody hears the goodbye.
+        // The mark stays also where no coordinator hears the goodbye.
         if end != AgentEnd::Killed || !is_over {
             host.mark_planned_end();
         }

@@ -1,6 +1,6 @@
 //! A store that knows less than the agents: emptied, or an older copy, beside a job that runs.
 //!
-//! Coordinators are stopped for it and started again, as an operator does. They must decide nothing, and nobody who
+//! Coordinators are stopped for it and started again, as an operator does. They must decide nothing, and no node that
 //! works is to notice, until the newest state is back.
 
 use std::time::Duration;
@@ -49,15 +49,15 @@ impl World {
             }
             Some(newest) => {
                 let mut coordinators =
-                    self.seats.iter().filter_map(|seat| seat.coordinator.as_ref());
+                    self.replicas.iter().filter_map(|replica| replica.coordinator.as_ref());
                 let is_seen = coordinators.any(|one| one.behind().is_some());
                 self.safety.store_was_behind(self.now, is_seen);
                 self.store.replace(newest);
             }
         }
-        for seat in 0..self.seats.len() {
+        for replica in 0..self.replicas.len() {
             let back_after = self.some_time(3);
-            self.seat_crashes(seat, back_after);
+            self.replica_crashes(replica, back_after);
         }
     }
 }

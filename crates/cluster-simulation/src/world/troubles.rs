@@ -46,13 +46,13 @@ pub(super) enum Trouble {
     /// Messages are lost, doubled and held up everywhere.
     Weather { loss: f64, duplication: f64, delay: f64, lasts: Duration },
     /// A coordinator crashes.
-    SeatCrashes { seat: usize, back_after: Duration },
+    SeatCrashes { replica: usize, back_after: Duration },
     /// A coordinator stands still.
-    SeatPauses { seat: usize, pause: Duration },
+    SeatPauses { replica: usize, pause: Duration },
     /// A coordinator is cut off from the store, or its answers are.
-    SeatLosesStore { seat: usize, asks: bool, lasts: Duration },
+    SeatLosesStore { replica: usize, asks: bool, lasts: Duration },
     /// A coordinator is cut off from all nodes.
-    SeatLosesHosts { seat: usize, lasts: Duration },
+    SeatLosesHosts { replica: usize, lasts: Duration },
     /// The store fails.
     StoreFails { trouble: StoreTrouble, lasts: Duration },
     /// Detection suspects one node, or cannot tell which of two.
@@ -116,7 +116,7 @@ impl World {
             let mut trouble = match self.scenario.kinds {
                 Kinds::All if self.random.happens(0.7) => self.host_trouble(),
                 Kinds::All if self.random.happens(0.3) => self.weather(),
-                _ => self.seat_trouble(),
+                _ => self.replica_trouble(),
             };
             // Enough nodes stay for the job to go on, and too few go for the coordinator to doubt itself.
             if let Trouble::HostDies { back_after: back @ None, .. }
@@ -174,17 +174,17 @@ impl World {
         }
     }
 
-    fn seat_trouble(&mut self) -> Trouble {
-        let seat = self.random.index(self.seats.len()).expect("there are two coordinators");
+    fn replica_trouble(&mut self) -> Trouble {
+        let replica = self.random.index(self.replicas.len()).expect("there are two coordinators");
         match self.random.below(5) {
-            0 => Trouble::SeatCrashes { seat, back_after: self.some_time(10) },
-            1 => Trouble::SeatPauses { seat, pause: self.some_time(10) },
+            0 => Trouble::SeatCrashes { replica, back_after: self.some_time(10) },
+            1 => Trouble::SeatPauses { replica, pause: self.some_time(10) },
             2 => Trouble::SeatLosesStore {
-                seat,
+                replica,
                 asks: self.random.happens(0.5),
                 lasts: self.some_time(10),
             },
-            3 => Trouble::SeatLosesHosts { seat, lasts: self.some_time(12) },
+            3 => Trouble::SeatLosesHosts { replica, lasts: self.some_time(12) },
             _ => {
                 let torn = self.random.happens(0.5);
                 let trouble = if torn { StoreTrouble::Torn } else { StoreTrouble::Full };
@@ -214,12 +214,13 @@ impl World {
             Trouble::HostPauses { host, pause } => self.pause_host(host, pause),
             Trouble::HostCut { host, hears, heard, lasts } => {
                 self.excuse(host, lasts);
-                let seats = 0..self.seats.len();
-                let to = seats.clone().filter(|_| !hears);
-                let to = to.map(|seat| (NetworkMachine::Seat(seat), NetworkMachine::Host(host)));
-                let from = seats.filter(|_| !heard);
-                let from =
-                    from.map(|seat| (NetworkMachine::Host(host), NetworkMachine::Seat(seat)));
+                let replicas = 0..self.replicas.len();
+                let to = replicas.clone().filter(|_| !hears);
+                let to = to
+                    .map(|replica| (NetworkMachine::Replica(replica), NetworkMachine::Host(host)));
+                let from = replicas.filter(|_| !heard);
+                let from = from
+                    .map(|replica| (NetworkMachine::Host(host), NetworkMachine::Replica(replica)));
                 let ways: Vec<_> = to.chain(from).collect();
                 self.cut(&ways, lasts);
             }
@@ -236,20 +237,23 @@ impl World {
                 self.network.duplication = 0.0;
                 self.network.delay = 0.0;
             }
-            Trouble::SeatCrashes { seat, back_after } => self.seat_crashes(seat, back_after),
-            Trouble::SeatPauses { seat, pause } => {
-                self.seats[seat].paused_until = self.now.after(pause);
+            Trouble::SeatCrashes { replica, back_after } => {
+                self.replica_crashes(replica, back_after)
             }
-            Trouble::SeatLosesStore { seat, asks, lasts } => {
-                let asking = (NetworkMachine::Seat(seat), NetworkMachine::Store);
-                let answers = (NetworkMachine::Store, NetworkMachine::Seat(seat));
+            Trouble::SeatPauses { replica, pause } => {
+                self.replicas[replica].paused_until = self.now.after(pause);
+            }
+            Trouble::SeatLosesStore { replica, asks, lasts } => {
+                let asking = (NetworkMachine::Replica(replica), NetworkMachine::Store);
+                let answers = (NetworkMachine::Store, NetworkMachine::Replica(replica));
                 let ways = [asking, answers];
                 self.cut(if asks { &ways[1..] } else { &ways }, lasts);
             }
-            Trouble::SeatLosesHosts { seat, lasts } => {
+            Trouble::SeatLosesHosts { replica, lasts } => {
                 let hosts = (0..self.hosts.len()).map(NetworkMachine::Host);
-                let seat = NetworkMachine::Seat(seat);
-                let ways: Vec<_> = hosts.flat_map(|host| [(seat, host), (host, seat)]).collect();
+                let replica = NetworkMachine::Replica(replica);
+                let ways: Vec<_> =
+                    hosts.flat_map(|host| [(replica, host), (host, replica)]).collect();
                 self.cut(&ways, lasts);
             }
             Trouble::StoreFails { trouble, lasts } => {
@@ -308,9 +312,10 @@ impl World {
                 self.pause_host(host, Some(lasts));
                 continue;
             }
-            let seats = (0..self.seats.len()).map(NetworkMachine::Seat);
+            let replicas = (0..self.replicas.len()).map(NetworkMachine::Replica);
             let host = NetworkMachine::Host(host);
-            let ways: Vec<_> = seats.flat_map(|seat| [(seat, host), (host, seat)]).collect();
+            let ways: Vec<_> =
+                replicas.flat_map(|replica| [(replica, host), (host, replica)]).collect();
             self.cut(&ways, lasts);
         }
     }
@@ -409,12 +414,12 @@ impl World {
         host.paused_until = host.paused_until.max(self.now.after(pause));
     }
 
-    pub(super) fn seat_crashes(&mut self, index: usize, back_after: Duration) {
-        let seat = &mut self.seats[index];
-        if seat.coordinator.take().is_some() {
-            seat.life += 1;
-            let life = seat.life;
-            self.after(back_after, WorldEvent::SeatStarts { seat: index, life });
+    pub(super) fn replica_crashes(&mut self, index: usize, back_after: Duration) {
+        let replica = &mut self.replicas[index];
+        if replica.coordinator.take().is_some() {
+            replica.life += 1;
+            let life = replica.life;
+            self.after(back_after, WorldEvent::ReplicaStarts { replica: index, life });
         }
     }
 
@@ -432,7 +437,7 @@ impl World {
     }
 
     /// Suspects many links after a time, for ever. They are of nodes that are nowhere else, since only their number
-    /// matters and nobody is evicted for a link.
+    /// matters and no node is evicted for a link.
     fn suspect_links(&mut self, wait: Duration) {
         let name =
             |text: String| NodeName::new(&text).expect("a short name without odd characters");
@@ -482,7 +487,7 @@ impl World {
         self.command(order);
     }
 
-    /// Whether detection names, and the scenario wants replaced, somebody who has a slot.
+    /// Whether detection names, and the scenario wants replaced, a node that has a slot.
     pub(super) fn suspect_has_slot(&self, state: &StoredState) -> bool {
         self.scenario.kinds == Kinds::OneSuspicion
             && self.suspicions.iter().any(|one| {
@@ -507,16 +512,16 @@ impl World {
         self.requests += 1;
         let order = self.misheard(order);
         let input = Input::Operator { request: RequestId(self.requests), order };
-        for seat in 0..self.seats.len() {
-            if self.seats[seat].coordinator.as_ref().is_some_and(Coordinator::leads) {
-                let life = self.seats[seat].life;
+        for replica in 0..self.replicas.len() {
+            if self.replicas[replica].coordinator.as_ref().is_some_and(Coordinator::leads) {
+                let life = self.replicas[replica].life;
                 let input = Box::new(input.clone());
-                self.after(Duration::ZERO, WorldEvent::SeatInput { seat, life, input });
+                self.after(Duration::ZERO, WorldEvent::ReplicaInput { replica, life, input });
             }
         }
     }
 
-    /// Everything is mended: hosts that may come back do, whoever was kept out is let in again.
+    /// Everything is mended: hosts that may come back do, quarantined nodes are readmitted.
     pub(super) fn heal(&mut self) {
         self.healed = true;
         self.network.heal();
@@ -536,10 +541,13 @@ impl World {
                 self.after(Duration::from_secs(1), WorldEvent::AgentStarts { host: index, life });
             }
         }
-        for index in 0..self.seats.len() {
-            if self.seats[index].coordinator.is_none() {
-                let life = self.seats[index].life;
-                self.after(Duration::from_secs(1), WorldEvent::SeatStarts { seat: index, life });
+        for index in 0..self.replicas.len() {
+            if self.replicas[index].coordinator.is_none() {
+                let life = self.replicas[index].life;
+                self.after(
+                    Duration::from_secs(1),
+                    WorldEvent::ReplicaStarts { replica: index, life },
+                );
             }
         }
     }
@@ -547,7 +555,7 @@ impl World {
     /// An operator undoes what keeps nodes out and the coordinator from acting, as long as it takes.
     pub(super) fn let_in(&mut self) {
         let mode = self.scenario.policy.mode;
-        let state = self.seats.iter().find_map(|seat| seat.coordinator.as_ref()?.state());
+        let state = self.replicas.iter().find_map(|replica| replica.coordinator.as_ref()?.state());
         let Some(state) = state else { return };
         let mut orders: Vec<OperatorOrder> = Vec::new();
         if state.mode != mode {

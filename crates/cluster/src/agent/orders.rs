@@ -58,11 +58,11 @@ impl Agent {
         }
         if let Some((heard_term, heard_sequence)) = self.heard {
             if term < heard_term {
-                self.figures.stale_terms += 1;
+                self.metrics.stale_terms += 1;
                 return;
             }
             if term == heard_term && sequence <= heard_sequence {
-                self.figures.stale_orders += 1;
+                self.metrics.stale_orders += 1;
                 return;
             }
         }
@@ -79,7 +79,7 @@ impl Agent {
                 self.registered = false;
                 self.next_message = now;
             }
-            _ if epoch < self.epoch => self.figures.stale_epochs += 1,
+            _ if epoch < self.epoch => self.metrics.stale_epochs += 1,
             Order::Prepare { ports, planned } => {
                 self.prepare(now, (epoch, planned), ports, outputs);
             }
@@ -123,7 +123,7 @@ impl Agent {
     ) {
         match &self.task {
             AgentTask::Committed { epoch: running, .. } if *running == epoch => {
-                self.figures.stale_epochs += 1;
+                self.metrics.stale_epochs += 1;
                 return;
             }
             _ => {}
@@ -153,10 +153,10 @@ impl Agent {
         if let AgentTask::Preparing { search: PortSearch::Waiting { ports }, .. } = self.task {
             outputs.push(AgentOutput::HoldPort(ports));
         }
-        self.tell_progress(outputs);
+        self.report_progress(outputs);
     }
 
-    /// Counts starts anew if the epoch that ends has lasted, and those that end soon.
+    /// Resets the count of starts if the epoch that ends has lasted, and those that end soon.
     fn end_epoch(&mut self, now: Moment) {
         let AgentTask::Committed { at, .. } = &self.task else { return };
         let lasted = now.since(*at);
@@ -169,12 +169,12 @@ impl Agent {
     /// Goes on with preparing when it has rested.
     pub(super) fn end_rest(&mut self, now: Moment, outputs: &mut Vec<AgentOutput>) {
         if self.resting.ends(now) {
-            self.tell_progress(outputs);
+            self.report_progress(outputs);
         }
     }
 
     /// Tells how far preparing has come.
-    fn tell_progress(&mut self, outputs: &mut Vec<AgentOutput>) {
+    fn report_progress(&mut self, outputs: &mut Vec<AgentOutput>) {
         let AgentTask::Preparing { epoch, search } = self.task else { return };
         if self.leaving {
             return;
@@ -213,7 +213,7 @@ impl Agent {
             None => PortSearch::Failed { ports },
         };
         if !self.workers.any_alive() {
-            self.tell_progress(outputs);
+            self.report_progress(outputs);
         }
     }
 
@@ -226,13 +226,13 @@ impl Agent {
     ) {
         match &self.task {
             AgentTask::Committed { epoch: running, .. } if *running == epoch => {
-                self.tell_started(outputs);
+                self.report_started(outputs);
                 return;
             }
             AgentTask::Preparing { epoch: prepared, .. }
                 if *prepared == epoch && !self.workers.any_alive() => {}
             _ => {
-                self.figures.stale_epochs += 1;
+                self.metrics.stale_epochs += 1;
                 return;
             }
         }
@@ -244,12 +244,12 @@ impl Agent {
             let most = self.policy.restart_budget;
             let environment = environment((job, epoch), &assignment, local, most);
             outputs.push(AgentOutput::Start { epoch, local, environment });
-            self.figures.starts += 1;
+            self.metrics.starts += 1;
         }
         self.task = AgentTask::Committed { epoch, assignment, at: now };
     }
 
-    fn tell_started(&mut self, outputs: &mut Vec<AgentOutput>) {
+    fn report_started(&mut self, outputs: &mut Vec<AgentOutput>) {
         if let AgentTask::Committed { epoch, .. } = self.task
             && !self.workers.any_starting()
         {
@@ -270,10 +270,10 @@ impl Agent {
         self.over = over;
         self.stop_workers(now, outputs);
         self.next_message = now;
-        self.tell_over(outputs);
+        self.report_over(outputs);
     }
 
-    fn tell_over(&mut self, outputs: &mut Vec<AgentOutput>) {
+    fn report_over(&mut self, outputs: &mut Vec<AgentOutput>) {
         if !self.workers.any_alive()
             && let Some(outcome) = self.over.take()
         {
@@ -301,7 +301,7 @@ impl Agent {
         }
         self.workers.kill_at = Some(now.after(self.policy.report_interval));
         for local in self.workers.alive() {
-            self.figures.kills += 1;
+            self.metrics.kills += 1;
             outputs.push(AgentOutput::Kill { epoch, local });
         }
     }
@@ -313,14 +313,14 @@ impl Agent {
         outputs: &mut Vec<AgentOutput>,
     ) {
         if !self.workers.started(epoch, local) {
-            self.figures.stale_workers += 1;
+            self.metrics.stale_workers += 1;
             return;
         }
         if self.workers.kill_at.is_some() {
-            // It was told to stop before it was there.
+            // It was ordered to stop before it existed.
             outputs.push(AgentOutput::Terminate { epoch, local });
         } else if !self.workers.any_starting() {
-            self.tell_started(outputs);
+            self.report_started(outputs);
             self.next_message = now;
         }
     }
@@ -334,7 +334,7 @@ impl Agent {
     ) {
         let was_asked = self.workers.kill_at.is_some();
         if !self.workers.ended(now, epoch, local, exit) {
-            self.figures.stale_workers += 1;
+            self.metrics.stale_workers += 1;
             return;
         }
         if let (AgentTask::Committed { at, .. }, Some(exit), false) = (&self.task, exit, was_asked)
@@ -347,8 +347,10 @@ impl Agent {
             {
                 self.next_message = now;
             }
-            AgentTask::Preparing { .. } if !self.workers.any_alive() => self.tell_progress(outputs),
-            AgentTask::Idle => self.tell_over(outputs),
+            AgentTask::Preparing { .. } if !self.workers.any_alive() => {
+                self.report_progress(outputs)
+            }
+            AgentTask::Idle => self.report_over(outputs),
             _ => {}
         }
     }

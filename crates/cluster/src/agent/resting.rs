@@ -2,7 +2,7 @@
 //! file that is missing is not mended by the next start, and must not use up a job's restarts before
 //! anybody has looked.
 //!
-//! Only what ended by itself, with an exit code, and never told of a collective counts. It does not end:
+//! Only what ended by itself, with an exit code, and never reported a collective counts. It does not end:
 //! how often a job is restarted is for the budgets to say.
 
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(super) struct Resting {
     epochs: u32,
     /// Whether a worker of the present epoch ended soon.
     ended_soon: bool,
-    /// Whether one has told of a collective.
+    /// Whether one has reported a collective.
     has_trained: bool,
     until: Option<Moment>,
 }
@@ -47,7 +47,7 @@ impl Resting {
         self.has_trained = false;
     }
 
-    /// Workers have told this.
+    /// Workers have reported this.
     pub(super) const fn observe(&mut self, observation: &Observation) {
         self.has_trained |= !observation.progress.is_empty();
     }

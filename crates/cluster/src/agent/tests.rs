@@ -1,4 +1,4 @@
-//! The agent, told what a coordinator and its own node tell it.
+//! The agent, which receives messages of a coordinator and of its own node.
 
 use std::num::{NonZeroU16, NonZeroU64};
 use std::time::Duration;
@@ -132,9 +132,9 @@ fn steps(outputs: &[AgentOutput]) -> Vec<OrderStep> {
     outputs.iter().filter_map(step).collect()
 }
 
-/// What was told about the agent's own activity, and how.
+/// What was reported about the agent's own activity, and how.
 fn activities(outputs: &[AgentOutput]) -> Vec<(&'static str, AgentActivity)> {
-    let told = |output: &AgentOutput| match output {
+    let reported = |output: &AgentOutput| match output {
         AgentOutput::Send(message) => match &message.body {
             FromNodeBody::Register(registration) => Some(("register", registration.activity)),
             FromNodeBody::Report(report) => Some(("report", report.activity)),
@@ -142,19 +142,19 @@ fn activities(outputs: &[AgentOutput]) -> Vec<(&'static str, AgentActivity)> {
         },
         _ => None,
     };
-    outputs.iter().filter_map(told).collect()
+    outputs.iter().filter_map(reported).collect()
 }
 
 /// The states of the workers in a report.
 fn states(outputs: &[AgentOutput]) -> Vec<WorkerState> {
-    let told = |output: &AgentOutput| match output {
+    let reported = |output: &AgentOutput| match output {
         AgentOutput::Send(message) => match &message.body {
             FromNodeBody::Report(report) => Some(report.observation.workers.clone()),
             _ => None,
         },
         _ => None,
     };
-    outputs.iter().filter_map(told).flatten().map(|worker| worker.state).collect()
+    outputs.iter().filter_map(reported).flatten().map(|worker| worker.state).collect()
 }
 
 fn terminations(outputs: &[AgentOutput]) -> usize {
@@ -243,7 +243,7 @@ fn workers_stop_before_the_next_epoch_is_prepared() {
     assert_eq!(steps(&bench.exited(1, 1, Exit::Signal(9))), [OrderStep::Prepared { port: None }]);
     assert!(steps(&bench.order(2, Order::Commit(assignment()))).is_empty());
     assert_eq!(bench.agent.running(), Some(Epoch::new(2)));
-    assert_eq!(bench.agent.figures().kills, 1);
+    assert_eq!(bench.agent.metrics().kills, 1);
 }
 
 #[test]
@@ -275,8 +275,8 @@ fn orders_that_are_repeated_late_or_of_a_deposed_leader_do_nothing() {
         assert_eq!(bench.step(AgentInput::Order(message.clone())), [], "{message:?}");
         assert_eq!(bench.agent.running(), Some(Epoch::new(4)));
     }
-    let figures = bench.agent.figures();
-    assert_eq!((figures.stale_terms, figures.stale_orders, figures.stale_epochs), (1, 1, 4));
+    let metrics = bench.agent.metrics();
+    assert_eq!((metrics.stale_terms, metrics.stale_orders, metrics.stale_epochs), (1, 1, 4));
 }
 
 #[test]
@@ -290,23 +290,23 @@ fn workers_go_on_without_a_coordinator() {
     assert_eq!(activities(&said), [("register", AgentActivity::Committed(Epoch::new(1)))]);
     assert_eq!(bench.tick_after(SECOND / 2), []);
     assert_eq!(activities(&bench.tick_after(SECOND / 2)).len(), 1);
-    let told = bench.order(1, Order::Welcome);
-    assert_eq!(states(&told), [WorkerState::Finished, WorkerState::Running]);
+    let reported = bench.order(1, Order::Welcome);
+    assert_eq!(states(&reported), [WorkerState::Finished, WorkerState::Running]);
 }
 
 #[test]
 fn a_failure_is_told_at_once() {
     let mut bench = Bench::registered(AgentPolicy::default());
     bench.run(1);
-    let told = bench.exited(1, 1, Exit::Signal(11));
+    let reported = bench.exited(1, 1, Exit::Signal(11));
     let end = WorkerEnd::Signal(11);
     let failed = |age| WorkerState::Failed { end, age };
-    assert_eq!(states(&told), [WorkerState::Running, failed(Duration::ZERO)]);
-    let told = bench.tick_after(SECOND);
-    assert_eq!(states(&told), [WorkerState::Running, failed(SECOND)]);
-    // What is told of a worker of another epoch changes nothing.
+    assert_eq!(states(&reported), [WorkerState::Running, failed(Duration::ZERO)]);
+    let reported = bench.tick_after(SECOND);
+    assert_eq!(states(&reported), [WorkerState::Running, failed(SECOND)]);
+    // A report about a worker of another epoch changes nothing.
     assert_eq!(bench.exited(2, 0, Exit::Code(1)), []);
-    assert_eq!(bench.agent.figures().stale_workers, 1);
+    assert_eq!(bench.agent.metrics().stale_workers, 1);
 }
 
 #[test]
@@ -362,8 +362,8 @@ fn starts_that_were_planned_use_no_budget() {
 fn an_agent_without_restarts_says_so_only_when_its_workers_are_gone() {
     let mut bench = Bench::registered(AgentPolicy { restart_budget: 1, ..AgentPolicy::default() });
     bench.run(1);
-    let told = steps(&bench.order(2, Order::Prepare { ports: None, planned: false }));
-    assert_eq!(told, [OrderStep::Stopping]);
+    let reported = steps(&bench.order(2, Order::Prepare { ports: None, planned: false }));
+    assert_eq!(reported, [OrderStep::Stopping]);
     assert_eq!(steps(&bench.exited(1, 0, Exit::Signal(15))), []);
     let refused = [OrderStep::NotPrepared(NotPrepared::RestartsUsedUp)];
     assert_eq!(steps(&bench.exited(1, 1, Exit::Signal(15))), refused);
@@ -375,12 +375,13 @@ fn rest_after(bench: &mut Bench, epoch: u64, lived: Duration, exit: Exit) -> Dur
     bench.tick_after(lived);
     bench.exited(epoch, 0, exit);
     bench.exited(epoch, 1, exit);
-    let mut told = steps(&bench.order(epoch + 1, Order::Prepare { ports: None, planned: false }));
+    let mut reported =
+        steps(&bench.order(epoch + 1, Order::Prepare { ports: None, planned: false }));
     let begun = bench.now;
-    while told != [OrderStep::Prepared { port: None }] {
-        assert!(told.is_empty() || told == [OrderStep::Stopping], "{told:?}");
+    while reported != [OrderStep::Prepared { port: None }] {
+        assert!(reported.is_empty() || reported == [OrderStep::Stopping], "{reported:?}");
         assert!(bench.now.since(begun) < Duration::from_secs(30), "a coordinator gives it up");
-        told = steps(&bench.tick_after(Duration::from_millis(100)));
+        reported = steps(&bench.tick_after(Duration::from_millis(100)));
     }
     bench.order(epoch + 1, Order::Commit(assignment()));
     bench.started(epoch + 1, 0);
@@ -414,8 +415,8 @@ fn a_planned_epoch_is_not_rested_for() {
     bench.tick_after(SECOND / 2);
     bench.exited(4, 0, Exit::Code(1));
     bench.exited(4, 1, Exit::Code(1));
-    let told = steps(&bench.order(5, Order::Prepare { ports: None, planned: true }));
-    assert_eq!(told, [OrderStep::Prepared { port: None }]);
+    let reported = steps(&bench.order(5, Order::Prepare { ports: None, planned: true }));
+    assert_eq!(reported, [OrderStep::Prepared { port: None }]);
 }
 
 #[test]
@@ -466,13 +467,15 @@ fn what_comes_between_two_reports_is_told_together_and_not_without_bound() {
     assert_eq!(bench.step(observed(1, wait())), []);
     let later = Observation { excused: false, ..wait() };
     assert_eq!(bench.step(observed(1, later)), []);
-    let told = bench.tick_after(SECOND);
-    let Some(AgentOutput::Send(message)) = told.first() else { panic!("it reports: {told:?}") };
+    let reported = bench.tick_after(SECOND);
+    let Some(AgentOutput::Send(message)) = reported.first() else {
+        panic!("it reports: {reported:?}")
+    };
     let FromNodeBody::Report(report) = &message.body else { panic!("it reports: {message:?}") };
     assert_eq!(report.observation.waits.len(), MAX_WINDOWS_PER_REPORT);
     assert!(report.observation.excused);
     let dropped = u64::try_from(MAX_WINDOWS_PER_REPORT).unwrap() - 2;
-    assert_eq!(bench.agent.figures().dropped_windows, dropped);
+    assert_eq!(bench.agent.metrics().dropped_windows, dropped);
 }
 
 #[test]
@@ -520,7 +523,7 @@ fn an_agent_that_nobody_knows_ends_without_a_word() {
 fn who_is_told_to_forget_its_job_obeys_a_leader_of_an_earlier_term() {
     let mut bench = Bench::registered(AgentPolicy::default());
     let job = |number| JobIdentity::new(NonZeroU64::new(number).unwrap());
-    let told = |term, epoch, about, order| {
+    let reported = |term, epoch, about, order| {
         let (term, epoch) = (Term::new(term), Epoch::new(epoch));
         AgentInput::Order(ToNode { term, sequence: 1, epoch, job: about, order })
     };
@@ -535,8 +538,8 @@ fn who_is_told_to_forget_its_job_obeys_a_leader_of_an_earlier_term() {
         registration.expect("it registers")
     };
     let prepare = Order::Prepare { ports: None, planned: false };
-    bench.step(told(50, 7, Some(job(1)), prepare.clone()));
-    bench.step(told(51, 7, Some(job(1)), Order::Commit(assignment())));
+    bench.step(reported(50, 7, Some(job(1)), prepare.clone()));
+    bench.step(reported(51, 7, Some(job(1)), Order::Commit(assignment())));
     bench.started(7, 0);
     bench.started(7, 1);
     bench.step(AgentInput::Disconnected);
@@ -544,16 +547,16 @@ fn who_is_told_to_forget_its_job_obeys_a_leader_of_an_earlier_term() {
     let is_known = Some(KnownJob { job: job(1), epoch: Epoch::new(7) });
     assert_eq!(known(&outputs), (is_known, AgentActivity::Committed(Epoch::new(7))));
     // Of another job, and without the word to forget, nothing is obeyed.
-    assert_eq!(bench.step(told(1, 1, Some(job(2)), Order::Standby)), []);
-    assert_eq!(bench.step(told(1, 0, None, Order::Forget(job(2)))), []);
+    assert_eq!(bench.step(reported(1, 1, Some(job(2)), Order::Standby)), []);
+    assert_eq!(bench.step(reported(1, 0, None, Order::Forget(job(2)))), []);
     assert_eq!(bench.agent.running(), Some(Epoch::new(7)));
-    let outputs = bench.step(told(1, 0, None, Order::Forget(job(1))));
+    let outputs = bench.step(reported(1, 0, None, Order::Forget(job(1))));
     assert_eq!(known(&outputs), (None, AgentActivity::Idle));
     let ended = outputs.iter().filter(|one| matches!(one, AgentOutput::Terminate { .. })).count();
     assert_eq!(ended, 2);
     bench.exited(7, 0, Exit::Signal(15));
     bench.exited(7, 1, Exit::Signal(15));
-    let prepared = bench.step(told(1, 1, Some(job(2)), prepare));
+    let prepared = bench.step(reported(1, 1, Some(job(2)), prepare));
     assert_eq!(steps(&prepared), [OrderStep::Prepared { port: None }]);
 }
 
@@ -561,16 +564,16 @@ fn who_is_told_to_forget_its_job_obeys_a_leader_of_an_earlier_term() {
 fn a_leader_of_another_job_does_not_change_what_an_agent_knows_by_asking_it_to_register() {
     let mut bench = Bench::registered(AgentPolicy::default());
     let job = |number| NonZeroU64::new(number).map(JobIdentity::new);
-    let told = |term, epoch, about, order| {
+    let reported = |term, epoch, about, order| {
         let (term, epoch) = (Term::new(term), Epoch::new(epoch));
         AgentInput::Order(ToNode { term, sequence: 1, epoch, job: about, order })
     };
     let prepare = Order::Prepare { ports: None, planned: false };
-    bench.step(told(3, 7, job(1), prepare));
-    bench.step(told(4, 7, job(1), Order::Commit(assignment())));
+    bench.step(reported(3, 7, job(1), prepare));
+    bench.step(reported(4, 7, job(1), Order::Commit(assignment())));
     bench.started(7, 0);
     bench.started(7, 1);
-    let outputs = bench.step(told(90, 50, job(2), Order::Register));
+    let outputs = bench.step(reported(90, 50, job(2), Order::Register));
     let known = outputs.iter().find_map(|output| match output {
         AgentOutput::Send(message) => match &message.body {
             FromNodeBody::Register(one) => Some(one.known),
@@ -582,6 +585,6 @@ fn a_leader_of_another_job_does_not_change_what_an_agent_knows_by_asking_it_to_r
     assert_eq!(known, Some(is_known), "it registers as what it is");
     assert_eq!(bench.agent.running(), Some(Epoch::new(7)));
     // Its own leader is obeyed as before, though its term is lower.
-    bench.step(told(5, 8, job(1), Order::Prepare { ports: None, planned: false }));
+    bench.step(reported(5, 8, job(1), Order::Prepare { ports: None, planned: false }));
     assert_eq!(bench.agent.running(), None);
 }

@@ -37,7 +37,7 @@ enum WorkerPhase {
     Starting,
     Running,
     Finished,
-    /// It ended because it was told to.
+    /// It ended because it was ordered to.
     Stopped,
     Failed {
         end: WorkerEnd,
@@ -50,7 +50,7 @@ enum WorkerPhase {
 pub(super) struct Workers {
     epoch: Option<Epoch>,
     states: Vec<WorkerPhase>,
-    /// Set once they were told to stop: they are killed then, and again while that does not help.
+    /// Set once they were ordered to stop: they are killed then, and again while that does not help.
     pub(super) kill_at: Option<Moment>,
 }
 
@@ -121,7 +121,7 @@ impl Workers {
     }
 
     /// How each worker is, for a report. `observation` may know that one is stopped.
-    pub(super) fn told(
+    pub(super) fn reported(
         &self,
         now: Moment,
         first: Rank,
@@ -132,7 +132,7 @@ impl Workers {
             let seen = observation.workers.iter().find(is_it);
             seen.is_some_and(|worker| worker.state == WorkerState::Stopped)
         };
-        let told = |(local, state): (u32, &WorkerPhase)| {
+        let reported = |(local, state): (u32, &WorkerPhase)| {
             let rank = Rank(first.0 + local);
             let state = match *state {
                 WorkerPhase::Starting | WorkerPhase::Running if stopped(rank) => {
@@ -145,7 +145,7 @@ impl Workers {
             };
             WorkerObservation { rank, state }
         };
-        (0..).zip(&self.states).map(told).collect()
+        (0..).zip(&self.states).map(reported).collect()
     }
 
     fn state(&mut self, epoch: Epoch, local: LocalRank) -> Option<&mut WorkerPhase> {

@@ -1,7 +1,7 @@
 //! Agents that know more of the job than the store does: it was emptied, or restored from an older copy.
 //!
-//! What is stored is then no ground to decide anything on. Nothing is decided and nobody is commanded, so that
-//! workers go on, until an operator has restored the store, ended those agents, or allowed to begin anew.
+//! What is stored is then no ground to decide anything on. Nothing is decided and no node is commanded, so that
+//! workers go on, until an operator has restored the store, ended those agents, or allowed a fresh start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::leadership::MAX_NODES;
 use super::roster::overdue_after;
-use super::{Output, Scene, Stale};
+use super::{Output, Stale, StepContext};
 use crate::epoch::{Epoch, JobIdentity, Revision};
 use crate::message::{KnownJob, Registration};
 use crate::node::{Incarnation, NodeName};
@@ -21,7 +21,7 @@ const NAMED: usize = 8;
 /// The latest epoch of a job that another counts on from. An agent that reports a later one is broken, and an
 /// epoch far beyond what any job reaches would leave no room for those that follow.
 const MAX_COUNTED_ON: Epoch = Epoch::new(Epoch::MAX.number() / 2);
-/// How long after a job has begun agents of others are ended for it, of whose jobs nobody knew until then.
+/// How long after a job has begun agents of others are ended for it, whose jobs were unknown until then.
 const TAKEOVER_TIME: Duration = Duration::from_secs(600);
 
 /// Agents know more than is stored.
@@ -52,7 +52,7 @@ impl fmt::Display for Behind {
         write!(
             formatter,
             "it knows less than agents do: {ends}, and {nodes} {}{more} {know} of epoch {}; nothing is decided, and \
-             workers go on. Restore it and start this coordinator again; or, to begin the job anew, start it \
+             workers go on. Restore it and start this coordinator again; or, to restart the job from scratch, start it \
              with --reset-job, which ends what runs there, or end these agents",
             named.join(", "),
             self.known
@@ -63,7 +63,7 @@ impl fmt::Display for Behind {
 /// Permission to end agents that know more than is stored, for a job that begins.
 #[derive(Debug, Default)]
 pub(super) enum Takeover {
-    /// Nobody gave it.
+    /// Not specified.
     #[default]
     Refused,
     /// As long as the job has not begun.
@@ -157,7 +157,7 @@ impl Ahead {
     /// Takes a registration of one who may know more than is stored.
     pub(super) fn take(
         &mut self,
-        scene: &mut Scene<'_>,
+        context: &mut StepContext<'_>,
         stored: Stored<'_>,
         (node, incarnation): (&NodeName, Incarnation),
         registration: &Registration,
@@ -169,10 +169,10 @@ impl Ahead {
         let is_stored = |known: KnownJob| identity.is_none_or(|identity| identity == known.job);
         let is_this_job = registration.known.is_some_and(is_stored);
         let is_ended = |known: &KnownJob| self.ended_jobs.contains(&known.job);
-        let may_end = scene.takes_over && (self.begins_here || is_this_job);
+        let may_end = context.takes_over && (self.begins_here || is_this_job);
         if let Some(known) = registration.known.filter(|known| may_end || is_ended(known)) {
             if !self.end(known.job, epoch) {
-                scene.figures.refused_nodes += 1;
+                context.metrics.refused_nodes += 1;
                 return RegistrationOutcome::Refused;
             }
             return RegistrationOutcome::Ended {
@@ -186,31 +186,31 @@ impl Ahead {
                 self.strays.clear();
             }
             if self.strays.insert(node.clone(), incarnation) != Some(incarnation) {
-                scene.outputs.push(Output::Stray { node: node.clone(), epoch });
+                context.outputs.push(Output::Stray { node: node.clone(), epoch });
             }
-            scene.refuse(node.clone(), Stale::OtherJob);
+            context.refuse(node.clone(), Stale::OtherJob);
             return RegistrationOutcome::Refused;
         }
-        let claim = Claim { epoch, said: scene.now, closed: false };
+        let claim = Claim { epoch, said: context.now, closed: false };
         self.blocking.insert(node.clone(), claim);
-        scene.refuse(node.clone(), Stale::Behind);
+        context.refuse(node.clone(), Stale::Behind);
         RegistrationOutcome::Refused
     }
 
     /// Forgets agents that knew more and have not registered again: for the keep-alive where they have ended, else
     /// for as long as a crowd may be silent, since a network that is cut proves nothing.
-    pub(super) fn forget(&mut self, scene: &Scene<'_>) {
-        let ended = scene.policy.keep_alive;
-        let cut_off = ended.saturating_add(scene.policy.mass_silence_timeout);
+    pub(super) fn forget(&mut self, context: &StepContext<'_>) {
+        let ended = context.policy.keep_alive;
+        let cut_off = ended.saturating_add(context.policy.mass_silence_timeout);
         let lasts = |claim: &Claim| claim.said.after(if claim.closed { ended } else { cut_off });
-        self.blocking.retain(|_, claim| scene.now < lasts(claim));
+        self.blocking.retain(|_, claim| context.now < lasts(claim));
     }
 
     /// An agent that knew more has closed its connection. While it was heard just before, no timeout can have done
     /// that.
-    pub(super) fn closed(&mut self, scene: &Scene<'_>, node: &NodeName) {
+    pub(super) fn closed(&mut self, context: &StepContext<'_>, node: &NodeName) {
         if let Some(claim) = self.blocking.get_mut(node) {
-            claim.closed |= scene.now.since(claim.said) < overdue_after(scene.policy);
+            claim.closed |= context.now.since(claim.said) < overdue_after(context.policy);
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Scene;
+use super::StepContext;
 use super::budget::Spent;
 use crate::incident::Hold;
 use crate::message::JobOutcome;
@@ -33,20 +33,20 @@ impl Budgets {
     }
 
     /// Evictions that still count.
-    pub(super) fn evictions(&mut self, scene: &Scene<'_>) -> u32 {
-        self.evictions.count(scene.now, scene.policy.budget_window)
+    pub(super) fn evictions(&mut self, context: &StepContext<'_>) -> u32 {
+        self.evictions.count(context.now, context.policy.budget_window)
     }
 
     /// Restarts that still count.
-    pub(super) fn restarts(&mut self, scene: &Scene<'_>) -> u32 {
-        self.restarts.count(scene.now, scene.policy.budget_window)
+    pub(super) fn restarts(&mut self, context: &StepContext<'_>) -> u32 {
+        self.restarts.count(context.now, context.policy.budget_window)
     }
 
     /// Of the nodes that ought to be taken out of their slots, those that may be now, beside as many
     /// that were allowed already, and the reason for which others may not.
     pub(super) fn allowed(
         &mut self,
-        scene: &Scene<'_>,
+        context: &StepContext<'_>,
         wanted: &BTreeSet<NodeName>,
         already: usize,
         doubt: Option<Hold>,
@@ -57,8 +57,8 @@ impl Budgets {
         if let Some(doubt) = doubt {
             return (BTreeSet::new(), Some(doubt));
         }
-        let spent = self.evictions(scene);
-        let left = scene.policy.eviction_budget.saturating_sub(spent);
+        let spent = self.evictions(context);
+        let left = context.policy.eviction_budget.saturating_sub(spent);
         let left = usize::try_from(left).unwrap_or(usize::MAX).saturating_sub(already);
         let allowed: BTreeSet<NodeName> = wanted.iter().take(left).cloned().collect();
         let hold = (allowed.len() < wanted.len()).then_some(Hold::EvictionBudget);
@@ -67,45 +67,50 @@ impl Budgets {
 
     /// Counts a failure of a node in the state that is to come, and bars the node when it has failed
     /// too often.
-    pub(super) fn blame(&mut self, scene: &Scene<'_>, next: &mut StoredState, node: &NodeName) {
-        let count = self.failures_of(scene, node).saturating_add(1);
+    pub(super) fn blame(
+        &mut self,
+        context: &StepContext<'_>,
+        next: &mut StoredState,
+        node: &NodeName,
+    ) {
+        let count = self.failures_of(context, node).saturating_add(1);
         next.failures.insert(node.clone(), count);
-        if count >= scene.policy.failures_to_quarantine {
+        if count >= context.policy.failures_to_quarantine {
             next.barred.entry(node.clone()).or_insert(Bar::Quarantined);
         }
     }
 
     /// Failures of a node that still count.
-    pub(super) fn failures_of(&mut self, scene: &Scene<'_>, node: &NodeName) -> u32 {
-        let window = scene.policy.budget_window;
-        self.failures.get_mut(node).map_or(0, |spent| spent.count(scene.now, window))
+    pub(super) fn failures_of(&mut self, context: &StepContext<'_>, node: &NodeName) -> u32 {
+        let window = context.policy.budget_window;
+        self.failures.get_mut(node).map_or(0, |spent| spent.count(context.now, window))
     }
 
     /// Counts what a decision spends, once it is stored, and forgets what is too long ago.
     pub(super) fn spend(
         &mut self,
-        scene: &mut Scene<'_>,
+        context: &mut StepContext<'_>,
         why: &Why,
         former: &StoredState,
         next: &StoredState,
     ) {
         for _ in why.evicted() {
-            scene.figures.evictions += 1;
-            self.evictions.spend(scene.now);
+            context.metrics.evictions += 1;
+            self.evictions.spend(context.now);
         }
         if resumes_after_giving_up(former, next) {
             self.restarts = Spent::default();
         }
         if counts_as_restart(why, former, next) {
-            self.restarts.spend(scene.now);
+            self.restarts.spend(context.now);
         }
         for (node, count) in &next.failures {
-            if *count > self.failures_of(scene, node) {
-                self.failures.entry(node.clone()).or_default().spend(scene.now);
+            if *count > self.failures_of(context, node) {
+                self.failures.entry(node.clone()).or_default().spend(context.now);
             }
         }
-        let window = scene.policy.budget_window;
-        self.failures.retain(|_, spent| spent.count(scene.now, window) > 0);
+        let window = context.policy.budget_window;
+        self.failures.retain(|_, spent| spent.count(context.now, window) > 0);
         self.failures.retain(|node, _| next.failures.contains_key(node));
     }
 }

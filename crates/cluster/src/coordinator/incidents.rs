@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::leadership::Leadership;
-use super::{Output, Scene};
+use super::{Output, StepContext};
 use crate::epoch::Epoch;
-use crate::incident::{Cause, Hold, Incident, Sign, Standing};
+use crate::incident::{Cause, FaultEvent, Hold, Incident, Standing};
 use crate::message::JobOutcome;
 use crate::node::{Bar, NodeName};
 use crate::policy::{Mode, Policy};
@@ -18,7 +18,7 @@ use crate::verdict::{Verdict, VerdictKind};
 /// How often an open incident is looked at, at most.
 const REVIEW_INTERVAL: Duration = Duration::from_millis(90);
 
-/// What is to be done about an incident.
+/// The action to take for an incident.
 struct IncidentAction {
     /// Nodes that are out of reach or do not start.
     lost: BTreeSet<NodeName>,
@@ -26,40 +26,40 @@ struct IncidentAction {
     suspected: BTreeSet<NodeName>,
     /// Why not more is done.
     hold: Option<Hold>,
-    /// Whether the job must be restarted even if nobody is evicted.
+    /// Whether the job must be restarted even if no node is evicted.
     restart: bool,
 }
 
-/// What was last told of the open incident.
+/// What was last reported of the open incident.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ReportedIncident {
     standing: Standing,
-    signs: usize,
-    dropped_signs: u64,
+    events: usize,
+    dropped_events: u64,
 }
 
 impl ReportedIncident {
     fn of(incident: &Incident) -> Self {
-        let (standing, dropped_signs) = (incident.standing.clone(), incident.dropped_signs);
-        Self { standing, signs: incident.signs.len(), dropped_signs }
+        let (standing, dropped_events) = (incident.standing.clone(), incident.dropped_events);
+        Self { standing, events: incident.events.len(), dropped_events }
     }
 }
 
 impl Leadership {
     /// Takes a sign into the open incident, or opens one.
-    pub(super) fn sign(&mut self, scene: &mut Scene<'_>, sign: Sign) {
+    pub(super) fn event(&mut self, context: &mut StepContext<'_>, event: FaultEvent) {
         if self.incident.is_none() {
             let id = self.next_incident();
-            scene.figures.incidents += 1;
-            self.incident = Some(Incident::new(id, self.state.epoch, scene.now));
+            context.metrics.incidents += 1;
+            self.incident = Some(Incident::new(id, self.state.epoch, context.now));
             self.reviewed = None;
         }
         let incident = self.incident.as_mut().expect("it was opened above if there was none");
-        let first = incident.signs.is_empty();
-        incident.add(scene.now, sign);
+        let first = incident.events.is_empty();
+        incident.add(context.now, event);
         if first {
-            self.note_missed(scene.policy.keep_alive);
-            self.tell_incident(scene);
+            self.note_missed(context.policy.keep_alive);
+            self.report_incident(context);
         }
     }
 
@@ -82,27 +82,32 @@ impl Leadership {
     }
 
     /// The same of one node that goes missing while an epoch is prepared, and the incident that this answers.
-    pub(super) fn miss(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+    pub(super) fn miss(&mut self, context: &mut StepContext<'_>, node: &NodeName) {
         let failed = self.answered.as_ref().and_then(|(incident, _)| incident.failed());
         let is_missed =
             failed.is_some_and(|failed| self.roster.is_missed_since(&self.state, node, failed));
         if let Some((incident, _)) = self.answered.as_mut().filter(|_| is_missed) {
             incident.miss([node.clone()]);
-            self.withdraw_charge(scene);
+            self.withdraw_charge(context);
         }
     }
 
     /// Tells how the open incident stands, and with which signs.
-    fn tell_incident(&mut self, scene: &mut Scene<'_>) {
+    fn report_incident(&mut self, context: &mut StepContext<'_>) {
         let Some(incident) = &self.incident else { return };
-        self.told = Some(ReportedIncident::of(incident));
-        scene.outputs.push(Output::Incident(Box::new(incident.clone())));
+        self.reported = Some(ReportedIncident::of(incident));
+        context.outputs.push(Output::Incident(Box::new(incident.clone())));
     }
 
     /// Takes what detection says of one window.
-    pub(super) fn suspect(&mut self, scene: &mut Scene<'_>, epoch: Epoch, verdicts: Vec<Verdict>) {
+    pub(super) fn suspect(
+        &mut self,
+        context: &mut StepContext<'_>,
+        epoch: Epoch,
+        verdicts: Vec<Verdict>,
+    ) {
         if epoch != self.state.epoch || !matches!(self.state.phase, Phase::Committed(_)) {
-            scene.figures.stale_epochs += 1;
+            context.metrics.stale_epochs += 1;
             return;
         }
         // Crashes and silence are seen here at first hand.
@@ -112,37 +117,37 @@ impl Leadership {
         let news: Vec<Verdict> =
             self.suspicions.iter().filter(|one| !self.is_known(one, &former)).cloned().collect();
         for verdict in news {
-            self.sign(scene, Sign::Suspected(verdict));
+            self.event(context, FaultEvent::Suspected(verdict));
         }
     }
 
     /// Takes a failure of the epoch that is over into its incident, which was answered before that was
-    /// told. Whoever was killed first is the cause, and need not have been heard first.
-    pub(super) fn sign_late(&mut self, scene: &mut Scene<'_>, sign: Sign) {
+    /// reported. The node killed first is the cause, and need not have been heard first.
+    pub(super) fn event_late(&mut self, context: &mut StepContext<'_>, event: FaultEvent) {
         let Some((incident, news)) = &mut self.answered else { return };
-        incident.add(scene.now, sign);
+        incident.add(context.now, event);
         *news = true;
         let cause = incident.root_cause().filter(|cause| cause.certain);
         let ordered = self.is_ordered;
         if let Some(cause) = cause.filter(|cause| !ordered && self.state.has_slot(&cause.node)) {
             self.charge = Some(cause);
         } else {
-            self.withdraw_charge(scene);
+            self.withdraw_charge(context);
         }
     }
 
     /// The same of a node that has fallen silent since.
-    pub(super) fn silent_late(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+    pub(super) fn silent_late(&mut self, context: &mut StepContext<'_>, node: &NodeName) {
         if let Some((incident, news)) = &mut self.answered {
-            incident.add(scene.now, Sign::Silent { node: node.clone() });
+            incident.add(context.now, FaultEvent::Silent { node: node.clone() });
             *news = true;
-            self.withdraw_charge(scene);
+            self.withdraw_charge(context);
         }
     }
 
-    /// Charges nobody any more who was only likely to be the cause, where the signs that have come since do not
+    /// Withdraws charges for merely likely causes, where later events do not
     /// say so. An agent that was restarted meanwhile is among no signs.
-    fn withdraw_charge(&mut self, scene: &mut Scene<'_>) {
+    fn withdraw_charge(&mut self, context: &mut StepContext<'_>) {
         let Some((incident, news)) = &mut self.answered else { return };
         let cause = incident.root_cause();
         let is_withdrawn = |charge: &mut Cause| {
@@ -151,7 +156,7 @@ impl Leadership {
         };
         if self.charge.take_if(is_withdrawn).is_some() {
             *news = false;
-            scene.outputs.push(Output::Incident(Box::new(incident.clone())));
+            context.outputs.push(Output::Incident(Box::new(incident.clone())));
         }
     }
 
@@ -159,64 +164,64 @@ impl Leadership {
     /// look, and there was no place for it.
     fn is_known(&self, verdict: &Verdict, former: &[Verdict]) -> bool {
         let Some(incident) = &self.incident else { return false };
-        let signs = incident.signs.iter().filter_map(|sign| match sign {
-            Sign::Suspected(known) => Some(known),
+        let events = incident.events.iter().filter_map(|event| match event {
+            FaultEvent::Suspected(known) => Some(known),
             _ => None,
         });
-        let mut known = signs.chain(former);
+        let mut known = events.chain(former);
         known.any(|known| known.kind == verdict.kind && known.suspects == verdict.suspects)
     }
 
     /// While an epoch is committed: answers the incident once its signs have settled, and sees when
     /// the job is done.
-    pub(super) fn watch(&mut self, scene: &mut Scene<'_>) -> Option<(Why, StoredState)> {
+    pub(super) fn watch(&mut self, context: &mut StepContext<'_>) -> Option<(Why, StoredState)> {
         if self.roster.finished.len() == self.state.map.holder_count() {
             return Some(self.over(JobOutcome::Finished));
         }
-        if let Some(decided) = self.release_unheard(scene) {
+        if let Some(decided) = self.release_unheard(context) {
             return Some(decided);
         }
-        if let Some(decided) = self.answer_incident(scene) {
+        if let Some(decided) = self.answer_incident(context) {
             return Some(decided);
         }
-        self.planner(scene).drain_when_possible()
+        self.planner(context).drain_when_possible()
     }
 
-    fn answer_incident(&mut self, scene: &mut Scene<'_>) -> Option<(Why, StoredState)> {
+    fn answer_incident(&mut self, context: &mut StepContext<'_>) -> Option<(Why, StoredState)> {
         let incident = self.incident.as_ref()?;
         let nodes = self.state.map.holder_count().saturating_sub(self.roster.finished.len());
-        if scene.now < incident.due(scene.policy.coalescing, scene.policy.settling, nodes) {
+        if context.now < incident.due(context.policy.coalescing, context.policy.settling, nodes) {
             return None;
         }
         // One that is held is looked at again ten times a second, not with each report.
-        if self.reviewed.is_some_and(|at| scene.now < at.after(REVIEW_INTERVAL)) {
+        if self.reviewed.is_some_and(|at| context.now < at.after(REVIEW_INTERVAL)) {
             return None;
         }
-        self.reviewed = Some(scene.now);
-        if self.may_be_explained(scene) {
-            self.wait_with_incident(scene, Some(Hold::Grace));
+        self.reviewed = Some(context.now);
+        if self.may_be_explained(context) {
+            self.wait_with_incident(context, Some(Hold::Grace));
             return None;
         }
-        let answer = self.answer(scene);
+        let answer = self.answer(context);
         let evicted: BTreeSet<NodeName> = answer.lost.union(&answer.suspected).cloned().collect();
         let something = answer.restart || !evicted.is_empty();
         if something && self.state.mode == Mode::Observe {
-            self.wait_with_incident(scene, Some(Hold::Mode));
+            self.wait_with_incident(context, Some(Hold::Mode));
             return None;
         }
         if !something {
-            self.wait_with_incident(scene, answer.hold);
+            self.wait_with_incident(context, answer.hold);
             return None;
         }
-        let spent = self.budgets.restarts(scene);
-        if spent >= scene.policy.restart_budget {
+        let spent = self.budgets.restarts(context);
+        if spent >= context.policy.restart_budget {
             return Some(self.over(JobOutcome::GivenUp));
         }
         let incident = self.incident.as_ref()?;
         let why =
             Why::Incident { incident: incident.id, evicted: evicted.iter().cloned().collect() };
         let mut next = self.state.clone().next_epoch(false);
-        // Who had finished and said goodbye is needed again and is not there, for which nobody is to blame.
+        // Who had finished and said goodbye is needed again and is not there, which is no node's fault.
         for node in self.roster.leaving.keys() {
             next.map.vacate(node);
         }
@@ -225,17 +230,17 @@ impl Leadership {
             if answer.suspected.contains(node) {
                 next.barred.entry(node.clone()).or_insert(Bar::Suspected);
             } else {
-                self.budgets.blame(scene, &mut next, node);
+                self.budgets.blame(context, &mut next, node);
             }
         }
-        self.planner(scene).fill(&mut next);
+        self.planner(context).fill(&mut next);
         Some((why, next))
     }
 
-    /// Whether whoever has not spoken to this leader yet may still say why the others failed: that its agent was
+    /// Whether a node not yet heard by this leader may still say why the others failed: that its agent was
     /// restarted by plan.
-    fn may_be_explained(&self, scene: &Scene<'_>) -> bool {
-        let early = scene.now < self.since.after(scene.policy.keep_alive);
+    fn may_be_explained(&self, context: &StepContext<'_>) -> bool {
+        let early = context.now < self.since.after(context.policy.keep_alive);
         let is_open = |incident: &Incident| incident.root_cause().is_none_or(|one| !one.certain);
         early && !self.roster.unheard.is_empty() && self.incident.as_ref().is_some_and(is_open)
     }
@@ -244,51 +249,51 @@ impl Leadership {
     /// [`Budgets::allowed`](super::evictions::Budgets::allowed).
     pub(super) fn allowed(
         &mut self,
-        scene: &Scene<'_>,
+        context: &StepContext<'_>,
         wanted: &BTreeSet<NodeName>,
         already: usize,
     ) -> (BTreeSet<NodeName>, Option<Hold>) {
-        let doubt = self.doubt(scene);
-        self.budgets.allowed(scene, wanted, already, doubt)
+        let doubt = self.doubt(context);
+        self.budgets.allowed(context, wanted, already, doubt)
     }
 
     /// Whether a new leader has yet to hear enough: the keep-alive has not passed since it began, or
     /// fewer nodes have registered than half of those with a slot. Spares count, so that a job of one
     /// node does not wait for that node.
-    fn in_grace(&self, scene: &Scene<'_>) -> bool {
-        let early = scene.now < self.since.after(scene.policy.keep_alive);
+    fn in_grace(&self, context: &StepContext<'_>) -> bool {
+        let early = context.now < self.since.after(context.policy.keep_alive);
         let registered = self.roster.members.len().saturating_sub(self.roster.unheard.len());
         (early && !self.roster.unheard.is_empty()) || registered * 2 < self.state.map.holder_count()
     }
 
-    /// Why nobody may be judged now: it is too early, or too many nodes are out of reach.
-    pub(super) fn doubt(&self, scene: &Scene<'_>) -> Option<Hold> {
-        let grace = self.in_grace(scene).then_some(Hold::Grace);
-        grace.or_else(|| self.mass_silence.is_recent(scene.now).then_some(Hold::MassSilence))
+    /// Why no node may be judged now: it is too early, or too many nodes are out of reach.
+    pub(super) fn doubt(&self, context: &StepContext<'_>) -> Option<Hold> {
+        let grace = self.in_grace(context).then_some(Hold::Grace);
+        grace.or_else(|| self.mass_silence.is_recent(context.now).then_some(Hold::MassSilence))
     }
 
     /// The state without those who have never spoken to this leader, and are silent. They may have said goodbye to
-    /// the leader before it, or to nobody: that they are gone says nothing against them.
-    pub(super) fn release_unheard(&self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+    /// the leader before it, or to none: that they are gone says nothing against them.
+    pub(super) fn release_unheard(&self, context: &StepContext<'_>) -> Option<(Why, StoredState)> {
         let is_unheard = |node: &&NodeName| {
             self.roster.unheard.contains(*node)
                 && self.state.has_slot(node)
                 && !self.roster.finished.contains(*node)
         };
         let nodes: Vec<NodeName> = self.roster.silent.iter().filter(is_unheard).cloned().collect();
-        if nodes.is_empty() || self.state.mode == Mode::Observe || self.doubt(scene).is_some() {
+        if nodes.is_empty() || self.state.mode == Mode::Observe || self.doubt(context).is_some() {
             return None;
         }
-        let next = self.planner(scene).without(self.state.clone(), &nodes);
+        let next = self.planner(context).without(self.state.clone(), &nodes);
         Some((Why::Absent { nodes }, next))
     }
 
     /// What should be done about the open incident now.
-    fn answer(&mut self, scene: &Scene<'_>) -> IncidentAction {
+    fn answer(&mut self, context: &StepContext<'_>) -> IncidentAction {
         let incident = self.incident.as_ref().expect("asked only while there is an incident");
         let mut restart = incident.ends_the_epoch();
-        let not_started = incident.signs.iter().filter_map(|sign| match sign {
-            Sign::NotStarted { node } => Some(node),
+        let not_started = incident.events.iter().filter_map(|event| match event {
+            FaultEvent::NotStarted { node } => Some(node),
             _ => None,
         });
         let unfinished = self.roster.silent.difference(&self.roster.finished);
@@ -298,22 +303,22 @@ impl Leadership {
             lost.extend(self.roster.silent.iter().cloned());
         }
         lost.retain(|node| self.state.has_slot(node) && !self.roster.leaving.contains_key(node));
-        let (lost, mut hold) = self.allowed(scene, &lost, 0);
-        let (suspected, unsure) = self.suspected(scene, &lost);
+        let (lost, mut hold) = self.allowed(context, &lost, 0);
+        let (suspected, unsure) = self.suspected(context, &lost);
         hold = hold.or(unsure);
         // A job that hangs has nothing to lose by a restart, even in the same places.
         let act = self.state.mode == Mode::Act;
         let mut hangs = self.suspicions.iter().filter(|verdict| verdict.kind.is_hang());
         restart |=
-            act && self.doubt(scene).is_none() && hangs.any(|one| lasts(one, scene.policy, 1));
+            act && self.doubt(context).is_none() && hangs.any(|one| lasts(one, context.policy, 1));
         IncidentAction { lost, suspected, hold, restart }
     }
 
-    /// Nodes that are to be replaced on suspicion: one alone is named, often enough in a row, and a
+    /// Nodes to replace on suspicion: one alone is named, often enough in a row, and a
     /// spare is there.
     fn suspected(
         &mut self,
-        scene: &Scene<'_>,
+        context: &StepContext<'_>,
         lost: &BTreeSet<NodeName>,
     ) -> (BTreeSet<NodeName>, Option<Hold>) {
         if self.suspicions.is_empty() {
@@ -325,10 +330,10 @@ impl Leadership {
         let is_any_sure = self
             .suspicions
             .iter()
-            .any(|verdict| verdict.suspects.node().is_some() && lasts(verdict, scene.policy, 1));
+            .any(|verdict| verdict.suspects.node().is_some() && lasts(verdict, context.policy, 1));
         // Who has been slow for half as long is replaced by the same restart, and does not cost another.
         let part = if is_any_sure { COMPANIONS_PART } else { 1 };
-        let sure = self.suspicions.iter().filter(|verdict| lasts(verdict, scene.policy, part));
+        let sure = self.suspicions.iter().filter(|verdict| lasts(verdict, context.policy, part));
         let named = sure.filter_map(|verdict| verdict.suspects.node());
         let named: BTreeSet<NodeName> = named
             .filter(|node| self.state.has_slot(node) && !lost.contains(*node))
@@ -343,30 +348,30 @@ impl Leadership {
         if replaceable.is_empty() {
             return (replaceable, Some(Hold::NoSpare));
         }
-        self.allowed(scene, &replaceable, lost.len())
+        self.allowed(context, &replaceable, lost.len())
     }
 
-    /// Leaves the incident open for a reason, or closes it when nothing of it is left. It is told when
-    /// it stands differently, and when there are signs that were not told.
-    fn wait_with_incident(&mut self, scene: &mut Scene<'_>, hold: Option<Hold>) {
+    /// Leaves the incident open for a reason, or closes it when nothing of it is left. It is reported when
+    /// it stands differently, and when there are events not yet reported.
+    fn wait_with_incident(&mut self, context: &mut StepContext<'_>, hold: Option<Hold>) {
         let Some(incident) = &mut self.incident else { return };
         let standing = hold.map_or(Standing::Passed, Standing::Held);
         let passed = standing == Standing::Passed;
         incident.standing = standing;
-        if self.told != Some(ReportedIncident::of(incident)) {
-            self.tell_incident(scene);
+        if self.reported != Some(ReportedIncident::of(incident)) {
+            self.report_incident(context);
         }
         if let Some(incident) = self.incident.take_if(|_| passed) {
             let silent: BTreeSet<NodeName> = incident
-                .signs
+                .events
                 .iter()
-                .filter_map(|sign| match sign {
-                    Sign::Silent { node } => Some(node.clone()),
+                .filter_map(|event| match event {
+                    FaultEvent::Silent { node } => Some(node.clone()),
                     _ => None,
                 })
                 .collect();
             if !silent.is_empty() {
-                self.returned = Some((scene.now, silent));
+                self.returned = Some((context.now, silent));
             }
         }
     }

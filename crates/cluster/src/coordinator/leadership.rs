@@ -12,7 +12,7 @@ use super::mass_silence::{MassSilence, SilenceEvidence};
 use super::operator::{MAX_WAITING_ORDERS, OperatorOrder, OrderRefused, Planner, RequestId};
 use super::roster::{NodeRecord, Roster};
 use super::round::Round;
-use super::{Input, Output, Scene, StepDown};
+use super::{Input, Output, StepContext, StepDown};
 use crate::epoch::{Revision, Term};
 use crate::incident::{Cause, Hold, Incident, IncidentId, Standing};
 use crate::message::{Order, ToNode};
@@ -36,7 +36,7 @@ pub(super) struct Leadership {
     /// The decision that is on its way to the store, and the operator who waits for it.
     pending: Option<(Decision, Option<RequestId>)>,
     decisions: u64,
-    /// When the store may be asked again after a failure. With a decision under way, it is to be given
+    /// When the store may be asked again after a failure. With a decision under way, it must be given
     /// that one again then.
     store_rests_until: Option<Moment>,
     sequence: u64,
@@ -44,11 +44,11 @@ pub(super) struct Leadership {
     pub(super) round: Round,
     pub(super) incident: Option<Incident>,
     /// The incident for which the present epoch is being prepared, and whether it is known better since
-    /// it was told.
+    /// it received.
     pub(super) answered: Option<(Incident, bool)>,
     pub(super) incidents: u32,
-    /// What was last told of the open incident.
-    pub(super) told: Option<ReportedIncident>,
+    /// What was last reported of the open incident.
+    pub(super) reported: Option<ReportedIncident>,
     /// When it was last considered what to do about the open incident.
     pub(super) reviewed: Option<Moment>,
     /// What detection said last, about this epoch.
@@ -57,11 +57,11 @@ pub(super) struct Leadership {
     pub(super) charge: Option<Cause>,
     /// Nodes of the last incident that passed whose silence had opened it, and when that was.
     pub(super) returned: Option<(Moment, BTreeSet<NodeName>)>,
-    /// Whether an operator ordered the present epoch, so that nobody is charged for it.
+    /// Whether an operator ordered the present epoch, so that no node is charged for it.
     pub(super) is_ordered: bool,
-    /// Nodes whose agents were started anew around that failure, and not by plan.
+    /// Nodes whose agents were restarted around that failure, and not by plan.
     pub(super) restarted: BTreeSet<NodeName>,
-    /// Why the epoch that is being prepared is not committed though nobody is stopping workers any more.
+    /// Why the epoch that is being prepared is not committed though no node is stopping workers any more.
     pub(super) waits_for: Option<Hold>,
     pub(super) orders: VecDeque<(RequestId, OperatorOrder)>,
     pub(super) mass_silence: MassSilence,
@@ -73,8 +73,8 @@ pub(super) struct Leadership {
 }
 
 impl Leadership {
-    /// Takes over from the store. Whoever has a slot counts as heard just now: silence is measured
-    /// from here, so that nobody is blamed for what the last leader missed.
+    /// Takes over from the store. Nodes with a slot count as heard just now: silence is measured
+    /// from here, so that no node is blamed for what the last leader missed.
     pub(super) fn new(
         now: Moment,
         policy: &Policy,
@@ -95,7 +95,7 @@ impl Leadership {
             incident: None,
             answered: None,
             incidents: 0,
-            told: None,
+            reported: None,
             reviewed: None,
             suspicions: Vec::new(),
             charge: None,
@@ -115,34 +115,38 @@ impl Leadership {
         leadership
     }
 
-    pub(super) fn step(&mut self, scene: &mut Scene<'_>, input: Input) -> Result<(), StepDown> {
+    pub(super) fn step(
+        &mut self,
+        context: &mut StepContext<'_>,
+        input: Input,
+    ) -> Result<(), StepDown> {
         match input {
-            Input::Node(message) => self.hear(scene, message),
+            Input::Node(message) => self.hear(context, message),
             Input::Closed { node } => {
-                self.closed(scene, &node);
-                self.ahead.closed(scene, &node);
+                self.closed(context, &node);
+                self.ahead.closed(context, &node);
             }
-            Input::Verdicts { epoch, verdicts } => self.suspect(scene, epoch, verdicts),
-            Input::Operator { request, order } => self.order(scene, request, order),
-            Input::Stored { decision, outcome } => self.stored(scene, decision, outcome)?,
+            Input::Verdicts { epoch, verdicts } => self.suspect(context, epoch, verdicts),
+            Input::Operator { request, order } => self.order(context, request, order),
+            Input::Stored { decision, outcome } => self.stored(context, decision, outcome)?,
             Input::Tick => {
-                self.look_for_silence(scene);
+                self.look_for_silence(context);
                 let seen = SilenceEvidence {
                     roster: &self.roster,
                     state: &self.state,
                     incident: incident_of(&self.incident, &self.answered),
                 };
-                self.mass_silence.watch(scene, seen);
-                self.ahead.forget(scene);
+                self.mass_silence.watch(context, seen);
+                self.ahead.forget(context);
                 if !self.ahead.blocks() {
-                    self.repeat_orders(scene);
+                    self.repeat_orders(context);
                 }
             }
             Input::LeadershipGained { .. } | Input::LeadershipLost => {
                 unreachable!("the coordinator takes these before it asks who leads")
             }
         }
-        self.decide(scene);
+        self.decide(context);
         Ok(())
     }
 
@@ -169,7 +173,7 @@ impl Leadership {
     }
 
     pub(super) fn nodes(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
-        // Whoever is barred and has gone away is listed too.
+        // Barred nodes that have gone away are listed too.
         let gone = self.state.barred.iter();
         let gone = gone.filter(|(node, _)| !self.roster.members.contains_key(*node));
         let gone = gone.map(|(node, bar)| (node, NodeState::Barred(*bar)));
@@ -200,11 +204,11 @@ impl Leadership {
     }
 
     /// Sends an order about the current epoch.
-    pub(super) fn send(&mut self, scene: &mut Scene<'_>, node: &NodeName, order: Order) {
+    pub(super) fn send(&mut self, context: &mut StepContext<'_>, node: &NodeName, order: Order) {
         self.sequence += 1;
         let (term, sequence, epoch) = (self.term, self.sequence, self.state.epoch);
         let message = ToNode { term, sequence, epoch, job: self.state.identity, order };
-        scene.outputs.push(Output::Send { node: node.clone(), message });
+        context.outputs.push(Output::Send { node: node.clone(), message });
     }
 
     /// A number for a new incident.
@@ -223,8 +227,8 @@ impl Leadership {
     }
 
     /// What the next state is made from.
-    pub(super) fn planner<'a>(&'a self, scene: &Scene<'a>) -> Planner<'a> {
-        Planner { job: scene.job, state: &self.state, roster: &self.roster }
+    pub(super) fn planner<'a>(&'a self, context: &StepContext<'a>) -> Planner<'a> {
+        Planner { job: context.job, state: &self.state, roster: &self.roster }
     }
 
     /// Whether the store is behind its agents, so that nothing may be decided.
@@ -251,20 +255,20 @@ impl Leadership {
     /// Takes an order, to be carried out as soon as a decision may be made.
     pub(super) fn order(
         &mut self,
-        scene: &mut Scene<'_>,
+        context: &mut StepContext<'_>,
         request: RequestId,
         order: OperatorOrder,
     ) {
         if self.orders.len() < MAX_WAITING_ORDERS {
             self.orders.push_back((request, order));
         } else {
-            scene.outputs.push(Output::Answer { request, answer: Err(OrderRefused::TooMany) });
+            context.outputs.push(Output::Answer { request, answer: Err(OrderRefused::TooMany) });
         }
     }
 
     /// The state without those who leave, where the coordinator may act. Who has finished leaves nothing
     /// to be done, and keeps its slot.
-    pub(super) fn release_leaving(&self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+    pub(super) fn release_leaving(&self, context: &StepContext<'_>) -> Option<(Why, StoredState)> {
         let released = |node: &&NodeName| {
             self.state.has_slot(node) && self.roster.is_released(&self.state, node)
         };
@@ -272,100 +276,100 @@ impl Leadership {
         if nodes.is_empty() {
             return None;
         }
-        let next = self.planner(scene).without(self.state.clone(), &nodes);
+        let next = self.planner(context).without(self.state.clone(), &nodes);
         Some((Why::Left { nodes }, next))
     }
 
-    /// Whether a decision may be made now. One of which nobody knows whether it is stored is given to
+    /// Whether a decision may be made now. One that may or may not be stored is given to
     /// the store again first.
-    fn may_decide(&mut self, scene: &mut Scene<'_>) -> bool {
-        if self.store_rests_until.is_some_and(|until| scene.now < until) {
+    fn may_decide(&mut self, context: &mut StepContext<'_>) -> bool {
+        if self.store_rests_until.is_some_and(|until| context.now < until) {
             return false;
         }
         let Some((decision, _)) = &self.pending else { return true };
         if self.store_rests_until.take().is_some() {
-            scene.outputs.push(Output::Store(Box::new(decision.clone())));
+            context.outputs.push(Output::Store(Box::new(decision.clone())));
         }
         false
     }
 
     /// Makes one decision, if there is one to make: the oldest order first, then what the phase asks.
-    fn decide(&mut self, scene: &mut Scene<'_>) {
-        if !self.may_decide(scene) {
+    fn decide(&mut self, context: &mut StepContext<'_>) {
+        if !self.may_decide(context) {
             return;
         }
         if self.ahead.blocks() {
             for (request, _) in self.orders.drain(..) {
                 let answer = Err(OrderRefused::Behind);
-                scene.outputs.push(Output::Answer { request, answer });
+                context.outputs.push(Output::Answer { request, answer });
             }
             return;
         }
         if self.ends_other_job {
             self.ahead.begins_here = true;
             self.ahead.ended_jobs.extend(self.state.identity);
-            let anew = self.state.anew(scene.job);
-            self.propose(scene, Why::Reset, anew, None);
+            let anew = self.state.fresh(context.job);
+            self.propose(context, Why::Reset, anew, None);
             return;
         }
         while let Some((request, order)) = self.orders.pop_front() {
-            match self.planner(scene).carry_out(&order) {
+            match self.planner(context).carry_out(&order) {
                 Ok(Some(state)) => {
-                    self.propose(scene, Why::Ordered, state, Some(request));
+                    self.propose(context, Why::Ordered, state, Some(request));
                     return;
                 }
-                Ok(None) => scene.outputs.push(Output::Answer { request, answer: Ok(()) }),
+                Ok(None) => context.outputs.push(Output::Answer { request, answer: Ok(()) }),
                 Err(refused) => {
-                    scene.outputs.push(Output::Answer { request, answer: Err(refused) });
+                    context.outputs.push(Output::Answer { request, answer: Err(refused) });
                 }
             }
         }
-        let decided = self.release_leaving(scene).or_else(|| match self.state.phase {
-            Phase::Forming => self.form(scene),
-            Phase::Preparing => self.prepare_on(scene),
-            Phase::Committed(_) => self.watch(scene),
+        let decided = self.release_leaving(context).or_else(|| match self.state.phase {
+            Phase::Forming => self.form(context),
+            Phase::Preparing => self.prepare_on(context),
+            Phase::Committed(_) => self.watch(context),
             Phase::Over(_) => None,
         });
         if let Some((why, state)) = decided {
-            self.propose(scene, why, state, None);
+            self.propose(context, why, state, None);
         }
     }
 
     fn propose(
         &mut self,
-        scene: &mut Scene<'_>,
+        context: &mut StepContext<'_>,
         why: Why,
         mut state: StoredState,
         request: Option<RequestId>,
     ) {
         let evicted = u32::try_from(why.evicted().len()).unwrap_or(u32::MAX);
         let restarts = u32::from(counts_as_restart(&why, &self.state, &state));
-        state.evictions = self.budgets.evictions(scene).saturating_add(evicted);
-        let spent = self.budgets.restarts(scene).saturating_add(restarts);
+        state.evictions = self.budgets.evictions(context).saturating_add(evicted);
+        let spent = self.budgets.restarts(context).saturating_add(restarts);
         state.counted_restarts =
             if resumes_after_giving_up(&self.state, &state) { 0 } else { spent };
         // Failures that count no more need not be kept.
         let mut failures = std::mem::take(&mut state.failures);
         failures.retain(|node, count| {
-            let counted = self.budgets.failures_of(scene, node);
+            let counted = self.budgets.failures_of(context, node);
             let news = *count > self.state.failures.get(node).copied().unwrap_or(0);
             *count = if news { *count } else { counted };
             *count > 0
         });
         state.failures = failures;
-        state.identity = state.identity.or(scene.identity);
+        state.identity = state.identity.or(context.identity);
         self.decisions += 1;
         let number = DecisionNumber(self.decisions);
         let (term, expected) = (self.term, self.revision);
         let decision = Decision { term, number, expected, why, state };
         self.store_rests_until = None;
-        scene.outputs.push(Output::Store(Box::new(decision.clone())));
+        context.outputs.push(Output::Store(Box::new(decision.clone())));
         self.pending = Some((decision, request));
     }
 
     fn stored(
         &mut self,
-        scene: &mut Scene<'_>,
+        context: &mut StepContext<'_>,
         number: DecisionNumber,
         outcome: StoreOutcome,
     ) -> Result<(), StepDown> {
@@ -377,26 +381,26 @@ impl Leadership {
             StoreOutcome::Stored(revision) => {
                 self.revision = revision;
                 self.store_rests_until = None;
-                scene.figures.decisions += 1;
-                self.adopt(scene, decision);
+                context.metrics.decisions += 1;
+                self.adopt(context, decision);
                 if let Some(request) = request {
-                    scene.outputs.push(Output::Answer { request, answer: Ok(()) });
+                    context.outputs.push(Output::Answer { request, answer: Ok(()) });
                 }
                 Ok(())
             }
             StoreOutcome::Failed => {
                 // It is decided afresh after a rest: by then it may not be right any more.
-                scene.figures.failed_decisions += 1;
-                self.store_rests_until = Some(scene.now.after(scene.policy.store_interval));
+                context.metrics.failed_decisions += 1;
+                self.store_rests_until = Some(context.now.after(context.policy.store_interval));
                 if let Some(request) = request {
                     let answer = Err(OrderRefused::NotStored);
-                    scene.outputs.push(Output::Answer { request, answer });
+                    context.outputs.push(Output::Answer { request, answer });
                 }
                 Ok(())
             }
             StoreOutcome::Unknown => {
                 self.pending = Some((decision, request));
-                self.store_rests_until = Some(scene.now.after(scene.policy.store_interval));
+                self.store_rests_until = Some(context.now.after(context.policy.store_interval));
                 Ok(())
             }
             StoreOutcome::Conflict => {

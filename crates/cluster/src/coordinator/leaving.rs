@@ -1,9 +1,9 @@
 //! Nodes whose agents were asked to end: their slots are given away at once, spare or not.
 //!
-//! Nobody judges here, so no budget is spent and nobody is charged. A goodbye that nobody heard is made up for by
+//! Nothing is judged here, so no budget is spent and no node is charged. A lost goodbye is made up for by
 //! the agent's next life, which says with its registration how those before it ended; or by the node's silence.
 
-use super::Scene;
+use super::StepContext;
 use super::roster::Roster;
 use crate::message::AgentActivity;
 use crate::node::{Incarnation, NodeName};
@@ -51,7 +51,7 @@ impl Roster {
             _ => Life::Known,
         };
         let runs = matches!(state.phase, Phase::Committed(_));
-        // To a new leader, what an agent runs tells whether it is the one that was told to.
+        // A new leader sees from what an agent runs whether it received the order.
         let is_another = runs && activity.epoch() != Some(state.epoch);
         let ended = match life {
             Life::AfterPlan => former,
@@ -92,8 +92,8 @@ impl Roster {
         self.leaving.retain(|node, life| !is_back(node, life));
     }
 
-    /// Forgets those who left and have lost their slots; whoever is back already may take another.
-    pub(super) fn see_off(&mut self, scene: &Scene<'_>, state: &StoredState) {
+    /// Forgets those who left and have lost their slots; nodes that are back already may take another.
+    pub(super) fn see_off(&mut self, context: &StepContext<'_>, state: &StoredState) {
         let gone = self.leaving.iter().filter(|(node, _)| !state.has_slot(node));
         let gone: Vec<(NodeName, Incarnation)> =
             gone.map(|(node, life)| (node.clone(), *life)).collect();
@@ -101,7 +101,7 @@ impl Roster {
             let registered = self.members.get(&node).and_then(|member| member.registered.as_ref());
             if registered.is_some_and(|known| known.incarnation != life) {
                 self.leaving.remove(&node);
-                self.refresh_spare(scene, state, &node);
+                self.refresh_spare(context, state, &node);
             } else {
                 self.forget(&node);
             }

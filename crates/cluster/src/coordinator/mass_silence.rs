@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::Scene;
+use super::StepContext;
 use super::roster::Roster;
 use crate::incident::Incident;
 use crate::node::NodeName;
@@ -20,14 +20,14 @@ const LEAST_CROWD: usize = 3;
 /// What is known of crowds.
 #[derive(Debug, Default)]
 pub(super) struct MassSilence {
-    /// Until when nobody is judged.
+    /// Until when no node is judged.
     until: Option<Moment>,
     /// When nodes were heard last that were replaced for their silence: they are part of the crowd that
     /// falls silent after them.
     replaced: VecDeque<Moment>,
 }
 
-/// What a crowd is told from.
+/// What identifies a crowd.
 #[derive(Clone, Copy)]
 pub(super) struct SilenceEvidence<'a> {
     pub(super) roster: &'a Roster,
@@ -38,17 +38,17 @@ pub(super) struct SilenceEvidence<'a> {
 
 impl MassSilence {
     /// Notes whether a crowd is silent at present.
-    pub(super) fn watch(&mut self, scene: &Scene<'_>, seen: SilenceEvidence<'_>) {
-        let keep_alive = scene.policy.keep_alive;
-        let forget = keep_alive * 2 + scene.policy.mass_silence_timeout;
-        self.replaced.retain(|heard| scene.now.since(*heard) < forget);
+    pub(super) fn watch(&mut self, context: &StepContext<'_>, seen: SilenceEvidence<'_>) {
+        let keep_alive = context.policy.keep_alive;
+        let forget = keep_alive * 2 + context.policy.mass_silence_timeout;
+        self.replaced.retain(|heard| context.now.since(*heard) < forget);
         // They do not come back in the same moment either, and the last is no more to blame than the first.
-        let lingers = scene.now.after(keep_alive);
+        let lingers = context.now.after(keep_alive);
         let everybody = !seen.roster.members.is_empty()
             && seen.roster.overdue.len() == seen.roster.members.len();
         if everybody {
             self.until = Some(lingers);
-        } else if let Some(acted_on) = self.crowd(scene, seen) {
+        } else if let Some(acted_on) = self.crowd(context, seen) {
             self.until = Some(lingers.min(acted_on));
         }
     }
@@ -73,15 +73,15 @@ impl MassSilence {
         (!everybody && now < last).then(|| last.since(now))
     }
 
-    /// Until when a crowd that is silent is to be held, if there is one: nodes with a slot that were heard
+    /// Until when a crowd that is silent is held, if there is one: nodes with a slot that were heard
     /// last within one keep-alive of each other.
-    fn crowd(&self, scene: &Scene<'_>, seen: SilenceEvidence<'_>) -> Option<Moment> {
-        // Nodes do not fall silent in the same moment, so whoever is overdue counts.
+    fn crowd(&self, context: &StepContext<'_>, seen: SilenceEvidence<'_>) -> Option<Moment> {
+        // Nodes do not fall silent in the same moment, so overdue nodes count.
         let missed = seen.roster.overdue.iter().filter(|node| seen.is_missed(node));
         let held = missed.filter_map(|node| {
-            let acted_on = seen.acted_on(node, scene.policy)?;
+            let acted_on = seen.acted_on(node, context.policy)?;
             let heard = seen.roster.members.get(node)?.heard;
-            (scene.now < acted_on).then_some((heard, Some(acted_on)))
+            (context.now < acted_on).then_some((heard, Some(acted_on)))
         });
         let mut silent: Vec<(Moment, Option<Moment>)> = held.collect();
         if silent.is_empty() {
@@ -89,10 +89,10 @@ impl MassSilence {
         }
         silent.extend(self.replaced.iter().map(|heard| (*heard, None)));
         silent.sort_unstable();
-        let least = scene.policy.mass_silence_share * as_share(seen.state.map.holder_count());
+        let least = context.policy.mass_silence_share * as_share(seen.state.map.holder_count());
         let mut last = 0;
         let crowds = (0..silent.len()).filter_map(|first| {
-            let end = silent[first].0.after(scene.policy.keep_alive);
+            let end = silent[first].0.after(context.policy.keep_alive);
             while last < silent.len() && silent[last].0 <= end {
                 last += 1;
             }

@@ -1,15 +1,15 @@
 //! What nodes say: registrations, reports, and silence.
 //!
-//! What a node says is taken only from its latest incarnation and in the order it was said. Nobody is
+//! A node's messages are taken only from its latest incarnation and in the order sent. No node is
 //! evicted here; signs are handed on.
 
 use super::behind::{RegistrationOutcome, Stored};
 use super::leadership::{Leadership, MAX_NODES};
 use super::leaving::{Life, Lives};
 use super::roster::{NodeRecord, Registered, overdue_after};
-use super::{Scene, Stale};
+use super::{Stale, StepContext};
 use crate::epoch::Epoch;
-use crate::incident::{Cause, Sign};
+use crate::incident::{Cause, FaultEvent};
 use crate::message::{AgentActivity, FromNode, FromNodeBody, Order, Registration, Report};
 use crate::node::{Bar, Incarnation, NodeName};
 use crate::observation::{WorkerEnd, WorkerObservation, WorkerState};
@@ -19,56 +19,58 @@ use crate::time::Moment;
 
 impl Leadership {
     /// Takes a message of a node.
-    pub(super) fn hear(&mut self, scene: &mut Scene<'_>, message: FromNode) {
+    pub(super) fn hear(&mut self, context: &mut StepContext<'_>, message: FromNode) {
         let FromNode { node, incarnation, sequence, body } = message;
         let known = self.roster.members.get(&node).and_then(|member| member.registered.as_ref());
         match (known, &body) {
             (Some(known), _) if incarnation < known.incarnation => {
-                scene.figures.stale_incarnations += 1;
+                context.metrics.stale_incarnations += 1;
                 return;
             }
             (Some(known), FromNodeBody::Register(_) | FromNodeBody::Report(_))
                 if incarnation == known.incarnation && sequence <= known.sequence =>
             {
-                scene.figures.stale_sequences += 1;
-                scene.refuse(node, Stale::Sequence);
+                context.metrics.stale_sequences += 1;
+                context.refuse(node, Stale::Sequence);
                 return;
             }
             (Some(known), _) if incarnation == known.incarnation => {}
             (_, FromNodeBody::Register(_)) => {}
             // A life that has not registered yet, or a node that was forgotten.
             _ => {
-                scene.figures.unknown_nodes += 1;
-                self.send(scene, &node, Order::Register);
+                context.metrics.unknown_nodes += 1;
+                self.send(context, &node, Order::Register);
                 return;
             }
         }
         match body {
             FromNodeBody::Register(registration)
-                if self.is_ahead(scene, (&node, incarnation), &registration) => {}
-            // Whoever would be welcomed now might be told to stop for what is not so.
+                if self.is_ahead(context, (&node, incarnation), &registration) => {}
+            // A node welcomed now might be ordered to stop without cause.
             FromNodeBody::Register(_) if self.ahead.blocks() => {
-                self.roster.note_heard(scene, &self.state, &node, sequence);
-                scene.refuse(node, Stale::Behind);
+                self.roster.note_heard(context, &self.state, &node, sequence);
+                context.refuse(node, Stale::Behind);
             }
-            _ if self.ahead.blocks() => self.roster.note_heard(scene, &self.state, &node, sequence),
+            _ if self.ahead.blocks() => {
+                self.roster.note_heard(context, &self.state, &node, sequence)
+            }
             FromNodeBody::Register(registration) => {
-                self.register(scene, &node, (incarnation, sequence), registration);
+                self.register(context, &node, (incarnation, sequence), registration);
             }
             FromNodeBody::Report(report) => {
-                self.roster.note_heard(scene, &self.state, &node, sequence);
-                self.report(scene, &node, &report);
+                self.roster.note_heard(context, &self.state, &node, sequence);
+                self.report(context, &node, &report);
             }
             FromNodeBody::Acknowledge(acknowledgement) => {
                 let registered =
                     self.roster.members.get(&node).and_then(|one| one.registered.as_ref());
                 let is_late = registered.is_some_and(|one| sequence <= one.sequence);
-                self.roster.note_heard(scene, &self.state, &node, sequence);
-                self.acknowledged(scene, &node, acknowledgement, is_late);
+                self.roster.note_heard(context, &self.state, &node, sequence);
+                self.acknowledged(context, &node, acknowledgement, is_late);
             }
             FromNodeBody::Leave => {
-                self.roster.note_heard(scene, &self.state, &node, sequence);
-                self.leave(scene, &node, incarnation);
+                self.roster.note_heard(context, &self.state, &node, sequence);
+                self.leave(context, &node, incarnation);
             }
         }
     }
@@ -106,17 +108,17 @@ impl Leadership {
     /// Takes a registration of one who may know more than is stored; says whether it does.
     fn is_ahead(
         &mut self,
-        scene: &mut Scene<'_>,
+        context: &mut StepContext<'_>,
         (node, incarnation): (&NodeName, Incarnation),
         registration: &Registration,
     ) -> bool {
         let stored = Stored { state: &self.state, revision: self.revision() };
-        match self.ahead.take(scene, stored, (node, incarnation), registration) {
+        match self.ahead.take(context, stored, (node, incarnation), registration) {
             RegistrationOutcome::NoNews => return false,
             RegistrationOutcome::Refused => {}
             RegistrationOutcome::Ended { job, is_stored } => {
                 self.ends_other_job |= is_stored;
-                self.send(scene, node, Order::Forget(job));
+                self.send(context, node, Order::Forget(job));
             }
         }
         true
@@ -124,18 +126,20 @@ impl Leadership {
 
     fn register(
         &mut self,
-        scene: &mut Scene<'_>,
+        context: &mut StepContext<'_>,
         node: &NodeName,
         (incarnation, sequence): (Incarnation, u64),
         registration: Registration,
     ) {
         if !self.roster.members.contains_key(node) {
             if self.roster.members.len() >= MAX_NODES {
-                scene.figures.refused_nodes += 1;
+                context.metrics.refused_nodes += 1;
                 return;
             }
-            self.roster.members.insert(node.clone(), NodeRecord::unheard(scene.now));
-            self.roster.looks.insert((scene.now.after(overdue_after(scene.policy)), node.clone()));
+            self.roster.members.insert(node.clone(), NodeRecord::unheard(context.now));
+            self.roster
+                .looks
+                .insert((context.now.after(overdue_after(context.policy)), node.clone()));
         }
         let Registration { address, workers, activity, known: _, planned_since } = registration;
         let member =
@@ -147,24 +151,24 @@ impl Leadership {
             present: incarnation,
             planned_since,
         };
-        self.roster.note_heard(scene, &self.state, node, sequence);
+        self.roster.note_heard(context, &self.state, node, sequence);
         self.roster.unheard.remove(node);
         let life = self.roster.begin_life(&self.state, node, lives, activity);
-        self.roster.refresh_spare(scene, &self.state, node);
-        self.send(scene, node, Order::Welcome);
+        self.roster.refresh_spare(context, &self.state, node);
+        self.send(context, node, Order::Welcome);
         if let (Phase::Over(outcome), AgentActivity::Idle) = (&self.state.phase, activity) {
             // It would wait for ever for a job that is over; once is enough for one that stays.
             let outcome = *outcome;
-            self.send(scene, node, Order::Stop(outcome));
+            self.send(context, node, Order::Stop(outcome));
         }
-        self.heed_activity(scene, node, activity, life);
+        self.heed_activity(context, node, activity, life);
     }
 
-    fn report(&mut self, scene: &mut Scene<'_>, node: &NodeName, report: &Report) {
-        self.heed_activity(scene, node, report.activity, Life::Known);
+    fn report(&mut self, context: &mut StepContext<'_>, node: &NodeName, report: &Report) {
+        self.heed_activity(context, node, report.activity, Life::Known);
         let running = report.activity.running();
         if self.state.phase == Phase::Preparing && running.is_some() {
-            self.report_late(scene, node, report);
+            self.report_late(context, node, report);
             return;
         }
         let committed = matches!(self.state.phase, Phase::Committed(_));
@@ -173,12 +177,12 @@ impl Leadership {
         }
         let Some(slot) = self.state.map.slot_of(node) else { return };
         if !self.are_own(slot, report) {
-            scene.figures.foreign_ranks += 1;
-            scene.refuse(node.clone(), Stale::Ranks);
+            context.metrics.foreign_ranks += 1;
+            context.refuse(node.clone(), Stale::Ranks);
             return;
         }
-        if let Some(sign) = self.failure(scene, node, report, Some(self.state.epoch)) {
-            self.sign(scene, sign);
+        if let Some(event) = self.failure(context, node, report, Some(self.state.epoch)) {
+            self.event(context, event);
         }
         let workers = &report.observation.workers;
         let is_finished = |worker: &WorkerObservation| worker.state == WorkerState::Finished;
@@ -188,38 +192,38 @@ impl Leadership {
     }
 
     /// A report of the epoch that was just decided to be over, sent before the node knew that.
-    fn report_late(&mut self, scene: &mut Scene<'_>, node: &NodeName, report: &Report) {
+    fn report_late(&mut self, context: &mut StepContext<'_>, node: &NodeName, report: &Report) {
         let answered = self.answered.as_ref().map(|(incident, _)| incident.epoch);
         if answered.is_none() || report.activity.running() != answered {
             return;
         }
         if let Some(slot) = self.state.map.slot_of(node)
             && self.are_own(slot, report)
-            && let Some(sign) = self.failure(scene, node, report, answered)
+            && let Some(event) = self.failure(context, node, report, answered)
         {
-            self.sign_late(scene, sign);
+            self.event_late(context, event);
         }
     }
 
     /// The failure that a report tells of, if it is the first that this node tells in the epoch.
     fn failure(
         &mut self,
-        scene: &Scene<'_>,
+        context: &StepContext<'_>,
         node: &NodeName,
         report: &Report,
         epoch: Option<Epoch>,
-    ) -> Option<Sign> {
-        let (rank, end, at) = first_failure(scene.now, &report.observation.workers)?;
+    ) -> Option<FaultEvent> {
+        let (rank, end, at) = first_failure(context.now, &report.observation.workers)?;
         let member =
             self.roster.members.get_mut(node).filter(|member| member.failed_in != epoch)?;
         member.failed_in = epoch;
-        Some(Sign::WorkerFailed { node: node.clone(), rank, end, at })
+        Some(FaultEvent::WorkerFailed { node: node.clone(), rank, end, at })
     }
 
     /// Compares what a node does with what it should do, and tells it where that differs.
     fn heed_activity(
         &mut self,
-        scene: &mut Scene<'_>,
+        context: &mut StepContext<'_>,
         node: &NodeName,
         activity: AgentActivity,
         life: Life,
@@ -233,12 +237,12 @@ impl Leadership {
         match (&self.state.phase, self.state.map.slot_of(node)) {
             (Phase::Over(outcome), _) if activity != AgentActivity::Idle => {
                 let outcome = *outcome;
-                self.send(scene, node, Order::Stop(outcome));
+                self.send(context, node, Order::Stop(outcome));
             }
             (Phase::Over(_), _) => {}
             (_, None) if activity != AgentActivity::Idle => {
                 let order = self.order_without_slot(node);
-                self.send(scene, node, order);
+                self.send(context, node, order);
             }
             (_, None) => {}
             (Phase::Preparing, Some(_)) => {
@@ -246,18 +250,18 @@ impl Leadership {
                     self.weigh_restart(node, life);
                 }
                 if life != Life::Known || !self.round.knows(node) {
-                    self.prepare_anew(scene, node);
+                    self.prepare_again(context, node);
                 }
             }
             (Phase::Committed(_), Some(_)) => match activity {
                 AgentActivity::Committed(running) if running == epoch => self.round.forget(node),
                 AgentActivity::Preparing(prepared) if prepared == epoch && life == Life::Known => {
                     if self.round.is_first_word(node) {
-                        self.commit_to(scene, node);
+                        self.commit_to(context, node);
                     }
                 }
                 // It has not the epoch it had acknowledged, so it is not the agent it was.
-                _ => self.agent_restarted(scene, node),
+                _ => self.agent_restarted(context, node),
             },
             (Phase::Forming, Some(_)) => {}
         }
@@ -276,14 +280,14 @@ impl Leadership {
         let certain = self.charge.take_if(|cause| cause.certain || life == Life::Known);
         let likely = match life {
             Life::Known => None,
-            // Whoever was only likely to be the cause may have missed its workers.
+            // A node that was only likely to be the cause may have missed its workers.
             Life::AfterPlan => {
                 if let Some((incident, news)) = &mut self.answered {
                     *news |= !std::mem::replace(&mut incident.excused, true);
                 }
                 None
             }
-            // Its workers were gone before others could miss them; of several, nobody knows whose were first.
+            // Its workers were gone before others could miss them; of several, the first is unknown.
             Life::AfterFailure => {
                 self.restarted.insert(node.clone());
                 let alone = self.restarted.len() == 1;
@@ -293,43 +297,48 @@ impl Leadership {
         self.charge = certain.or(likely);
     }
 
-    pub(super) fn agent_restarted(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+    pub(super) fn agent_restarted(&mut self, context: &mut StepContext<'_>, node: &NodeName) {
         let Some(member) = self.roster.members.get_mut(node) else { return };
         if member.failed_in == Some(self.state.epoch) || self.roster.finished.contains(node) {
             return;
         }
         member.failed_in = Some(self.state.epoch);
-        self.sign(scene, Sign::AgentRestarted { node: node.clone() });
+        self.event(context, FaultEvent::AgentRestarted { node: node.clone() });
     }
 
     /// Finds who has fallen silent. Looks only at nodes whose time may have come.
-    pub(super) fn look_for_silence(&mut self, scene: &mut Scene<'_>) {
+    pub(super) fn look_for_silence(&mut self, context: &mut StepContext<'_>) {
         while let Some((moment, _)) = self.roster.looks.first()
-            && *moment <= scene.now
+            && *moment <= context.now
         {
             let (_, node) =
                 self.roster.looks.pop_first().expect("there is a first, as was just seen");
             let Some(member) = self.roster.members.get_mut(&node) else { continue };
-            let overdue = member.heard.after(overdue_after(scene.policy));
-            let silent = member.heard.after(scene.policy.keep_alive);
-            if scene.now < overdue {
+            let overdue = member.heard.after(overdue_after(context.policy));
+            let silent = member.heard.after(context.policy.keep_alive);
+            if context.now < overdue {
                 self.roster.looks.insert((overdue, node));
-            } else if scene.now < silent {
+            } else if context.now < silent {
                 self.roster.looks.insert((silent, node.clone()));
                 self.roster.overdue.insert(node.clone());
-                self.miss(scene, &node);
+                self.miss(context, &node);
             } else {
                 member.silent = true;
                 self.roster.overdue.insert(node.clone());
-                self.fell_silent(scene, &node);
+                self.fell_silent(context, &node);
             }
         }
     }
 
     /// Takes a node's last message, and answers it, so that its agent need not wait.
-    pub(super) fn leave(&mut self, scene: &mut Scene<'_>, node: &NodeName, life: Incarnation) {
+    pub(super) fn leave(
+        &mut self,
+        context: &mut StepContext<'_>,
+        node: &NodeName,
+        life: Incarnation,
+    ) {
         let order = self.order_without_slot(node);
-        self.send(scene, node, order);
+        self.send(context, node, order);
         self.roster.spares.remove(node);
         if self.state.has_slot(node) || self.is_given_slot(node) {
             self.roster.leaving.insert(node.clone(), life);
@@ -340,15 +349,15 @@ impl Leadership {
 
     /// A node's connection was closed at its end. While it was heard just before, no timeout can have done
     /// that: its agent is gone, or comes back by another.
-    pub(super) fn closed(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+    pub(super) fn closed(&mut self, context: &mut StepContext<'_>, node: &NodeName) {
         let is_overdue = self.roster.overdue.contains(node);
         if let Some(member) = self.roster.members.get_mut(node).filter(|_| !is_overdue) {
             member.closed = true;
-            self.miss(scene, node);
+            self.miss(context, node);
         }
     }
 
-    fn fell_silent(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+    fn fell_silent(&mut self, context: &mut StepContext<'_>, node: &NodeName) {
         self.roster.spares.remove(node);
         if !self.state.has_slot(node) {
             self.roster.forget(node);
@@ -358,10 +367,10 @@ impl Leadership {
         match self.state.phase {
             Phase::Preparing => {
                 self.round.lose(node);
-                self.silent_late(scene, node);
+                self.silent_late(context, node);
             }
             Phase::Committed(_) if !self.roster.finished.contains(node) => {
-                self.sign(scene, Sign::Silent { node: node.clone() });
+                self.event(context, FaultEvent::Silent { node: node.clone() });
             }
             Phase::Forming | Phase::Committed(_) | Phase::Over(_) => {}
         }

@@ -1,6 +1,6 @@
 //! What an operator may order, and the state that it leads to.
 //!
-//! Orders need no budget and no continuity: a person has decided. Nobody is charged for the epoch that
+//! Orders need no budget and no continuity: a person has decided. No node is charged for the epoch that
 //! follows from one. Orders wait while a decision is on its way to the store.
 
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct RequestId(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperatorOrder {
     /// Restart the job, with the same nodes where they are there; also a job that is over. Of one that was
-    /// given up, the restarts are counted anew.
+    /// given up, the restarts are counted from zero.
     Restart,
     /// Take a node out as soon as a spare can take its slot, and give it no other.
     Drain(NodeName),
@@ -32,7 +32,7 @@ pub enum OperatorOrder {
     Remove(NodeName),
     /// Let a node take slots again, and forget its failures.
     Readmit(NodeName),
-    /// Do this much without being told.
+    /// Does this much without orders.
     SetMode(Mode),
 }
 
@@ -189,7 +189,7 @@ impl Planner<'_> {
         next
     }
 
-    /// Replaces a node that is to be drained, now that a spare is there.
+    /// Replaces a draining node, now that a spare is there.
     pub(super) fn drain_when_possible(&self) -> Option<(Why, StoredState)> {
         if self.roster.spares.is_empty() {
             return None;

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use super::leadership::Leadership;
 use super::round::{NodeWait, Round};
-use super::{Output, Scene, Stale};
-use crate::incident::{Cause, Hold, Incident, Sign, Standing};
+use super::{Output, Stale, StepContext};
+use crate::incident::{Cause, FaultEvent, Hold, Incident, Standing};
 use crate::message::{
     Acknowledgement, AgentActivity, Assignment, JobOutcome, Master, Order, OrderStep, Ports,
 };
@@ -20,7 +20,7 @@ use crate::stored::{Decision, Phase, StoredState, Why};
 
 impl Leadership {
     /// Before the first epoch: begins it once every slot can be filled.
-    pub(super) fn form(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+    pub(super) fn form(&mut self, context: &StepContext<'_>) -> Option<(Why, StoredState)> {
         let needed = usize::try_from(self.state.map.slot_count()).unwrap_or(usize::MAX);
         if self.roster.spares.len() < needed {
             return None;
@@ -30,40 +30,40 @@ impl Leadership {
         next.epoch = last.next();
         next.phase = Phase::Preparing;
         next.planned = true;
-        self.planner(scene).fill(&mut next);
+        self.planner(context).fill(&mut next);
         Some((Why::Formed, next))
     }
 
     /// While an epoch is prepared: replaces who does not answer, fills or drops vacant slots, and
     /// commits when everybody is ready.
-    pub(super) fn prepare_on(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+    pub(super) fn prepare_on(&mut self, context: &StepContext<'_>) -> Option<(Why, StoredState)> {
         self.waits_for = None;
-        if let Some(decided) = self.pass_over_absent(scene) {
+        if let Some(decided) = self.pass_over_absent(context) {
             return Some(decided);
         }
-        if let Some(decided) = self.replace_unanswering(scene) {
+        if let Some(decided) = self.replace_unanswering(context) {
             return Some(decided);
         }
         if !self.state.map.is_complete() {
-            return self.fill_or_shrink(scene);
+            return self.fill_or_shrink(context);
         }
-        if self.round.is_over() { self.commit(scene) } else { None }
+        if self.round.is_over() { self.commit(context) } else { None }
     }
 
     /// Gives the slots of those who are not there to spares that are or will come, where nothing shows that anything is
     /// wrong with them. In an epoch that was planned, their agents may only not be started yet. And this leader may
-    /// never have heard them: they may have said goodbye to the one before it, or to nobody.
-    fn pass_over_absent(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+    /// never have heard them: they may have said goodbye to the one before it, or to none.
+    fn pass_over_absent(&mut self, context: &StepContext<'_>) -> Option<(Why, StoredState)> {
         let failed = self.round.failed().iter();
         let nodes: Vec<NodeName> = failed.filter(|node| self.is_absent(node)).cloned().collect();
         if nodes.is_empty() {
             return None;
         }
-        self.waits_for = self.doubt(scene);
+        self.waits_for = self.doubt(context);
         if self.waits_for.is_some() {
             return None;
         }
-        let next = self.planner(scene).without(self.state.clone(), &nodes);
+        let next = self.planner(context).without(self.state.clone(), &nodes);
         Some((Why::Absent { nodes }, next))
     }
 
@@ -71,13 +71,13 @@ impl Leadership {
         self.roster.unheard.contains(node) || (self.state.planned && !self.roster.is_there(node))
     }
 
-    fn replace_unanswering(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+    fn replace_unanswering(&mut self, context: &StepContext<'_>) -> Option<(Why, StoredState)> {
         let failed = self.round.failed().iter().filter(|node| !self.is_absent(node));
         let failed: BTreeSet<NodeName> = failed.cloned().collect();
         if failed.is_empty() {
             return None;
         }
-        let (evicted, hold) = self.allowed(scene, &failed, 0);
+        let (evicted, hold) = self.allowed(context, &failed, 0);
         self.waits_for = self.waits_for.or(hold);
         if evicted.is_empty() {
             return None;
@@ -85,45 +85,45 @@ impl Leadership {
         let mut next = self.state.clone();
         for node in &evicted {
             next.map.vacate(node);
-            self.budgets.blame(scene, &mut next, node);
+            self.budgets.blame(context, &mut next, node);
         }
-        self.planner(scene).fill(&mut next);
+        self.planner(context).fill(&mut next);
         Some((Why::Unanswered { evicted: evicted.into_iter().collect() }, next))
     }
 
-    fn fill_or_shrink(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+    fn fill_or_shrink(&mut self, context: &StepContext<'_>) -> Option<(Why, StoredState)> {
         // Reports come all the time: nothing is copied as long as nothing can be done.
         if !self.roster.spares.is_empty() {
             let mut next = self.state.clone();
-            self.planner(scene).fill(&mut next);
+            self.planner(context).fill(&mut next);
             if next.map.digest() != self.state.map.digest() {
                 return Some((Why::Filled, next));
             }
         }
         self.waits_for = self.waits_for.or(Some(Hold::NoSpare));
-        let since = *self.round.vacant_since.get_or_insert(scene.now);
-        let NoSpare::Shrink { least_slots, timeout } = scene.policy.no_spare else { return None };
+        let since = *self.round.vacant_since.get_or_insert(context.now);
+        let NoSpare::Shrink { least_slots, timeout } = context.policy.no_spare else { return None };
         let least = usize::try_from(least_slots).unwrap_or(usize::MAX);
-        if self.state.map.holder_count() < least || scene.now < since.after(timeout) {
+        if self.state.map.holder_count() < least || context.now < since.after(timeout) {
             return None;
         }
         let next = StoredState { map: self.state.map.compacted(), ..self.state.clone() };
         Some((Why::Shrunk, next))
     }
 
-    fn commit(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+    fn commit(&mut self, context: &StepContext<'_>) -> Option<(Why, StoredState)> {
         let mut next = self.state.clone();
         // It stays charged until the decision is stored: until then it may have to be made afresh.
         if let Some(Cause { node, .. }) = self.charge.clone() {
             assert!(self.state.has_slot(&node), "a node that loses its slot is not charged again");
-            self.budgets.blame(scene, &mut next, &node);
+            self.budgets.blame(context, &mut next, &node);
             let wanted = BTreeSet::from([node.clone()]);
             let replaceable = next.barred.contains_key(&node)
                 && !self.roster.spares.is_empty()
-                && self.allowed(scene, &wanted, 0).0 == wanted;
+                && self.allowed(context, &wanted, 0).0 == wanted;
             if replaceable {
                 next.map.vacate(&node);
-                self.planner(scene).fill(&mut next);
+                self.planner(context).fill(&mut next);
                 return Some((Why::Quarantined { node }, next));
             }
             // Better a node that fails than none: it is asked again at its next failure.
@@ -140,24 +140,24 @@ impl Leadership {
     }
 
     /// Makes a stored decision true, and tells those whom it concerns.
-    pub(super) fn adopt(&mut self, scene: &mut Scene<'_>, decision: Decision) {
+    pub(super) fn adopt(&mut self, context: &mut StepContext<'_>, decision: Decision) {
         let Decision { why, state: next, .. } = decision;
         self.mass_silence.note_replaced(&self.roster, &why);
-        self.budgets.spend(scene, &why, &self.state, &next);
-        // Who fails before a departure is stored may have missed whoever leaves.
+        self.budgets.spend(context, &why, &self.state, &next);
+        // Who fails before a departure is stored may have missed the leaving node.
         let departs =
             self.roster.leaving.keys().any(|node| self.roster.is_released(&self.state, node));
         self.ends_other_job &= why != Why::Reset;
-        self.note_missed(scene.policy.keep_alive);
+        self.note_missed(context.policy.keep_alive);
         let former = std::mem::replace(&mut self.state, next);
         self.waits_for = None;
-        self.roster.expect_all(scene.now, scene.policy, &self.state);
-        self.roster.see_off(scene, &self.state);
+        self.roster.expect_all(context.now, context.policy, &self.state);
+        self.roster.see_off(context, &self.state);
         if former.map.digest() != self.state.map.digest()
             || former.map.slot_count() != self.state.map.slot_count()
             || former.barred != self.state.barred
         {
-            self.sort_nodes(scene, &former);
+            self.sort_nodes(context, &former);
         }
         if former.epoch != self.state.epoch {
             self.roster.finished.clear();
@@ -172,23 +172,23 @@ impl Leadership {
                 cause.filter(|cause| !self.is_ordered && self.state.has_slot(&cause.node));
             self.restarted = self.incident.iter().flat_map(Incident::restarted).cloned().collect();
             self.roster.welcome_back();
-            self.answered = self.close_incident(scene, Standing::Answered(self.state.epoch));
+            self.answered = self.close_incident(context, Standing::Answered(self.state.epoch));
         } else {
             self.is_ordered |= self.state.planned && !former.planned;
             self.settle_charge(&why);
         }
         match (&former.phase, &self.state.phase) {
             (Phase::Preparing, Phase::Preparing) if former.epoch == self.state.epoch => {
-                self.prepare_newcomers(scene, &former);
+                self.prepare_newcomers(context, &former);
             }
-            (_, Phase::Preparing) => self.begin_round(scene),
-            (Phase::Preparing, Phase::Committed(_)) => self.begin_running(scene),
+            (_, Phase::Preparing) => self.begin_round(context),
+            (Phase::Preparing, Phase::Committed(_)) => self.begin_running(context),
             (_, Phase::Over(outcome)) if former.phase != self.state.phase => {
                 let outcome = *outcome;
-                self.end(scene, outcome);
+                self.end(context, outcome);
             }
             (_, Phase::Forming) => {
-                self.close_incident(scene, Standing::Reset);
+                self.close_incident(context, Standing::Reset);
                 self.round = Round::default();
             }
             _ => {}
@@ -201,7 +201,7 @@ impl Leadership {
         let charge = match why {
             Why::Prepared => None,
             _ if self.is_ordered => None,
-            // Whoever was only likely to be the cause has an excuse now.
+            // A node that was only likely to be the cause has an excuse now.
             Why::Unanswered { .. } | Why::Left { .. } | Why::Absent { .. } => {
                 self.charge.take().filter(|cause| cause.certain)
             }
@@ -210,9 +210,9 @@ impl Leadership {
         self.charge = charge.filter(|cause| self.state.has_slot(&cause.node));
     }
 
-    /// Sees anew who is what after slots or bars have changed, and tells those who have lost their slots.
-    fn sort_nodes(&mut self, scene: &mut Scene<'_>, former: &StoredState) {
-        self.roster.sort(scene, &self.state);
+    /// Recomputes roles after slots or bars have changed, and notifies nodes that have lost their slots.
+    fn sort_nodes(&mut self, context: &mut StepContext<'_>, former: &StoredState) {
+        self.roster.sort(context, &self.state);
         let out: Vec<NodeName> = former
             .map
             .holders()
@@ -223,13 +223,13 @@ impl Leadership {
         for node in out {
             self.round.forget(&node);
             let order = self.order_without_slot(&node);
-            self.send(scene, &node, order);
+            self.send(context, &node, order);
         }
     }
 
-    /// Asks those to prepare who came into a slot of the epoch that is being prepared, and whoever
+    /// Asks those to prepare who came into a slot of the epoch that is being prepared, and nodes that
     /// is to run rank 0 now.
-    fn prepare_newcomers(&mut self, scene: &mut Scene<'_>, former: &StoredState) {
+    fn prepare_newcomers(&mut self, context: &mut StepContext<'_>, former: &StoredState) {
         let gone: Vec<NodeName> = former
             .map
             .holders()
@@ -251,16 +251,16 @@ impl Leadership {
             .collect();
         self.round.vacant_since = None;
         for node in newcomers {
-            self.prepare_anew(scene, &node);
+            self.prepare_again(context, &node);
         }
     }
 
-    /// The epoch is committed: everybody is told to start.
-    fn begin_running(&mut self, scene: &mut Scene<'_>) {
+    /// The epoch is committed: all nodes are ordered to start.
+    fn begin_running(&mut self, context: &mut StepContext<'_>) {
         if let Some((incident, true)) = self.answered.take() {
-            scene.outputs.push(Output::Incident(Box::new(incident)));
+            context.outputs.push(Output::Incident(Box::new(incident)));
         }
-        // Whoever was started anew while the decision was being stored is not prepared any more.
+        // A node restarted while the decision was being stored is not prepared any more.
         let lost: Vec<NodeName> = self
             .state
             .map
@@ -268,66 +268,66 @@ impl Leadership {
             .map(|(_, node)| node.clone())
             .filter(|one| self.round.is_waiting(one))
             .collect();
-        self.begin_round(scene);
+        self.begin_round(context);
         for node in lost {
-            self.agent_restarted(scene, &node);
+            self.agent_restarted(context, &node);
         }
     }
 
-    fn end(&mut self, scene: &mut Scene<'_>, outcome: JobOutcome) {
+    fn end(&mut self, context: &mut StepContext<'_>, outcome: JobOutcome) {
         let standing = match outcome {
             JobOutcome::Finished => Standing::Passed,
             JobOutcome::GivenUp => Standing::GivenUp,
         };
-        self.close_incident(scene, standing);
+        self.close_incident(context, standing);
         self.round = Round::default();
-        // Spares too: nobody waits for a job that is over.
+        // Spares too: no node waits for a job that is over.
         let everybody: Vec<NodeName> = self.roster.members.keys().cloned().collect();
         for node in everybody {
-            self.send(scene, &node, Order::Stop(outcome));
+            self.send(context, &node, Order::Stop(outcome));
         }
     }
 
-    /// Tells how the open incident has ended, and gives it back, with nothing in it that was not told.
+    /// Tells how the open incident has ended, and gives it back, with nothing in it that was not reported.
     fn close_incident(
         &mut self,
-        scene: &mut Scene<'_>,
+        context: &mut StepContext<'_>,
         standing: Standing,
     ) -> Option<(Incident, bool)> {
         let mut incident = self.incident.take()?;
         incident.standing = standing;
-        scene.outputs.push(Output::Incident(Box::new(incident.clone())));
+        context.outputs.push(Output::Incident(Box::new(incident.clone())));
         Some((incident, false))
     }
 
     /// Asks a node to prepare, as if it had never been asked.
-    pub(super) fn prepare_anew(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+    pub(super) fn prepare_again(&mut self, context: &mut StepContext<'_>, node: &NodeName) {
         if self.state.map.slot_of(node) == Some(Slot(0)) {
             self.round.port = None;
         }
         self.round.failed.remove(node);
-        self.round.waiting.insert(node.clone(), NodeWait::sent(scene.now));
-        self.send_prepare(scene, node);
+        self.round.waiting.insert(node.clone(), NodeWait::sent(context.now));
+        self.send_prepare(context, node);
     }
 
-    fn send_prepare(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+    fn send_prepare(&mut self, context: &mut StepContext<'_>, node: &NodeName) {
         let first = self.state.map.slot_of(node) == Some(Slot(0));
-        let ports = first.then(|| ports(scene.policy, &self.state));
+        let ports = first.then(|| ports(context.policy, &self.state));
         let planned = self.state.planned;
-        self.send(scene, node, Order::Prepare { ports, planned });
+        self.send(context, node, Order::Prepare { ports, planned });
     }
 
     /// Tells a node to start its workers.
-    pub(super) fn commit_to(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
-        let Some(assignment) = self.assignment(scene, node) else { return };
+    pub(super) fn commit_to(&mut self, context: &mut StepContext<'_>, node: &NodeName) {
+        let Some(assignment) = self.assignment(context, node) else { return };
         if let Some(wait) = self.round.waiting.get_mut(node) {
-            wait.sent = Some(scene.now);
+            wait.sent = Some(context.now);
         }
-        self.send(scene, node, Order::Commit(assignment));
+        self.send(context, node, Order::Commit(assignment));
     }
 
     /// What a node runs in the current epoch.
-    fn assignment(&self, scene: &Scene<'_>, node: &NodeName) -> Option<Assignment> {
+    fn assignment(&self, context: &StepContext<'_>, node: &NodeName) -> Option<Assignment> {
         let map = &self.state.map;
         let slot = map.slot_of(node)?;
         let Phase::Committed(master) = &self.state.phase else { return None };
@@ -340,21 +340,21 @@ impl Leadership {
             master: master.clone(),
             restarts: self.state.restarts,
             digest: map.digest(),
-            job: scene.job.name.clone(),
+            job: context.job.name.clone(),
         })
     }
 
     /// Begins the round of a state that was just stored, with everybody in its map.
-    pub(super) fn begin_round(&mut self, scene: &mut Scene<'_>) {
-        self.round = Round::of(&self.state, scene.now);
+    pub(super) fn begin_round(&mut self, context: &mut StepContext<'_>) {
+        self.round = Round::of(&self.state, context.now);
         let known = |node: &&NodeName| {
             self.roster.members.get(*node).is_some_and(|member| member.registered.is_some())
         };
         let nodes: Vec<NodeName> = self.round.waiting.keys().filter(known).cloned().collect();
         for node in &nodes {
             match self.state.phase {
-                Phase::Preparing => self.prepare_anew(scene, node),
-                _ => self.commit_to(scene, node),
+                Phase::Preparing => self.prepare_again(context, node),
+                _ => self.commit_to(context, node),
             }
         }
     }
@@ -363,7 +363,7 @@ impl Leadership {
     /// is waited for.
     pub(super) fn acknowledged(
         &mut self,
-        scene: &mut Scene<'_>,
+        context: &mut StepContext<'_>,
         node: &NodeName,
         acknowledgement: Acknowledgement,
         is_late: bool,
@@ -375,13 +375,13 @@ impl Leadership {
             Phase::Forming | Phase::Over(_) => false,
         };
         if epoch != self.state.epoch || !phase_of_step {
-            scene.figures.stale_epochs += 1;
-            scene.refuse(node.clone(), Stale::Epoch);
+            context.metrics.stale_epochs += 1;
+            context.refuse(node.clone(), Stale::Epoch);
             return;
         }
         if is_late && !self.round.is_waiting(node) {
-            scene.figures.stale_sequences += 1;
-            scene.refuse(node.clone(), Stale::Sequence);
+            context.metrics.stale_sequences += 1;
+            context.refuse(node.clone(), Stale::Sequence);
             return;
         }
         if step == OrderStep::Started {
@@ -393,18 +393,18 @@ impl Leadership {
         let Some(wait) = self.round.waiting.get_mut(node) else { return };
         match step {
             OrderStep::Stopping => {
-                let until = scene.now.after(scene.policy.prepare_deadline);
+                let until = context.now.after(context.policy.prepare_deadline);
                 let until = *wait.stopping_until.get_or_insert(until);
                 wait.tries = 0;
                 // It was silent, or was asked too often, and has come back to its orders.
-                if !wait.refused && scene.now < until {
+                if !wait.refused && context.now < until {
                     self.round.failed.remove(node);
                 }
             }
             OrderStep::NotPrepared(why) => {
                 wait.refused = true;
                 if self.round.failed.insert(node.clone()) {
-                    scene.outputs.push(Output::NotPrepared { node: node.clone(), why });
+                    context.outputs.push(Output::NotPrepared { node: node.clone(), why });
                 }
             }
             // Without a port, it was meant for another slot of the same epoch.
@@ -434,29 +434,29 @@ impl Leadership {
     }
 
     /// Sends again what was not answered, and marks who has not answered often enough.
-    pub(super) fn repeat_orders(&mut self, scene: &mut Scene<'_>) {
-        if self.round.waiting.is_empty() || scene.now < self.round.next_look {
+    pub(super) fn repeat_orders(&mut self, context: &mut StepContext<'_>) {
+        if self.round.waiting.is_empty() || context.now < self.round.next_look {
             return;
         }
-        let interval = scene.policy.command_interval;
-        self.round.next_look = scene.now.after(interval / 4);
+        let interval = context.policy.command_interval;
+        self.round.next_look = context.now.after(interval / 4);
         let mut again = Vec::new();
         let mut failed = Vec::new();
         let committed = matches!(self.state.phase, Phase::Committed(_));
         for (node, wait) in &mut self.round.waiting {
             let Some(member) = self.roster.members.get(node) else { continue };
-            let due = wait.sent.is_some_and(|sent| scene.now.since(sent) >= interval);
+            let due = wait.sent.is_some_and(|sent| context.now.since(sent) >= interval);
             if due {
                 wait.tries += 1;
-                wait.sent = Some(scene.now);
+                wait.sent = Some(context.now);
                 again.push(node.clone());
             }
             let unanswered =
-                wait.tries > scene.policy.command_retries && wait.stopping_until.is_none();
-            let overdue = wait.stopping_until.is_some_and(|until| scene.now >= until);
+                wait.tries > context.policy.command_retries && wait.stopping_until.is_none();
+            let overdue = wait.stopping_until.is_some_and(|until| context.now >= until);
             // Workers of an epoch that is committed may run unheard: that is a silence, not a refusal.
             let fails = if committed {
-                unanswered && member.heard_within(scene.now, interval * 2)
+                unanswered && member.heard_within(context.now, interval * 2)
             } else {
                 unanswered || overdue || member.silent
             };
@@ -465,15 +465,15 @@ impl Leadership {
             }
         }
         for node in again {
-            scene.figures.repeated_orders += 1;
+            context.metrics.repeated_orders += 1;
             match self.state.phase {
-                Phase::Preparing => self.send_prepare(scene, &node),
-                _ => self.commit_to(scene, &node),
+                Phase::Preparing => self.send_prepare(context, &node),
+                _ => self.commit_to(context, &node),
             }
         }
         if committed {
             for node in failed {
-                self.sign(scene, Sign::NotStarted { node });
+                self.event(context, FaultEvent::NotStarted { node });
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::Scene;
+use super::StepContext;
 use crate::epoch::Epoch;
 use crate::message::{AgentActivity, FromNode};
 use crate::node::{HostAddress, Incarnation, NodeName};
@@ -16,7 +16,7 @@ use crate::time::Moment;
 #[derive(Debug, Default)]
 pub(super) struct Roster {
     pub(super) members: BTreeMap<NodeName, NodeRecord>,
-    /// For each member that is not silent, a moment at which it is to be looked at again.
+    /// For each member that is not silent, a moment at which to check it again.
     pub(super) looks: BTreeSet<(Moment, NodeName)>,
     /// Members that could take a slot.
     pub(super) spares: BTreeSet<NodeName>,
@@ -88,7 +88,7 @@ impl Roster {
         member.is_some_and(|known| message.incarnation < known.incarnation)
     }
 
-    /// Whoever has come to a slot and is not known any more, since it went away while that was being stored,
+    /// A node that has come to a slot and is not known any more, since it went away while that was being stored,
     /// counts as heard just now: its silence is noticed as any other's.
     pub(super) fn expect_all(&mut self, now: Moment, policy: &Policy, state: &StoredState) {
         let holders = state.map.holders().map(|(_, node)| node);
@@ -104,13 +104,13 @@ impl Roster {
     /// Marks that a node was heard, which ends its silence.
     pub(super) fn note_heard(
         &mut self,
-        scene: &Scene<'_>,
+        context: &StepContext<'_>,
         state: &StoredState,
         node: &NodeName,
         sequence: u64,
     ) {
         let Some(member) = self.members.get_mut(node) else { return };
-        member.heard = scene.now;
+        member.heard = context.now;
         member.closed = false;
         if let Some(registered) = &mut member.registered {
             registered.sequence = registered.sequence.max(sequence);
@@ -119,8 +119,8 @@ impl Roster {
         if member.silent {
             member.silent = false;
             self.silent.remove(node);
-            self.looks.insert((scene.now.after(overdue_after(scene.policy)), node.clone()));
-            self.refresh_spare(scene, state, node);
+            self.looks.insert((context.now.after(overdue_after(context.policy)), node.clone()));
+            self.refresh_spare(context, state, node);
         }
     }
 
@@ -132,16 +132,16 @@ impl Roster {
         self.leaving.remove(node);
     }
 
-    /// Sees anew whether a node could take a slot.
+    /// Checks again whether a node could take a slot.
     pub(super) fn refresh_spare(
         &mut self,
-        scene: &Scene<'_>,
+        context: &StepContext<'_>,
         state: &StoredState,
         node: &NodeName,
     ) {
         let able = self.members.get(node).is_some_and(|member| {
             let registered = member.registered.as_ref();
-            !member.silent && registered.is_some_and(|one| one.workers >= scene.job.workers)
+            !member.silent && registered.is_some_and(|one| one.workers >= context.job.workers)
         });
         let stays = !self.leaving.contains_key(node) && !state.barred.contains_key(node);
         if able && stays && !state.has_slot(node) {
@@ -173,8 +173,8 @@ impl Roster {
             && !self.leaving.contains_key(node)
     }
 
-    /// Sees anew who is spare, silent or unheard after slots or bars have changed.
-    pub(super) fn sort(&mut self, scene: &Scene<'_>, state: &StoredState) {
+    /// Recomputes which nodes are spare, silent or unheard after slots or bars have changed.
+    pub(super) fn sort(&mut self, context: &StepContext<'_>, state: &StoredState) {
         let has_slot = |node: &NodeName| state.has_slot(node);
         self.silent.retain(&has_slot);
         self.unheard.retain(&has_slot);
@@ -185,7 +185,7 @@ impl Roster {
         });
         let nodes: Vec<NodeName> = self.members.keys().cloned().collect();
         for node in &nodes {
-            self.refresh_spare(scene, state, node);
+            self.refresh_spare(context, state, node);
         }
         self.spares.retain(|node| self.members.contains_key(node));
         self.overdue.retain(|node| self.members.contains_key(node));

@@ -16,7 +16,7 @@ use super::{
     check_stored,
 };
 use crate::epoch::{Epoch, Revision, Term};
-use crate::incident::{Incident, Sign, Standing};
+use crate::incident::{FaultEvent, Incident, Standing};
 use crate::message::{
     Acknowledgement, AgentActivity, FromNode, FromNodeBody, KnownJob, Order, OrderStep,
     Registration, Report, ToNode,
@@ -58,8 +58,8 @@ struct Cluster {
     stopping: BTreeSet<NodeName>,
     orders: Vec<(NodeName, ToNode)>,
     standings: Vec<Standing>,
-    /// The incident that was told last.
-    told: Option<Incident>,
+    /// The incident reported last.
+    reported: Option<Incident>,
     answers: Vec<Result<(), OrderRefused>>,
     refusals: Vec<(NodeName, Stale)>,
     strays: Vec<NodeName>,
@@ -70,7 +70,7 @@ struct Cluster {
 const SECOND: Duration = Duration::from_secs(1);
 
 impl Cluster {
-    /// A cluster that has formed, of as many slots as told among these nodes.
+    /// A cluster that has formed, of the given number of slots among these nodes.
     fn formed(slots: u32, nodes: &[&str], policy: Policy) -> Self {
         let mut cluster = Self::leading(slots, policy);
         for node in nodes {
@@ -95,7 +95,7 @@ impl Cluster {
             stopping: BTreeSet::new(),
             orders: Vec::new(),
             standings: Vec::new(),
-            told: None,
+            reported: None,
             answers: Vec::new(),
             refusals: Vec::new(),
             strays: Vec::new(),
@@ -128,7 +128,7 @@ impl Cluster {
             Output::Store(decision) => self.put(*decision),
             Output::Incident(incident) => {
                 self.standings.push(incident.standing.clone());
-                self.told = Some(*incident);
+                self.reported = Some(*incident);
             }
             Output::Answer { answer, .. } => self.answers.push(answer),
             Output::Refuse { node, why } => self.refusals.push((node, why)),
@@ -214,7 +214,7 @@ impl Cluster {
         self.register_as_is(text);
     }
 
-    /// A node's agent is asked to end and is started again, and nobody hears it.
+    /// A node's agent is asked to end and is started again, and the coordinator does not hear it.
     fn end_by_plan(&mut self, text: &str) {
         let name = name(text);
         self.gone.remove(&name);
@@ -369,11 +369,11 @@ fn a_job_forms_when_every_slot_can_be_filled() {
     assert_eq!(cluster.map(), "a b");
     assert_eq!((cluster.epoch(), cluster.master()), (1, ("a.example".to_owned(), 29_500)));
     assert!(cluster.coordinator.runs());
-    let told = |node: &str, order: fn(&Order) -> bool| {
+    let reported = |node: &str, order: fn(&Order) -> bool| {
         cluster.orders.iter().any(|(to, message)| to.as_str() == node && order(&message.order))
     };
-    assert!(told("a", |order| matches!(order, Order::Commit(_))));
-    assert!(!told("c", |order| matches!(order, Order::Prepare { .. } | Order::Commit(_))));
+    assert!(reported("a", |order| matches!(order, Order::Commit(_))));
+    assert!(!reported("c", |order| matches!(order, Order::Prepare { .. } | Order::Commit(_))));
 }
 
 #[test]
@@ -405,8 +405,9 @@ fn a_rank_that_has_finished_has_not_failed() {
     }
     let finished = crate::message::JobOutcome::Finished;
     assert_eq!(cluster.state().phase, Phase::Over(finished));
-    // The spare is told as well, or its agent would wait for ever.
-    let stopped = cluster.orders.iter().filter(|(_, told)| told.order == Order::Stop(finished));
+    // The spare is notified as well, or its agent would wait for ever.
+    let stopped =
+        cluster.orders.iter().filter(|(_, reported)| reported.order == Order::Stop(finished));
     let stopped: Vec<&str> = stopped.map(|(node, _)| node.as_str()).collect();
     assert_eq!(stopped, ["a", "b", "c"]);
 }

@@ -3,7 +3,7 @@
 //! A level that was learned while its node was slow is too high, and the fault invisible. So fresh
 //! levels are compared with those of the node's class, and what the node has that its peers have
 //! not is taken off: from then on it shows like any other fault. Only nodes are found this way.
-//! That one link is slow by nature or by a fault cannot be told without history.
+//! That one link is slow by nature or by a fault is unknown without history.
 //!
 //! What is compared are links: all keys between two nodes measure the same one, and are one piece of
 //! evidence however many they are. Healthy links are taken for independent draws, in logarithms, from

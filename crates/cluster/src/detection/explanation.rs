@@ -75,7 +75,7 @@ fn greedy(slow: &[Slow], supplies: &[f32]) -> Vec<u32> {
     }
 }
 
-/// Whether the chosen suspects account for the edge, or nobody is left who could.
+/// Whether the chosen suspects account for the edge, or no other can.
 fn is_met(edge: &Slow, chosen: &[u32], supplies: &[f32]) -> bool {
     let mut given = 0.0;
     let mut left = false;

@@ -64,17 +64,17 @@ impl DetectorFinding {
 
 type Identity = (VerdictKind, Vec<Culprit>);
 
-/// In how many looks in a row a finding must be made, each with something new, before it is told.
+/// In how many windows in a row a finding must be made, each with something new, before it is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Settling {
-    /// One that names somebody alone.
+    /// One that names a single node.
     pub(super) certain: u32,
     /// One that cannot tell among several.
     pub(super) ambiguous: u32,
 }
 
 impl Settling {
-    /// Everything is told at once.
+    /// Everything is reported at once.
     pub(super) const NONE: Self = Self { certain: 1, ambiguous: 1 };
 }
 

@@ -1,7 +1,7 @@
 //! Collectives that do not end: who is not in them, or that all are.
 //!
 //! Ranks wait for each other over several groups at once, so a rank that is missing from one
-//! collective may itself wait in another. Named is who is waited for and waits for nobody.
+//! collective may itself wait in another. The named rank is waited for and itself waits for none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -111,7 +111,7 @@ impl Hangs {
             let at = At { entered, finished, awaits, transferred };
             let has_moved =
                 self.move_to(now, progress.group, progress.rank, at, observation.excused);
-            // One that is stopped and continued again and again is slow, and does not stand still.
+            // One that is stopped and continued repeatedly is slow, and does not stand still.
             if has_moved && let Some(since) = self.stopped.get_mut(&progress.rank) {
                 *since = now;
             }
@@ -188,8 +188,8 @@ impl Hangs {
         findings
     }
 
-    /// Who is stopped and does not go on, whatever its group's progress says, also where nobody tells
-    /// of any. Where most are, somebody has stopped the job on purpose, and nobody is named alone.
+    /// Who is stopped and does not go on, whatever its group's progress says, also without a report
+    /// of any. Where most are, the job was stopped on purpose, and no node is named alone.
     fn long_stopped(
         &self,
         now: Moment,
@@ -216,7 +216,7 @@ impl Hangs {
 
     fn is_stalled(&self, now: Moment, group: &HangGroup, timeout: HangTimeout) -> bool {
         let allowed = Self::allowed(group, timeout);
-        // Where somebody has left, the others' waiting is an end of the job or an echo.
+        // Where a rank has left, the others' waiting is an end of the job or an echo.
         now.since(group.last_move) >= allowed
             && group.ranks.values().any(At::waits)
             && !group.ranks.keys().any(|rank| self.left.contains(rank))
@@ -259,7 +259,7 @@ struct Stalled<'a> {
     id: GroupId,
     group: &'a HangGroup,
     for_long: Duration,
-    /// The collective that somebody waits in; 0 where they only wait in transfers.
+    /// The collective that a rank waits in; 0 where they only wait in transfers.
     awaited: u64,
     /// Ranks that should be in the group and never reported it.
     never_seen: Vec<Rank>,
@@ -281,7 +281,7 @@ impl<'a> Stalled<'a> {
         self.group.ranks.keys().copied().chain(self.never_seen.iter().copied())
     }
 
-    /// Whether a node that is not heard is part of it, and fell silent before the standstill could be told: one
+    /// Whether a node that is not heard is part of it, and fell silent before the standstill was known: one
     /// that was heard for longer is no reason for it.
     fn stands_still_for(
         &self,
@@ -343,7 +343,7 @@ impl<'a> Stalled<'a> {
         self.one_among(VerdictKind::CommunicationHang, &suspects, members)
     }
 
-    /// Everybody waits for somebody who waits, over several groups.
+    /// Every rank waits for another that waits, over several groups.
     fn circle(&self, members: &Members) -> Option<DetectorFinding> {
         let ranks: Vec<Rank> = self.waiting().collect();
         self.one_among(VerdictKind::NonCommunicationHang, &ranks, members).pop()
@@ -364,7 +364,7 @@ impl<'a> Stalled<'a> {
     }
 }
 
-/// A finding for each node, with the figures of its ranks.
+/// A finding for each node, with the values of its ranks.
 fn by_node(
     kind: VerdictKind,
     ranks: &[Rank],

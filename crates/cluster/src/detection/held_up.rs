@@ -2,7 +2,7 @@
 //!
 //! In a ring, a pipeline or a round of exchanges, each rank begins when the one before it lets it: one slow link
 //! or node makes all of their transfers long, and those of its neighbours as long as its own. Such
-//! latencies show that something among these nodes is slow, and not which; so they name nobody alone.
+//! latencies show that something among these nodes is slow, and not which; so they name no single node.
 //!
 //! A short transfer is held up by long ones: what a healthy long one varies by is many times what the short one takes.
 //! So what counts is how much longer a transfer takes against the longest that it may have waited for.
@@ -19,7 +19,7 @@ use crate::verdict::{Evidence, VerdictKind};
 /// A transfer is slow if it takes longer than usual by this many times the longest usual one among those that wait for
 /// each other. The load of a healthy job comes and goes by a third of that, and waits add up.
 const LEAST_EXCESS: f64 = 1.0;
-/// Edges whose figures go into one finding.
+/// Edges whose values go into one finding.
 const SHOWN_EDGES: usize = 6;
 
 /// One finding for each set of nodes that wait for one another and have become slow.

@@ -180,12 +180,12 @@ impl Change {
         self.rising >= RISING
     }
 
-    /// Whether it is neither slower nor faster than usual, as far as can be told.
+    /// Whether it is neither slower nor faster than usual, as far as known.
     pub(super) fn is_calm(&self) -> bool {
         self.rising < RISING && self.falling < RISING
     }
 
-    /// By how much the usual level is to be moved, since it is faster for so long that this is usual now; 0 while it
+    /// By how much the usual level must be moved, since it is faster for so long that this is usual now; 0 while it
     /// is not. It is no less known for that. What was learned of its noise stays, and soon gives way to what comes:
     /// levels that changed while they were learned look noisier than they are.
     pub(super) fn settle_faster(&mut self) -> f32 {

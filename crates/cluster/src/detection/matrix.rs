@@ -28,7 +28,7 @@ pub(super) const MAX_KEYS: usize = 4_000_000;
 const IDLE_LOOKS: u32 = 600;
 /// Latencies from which on a median says something though one of them is a spike. Windows of fewer are joined.
 const ROBUST_COUNT: u32 = 3;
-/// By how much more a latency must grow where what the whole job shares cannot be told, in logarithms: a factor of 1.2,
+/// By how much more a latency must grow where what the whole job shares is unknown, in logarithms: a factor of 1.2,
 /// by which the load of a healthy job comes and goes.
 const UNTOLD_LOAD: f32 = 0.18;
 /// Looks that a class waits at least for those of its keys that are due.
@@ -105,7 +105,7 @@ pub(super) struct MatrixCell {
     pub(super) change: Change,
     /// The usual level with what is common to the class, as it was last.
     pub(super) usual: f32,
-    /// Whether what its job shares is taken off its latencies. It cannot be told in all jobs.
+    /// Whether what its job shares is taken off its latencies. Not all jobs show it.
     is_shared_known: bool,
     /// By how much the usual levels of its keys have been moved, since it got faster for good.
     moved: f32,
@@ -167,7 +167,7 @@ enum Ready {
     No,
     /// Those with a new window, which are all that are due but for one in ten at most.
     All,
-    /// The same, though more are due: somebody has waited for them long enough.
+    /// The same, though more are due: they have been waited for long enough.
     Some,
 }
 
@@ -341,7 +341,7 @@ impl Matrix {
         }
     }
 
-    /// A class is looked at by itself, unless it is of two nodes: what is common to more cannot be told there. Those
+    /// A class is judged by itself, unless it is of two nodes: what is common to more cannot be separated there. Those
     /// of the same direction and size are looked at together.
     fn join_classes(&mut self) {
         let mut pairs: BTreeMap<(Direction, SizeBucket, bool), Vec<u32>> = BTreeMap::new();
@@ -450,7 +450,7 @@ impl Matrix {
         }
     }
 
-    /// Forgets what nobody reports any more, for a new epoch.
+    /// Forgets what is no longer reported, for a new epoch.
     pub(super) fn forget_idle(&mut self) {
         let looks = self.looks;
         let is_kept = |key: &KeyRow| key.cadence.last().saturating_add(IDLE_LOOKS) >= looks;

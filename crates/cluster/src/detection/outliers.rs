@@ -2,7 +2,7 @@
 //! deviations above the mean of all nodes' averages.
 //!
 //! It is here to be compared with. It cannot name anybody among five nodes or fewer, and among many
-//! it names healthy ones (docs/cluster-detection.md has the figures).
+//! it names healthy ones (docs/cluster-detection.md has the numbers).
 
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ pub(super) fn findings(
     let outliers = averages.into_iter().filter(|one| one.1 > bound);
     outliers
         .map(|(node, average)| {
-            let figures = Evidence::Outlier { average_ns: average as u64, bound_ns: bound as u64 };
-            DetectorFinding::of_node(VerdictKind::SlowNode, node, 1.0, vec![figures])
+            let metrics = Evidence::Outlier { average_ns: average as u64, bound_ns: bound as u64 };
+            DetectorFinding::of_node(VerdictKind::SlowNode, node, 1.0, vec![metrics])
         })
         .collect()
 }

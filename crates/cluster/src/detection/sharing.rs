@@ -1,4 +1,4 @@
-//! By how much several keys are slower together, so that nobody is to blame.
+//! By how much several keys are slower together, so that none is at fault.
 //!
 //! What they share may be one node's own slowness, if it is at an end of nearly all of them. So the question is
 //! asked of the same keys that the answer is taken off. And the one that is slowed least is less slow than all
@@ -20,9 +20,9 @@ const MOST_BY_NOISE: f32 = 0.11;
 /// What keys have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct KeyClass {
-    /// By how much they all are slower than usual; 0 if that cannot be told.
+    /// By how much they all are slower than usual; 0 if unknown.
     pub(super) shift: f32,
-    /// Whether it can be told.
+    /// Whether it is known.
     pub(super) is_known: bool,
 }
 
@@ -51,7 +51,7 @@ impl Sharing {
         self.touched.extend([from, to]);
     }
 
-    /// What all keys that were added have in common; begins anew.
+    /// What all keys that were added have in common; resets.
     pub(super) fn take(&mut self) -> KeyClass {
         let (mut nodes, mut most) = (0, 0);
         for end in self.touched.drain(..).map(place) {
@@ -111,7 +111,7 @@ mod tests {
         let keys: Vec<(f32, u32, u32)> =
             (0..20).map(|one| (if one < 2 { 0.0 } else { 1.1 }, one, one + 1)).collect();
         check(&keys, 1.1);
-        // Getting faster together is nobody's slowness.
+        // Getting faster together is no slowness.
         check(&[(-1.0, 0, 1), (-1.0, 2, 3)], 0.0);
     }
 

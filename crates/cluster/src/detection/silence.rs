@@ -1,6 +1,6 @@
 //! Nodes that do not report any more.
 //!
-//! Whether many at once mean that the listener is deaf is judged by whoever acts.
+//! Whether many at once mean that the listener is deaf is judged by the caller.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(super) struct Silence {
     last_heard: Vec<Moment>,
     /// Nodes whose connections were closed at their ends since then.
     closed: BTreeSet<u32>,
-    /// Nodes whose workers have all ended well: nobody misses them.
+    /// Nodes whose workers have all ended well: none is missing.
     finished: BTreeSet<u32>,
 }
 
@@ -81,8 +81,8 @@ impl Silence {
         let silent = self.unheard(now, allowed, members).into_iter();
         silent
             .map(|(node, last)| {
-                let figures = vec![Evidence::Silence { silent: now.since(last), allowed }];
-                DetectorFinding::of_node(VerdictKind::NodeSilent, node, 1.0, figures)
+                let metrics = vec![Evidence::Silence { silent: now.since(last), allowed }];
+                DetectorFinding::of_node(VerdictKind::NodeSilent, node, 1.0, metrics)
             })
             .collect()
     }

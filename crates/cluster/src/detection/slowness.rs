@@ -1,4 +1,4 @@
-//! Slow nodes and links by their own history: from the matrix to findings with figures.
+//! Slow nodes and links by their own history: from the matrix to findings with values.
 
 use crate::detection::finding::DetectorFinding;
 use crate::detection::matrix::{Matrix, MatrixCell, SlowFrom};
@@ -6,7 +6,7 @@ use crate::detection::members::Members;
 use crate::detection::suspicion::{Culprit, Suspicion, suspicions};
 use crate::verdict::{Evidence, VerdictKind};
 
-/// Edges whose figures go into one finding.
+/// Edges whose values go into one finding.
 const SHOWN_EDGES: usize = 6;
 
 /// What is slow now and who is suspected of it.

@@ -1,4 +1,4 @@
-//! Who is late to collectives: everybody else waits for them, and they wait for nobody.
+//! Who is late to collectives: all others wait for them, and they wait for none.
 //!
 //! The time that a rank spends in a collective is the transfer and the waiting for those who come
 //! later. When one rank computes slowly, the others' times grow and its own does not. So each rank's
@@ -17,7 +17,7 @@ use crate::rank::Rank;
 use crate::verdict::{Evidence, VerdictKind};
 
 /// The least share of all time that everybody must lose to one rank before it is named. Ranks whose computing
-/// differs by some percent from one hour to the next change short waits by any factor, and hold up nobody: a rank
+/// differs by some percent from one hour to the next change short waits by any factor, and delay no rank: a rank
 /// that computes for most of a step and takes 1.5 times as long costs others a quarter of theirs.
 const MEANINGFUL_LOSS: f32 = 0.1;
 /// Reports over which the rate of collectives is smoothed.
@@ -87,7 +87,7 @@ impl WaitingTimes {
         self.no_place
     }
 
-    /// Ranks move between epochs, and groups with them: all begins anew.
+    /// Ranks move between epochs, and groups with them: all restarts.
     pub(super) fn forget(&mut self) {
         *self = Self { no_place: self.no_place, ..Self::default() };
     }
@@ -130,7 +130,7 @@ impl WaitingTimes {
                 late.entry(*rank).or_default().push(waits_least(*group, wait, &slower));
             }
         }
-        // Who waits for somebody late in one group comes late to another, and is not the cause.
+        // A rank that waits for a late one in one group comes late to another, and is not the cause.
         let is_cause =
             |rank: &Rank| !held_up.iter().any(|(who, by)| who == rank && late.contains_key(by));
         let causes = late.iter().filter(|(rank, _)| is_cause(rank));
@@ -172,7 +172,7 @@ impl CollectiveWait {
     fn count(&mut self) {
         let since_ns = std::mem::take(&mut self.since_ns);
         let Some(counted) = self.counted.replace(self.total) else { return };
-        // A worker that was started anew counts from the beginning.
+        // A worker that was restarted counts from the beginning.
         let Some(new) = self.total.checked_sub(counted) else { return };
         let rate = new as f32 / since_ns.max(1.0);
         let is_first = self.rate == 0.0;

@@ -28,7 +28,7 @@ pub struct PostEntry {
     /// The epoch that its client says it is of.
     pub epoch: Option<Epoch>,
     /// What it tells.
-    pub told: EntryContent,
+    pub reported: EntryContent,
 }
 
 /// What an entry tells.
@@ -179,7 +179,7 @@ impl<'json> Visitor<'json> for Array<'_> {
 }
 
 /// The fields of an entry that mean something here. The original's `algorithm`, `dataType`,
-/// `rootRank`, `filename` and `timestamp` are passed over, as is what nobody knows.
+/// `rootRank`, `filename` and `timestamp` are ignored, as are unknown keys.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Fields {
@@ -209,7 +209,7 @@ struct Fields {
 impl Fields {
     fn entry(self) -> Result<PostEntry, EntryRefused> {
         let epoch = optional(self.epoch, "epoch")?.map(Epoch::new);
-        let told = match self.op_type.as_ref().ok_or(EntryRefused::Missing("opType"))? {
+        let reported = match self.op_type.as_ref().ok_or(EntryRefused::Missing("opType"))? {
             RecordKind::Transfer(direction) => {
                 let direction = *direction;
                 let remote_rank = needed(self.remote_rank, "remoteRank")?;
@@ -245,7 +245,7 @@ impl Fields {
                 finished: self.finished.unwrap_or(false),
             },
         };
-        Ok(PostEntry { epoch, told })
+        Ok(PostEntry { epoch, reported })
     }
 
     fn record(&self, operation: OperationType) -> Result<EntryContent, EntryRefused> {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-/// How the names of the Flight Recorder's dumps begin, in the directory that they are to be in. The
+/// How the names of the Flight Recorder's dumps begin, in the directory that they go to. The
 /// rank stands behind it.
 const DUMP_PREFIX: &str = "nccl_trace_rank_";
 

@@ -1,4 +1,4 @@
-//! Entries between whoever posts and whoever counts them: bounded, and what finds no place is
+//! Entries between the poster and the counter: bounded, and what does not fit is
 //! counted.
 
 use std::collections::VecDeque;

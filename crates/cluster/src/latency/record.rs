@@ -45,7 +45,7 @@ pub enum Stage {
         /// When it ended (`endTime`).
         end_us: i64,
     },
-    /// It has ended, and nobody knows when: it counts as progress and says nothing of speed.
+    /// It has ended, at an unknown time: it counts as progress and says nothing of speed.
     EndedUntimed,
 }
 
@@ -67,7 +67,7 @@ pub struct CollectiveRecord {
     pub group: Option<GroupId>,
     /// The rank that did it, counted within the context (`context_rank`).
     pub context_rank: u32,
-    /// The same in the whole job, where the client knows it: what a collective needs when nobody has
+    /// The same in the whole job, where the client knows it: what a collective needs when no rank has
     /// named the group's members.
     pub global_rank: Option<Rank>,
     /// How many ranks the context has (`context_size`).
@@ -88,7 +88,7 @@ pub struct CollectiveRecord {
 /// Why a record is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RecordError {
-    /// Nobody said which ranks the group has.
+    /// The group's ranks are unknown.
     #[error("the record's group is not known here; name its members first")]
     UnknownGroup,
     /// A rank is not within its context.
@@ -150,7 +150,7 @@ impl CollectiveRecord {
         self.event_of(group, rank, resolve)
     }
 
-    /// What the record means when nobody has named its context's members: something only if it is a
+    /// What the record means when its context's members are unnamed: something only if it is a
     /// collective, and its client knows its own rank.
     ///
     /// # Errors

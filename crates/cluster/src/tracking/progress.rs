@@ -14,7 +14,7 @@ use crate::rank::Rank;
 
 /// Numbers of transfers under way that are kept for each rank at the other end and direction.
 const MAX_NUMBERS: usize = 8;
-/// Channels carry several transfers at once, which end in any order. One whose end was not told when so
+/// Channels carry several transfers at once, which end in any order. One whose end was not reported when so
 /// many later ones have begun has ended all the same.
 const LATE: u64 = 1024;
 
@@ -208,9 +208,10 @@ mod tests {
         let last = events.len() - 2;
         for lost in 0_u32..1 << last {
             let mut progress = ProgressCounters::default();
-            let is_told = |place: &usize| *place >= last || lost >> place & 1 == 0;
+            let is_reported = |place: &usize| *place >= last || lost >> place & 1 == 0;
             // Ends of transfers come: clients send again what they owe.
-            for place in (0..events.len()).filter(|place| is_told(place) || [5, 7].contains(place))
+            for place in
+                (0..events.len()).filter(|place| is_reported(place) || [5, 7].contains(place))
             {
                 progress.count(&events[place].0, Some(events[place].1));
             }

@@ -23,7 +23,7 @@ pub const MAX_MEMBERS: usize = 1 << 20;
 pub struct TrackerCounts {
     /// Records that were taken.
     pub taken: u64,
-    /// Records of groups whose members nobody named.
+    /// Records of groups whose members are unnamed.
     pub unknown_group: u64,
     /// Records with a rank outside their context, or without a duration.
     pub implausible: u64,
@@ -169,7 +169,7 @@ impl Tracker {
         if self.local.contains(&rank.0) { Ok(event) } else { Err(RecordError::Elsewhere { rank }) }
     }
 
-    /// Whether a record of a group that nobody has named is of one of all ranks, in their order.
+    /// Whether a record of a group without named members is of one of all ranks, in their order.
     fn is_of_everybody(&self, record: &CollectiveRecord) -> bool {
         let in_order = record.global_rank.is_none_or(|rank| rank.0 == record.context_rank);
         record.context_size == self.world.world_size && in_order
@@ -244,9 +244,9 @@ mod tests {
         tracker.take(&record(REDUCE, 4, false)).unwrap();
         let mut observation = Observation::default();
         tracker.report(&mut observation);
-        let figures = |window: crate::latency::Window| (window.count, window.median_ns);
-        assert_eq!(figures(observation.edges[0].window), (5, 30_000));
-        assert_eq!(figures(observation.waits[0].window), (5, 30_000));
+        let metrics = |window: crate::latency::Window| (window.count, window.median_ns);
+        assert_eq!(metrics(observation.edges[0].window), (5, 30_000));
+        assert_eq!(metrics(observation.waits[0].window), (5, 30_000));
         assert_eq!(observation.progress[0].entered, 26);
         assert_eq!(observation.progress[0].finished, 25);
         assert_eq!(tracker.counts().taken, 101);
@@ -261,7 +261,7 @@ mod tests {
         );
         let own = CollectiveRecord { context_rank: 3, ..record(REDUCE, 8, true) };
         assert!(tracker.take(&own).is_ok());
-        let stranger = GroupId::of_name("a group that nobody has named");
+        let stranger = GroupId::of_name("an unnamed group");
         let own = CollectiveRecord { group: Some(stranger), global_rank: Some(Rank(2)), ..own };
         assert!(tracker.take(&own).is_ok());
         let other = CollectiveRecord { global_rank: Some(Rank(4)), ..own };

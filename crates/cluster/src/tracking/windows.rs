@@ -1,4 +1,4 @@
-//! Windows of the latest latencies, one for each key, and the figures of a window.
+//! Windows of the latest latencies, one for each key, and the values of a window.
 //!
 //! A report takes the latencies that came since the last one, so that two reports never tell of the
 //! same transfer twice. The number of keys is bounded, and what is not taken is counted.
@@ -10,7 +10,7 @@ use crate::latency::record::Waited;
 
 /// Latencies that a window holds, if nothing else is said: the seed's window.
 pub const WINDOW_SAMPLES: u16 = 100;
-/// The fewest that it may hold: figures of less say little.
+/// The fewest that it may hold: fewer samples say little.
 pub const LEAST_WINDOW_SAMPLES: u16 = 10;
 /// And the most: 8 bytes each, for every key.
 pub const MAX_WINDOW_SAMPLES: u16 = 10_000;
@@ -155,7 +155,7 @@ impl<Key: Ord + Copy> Windows<Key> {
         self.samples.len()
     }
 
-    /// The figures of what came since the last report, by key. Keys with too few latencies wait for
+    /// The values of what came since the last report, by key. Keys with too few latencies wait for
     /// more; those that had none for long make place when it is needed.
     pub fn report(&mut self) -> Vec<(Key, Window)> {
         let crowded = self.samples.len() >= MAX_KEYS;
@@ -166,7 +166,7 @@ impl<Key: Ord + Copy> Windows<Key> {
 }
 
 impl Samples {
-    /// Takes one latency; says whether another that no report has told of gave way.
+    /// Takes one latency; says whether another that no report has covered gave way.
     fn push(&mut self, sample: Sample, length: WindowLength) -> bool {
         match self.latest.get_mut(length.place(self.total)) {
             Some(held) => *held = sample,
@@ -186,7 +186,7 @@ impl Samples {
         let latest = self.latest_since_report(length);
         self.since_report = 0;
         self.reports_waited = 0;
-        Some(figures(&latest, self.total))
+        Some(metrics(&latest, self.total))
     }
 
     fn is_idle(&self) -> bool {
@@ -200,8 +200,8 @@ impl Samples {
     }
 }
 
-/// The figures of at least one latency.
-fn figures(samples: &[Sample], last_sequence: u64) -> Window {
+/// The values of at least one latency.
+fn metrics(samples: &[Sample], last_sequence: u64) -> Window {
     let mut latencies_ns: Vec<u64> = samples.iter().map(|sample| sample.latency_ns).collect();
     latencies_ns.sort_unstable();
     let count = latencies_ns.len();

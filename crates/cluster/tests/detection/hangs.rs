@@ -98,7 +98,7 @@ fn a_stopped_process_is_named_where_nobody_tells_of_progress() {
         let verdicts = job.second(report);
         assert!(verdicts.is_empty(), "{second}: {verdicts:?}");
     }
-    // Most of them: somebody did it on purpose, or the fault is elsewhere.
+    // Most of them: it was done on purpose, or the fault is elsewhere.
     let (_, said) =
         Job::of(4).seconds_until_verdict(60, only_stopped(&[0, 1, 3])).expect("it is seen");
     let names = ["node a", "node b", "node d"].map(str::to_owned).to_vec();

@@ -150,18 +150,18 @@ fn one_who_is_late_is_not_named_while_its_transfers_are_held_up() {
     });
     let names = ["node b", "node d"].map(str::to_owned).to_vec();
     let held_up = [(VerdictKind::SlowLink, false, names)];
-    let mut told = 0;
+    let mut reported = 0;
     for second in 45..120 {
         let verdicts = said(&job.second(|node| Some(d_is_late(node, second))));
         assert!(verdicts.is_empty() || verdicts == held_up, "{second} s: {verdicts:?}");
-        told += verdicts.len();
+        reported += verdicts.len();
     }
-    assert!(told > 60, "{told}");
+    assert!(reported > 60, "{reported}");
 }
 
 #[test]
 fn one_who_is_late_is_not_named_though_something_else_is_slow_for_certain() {
-    // Beside them e sends to f, which nobody holds up.
+    // Beside them e sends to f, which no rank delays.
     let report = |node, second, is_slow: bool| {
         let times = if is_slow { 3.0 } else { 1.0 };
         Some(match node {
@@ -204,7 +204,7 @@ fn one_who_is_late_before_its_transfers_are_known_is_not_named() {
 
 #[test]
 fn one_who_is_late_because_of_a_slow_node_is_not_named_beside_it() {
-    // Each to each but within a stage, and nobody holds up anybody.
+    // Each to each but within a stage, and no rank delays another.
     let report = |node: u32, second: u32, is_slow: bool| {
         let times = |peer: u32| if is_slow && [node, peer].contains(&1) { 3.0 } else { 1.0 };
         let peers = (0..4).filter(|peer| peer / 2 != node / 2);
@@ -319,15 +319,15 @@ fn ranks_that_hold_each_other_up_are_told_of_together_though_one_edge_is_quiet_f
         let verdicts = job.second(|node| chain(node, second, false, as_usual));
         assert_eq!(said(&verdicts), [], "{second} s");
     }
-    let mut told = 0;
+    let mut reported = 0;
     for second in 45..85 {
         // Each pause is longer than those before it let one expect.
         let is_quiet = (51..57).contains(&second) || second > 60;
         let verdicts = job.second(|node| chain(node, second, is_quiet, all_slow));
-        told += verdicts.len();
+        reported += verdicts.len();
         for verdict in &verdicts {
             assert_eq!(verdict.suspects.all().len(), 4, "{second} s: {verdict:?}");
         }
     }
-    assert!(told > 10, "{told}");
+    assert!(reported > 10, "{reported}");
 }

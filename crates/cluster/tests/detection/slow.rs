@@ -90,15 +90,15 @@ fn what_slows_everybody_is_nobody_s_fault() {
 #[test]
 fn a_fault_that_ends_is_not_told_any_more() {
     let mut job = Job::of(4);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for second in 0..90 {
         let ratio = if (40..60).contains(&second) { 2.0 } else { 1.0 };
         if !job.second(|node| Some(mesh(node, 4, 2, ratio, second))).is_empty() {
-            told.push(second);
+            reported.push(second);
         }
     }
-    let (first, last) = (told[0], told[told.len() - 1]);
-    assert!((40..50).contains(&first) && (59..70).contains(&last), "{told:?}");
+    let (first, last) = (reported[0], reported[reported.len() - 1]);
+    assert!((40..50).contains(&first) && (59..70).contains(&last), "{reported:?}");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn who_computes_a_few_percent_longer_holds_nobody_up() {
 }
 
 /// Of a rank for which the others wait `late_ns` longer from the eightieth report on, in collectives of 0.5 ms, so
-/// many in a second, told each `every` seconds: whether it is named.
+/// many in a second, reported each `every` seconds: whether it is named.
 fn is_named(each_second: u64, late_ns: u64, every: u32) -> bool {
     let mut job = Job::of(8);
     (0..160 * every).any(|second| {
@@ -179,7 +179,7 @@ fn is_named(each_second: u64, late_ns: u64, every: u32) -> bool {
 fn what_collectives_cost_is_counted_by_all_of_them_and_not_by_the_window() {
     // More than a window holds: 40 % of all time is lost, and 4 % in a hundred of them.
     assert!(is_named(1000, 400_000, 1));
-    // Fewer than are told at once: 5 % is lost, though five are told of at a time.
+    // Fewer than are reported at once: 5 % is lost, though five are reported at a time.
     assert!(!is_named(1, 50_000_000, 5));
     assert!(is_named(1, 300_000_000, 5));
 }

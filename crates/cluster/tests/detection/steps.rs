@@ -60,17 +60,17 @@ fn computed(number: u64, slow: Option<(u32, u64)>) -> [u64; 4] {
 fn a_node_that_was_slow_from_the_first_step_is_named_after_ten() {
     let mut job = Job::of(4);
     let number = Cell::new(0);
-    let mut told = None;
+    let mut reports = None;
     for second in 1..=12 {
         let works = computed(number.get(), Some((1, 2)));
         let verdicts = job.second(|rank| Some(reported(step(rank, number.get(), works))));
         number.set(number.get() + 1);
         if !verdicts.is_empty() {
-            told = Some((second, said(&verdicts)));
+            reports = Some((second, said(&verdicts)));
             break;
         }
     }
-    assert_eq!(told, Some((10, vec![certain(VerdictKind::SlowNode, "node b")])));
+    assert_eq!(reports, Some((10, vec![certain(VerdictKind::SlowNode, "node b")])));
     let seen = job.detector.steps().unwrap();
     assert_eq!((seen.latest.steps, seen.left_out), (10, 0));
     assert_eq!(seen.latest.ranks[0].rank, Rank(1));
@@ -147,8 +147,8 @@ fn a_hang_of_transfers_alone_is_told_soon_once_a_step_was_ended() {
         })
     };
     let named = vec![certain(VerdictKind::NonCommunicationHang, "node c")];
-    let (after, told) = seconds(true).expect("it hangs");
-    assert!(after <= 8 && told == named, "{after} s: {told:?}");
+    let (after, reports) = seconds(true).expect("it hangs");
+    assert!(after <= 8 && reports == named, "{after} s: {reports:?}");
     // Something may be compiled in the first step.
     assert_eq!(seconds(false), None);
 }
@@ -199,13 +199,13 @@ fn a_rank_that_lies_gets_nobody_else_named() {
             list
         }),
     ];
-    for (lie, told) in lies {
+    for (lie, reports) in lies {
         let mut job = Job::of(4);
         for number in 0..150 {
             let works = computed(number, None);
             let verdicts = job.second(|rank| {
                 let list = step(rank, number, works);
-                Some(reported(if rank == 3 { told(number, list) } else { list }))
+                Some(reported(if rank == 3 { reports(number, list) } else { list }))
             });
             for (kind, is_certain, names) in said(&verdicts) {
                 assert_eq!(
@@ -221,7 +221,7 @@ fn a_rank_that_lies_gets_nobody_else_named() {
 #[test]
 fn who_reports_no_steps_any_more_is_not_waited_for() {
     let mut job = Job::of(4);
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     for number in 0..200 {
         let slow = (number >= 100).then_some((1, 2));
         let works = computed(number, slow);
@@ -229,16 +229,19 @@ fn who_reports_no_steps_any_more_is_not_waited_for() {
             let is_mute = rank == 3 && number >= 20;
             Some(if is_mute { Observation::default() } else { reported(step(rank, number, works)) })
         });
-        told.extend(said(&verdicts));
+        reports.extend(said(&verdicts));
     }
-    assert!(told.contains(&certain(VerdictKind::SlowNode, "node b")), "{told:?}");
-    assert!(told.iter().all(|one| *one == certain(VerdictKind::SlowNode, "node b")), "{told:?}");
+    assert!(reports.contains(&certain(VerdictKind::SlowNode, "node b")), "{reports:?}");
+    assert!(
+        reports.iter().all(|one| *one == certain(VerdictKind::SlowNode, "node b")),
+        "{reports:?}"
+    );
 }
 
 #[test]
 fn steps_whose_computations_were_not_measured_change_nothing() {
     let mut job = Job::of(4);
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     for number in 0..100 {
         let works = computed(number, Some((1, 2)));
         let verdicts = job.second(|rank| {
@@ -248,9 +251,9 @@ fn steps_whose_computations_were_not_measured_change_nothing() {
             }
             Some(reported(list))
         });
-        told.push(said(&verdicts));
+        reports.push(said(&verdicts));
     }
     let named = vec![certain(VerdictKind::SlowNode, "node b")];
-    assert!(told[10..].iter().all(|one| *one == named), "{told:?}");
+    assert!(reports[10..].iter().all(|one| *one == named), "{reports:?}");
     assert_eq!(job.detector.steps().unwrap().all.steps, 12);
 }

@@ -1,5 +1,5 @@
 //! Graphics processors and accelerators of the kernel's DRM and accel classes: AMD's, Intel's and
-//! whoever else's driver is one.
+//! any other driver that is one.
 //!
 //! From sysfs, hwmon and `/proc/<pid>/fdinfo`, never from the device. A device that sleeps is not
 //! woken up to be read: its sensors are absent then. Cards without a render node only drive a
@@ -40,10 +40,10 @@ const CLASSES: [(&str, &str, u32); 2] =
 /// The task that looks for processes.
 const SCAN: TaskName = TaskName { group: u32::MAX, item: 0 };
 
-/// Reads the devices of one machine, again and again if asked.
+/// Reads the devices of one machine, periodically if asked.
 pub struct DrmSource {
     inquiry: Inquiry,
-    /// What each device, by its task's group, was told last.
+    /// What each device, by its task's group, last reported.
     before: BTreeMap<u32, (DeviceReading, Before)>,
     clients: Option<Clients>,
 }
@@ -176,15 +176,15 @@ impl HardwareSource for DrmSource {
         let mut before = std::mem::take(&mut self.before);
         for (card, done) in cards.iter().zip(done) {
             let last = before.remove(&card.group).filter(|(device, _)| card.is(device));
-            let told = match done {
+            let reported = match done {
                 Some(Done::Card(files)) => {
                     let (known, counters) = last.unzip();
-                    let mut told = card.told(&files, counters, now, report);
+                    let mut reported = card.reported(&files, counters, now, report);
                     // Asleep it does not say who it is.
                     if let Some(known) = known.filter(|_| files.asleep) {
-                        told.0.identity = known.identity;
+                        reported.0.identity = known.identity;
                     }
-                    told
+                    reported
                 }
                 _ => {
                     let detail = "the driver did not answer in time";
@@ -192,8 +192,8 @@ impl HardwareSource for DrmSource {
                     last.unwrap_or_else(|| card.silent(detail))
                 }
             };
-            devices.push(told.0.clone());
-            self.before.insert(card.group, told);
+            devices.push(reported.0.clone());
+            self.before.insert(card.group, reported);
         }
         self.add_clients(&cards, &mut devices);
         let absent = cards.is_empty().then(|| {
@@ -202,7 +202,7 @@ impl HardwareSource for DrmSource {
                           render node (looked into /sys/class/drm and /sys/class/accel)",
             )
         });
-        self.inquiry.told(look, SOURCE, devices, absent)
+        self.inquiry.reported(look, SOURCE, devices, absent)
     }
 }
 

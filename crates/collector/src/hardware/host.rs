@@ -33,7 +33,7 @@ const PROCESSOR_SENSORS: [&str; 4] = ["coretemp", "k10temp", "zenpower", "cpu_th
 /// The longest model name that is shown, in characters.
 const MAX_MODEL_CHARACTERS: usize = 128;
 
-/// Reads the machine itself, again and again if asked.
+/// Reads the machine itself, periodically if asked.
 pub struct HostSource {
     inquiry: Inquiry,
     before: Option<ProcessorTime>,
@@ -163,7 +163,7 @@ impl HardwareSource for HostSource {
             },
             None => report.error("proc", Absence::TimedOut, "the kernel did not answer in time"),
         }
-        self.inquiry.told(look, SOURCE, devices, absent)
+        self.inquiry.reported(look, SOURCE, devices, absent)
     }
 }
 

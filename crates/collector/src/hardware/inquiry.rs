@@ -75,7 +75,7 @@ impl Inquiry {
     }
 
     /// Ends it.
-    pub(super) fn told(
+    pub(super) fn reported(
         &self,
         look: SourceInquiry,
         source: &str,

@@ -40,13 +40,13 @@ const MAX_DEVICES: usize = 64;
 /// Cores of one device that are looked at; the driver has 8.
 const MAX_CORES: usize = 64;
 
-/// Why nobody knows who has a device open.
+/// Why the holders of a device are unknown.
 const NOT_LOOKED_AT: &str = "looking for the processes that use the devices takes too long";
 
-/// Reads the devices of one machine, again and again if asked.
+/// Reads the devices of one machine, periodically if asked.
 pub struct NeuronSource {
     inquiry: Inquiry,
-    /// What each device and core was told last, and the cycles that it had counted then.
+    /// What each device and core last reported, and the cycles that it had counted then.
     before: HashMap<TaskName, (DeviceReading, Option<Cycles>)>,
 }
 
@@ -168,10 +168,10 @@ impl HardwareSource for NeuronSource {
         let mut devices = Vec::with_capacity(units.len());
         for (unit, files) in units.iter().zip(done) {
             let last = before.remove(&unit.task());
-            let mut told = match files {
+            let mut reported = match files {
                 Some(files) => {
                     let cycles = last.and_then(|(_, cycles)| cycles);
-                    unit.told(files, cycles, now, report)
+                    unit.reported(files, cycles, now, report)
                 }
                 None => {
                     let detail = "the driver did not answer in time";
@@ -180,19 +180,19 @@ impl HardwareSource for NeuronSource {
                 }
             };
             if let Some(version) = version.as_ref().filter(|_| unit.core.is_none()) {
-                let firmware = &mut told.0.telemetry.firmware;
+                let firmware = &mut reported.0.telemetry.firmware;
                 firmware.insert(String::from("driver_version"), version.clone());
             }
             if unit.core.is_none() {
-                told.0.holders = match &openers {
+                reported.0.holders = match &openers {
                     Some(openers) => openers.of(unit.device),
                     None => Reading::absent(Absence::TimedOut, NOT_LOOKED_AT),
                 };
             }
-            devices.push(told.0.clone());
-            self.before.insert(unit.task(), told);
+            devices.push(reported.0.clone());
+            self.before.insert(unit.task(), reported);
         }
-        self.inquiry.told(look, SOURCE, devices, absent)
+        self.inquiry.reported(look, SOURCE, devices, absent)
     }
 }
 

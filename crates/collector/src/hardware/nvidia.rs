@@ -30,7 +30,7 @@ use crate::tree::Tree;
 use gpu::{Complaints, Gpu, SILENT};
 use library::{Gpus, Library, MAX_GPUS};
 use question::{NvmlAnswer, NvmlInquiry, Question};
-use users::Sight;
+use users::Visibility;
 
 /// The name of this source in a snapshot.
 const SOURCE: &str = "nvidia";
@@ -55,7 +55,7 @@ pub enum NvmlUse {
     At(PathBuf),
 }
 
-/// Reads the GPUs of one machine, again and again if asked.
+/// Reads the GPUs of one machine, periodically if asked.
 pub struct NvidiaSource {
     inquiry: Inquiry,
     wanted: NvmlUse,
@@ -89,11 +89,11 @@ impl NvidiaSource {
     /// Why NVML is not asked, where it is not.
     fn not_asked(&self) -> Option<String> {
         match self.wanted {
-            NvmlUse::Never => return Some(String::from("not asked, as it was told")),
+            NvmlUse::Never => return Some(String::from("not asked, as configured")),
             NvmlUse::OfThisMachine if self.inquiry.tree.is_emulated() => {
                 let root = self.inquiry.tree.path().display();
                 return Some(format!(
-                    "not asked, as NVML tells of this machine and not of the one below {root}"
+                    "not asked, as NVML reports this machine and not the one below {root}"
                 ));
             }
             NvmlUse::OfThisMachine | NvmlUse::At(_) => {}
@@ -119,7 +119,7 @@ impl NvidiaSource {
         functions.next().is_some_and(|sleeps| sleeps && functions.all(|sleeps| sleeps))
     }
 
-    /// The GPUs, or why there is nothing to ask; the error is told already.
+    /// The GPUs, or why there is nothing to ask; the error is already reported.
     fn list(&mut self, report: &mut SourceReport) -> Result<Gpus, Option<String>> {
         match self.inquiry.run_long((LIST, self.library.clone()), Library::gpus) {
             Some(Ok(gpus)) => {
@@ -161,15 +161,18 @@ impl NvidiaSource {
     fn ask(&mut self, gpus: Gpus, report: &mut SourceReport) {
         let indices = 0..gpus.count.min(MAX_GPUS);
         self.gpus.retain(|index, _| indices.contains(index));
-        let sight = Sight::of(Arc::clone(&self.inquiry.tree));
+        let visibility = Visibility::of(Arc::clone(&self.inquiry.tree));
         let mut tasks = Vec::new();
         for (index, handle) in indices.clone().zip(gpus.handles) {
             match handle {
                 Ok(device) => {
                     self.gpus.entry(index).or_insert_with(|| Gpu::new(index));
                     tasks.extend((0..).zip(Question::ALL).map(|(item, question)| {
-                        let (device, sight) = (Arc::clone(&device), sight.clone());
-                        (TaskName { group: index, item }, NvmlInquiry { device, question, sight })
+                        let (device, visibility) = (Arc::clone(&device), visibility.clone());
+                        (
+                            TaskName { group: index, item },
+                            NvmlInquiry { device, question, visibility },
+                        )
                     }));
                 }
                 Err(error) => match self.gpus.get_mut(&index) {
@@ -194,7 +197,7 @@ impl NvidiaSource {
         }
     }
 
-    /// Those that are known, each name once: two GPUs in one place are told apart by number.
+    /// Those that are known, each name once: two GPUs at one address are distinguished by number.
     fn devices(&self) -> Vec<DeviceReading> {
         let mut names = BTreeSet::new();
         let mut devices = Vec::with_capacity(self.gpus.len());
@@ -252,6 +255,6 @@ impl HardwareSource for NvidiaSource {
             }
         }
         let devices = self.devices();
-        self.inquiry.told(look, SOURCE, devices, absent)
+        self.inquiry.reported(look, SOURCE, devices, absent)
     }
 }

@@ -149,7 +149,7 @@ fn add(reports: &mut Vec<Report>, report: Report) -> Result<(), LegacyError> {
     Ok(())
 }
 
-/// A connection to the socket; none where nobody listens there, as after a service that was killed.
+/// A connection to the socket; `None` without a listener, as after a service that was killed.
 fn connected(directory: &RuntimeDirectory, until: Instant) -> Result<Option<OwnedFd>, LegacyError> {
     let system = |errno: Errno| LegacyError::System(errno.into());
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -250,10 +250,10 @@ mod tests {
         let place = Scratch::new();
         let answer = |bytes: Vec<u8>| {
             let service = service(place.path(), bytes);
-            let told = asked(&place, LONG);
+            let reported = asked(&place, LONG);
             service.join().unwrap();
             std::fs::remove_file(place.join(LEGACY_CLIENTS)).unwrap();
-            told
+            reported
         };
         let end = frame(END).unwrap();
         let nobody = answer(end.clone()).unwrap().unwrap();
@@ -262,8 +262,8 @@ mod tests {
         let whole = answer([one.clone(), end].concat()).unwrap().unwrap();
         assert_eq!(whole.reports, [report(7)]);
         for part in [0, 2, one.len() / 2, one.len()] {
-            let told = answer(one[..part].to_vec());
-            assert!(matches!(told, Err(LegacyError::CutShort)), "{part}: {told:?}");
+            let reported = answer(one[..part].to_vec());
+            assert!(matches!(reported, Err(LegacyError::CutShort)), "{part}: {reported:?}");
         }
         assert!(matches!(answer(vec![0xFF; 4096]), Err(LegacyError::Frame(_))));
         let soon = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! What endpoints told besides memory when they answered last: they are not asked each time.
+//! What endpoints reported besides memory when they answered last: they are not asked each time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,9 +53,9 @@ impl EndpointAnswer {
         (self.uptime_ns, self.is_old) = (None, true);
     }
 
-    /// How long the process has been recording, as it told, by now.
+    /// How long the process has been recording, as reported, by now.
     pub(crate) fn uptime_ns(&self, now_ns: u64) -> Option<u64> {
-        self.uptime_ns.map(|told| told.saturating_add(now_ns.saturating_sub(self.at_ns)))
+        self.uptime_ns.map(|reports| reports.saturating_add(now_ns.saturating_sub(self.at_ns)))
     }
 }
 

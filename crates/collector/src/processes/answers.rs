@@ -26,7 +26,7 @@ pub(super) const MAX_ASKED: usize = 2048;
 pub(crate) struct Believed {
     pub(crate) standing: Standing,
     pub(crate) uid: u32,
-    pub(crate) told: EndpointReport,
+    pub(crate) reports: EndpointReport,
 }
 
 /// How long an endpoint that kept silent is not asked again: each time costs its whole timeout.
@@ -47,7 +47,7 @@ struct Listened {
 /// An endpoint that was seen before.
 #[derive(Debug, Clone, Copy)]
 struct KnownEndpoint {
-    /// Of the socket: one that is made anew is another endpoint.
+    /// Of the socket: a recreated one is another endpoint.
     inode: u64,
     uid: u32,
     memory: Option<Memory>,
@@ -58,9 +58,9 @@ struct KnownEndpoint {
 enum Memory {
     /// This process answered.
     Answered(ProcessIdentity),
-    /// Nobody did, and until then (on the monotonic clock) it is not asked again.
+    /// There was no answer, and until then (on the monotonic clock) it is not asked again.
     Silent { until_ns: u64 },
-    /// It is a dead process's, and until then nobody looks whether the process lives again.
+    /// It is a dead process's, and until then it is not checked again.
     Deserted { until_ns: u64 },
 }
 
@@ -145,7 +145,7 @@ impl EndpointPoller<'_> {
         for (one, answer) in asked.iter().zip(answers) {
             if let Some(answer) = self.judge(one, answer, &speaking) {
                 // The first directory is the one that counts.
-                believed.entry(answer.told.identity).or_insert(answer);
+                believed.entry(answer.reports.identity).or_insert(answer);
             }
         }
         believed
@@ -161,7 +161,7 @@ impl EndpointPoller<'_> {
         let PendingEndpoint { number, entry, ref status, .. } = *one;
         match answer.map(|answer| believe(entry, answer, self.checks, speaking)) {
             Ok(Ok((believed, ledger))) => {
-                let identity = believed.told.identity;
+                let identity = believed.reports.identity;
                 self.remember(one, Memory::Answered(identity));
                 if one.coverage == Coverage::Known && !speaking.contains_key(&identity) {
                     // Another process has the socket now and was not asked for its memory: next time.
@@ -186,7 +186,7 @@ impl EndpointPoller<'_> {
                 if matches!(error, EndpointError::TimedOut) {
                     let until_ns = self.now_ns.saturating_add(SILENCE_NS);
                     self.remember(one, Memory::Silent { until_ns });
-                } else if matches!(error, EndpointError::NobodyListens) && one.has_dead {
+                } else if matches!(error, EndpointError::NoListener) && one.has_dead {
                     self.remember(one, self.deserted());
                 }
                 complain(status.uid, &entry.name, &error, self.report);
@@ -311,7 +311,7 @@ impl EndpointPoller<'_> {
 }
 
 /// Brings endpoints into an order in which the first of each user come before anybody's second, so
-/// that nobody is kept from being asked by another's many.
+/// that one user's many sockets keep no other from being asked.
 fn in_turns(entries: Vec<PendingEndpoint<'_>>) -> Vec<PendingEndpoint<'_>> {
     let mut before: BTreeMap<u32, usize> = BTreeMap::new();
     let numbered = entries.into_iter().map(|one| {
@@ -332,31 +332,31 @@ pub(super) fn believe(
     checks: &Checks<'_>,
     speaking: &Speaking,
 ) -> Result<(Believed, Option<LedgerReader>), Lie> {
-    let PeerAnswer { peer, report: told, ledger } = answer;
-    let living = speaking.get(&told.identity).copied().flatten();
+    let PeerAnswer { peer, report: reports, ledger } = answer;
+    let living = speaking.get(&reports.identity).copied().flatten();
     let judged = match living.filter(|one| (Some(one.pid), one.uid) == (peer.pid, peer.uid)) {
         Some(Living { pid, start_time_ticks, .. }) => Standing::Alive { pid, start_time_ticks },
-        None => checks.judge_peer(&told.identity, peer.pid, peer.uid),
+        None => checks.judge_peer(&reports.identity, peer.pid, peer.uid),
     };
     let standing = match judged {
         Standing::Refused(lie) => return Err(lie),
         standing => standing,
     };
-    if told.identity.pid != entry.pid {
-        return Err(Lie::Name { claimed: told.identity.pid, named: entry.pid });
+    if reports.identity.pid != entry.pid {
+        return Err(Lie::Name { claimed: reports.identity.pid, named: entry.pid });
     }
     let reader = ledger.and_then(|descriptor| LedgerReader::from_descriptor(descriptor).ok());
     if let Some(reader) = &reader
-        && (*reader.owner() != told.identity || reader.uid() != peer.uid)
+        && (*reader.owner() != reports.identity || reader.uid() != peer.uid)
     {
         return Err(Lie::ForeignLedger);
     }
-    Ok((Believed { standing, uid: peer.uid, told: *told }, reader))
+    Ok((Believed { standing, uid: peer.uid, reports: *reports }, reader))
 }
 
 /// Reports why an endpoint gave nothing, unless its process has merely ended.
 fn complain(owner: u32, name: &str, error: &EndpointError, report: &mut SourceReport) {
-    let gone = matches!(error, EndpointError::NobodyListens) || error.absence() == Absence::Gone;
+    let gone = matches!(error, EndpointError::NoListener) || error.absence() == Absence::Gone;
     if let EndpointError::Open(source)
     | EndpointError::Connect(source)
     | EndpointError::Broken(source) = error

@@ -36,7 +36,7 @@ fn device(entry: &DeviceEntry) -> DeviceClaim {
 impl MemoryClaim {
     /// Takes in what another ledger of the same process says, if each is a part: a program that keeps a ledger itself has
     /// a second one under `telltale run`, which alone names the machine itself. Of a device that both name the
-    /// program's own figures count, because they are the closer ones, and the other's do not. Two ledgers of one
+    /// program's own values count, because they are the closer ones, and the other's do not. Two ledgers of one
     /// sort are one twice, and the second is left out. Says whether it was taken in.
     pub(crate) fn take_part(&mut self, other: Self) -> bool {
         if self.is_of_host() == other.is_of_host() {

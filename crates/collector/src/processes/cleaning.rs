@@ -20,7 +20,7 @@ use crate::observation::RowOwner;
 use crate::report::SourceReport;
 use sockets::Owners;
 
-/// What is to be done with a file.
+/// The action for a file.
 enum CleaningDecision {
     /// Its process lives.
     Alive,
@@ -30,7 +30,7 @@ enum CleaningDecision {
     Left(String),
 }
 
-/// An entry of a runtime directory, and what is to be done with it.
+/// An entry of a runtime directory, and the action for it.
 struct Judged {
     directory: Arc<RuntimeDirectory>,
     name: String,
@@ -123,7 +123,7 @@ impl Processes {
             cleaned.failed += 1;
             cleaned.left.push(Cleaned { path: error.subject, why: error.detail });
         }
-        self.tell_ghosts(holders, &regions, &mut cleaned);
+        self.report_ghosts(holders, &regions, &mut cleaned);
         cleaned
     }
 
@@ -165,7 +165,7 @@ impl Processes {
     }
 
     /// Says which regions still have rows of the dead, and why.
-    fn tell_ghosts(&mut self, holders: &Holders, regions: &Regions, cleaned: &mut CleanReport) {
+    fn report_ghosts(&mut self, holders: &Holders, regions: &Regions, cleaned: &mut CleanReport) {
         if regions.are_none() {
             return;
         }
@@ -225,14 +225,14 @@ fn ledger(
             }
             None => {
                 let what = what_it_is(&error);
-                CleaningDecision::Left(format!("{what}, and its process may live out of our sight"))
+                CleaningDecision::Left(format!("{what}, and its process may be alive but hidden"))
             }
         },
     };
     (verdict, Vec::new())
 }
 
-/// What is to be done with a ledger whose process was not found. One that is in use is left: by a child
+/// The action for a ledger whose process was not found. One that is in use is left: by a child
 /// that its process forked, or by a process that cannot be seen, as the inode of a PID namespace, by
 /// which it was looked for, is given out again.
 fn dead(reader: &LedgerReader, checks: &Checks<'_>) -> CleaningDecision {

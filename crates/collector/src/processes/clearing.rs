@@ -108,12 +108,12 @@ impl Regions {
         match &found.refused {
             Some(error) => with_causes(error),
             None if found.in_doubt => {
-                "whether their pids are those of other PID namespaces cannot be told from here; run \
+                "whether their pids are those of other PID namespaces is unknown here; run \
                  this on the host"
                     .to_owned()
             }
             None => "a living process has one of their pids in another PID namespace; remove the \
-                     file when nobody uses the device"
+                      file when the device is unused"
                 .to_owned(),
         }
     }
@@ -198,7 +198,7 @@ impl<'a> Clearing<'a> {
             true => abandoned(self.kept, name_id, owner),
             false => Abandoned::default(),
         };
-        // More than the dead account for, and it is not reset whoever uses it.
+        // More than the dead account for, and it is not reset while in use.
         let accounted =
             if explains(accounted, &reading.region) { accounted } else { Abandoned::default() };
         let pids: BTreeSet<u32> = reading.region.processes.iter().map(|row| row.pid).collect();
@@ -244,7 +244,7 @@ impl<'a> Clearing<'a> {
     /// Makes sure that no living process uses a region's file: each of its processes maps it.
     ///
     /// # Errors
-    /// With the process that does; without one where that cannot be told.
+    /// With the process that does; without one where that is unknown.
     fn unused(&self, file: FileIdentity, name_id: u64) -> Result<(), Option<u32>> {
         let Self { processes: Processes { tree, procfs, .. }, kept, holders, .. } = self;
         // Looked at now: who joins later is seen by the region's references.
@@ -305,8 +305,8 @@ fn explains(accounted: Abandoned, region: &Region) -> bool {
 /// What dead processes without rows left in this region of `owner`.
 fn abandoned(kept: &[RegionMembership], name_id: u64, owner: u32) -> Abandoned {
     let is_dead = |one: &&RegionMembership| one.standing == Standing::Dead && one.row.is_none();
-    let is_told = |one: &&RegionMembership| is_dead(one) && [0, owner].contains(&one.uid);
-    let here = kept.iter().filter(is_told).filter(|one| one.names.contains(&name_id));
+    let is_reported = |one: &&RegionMembership| is_dead(one) && [0, owner].contains(&one.uid);
+    let here = kept.iter().filter(is_reported).filter(|one| one.names.contains(&name_id));
     here.fold(Abandoned::default(), |sum, one| Abandoned {
         processes: sum.processes.saturating_add(1),
         bytes: sum.bytes.saturating_add(one.bytes),

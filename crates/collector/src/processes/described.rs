@@ -133,7 +133,7 @@ impl Descriptions {
     }
 
     /// From where a process sees that was described a moment ago. To enter another namespace
-    /// is noticed when the description is made anew.
+    /// is noticed when the description is recreated.
     pub(crate) fn outlook(&self, pid: u32, now_ns: u64) -> Option<Outlook> {
         let known = self.by_pid.get(&pid)?;
         known.outlook.filter(|_| now_ns.saturating_sub(known.read_ns) < BELIEVED_NS)
@@ -194,7 +194,7 @@ impl Description {
     }
 }
 
-/// A process that cannot be looked at: it has ended, or is out of sight. Its user is whoever owns
+/// A process that cannot be read: it has ended, or is hidden. Its user is the owner of
 /// the file that speaks for it.
 pub(crate) fn unseen(
     identity: ProcessIdentity,

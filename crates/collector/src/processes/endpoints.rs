@@ -70,14 +70,14 @@ pub(crate) enum EndpointError {
     Open(#[source] io::Error),
     #[error("the entry is not a socket; remove it by hand")]
     NotASocket,
-    #[error("the socket belongs to user {OVERFLOW_UID}, who is nobody")]
+    #[error("the socket belongs to user {OVERFLOW_UID}, the overflow user")]
     Nobody,
     #[error(
         "cannot connect to the endpoint; run as its owner, as root or as the directory's owner"
     )]
     Connect(#[source] io::Error),
-    #[error("nobody listens there any more; smi --clean removes what a dead process left")]
-    NobodyListens,
+    #[error("no process listens there any more; smi --clean removes what a dead process left")]
+    NoListener,
     #[error("the socket belongs to user {owner}, but a process of user {peer} answers")]
     Owner { owner: u32, peer: u32 },
     #[error("no answer within the time allowed")]
@@ -107,7 +107,7 @@ impl EndpointError {
                     _ => Absence::Failed,
                 }
             }
-            Self::NobodyListens => Absence::Gone,
+            Self::NoListener => Absence::Gone,
             Self::TimedOut => Absence::TimedOut,
             Self::HungUp => Absence::Permission,
             Self::NotASocket | Self::Nobody | Self::Owner { .. } => Absence::Refused,
@@ -208,11 +208,11 @@ fn ask_those(
     answers.into_iter().map(|answer| answer.unwrap_or(Err(EndpointError::TimedOut))).collect()
 }
 
-/// Whether somebody listens at the endpoint of this name; none when that cannot be told.
+/// Whether a process listens at the endpoint of this name; `None` if unknown.
 pub(crate) fn is_listening(directory: &RuntimeDirectory, name: &str) -> Option<bool> {
     match Conversation::begin(directory, 0, name, &[], Instant::now()) {
         Ok(_) | Err(EndpointError::Owner { .. }) => Some(true),
-        Err(EndpointError::NobodyListens) => Some(false),
+        Err(EndpointError::NoListener) => Some(false),
         Err(_) => None,
     }
 }
@@ -294,7 +294,7 @@ impl Conversation {
         match connect(&self.socket, &address) {
             Ok(()) => {}
             Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
-            Err(Errno::CONNREFUSED) => return Err(EndpointError::NobodyListens),
+            Err(Errno::CONNREFUSED) => return Err(EndpointError::NoListener),
             Err(errno) => return Err(EndpointError::Connect(errno.into())),
         }
         let credentials = getsockopt(&self.socket, PeerCredentials)

@@ -4,7 +4,7 @@
 //! process with exactly these, or one that maps the claim's ledger, and which runs as the user that
 //! owns the file, or root owns it. The number in a file's name is never looked at here.
 //!
-//! Nobody is taken for dead by a start time: another time namespace shifts it, and a process that was
+//! No process is taken for dead by a start time: another time namespace shifts it, and a process that was
 //! checkpointed and restored (CRIU) has a new one. Dead is a process whose ledger's lock is free, or of
 //! which all processes that could be it were seen and none is.
 
@@ -69,7 +69,7 @@ impl Standing {
 /// Why a claim is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Lie {
-    #[error("the file belongs to user {OVERFLOW_UID}, who is nobody")]
+    #[error("the file belongs to user {OVERFLOW_UID}, the overflow user")]
     Nobody,
     #[error("user {owner} made it, but process {pid} runs as user {uid}; remove it")]
     Owner { owner: u32, pid: u32, uid: u32 },
@@ -360,7 +360,7 @@ impl<'a> Checks<'a> {
     }
 
     /// Whether a process lives that can be the writer of a file: one of user `owner` that has
-    /// `pid` in some namespace, and started then or maps the `file`. None when that cannot be told.
+    /// `pid` in some namespace, and started then or maps the `file`. `None` if unknown.
     pub(crate) fn starter_lives(
         &self,
         pid: u32,
@@ -397,7 +397,7 @@ impl<'a> Checks<'a> {
         let now_ns = since_boot_ns();
         let lives = self.namesakes().of(pid).any(|candidate| {
             let StatusLookup::Process(_, status) = self.procfs.find(candidate) else {
-                // Ended meanwhile, or out of sight; the latter is answered below.
+                // Ended meanwhile, or hidden; the latter is answered below.
                 return false;
             };
             let start_ns = status.start_time_ticks.saturating_mul(NANOSECONDS_PER_TICK);
@@ -492,7 +492,7 @@ mod tests {
         (other.start_time_ticks, other.pid_namespace) = (1, 1);
         let standing = checks.judge_peer(&other, Some(pid), uid);
         assert_eq!(standing, Standing::Alive { pid, start_time_ticks });
-        // Another namespace: nobody here has that pid there.
+        // Another namespace: no process here has that pid there.
         other = me;
         other.pid_namespace += 1;
         let unseen = if standpoint.sees_all { Standing::Dead } else { Standing::Hidden };

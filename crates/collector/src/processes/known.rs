@@ -26,8 +26,8 @@ pub(super) struct KnownProcess {
 // === impl KnownProcess ===
 
 impl KnownProcess {
-    fn by_ledger(told: &TrustedLedger<'_>) -> Self {
-        let TrustedLedger { standing, reading } = *told;
+    fn by_ledger(reports: &TrustedLedger<'_>) -> Self {
+        let TrustedLedger { standing, reading } = *reports;
         Self {
             standing: standing.clone(),
             uid: reading.uid,
@@ -42,16 +42,16 @@ impl KnownProcess {
         Self {
             standing: answer.standing,
             uid: answer.uid,
-            name: answer.told.name.clone(),
-            memory: claims::of_report(&answer.told),
-            started_at: answer.told.started_at,
-            faults: answer.told.faults,
+            name: answer.reports.name.clone(),
+            memory: claims::of_report(&answer.reports),
+            started_at: answer.reports.started_at,
+            faults: answer.reports.faults,
         }
     }
 
     /// Takes in another ledger of this identity, if it is a part of the same process.
-    fn take_part(&mut self, told: &TrustedLedger<'_>) {
-        let TrustedLedger { standing, reading } = *told;
+    fn take_part(&mut self, reports: &TrustedLedger<'_>) {
+        let TrustedLedger { standing, reading } = *reports;
         let same = (&self.standing, self.uid) == (standing, reading.uid);
         if same && self.memory.take_part(claims::of_ledger(reading)) {
             self.started_at = self.started_at.min(Some(reading.started_at));
@@ -67,17 +67,17 @@ pub(super) fn gather(
     mut believed: BTreeMap<ProcessIdentity, Believed>,
 ) -> BTreeMap<ProcessIdentity, KnownProcess> {
     let mut all: BTreeMap<ProcessIdentity, KnownProcess> = BTreeMap::new();
-    for told in ledgers.told() {
-        let lives = *told.standing != Standing::Dead;
-        match all.entry(told.reading.owner) {
-            Entry::Vacant(place) => _ = place.insert(KnownProcess::by_ledger(&told)),
+    for reports in ledgers.reports() {
+        let lives = *reports.standing != Standing::Dead;
+        match all.entry(reports.reading.owner) {
+            Entry::Vacant(place) => _ = place.insert(KnownProcess::by_ledger(&reports)),
             Entry::Occupied(mut known) if lives && known.get().standing == Standing::Dead => {
-                known.insert(KnownProcess::by_ledger(&told));
+                known.insert(KnownProcess::by_ledger(&reports));
             }
-            Entry::Occupied(known) => known.into_mut().take_part(&told),
+            Entry::Occupied(known) => known.into_mut().take_part(&reports),
         }
         if lives {
-            believed.remove(&told.reading.owner);
+            believed.remove(&reports.reading.owner);
         }
     }
     for (identity, answer) in believed {

@@ -1,4 +1,4 @@
-//! Ledgers that are followed: opened and judged once, then copied again and again.
+//! Ledgers that are followed: opened and judged once, then copied periodically.
 
 mod restored;
 
@@ -29,7 +29,7 @@ pub(crate) const MAX_LEDGERS: usize = 4096;
 const MAX_LEDGERS_OF_A_USER: usize = 3072;
 
 /// Files of one user that are opened in vain in one round. A user who makes more of them is not
-/// shown whole, and keeps nobody waiting.
+/// shown whole, and delays no caller.
 const MAX_FAILURES_OF_A_USER: usize = 64;
 
 /// Where a ledger came from: the directory's number in this collector and the name there.
@@ -40,7 +40,7 @@ pub(crate) type Origin = (u32, String);
 pub(crate) struct Followed {
     owner: ProcessIdentity,
     /// What had the name when the ledger was opened: itself, or the socket that handed it out.
-    /// Another one means that its process, or a later program in it, has begun anew.
+    /// Another one means that its process, or a later program in it, has restarted.
     behind: FileIdentity,
     /// The user whose file it is.
     uid: u32,
@@ -66,7 +66,7 @@ pub(crate) struct FileIdentity {
     /// For files: a ledger is made as long as it will ever be, so one that changes is another one,
     /// or was cut short, which opening it finds.
     size_bytes: Option<u64>,
-    /// For sockets, which nobody here keeps open, so that their inode may be given again.
+    /// For sockets, which are not kept open here, so that their inode may be given again.
     changed: Option<(i64, u64)>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Ledgers {
     watch: Option<ProcessWatch>,
     /// Processes without a ledger here whose end is watched, too: pid, start time and number.
     others: BTreeMap<(u32, u64), u64>,
-    /// Processes that have ended and that nobody has asked for.
+    /// Processes that have ended and are not wanted.
     ended: Vec<u32>,
     next_token: u64,
     /// How often liveness was looked at.
@@ -114,7 +114,7 @@ pub(crate) struct Living {
 /// The processes of whom a ledger that can be read is, and whether they are watched.
 pub(crate) type Speaking = HashMap<ProcessIdentity, Option<Living>>;
 
-/// A ledger whose figures are believed, and what became of its process.
+/// A ledger whose values are trusted, and what became of its process.
 pub(crate) struct TrustedLedger<'a> {
     pub(crate) standing: &'a Standing,
     pub(crate) reading: &'a LedgerReading,
@@ -157,7 +157,7 @@ impl Ledgers {
             next_look: 0,
             ended: false,
         };
-        // One that failed may be handed out anew: what it had is given back.
+        // One that failed may be handed out again: what it had is given back.
         if let Some(mut before) = self.followed.insert(origin, followed) {
             before.let_go(&mut self.sweep, self.watch.as_mut());
         }
@@ -189,7 +189,7 @@ impl Ledgers {
                 return true;
             }
             let now = || directory.entry_status(name).ok().as_ref().map(FileIdentity::of);
-            // A directory with too many entries to list lets nobody vanish who was seen before.
+            // A directory with too many entries to list hides no process seen before.
             let may_be_there = unchanged || listing.truncated || names.contains(name.as_str());
             may_be_there && now() == Some(one.behind)
         });
@@ -303,7 +303,7 @@ impl Ledgers {
             if followed.is_err_and(|error| error != Errno::SRCH) {
                 continue;
             }
-            // The descriptor is of whoever has the pid now.
+            // The descriptor is of the process that has the pid now.
             if followed.is_err() || procfs.start_time(pid) != Some(start_time_ticks) {
                 watch.forget(one.token);
                 one.standing = Standing::Dead;
@@ -414,7 +414,7 @@ impl Ledgers {
             if let ReaderState::Alone(reader) = &one.held
                 && dead
             {
-                // The dead may be many, and nobody may clean up after them: no descriptor for each.
+                // The dead may be many, and may never be cleaned up: no descriptor for each.
                 one.held = ReaderState::Final(Box::new(reader.last().clone()));
             }
             one.failed = error.is_some();
@@ -441,7 +441,7 @@ impl Ledgers {
 
     /// What they say, in the order of directories and names; those that lie or cannot be read
     /// are left out.
-    pub(crate) fn told(&self) -> impl Iterator<Item = TrustedLedger<'_>> {
+    pub(crate) fn reports(&self) -> impl Iterator<Item = TrustedLedger<'_>> {
         self.followed.values().filter(|one| one.speaks()).filter_map(|one| {
             let reading = match &one.held {
                 ReaderState::Alone(reader) => reader.last(),
@@ -509,7 +509,7 @@ impl FileIdentity {
 // === impl Followed ===
 
 impl Followed {
-    /// Whether its figures are believed.
+    /// Whether its values are trusted.
     fn speaks(&self) -> bool {
         !self.failed && !matches!(self.standing, Standing::Refused(_))
     }
@@ -547,7 +547,7 @@ fn still_lives(one: &Followed, checks: &Checks<'_>) -> Standing {
     }
 }
 
-/// Whether a ledger has the name of another process than its own: a copy, which nobody keeps up to
+/// Whether a ledger has the name of another process than its own: a copy, which is not kept up to
 /// date, or one whose place another one takes.
 fn is_misnamed(entry: &DirectoryEntry, owner: &ProcessIdentity) -> bool {
     let start = match entry.kind {

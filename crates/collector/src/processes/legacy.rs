@@ -18,7 +18,7 @@ use crate::report::SourceReport;
 use crate::sockets;
 
 impl Processes {
-    /// Adds what is reported, and processes that nothing else told of. `pids` are those of the
+    /// Adds what is reported, and processes that nothing else reported. `pids` are those of the
     /// processes that were found alive, in their order.
     pub(super) fn read_legacy(
         &mut self,
@@ -61,9 +61,9 @@ impl Processes {
         for directory in &self.main_directories {
             match legacy::ask(directory, self.places.timeout) {
                 Ok(None) => {}
-                Ok(Some(told)) => {
+                Ok(Some(answers)) => {
                     has_service = true;
-                    for process in self.believed(told) {
+                    for process in self.believed(answers) {
                         all.entry((process.pid, process.start_time_ticks)).or_insert(process);
                     }
                 }
@@ -87,8 +87,8 @@ impl Processes {
 
     /// What of a service's answer is believed: what it says of processes of this boot and PID
     /// namespace, for which it may speak.
-    fn believed(&self, told: legacy::PassedOn) -> Vec<LegacyProcess> {
-        let legacy::PassedOn { only_of, reports } = told;
+    fn believed(&self, answers: legacy::PassedOn) -> Vec<LegacyProcess> {
+        let legacy::PassedOn { only_of, reports } = answers;
         let own = self.standpoint.boot_id.zip(self.standpoint.namespace);
         let process = |report: wire::Report| {
             let ProcessIdentity { boot_id, pid_namespace, pid, start_time_ticks } = report.identity;

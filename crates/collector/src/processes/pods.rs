@@ -36,7 +36,7 @@ const LOOK_AGAIN_NS: u64 = 10_000_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PodOptions {
-    /// Whether processes in Kubernetes pods are told with the pods' names.
+    /// Whether processes in Kubernetes pods are reported with the pods' names.
     pub enabled: bool,
     /// The kubelet's socket of PodResources; without it the usual one, where it is there and this
     /// user may open it.
@@ -49,7 +49,7 @@ impl Default for PodOptions {
     }
 }
 
-/// Names the pods of processes, again and again.
+/// Names the pods of processes, periodically.
 pub(super) struct Pods {
     enabled: bool,
     tree: Arc<Tree>,

@@ -85,7 +85,7 @@ pub(crate) fn scan_into(
     }
 }
 
-/// Reports what makes a region's figures wrong. What merely has another place in a snapshot
+/// Reports what makes a region's values wrong. What merely has another place in a snapshot
 /// (ghosts, a remainder without rows) is no error.
 fn report_findings(reading: &RegionReading, report: &mut SourceReport) {
     for finding in &reading.region.findings {

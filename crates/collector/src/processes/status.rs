@@ -47,9 +47,9 @@ pub(crate) struct ProcessStatus {
 pub(crate) enum StatusLookup {
     /// The process's directory and status.
     Process(Directory, ProcessStatus),
-    /// Nobody has that pid.
+    /// No process has that pid.
     Nobody,
-    /// Somebody has, but we may not see who (`hidepid`, permissions).
+    /// A process has it, but it is hidden (`hidepid`, permissions).
     Unseen,
 }
 

@@ -70,7 +70,7 @@ mod tests {
     use telltale_schema::snapshot::{Holder, KindUsage, ProcessSource, ProcessState};
 
     use crate::observation::{DeviceClaim, MemoryClaim, ProcessObservation};
-    use crate::reconcile::holders::out_of_sight;
+    use crate::reconcile::holders::hidden;
     use crate::reconcile::{Observations, reconcile};
     use crate::source::{DeviceReading, DriverMemory, DriverUsage};
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn recording(pid: u32, live_bytes: u64) -> ProcessObservation {
-        let mut process = out_of_sight(None, "train");
+        let mut process = hidden(None, "train");
         (process.pid, process.state) = (Some(pid), ProcessState::Alive);
         let usage = MemoryUsage { live_bytes, live_buffers: 1, ..MemoryUsage::default() };
         let claim = DeviceClaim {
@@ -123,7 +123,7 @@ mod tests {
             let parts = device.kind(MemoryKind::Dram);
             parts.map(|it| (it.total_bytes, it.processes_bytes, it.unattributed_bytes))
         });
-        // Nobody knows where process 8 is, so it stays with the whole.
+        // Process 8's place is unknown, so it stays with the whole.
         let expected = [Some((300, 20, 280)), Some((500, 80, 420))];
         assert_eq!(sums.take(2).collect::<Vec<_>>(), expected);
         let held: Vec<usize> =

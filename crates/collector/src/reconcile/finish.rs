@@ -97,7 +97,7 @@ fn device(
     }
 }
 
-/// Use and capacity of a space; host memory only where somebody uses some, and L1 of other vendors'
+/// Use and capacity of a space; host memory only where a process uses some, and L1 of other vendors'
 /// devices, which have none of that name.
 fn space_usage(
     space: MemorySpace,
@@ -126,7 +126,7 @@ fn space_usage(
     Some(SpaceUsage { space, used_bytes, capacity_bytes, capacity_source })
 }
 
-/// Use of a device of which nobody reports any: unknown if somebody holds it whose memory is not
+/// Use of a device without a report: unknown if a process holds it whose memory is not
 /// known, otherwise none.
 fn unreported(holders: &Reading<Vec<Holder>>, now: Timestamp) -> Reading<u64> {
     match holders {
@@ -143,7 +143,7 @@ fn unreported(holders: &Reading<Vec<Holder>>, now: Timestamp) -> Reading<u64> {
     }
 }
 
-/// What makes a silent holder's memory known. Which of these it takes cannot be told from here.
+/// What makes a silent holder's memory known. Which of these it takes cannot be known here.
 const REMEDY: &str = "run as its user or as root, or start it with the Telltale recorder";
 
 fn unknown_use(first: &Holder, more: usize) -> String {

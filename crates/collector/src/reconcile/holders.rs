@@ -37,7 +37,7 @@ impl Reconciliation {
         holder.memory_known = held.accounting != Accounting::Unknown;
     }
 
-    /// All descriptors without a pid are one holder. Each process out of sight that is known to
+    /// All descriptors without a pid are one holder. Each hidden process that is known to
     /// use the device has at least one of them. The others are shown as one process a device,
     /// since nothing tells how many there are, or whether one has several devices.
     fn mark_hidden(&mut self, index: usize, holder: &mut Holder) {
@@ -53,7 +53,7 @@ impl Reconciliation {
         let rest = holder.open_descriptors.saturating_sub(known);
         holder.memory_known = rest == 0;
         if rest > 0 {
-            let mut process = out_of_sight(None, "");
+            let mut process = hidden(None, "");
             held(&mut process, index).open_descriptors = rest;
             self.processes.push(ProcessDraft::bare(process));
         }
@@ -61,7 +61,7 @@ impl Reconciliation {
 }
 
 /// A process of which nothing is known but perhaps the pid in a namespace of its own and a name.
-pub(super) fn out_of_sight(namespace_pid: Option<u32>, name: &str) -> Process {
+pub(super) fn hidden(namespace_pid: Option<u32>, name: &str) -> Process {
     Process {
         identity: None,
         pid: None,

@@ -76,7 +76,7 @@ fn behind_gateway(known: &[KnownDevice<'_>], named: &ChipIdentity) -> Option<usi
             both(ordinal, named.driver_ordinal) == Some(true)
         });
     }
-    if !found.has_evidence && named.remote && is_told_by_own_id(named) {
+    if !found.has_evidence && named.remote && is_named_by_own_id(named) {
         // An id that nothing shows is that of the only chip whose id nothing shows.
         let shown = |place: usize| known.get(place).is_some_and(|one| one.is_shown);
         found.left.retain(|(place, _)| shown(*place));
@@ -86,7 +86,7 @@ fn behind_gateway(known: &[KnownDevice<'_>], named: &ChipIdentity) -> Option<usi
 }
 
 /// Whether nothing but an ASIC id is given.
-fn is_told_by_own_id(named: &ChipIdentity) -> bool {
+fn is_named_by_own_id(named: &ChipIdentity) -> bool {
     significant(named.asic_id).is_some()
         && named.board_id.is_none()
         && named.pci.is_none()

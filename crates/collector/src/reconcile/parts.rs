@@ -16,9 +16,9 @@ struct MemoryPart {
     processes: u64,
     ghost: u64,
     buffers: u64,
-    /// Somebody does not say how many buffers the bytes are in.
+    /// A source does not report how many buffers the bytes are in.
     buffers_unknown: bool,
-    /// Somebody mentioned this kind.
+    /// A source mentioned this kind.
     mentioned: bool,
 }
 

@@ -25,7 +25,7 @@ pub(super) fn capacity_of(claim: Option<u64>, table: Option<u64>) -> Option<u64>
 }
 
 /// Why a process cannot have these on a device with so much DRAM, in words; none where it can. What
-/// is not possible in one figure is believed in none: the others come from the same book.
+/// is not possible in one value discredits all: the others come from the same ledger.
 pub(super) fn implausible(kinds: &[KindUsage], dram_bytes: Option<u64>) -> Option<String> {
     let claims = |bytes: u64, had: &str| {
         let (claimed, there) = (quantity::bytes(bytes), quantity::bytes(dram_bytes?));

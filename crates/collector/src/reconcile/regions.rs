@@ -1,6 +1,6 @@
 //! Foreign regions: what is in them beyond what ledgers and endpoints say.
 //!
-//! A killed process stays in a region, in its row or in the totals alone, until somebody takes it
+//! A killed process stays in a region, in its row or in the totals alone, until a process takes it
 //! out. Where its ledger is still there, we know better: such bytes are no ghosts.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{AsicId, BoardId, ChipIdentity};
 use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessState};
 
-use super::holders::out_of_sight;
+use super::holders::hidden;
 use super::parts::MemoryParts;
 use super::{ClaimedDevice, Draft, ProcessDraft, Reconciliation, held, matching, put};
 use crate::limits::MAX_DEVICES;
@@ -28,7 +28,7 @@ impl Reconciliation {
         for (index, region) in &mut placed {
             self.devices[*index].reported = true;
             let (owners, references) = of_devices.entry(*index).or_default();
-            // Bytes without a reference are of somebody who accounts for nothing.
+            // Bytes without a reference are of a process that accounts for nothing.
             let is_strangers = region.references == 0 && region.totals.iter().any(|it| it.1 > 0);
             let more = if is_strangers { u32::MAX } else { region.references };
             *references = references.saturating_add(more);
@@ -123,7 +123,7 @@ impl Reconciliation {
                 None => device.parts.add_ghost(&row.kinds),
             },
             RowOwner::Hidden => {
-                let process = out_of_sight(Some(row.pid), &row.name);
+                let process = hidden(Some(row.pid), &row.name);
                 let mut draft = ProcessDraft::bare(process);
                 draft.take_row(index, &row, &mut device.parts);
                 self.processes.push(draft);

@@ -8,7 +8,7 @@ use telltale_schema::snapshot::{
     Accounting, HeldUsage, Holder, KindUsage, Process, ProcessSource, ProcessState, Telemetry,
 };
 
-use super::holders::out_of_sight;
+use super::holders::hidden;
 use super::{MAX_DEVICE_BYTES, Observations, Reconciled, reconcile};
 use crate::observation::{
     Described, DeviceClaim, LegacyObservation, MemoryClaim, ProcessObservation, RegionObservation,
@@ -56,7 +56,7 @@ fn chip(bus: u8, holders: &[(u32, u32)]) -> ChipReading {
 }
 
 fn process(pid: u32, state: ProcessState) -> Process {
-    Process { pid: Some(pid), state, ..out_of_sight(None, "") }
+    Process { pid: Some(pid), state, ..hidden(None, "") }
 }
 
 fn row(pid: u32, kinds: &[(MemoryKind, u64)], owner: RowOwner) -> RowObservation {
@@ -141,11 +141,11 @@ fn memory_of_the_host_is_of_the_machine_itself_and_of_no_chip() {
 #[test]
 fn a_region_speaks_before_the_legacy_socket_and_a_process_of_both_counts_once() {
     let chips = || vec![chip(3, &[(10, 1)]), chip(4, &[(10, 1)])];
-    let told = |bus, bytes| claim(bus, NOT, &[(DRAM, bytes)]);
+    let reported = |bus, bytes| claim(bus, NOT, &[(DRAM, bytes)]);
     let legacy = |devices| LegacyObservation { process: 0, devices, faults: Default::default() };
     let rows = vec![row(10, &[(DRAM, 90)], RowOwner::Observed(0))];
     let mut both = observed(chips(), vec![bare(10)], vec![region(3, &[(DRAM, 90)], rows)]);
-    both.legacy = vec![legacy(vec![told(3, 100), told(4, 7)])];
+    both.legacy = vec![legacy(vec![reported(3, 100), reported(4, 7)])];
     let result = reconcile(both);
     assert_eq!(parts(&result, DRAM), (90, 90, 0, 0), "the region's, once");
     let [process] = result.processes.as_slice() else { panic!("{:?}", result.processes) };
@@ -156,7 +156,7 @@ fn a_region_speaks_before_the_legacy_socket_and_a_process_of_both_counts_once() 
     assert!(matches!(process.devices[0].kinds[0].usage, HeldUsage::BytesOnly { .. }));
 
     let mut alone = observed(chips(), vec![bare(10)], Vec::new());
-    alone.legacy = vec![legacy(vec![told(3, 100)])];
+    alone.legacy = vec![legacy(vec![reported(3, 100)])];
     let result = reconcile(alone);
     assert_eq!(parts(&result, DRAM), (100, 100, 0, 0));
     assert_eq!(result.processes[0].known_by, Some(ProcessSource::Legacy));
@@ -256,7 +256,7 @@ fn a_region_of_processes_with_ledgers_adds_nothing_to_what_they_say() {
     };
     assert_eq!(shown(ROW, 2, 0), (7, 7, 0, 0));
     assert_eq!(shown(TOTALS, 2, 0), (7, 7, 0, 0));
-    // Somebody else may be in it: only what ledgers tell of is known not to be his.
+    // Another process may be in it: only what ledgers report is known not to be its.
     assert_eq!(shown(ROW, 3, 0), (27, 7, 20, 0));
     assert_eq!(shown(ROW, 3, 9), (36, 7, 20, 9));
     assert_eq!(shown(TOTALS, 3, 0), (131, 7, 124, 0));
@@ -279,7 +279,7 @@ fn a_dead_process_whose_row_was_taken_out_is_in_the_region_no_more() {
     let both = vec![alive, other];
     let input = observed(vec![chip(3, &[])], both.clone(), vec![one.clone(), one.clone()]);
     assert_eq!(parts(&reconcile(input), DRAM), (60, 60, 0, 0));
-    // Bytes to which nobody refers are nobody's of them.
+    // Bytes without a reference belong to none of them.
     let two = RegionObservation { references: 2, ..one.clone() };
     let strangers = RegionObservation { references: 0, ..one };
     let input = observed(vec![chip(3, &[])], both, vec![two, strangers]);

@@ -123,8 +123,8 @@ fn two_runtimes_that_are_both_process_1_share_a_directory() {
         assert_eq!(subjects(&snapshot), Vec::<String>::new());
         check(&snapshot, &runtimes[0], 100, ProcessSource::Ledger);
         check(&snapshot, &runtimes[1], 2_000, ProcessSource::Ledger);
-        let told = snapshot.processes.iter().filter(|one| !one.metrics.is_empty()).count();
-        assert_eq!(told, if endpoints == EndpointUse::Always { 2 } else { 0 });
+        let reported = snapshot.processes.iter().filter(|one| !one.metrics.is_empty()).count();
+        assert_eq!(reported, if endpoints == EndpointUse::Always { 2 } else { 0 });
     }
 }
 
@@ -156,7 +156,7 @@ fn a_dead_container_is_dead() {
     assert_eq!((gone[0].state, gone[0].pid, gone[0].namespace_pid), (expected, None, Some(1)));
 }
 
-/// A workload whose `/run` is its own, so that nobody outside can see its runtime directory.
+/// A workload whose `/run` is its own, so that no outside process can see its runtime directory.
 fn isolated(child: &Child<'_>) -> ChildGuard {
     let script = "mount -t tmpfs none /run && mkdir /run/tt && exec \"$0\" \"$@\"";
     let wrap = |program: &OsStr| {

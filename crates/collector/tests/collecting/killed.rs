@@ -39,7 +39,7 @@ fn opener(bench: &Bench) -> ChildGuard {
     while byte != *b"!" {
         output.read_exact(&mut byte).unwrap();
     }
-    // Nobody reads what follows, and so the pipe must not fill up or break.
+    // There is no reader from here on, so the pipe must not fill up or break.
     std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
     child
 }

@@ -165,8 +165,8 @@ fn a_machine_whose_driver_hangs_everywhere_is_read_in_bounded_time() {
         assert_eq!(snapshot.devices.len(), 32);
         let hung = |device: &Device| absence(&device.telemetry.aiclk_hertz);
         assert!(snapshot.devices.iter().all(|one| hung(one) == Some(Absence::TimedOut)));
-        let told = errors(&snapshot);
-        assert!(told.iter().any(|(subject, _)| subject == "sysfs"), "{told:?}");
+        let reported = errors(&snapshot);
+        assert!(reported.iter().any(|(subject, _)| subject == "sysfs"), "{reported:?}");
     }
     assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
     let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();

@@ -82,7 +82,7 @@ fn rows_are_the_livings_the_deads_or_nobodys() {
     assert_eq!(process(&snapshot, tracked.id()).known_by, Some(ProcessSource::Ledger));
     let found = subjects(&snapshot);
     assert!(found.iter().all(|text| text.contains("several rows")), "{found:?}");
-    // What certainly nobody has is taken out; whether our pid is another namespace's is in doubt.
+    // What certainly no process has is removed; whether our pid is another namespace's is in doubt.
     let report = telltale_collector::clean(bench.options()).unwrap();
     assert_eq!(report.removed, []);
     let why =

@@ -1,4 +1,4 @@
-//! A process that begins anew under the same identity: a collector that goes on must follow it.
+//! A process that restarts under the same identity: a collector that goes on must follow it.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -41,7 +41,7 @@ fn devices_that_are_closed_and_opened_again_are_followed() {
         for collector in &mut collectors {
             let snapshot = collector.collect();
             assert_eq!(used(&snapshot), Some(bytes), "{:?}", subjects(&snapshot));
-            // What the next opening must not be told from.
+            // What the next opening must be indistinguishable from.
             collector.watch();
             let mut seen = Vec::new();
             collector.read_memory(|_, reading| seen.push(reading.usage[0].2.live_bytes));

@@ -55,7 +55,7 @@ fn the_service_needs_no_capability_and_users_do_not_see_each_other() {
     for (child, uid) in [(&ada, ADA), (&bob, BOB), (&bobs_endpoint, BOB)] {
         assert_eq!(process(&snapshot, child.id()).uid.value(), Some(&uid));
     }
-    // Ada sees her own; what is Bob's is said to be closed to her, and is in no figure.
+    // Ada sees her own; what is Bob's is reported as closed to her, and is not counted.
     let snapshot = collected_by(&bench, ADA);
     assert_eq!(dram(&snapshot, 0).total_bytes, 100);
     assert_eq!(process(&snapshot, ada.id()).known_by, Some(ProcessSource::Ledger));

@@ -120,8 +120,8 @@ impl Hardware {
             assert!(started.elapsed() < SOON, "{file}: {:?}", started.elapsed());
             check(&reading);
             let errors = &reading.status.errors;
-            let told = errors.iter().any(|error| error.reason == Absence::TimedOut);
-            assert!(told, "{file}: {errors:?}");
+            let reported = errors.iter().any(|error| error.reason == Absence::TimedOut);
+            assert!(reported, "{file}: {errors:?}");
             drop(hang);
         }
     }

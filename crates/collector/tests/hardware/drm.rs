@@ -165,7 +165,7 @@ fn counters_are_rates_from_one_look_to_the_next() {
         reading.devices[2].telemetry.load.as_ref().unwrap().busy_ratio.clone()
     };
     assert_eq!(busy(&second).value(), Some(&0.25));
-    // A driver that was loaded anew counts from the beginning.
+    // A driver that was reloaded counts from the beginning.
     clock.advance_ns(2_000_000_000);
     machine.write(&format!("{NPU}/npu_busy_time_us"), "10\n");
     assert_eq!(busy(&source.read()).absence().unwrap().0, Absence::NotYet);
@@ -176,7 +176,7 @@ fn a_device_that_sleeps_is_not_woken_up() {
     let machine = Machine::new();
     furnish(&machine);
     machine.write(&format!("{AMD}/power/runtime_status"), "suspended\n");
-    // Whoever read this file would hang.
+    // A reader of this file would hang.
     let hang = machine.hang(&format!("{AMD}/gpu_busy_percent"));
     let reading = source(&machine).read();
     assert_eq!(reading.status.errors, []);

@@ -35,14 +35,14 @@ fn a_machine_without_accelerators_is_shown_itself_and_complains_of_nothing() {
     assert!(host.identity.is_host());
     assert!(!snapshot.has_errors(), "{:?}", snapshot.sources);
     assert!(snapshot.sources.iter().any(|source| source.name == "host"));
-    // What is in use and nobody's is what the kernel counts: the parts add up to it.
+    // What is in use by no known process is what the kernel counts: the parts add up to it.
     let dram = host.space(MemorySpace::Dram).unwrap();
     let parts = host.kind(MemoryKind::Dram).unwrap();
     assert_eq!(dram.used_bytes.value(), Some(&parts.total_bytes));
     assert_eq!(parts.processes_bytes + parts.unattributed_bytes, parts.total_bytes);
     assert_eq!(dram.capacity_source, Some(FactSource::Driver));
     assert!(host.space(MemorySpace::L1).is_none());
-    // Why there is no accelerator is told to whoever asks.
+    // Why there is no accelerator is reported to each client.
     let (_, why) = absent.iter().find(|(name, _)| *name == "tenstorrent").unwrap();
     assert!(why.contains("install tt-kmd"), "{why}");
 }

@@ -22,7 +22,7 @@ fn source(machine: &Machine) -> NeuronSource {
     NeuronSource::new(machine.tree(), Arc::new(SystemClock), (TIMEOUT, Duration::from_secs(20)))
 }
 
-/// A Trainium with two cores, and one whose second core nobody ever used.
+/// A Trainium with two cores, and one whose second core was never used.
 fn furnish(machine: &Machine) {
     machine.write("sys/module/neuron/version", "2.24.7.0\n");
     for device in [0, 10] {
@@ -131,10 +131,10 @@ fn memory_is_the_gauge_of_each_core_and_the_devices_are_their_sum() {
         reading.devices[place].telemetry.memory_counts.clone().unwrap()
     };
     let categories = counts(&reading, 1).category_bytes;
-    let told: Vec<_> = categories.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect();
+    let reported: Vec<_> = categories.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect();
     let expected =
         [("model_code", 300_000_000), ("other", 200_000_000), ("tensors", 1_000_000_000)];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert_eq!(categories.values().sum::<u64>(), 1_500_000_000, "the parts add up");
     assert_eq!(counts(&reading, 0).uncorrected_errors_total.value(), Some(&3));
     let corrected = counts(&reading, 0).corrected_errors_total;
@@ -176,7 +176,7 @@ fn a_core_is_busy_as_far_as_its_engine_multiplied_since_the_look_before() {
 fn nothing_is_written_and_no_file_but_those_of_figures_is_opened() {
     let machine = Machine::new();
     furnish(&machine);
-    // A write would clear or reset; whoever opened these would hang.
+    // A write would clear or reset; opening these would hang.
     let hangs = [
         machine.hang(&format!("{DEVICES}/neuron0/reset")),
         machine.hang(&format!("{DEVICES}/neuron0/info/notify_delay")),
@@ -230,7 +230,7 @@ fn processes_that_have_a_device_open_hold_it_with_memory_that_nobody_tells() {
     assert_eq!(holders(&reading, 0), [(77, 2)]);
     assert_eq!(holders(&reading, 3), [(78, 1)]);
     assert!(reading.devices[0].holders.value().unwrap().iter().all(|one| !one.memory_known));
-    // A process whose descriptors are closed to us: whom we see is told, that there is none is not.
+    // A process whose descriptors are closed to us: visible ones are reported, absence is not.
     std::fs::create_dir_all(machine.path().join("proc/80")).unwrap();
     machine.link("proc/80/fd", "errno:EACCES");
     std::fs::remove_dir_all(machine.path().join("proc/78")).unwrap();

@@ -352,14 +352,14 @@ fn what_is_not_here_is_no_error_and_what_is_forbidden_is_one() {
         machine.write("nvml/init", text);
         let reading = source(&machine).read();
         assert!(reading.devices.is_empty());
-        let told = match error {
+        let reported = match error {
             None => reading.absent.clone().unwrap(),
             Some(reason) => {
                 assert_eq!(reasons(&reading), [("nvml", reason)]);
                 reading.status.errors[0].detail.clone()
             }
         };
-        assert!(told.contains(words), "{told}");
+        assert!(reported.contains(words), "{reported}");
         assert_eq!(error.is_none(), reading.status.errors.is_empty());
     }
     machine.remove(LIBRARY);
@@ -402,8 +402,8 @@ fn the_instances_of_a_divided_gpu_are_devices_and_the_parts_add_up() {
     assert_eq!(names(&reading), expected);
     let memory = |place: usize| {
         let memory = reading.devices[place].memory.as_ref().unwrap();
-        let figure = |reading: &Reading<u64>| reading.value().map(|bytes| bytes / MIB);
-        (figure(&memory.used_bytes), figure(&memory.capacity_bytes))
+        let number = |reading: &Reading<u64>| reading.value().map(|bytes| bytes / MIB);
+        (number(&memory.used_bytes), number(&memory.capacity_bytes))
     };
     // Two compute instances of one GPU instance have its memory once.
     assert_eq!(memory(1), (Some(1024), Some(10 << 10)));
@@ -451,7 +451,7 @@ fn instances_that_cannot_be_read_or_true_leave_the_rest_unknown() {
     assert_eq!(capacity(&reading, 0).absence().unwrap().0, Absence::Unknown);
     assert_eq!(capacity(&reading, 1).absence().unwrap().0, Absence::Permission);
     machine.write("nvml/gpu0/mig3/memory", "1073741824 10737418240\n");
-    // One that hangs leaves what was known of memory, and nobody who used it.
+    // One that hangs leaves what was known of memory, and no holder.
     let hang = machine.hang("nvml/gpu0/mig0/compute");
     let reading = source.read();
     assert_eq!(reasons(&reading), [("0000:41:00.0", Absence::TimedOut)]);
@@ -479,7 +479,7 @@ fn gpus_that_all_sleep_are_not_woken_up() {
         machine.write(&format!("{functions}/{pci}/power/runtime_status"), "suspended\n");
     }
     machine.write(&format!("{functions}/new_id"), "");
-    // Whoever asked would hang.
+    // A reader would hang.
     let hang = machine.hang("nvml/count");
     let reading = source(&machine).read();
     assert!(reading.devices.is_empty() && reading.status.errors.is_empty());
@@ -512,7 +512,7 @@ fn under_another_root_this_machines_library_is_not_asked() {
     let (snapshot, absent) = collect(&machine, NvmlUse::OfThisMachine);
     assert!(!snapshot.devices.iter().any(|device| device.identity.vendor() == "nvidia"));
     let (_, why) = absent.iter().find(|(name, _)| *name == "nvidia").unwrap();
-    assert!(why.contains("not asked, as NVML tells of this machine"), "{why}");
+    assert!(why.contains("not asked, as NVML reports this machine"), "{why}");
     let (_, absent) = collect(&machine, NvmlUse::Never);
     assert!(absent.iter().any(|(name, why)| *name == "nvidia" && why.contains("not asked")));
 }

@@ -1,6 +1,6 @@
 /* A library that stands in for NVIDIA's libnvidia-ml.so.1 in tests.
  *
- * Its GPUs are files below the directory it lies in: `count` has their number, `gpuN/NAME` one figure,
+ * Its GPUs are files below the directory it lies in: `count` has their number, `gpuN/NAME` one value,
  * `gpuN/mig/NAME` and `gpuN/migM/NAME` those of instances. A file that is not there is a call that is
  * not supported; a link to `errno:NAME` one that fails; text that begins with `!` names NVML's error;
  * a FIFO hangs its caller. Structures and codes are those of NVML's public documentation. */

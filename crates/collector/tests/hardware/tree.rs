@@ -72,7 +72,7 @@ impl Machine {
 }
 
 impl Drop for Hang {
-    /// Lets whoever hangs come back, so that its thread ends.
+    /// Lets hung readers return, so that its thread ends.
     fn drop(&mut self) {
         let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
         let _ = rustix::fs::open(&self.path, flags, rustix::fs::Mode::empty());

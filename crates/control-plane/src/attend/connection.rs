@@ -1,5 +1,5 @@
-//! The agent's way to whoever leads: tries addresses in turn, follows a coordinator that names another,
-//! and begins again when it is lost. What is told while there is no way is lost, as the agent's machine
+//! The agent's way to the leader: tries addresses in turn, follows a coordinator that names another,
+//! and reconnects when it is lost. What is reported while there is no way is lost, as the agent's machine
 //! expects.
 
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ const MAX_WAITING_MESSAGES: usize = 64;
 const MAX_WAITING_EVENTS: usize = 64;
 /// How long a coordinator may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Addresses of which it is known what was told last.
-const MAX_TOLD_ADDRESSES: usize = 64;
+/// Addresses of which it is known what was reported last.
+const MAX_REPORTED_ADDRESSES: usize = 64;
 /// The rest after the first attempt at all addresses, and the longest.
 const FIRST_REST: Duration = Duration::from_millis(100);
 const LONGEST_REST: Duration = Duration::from_secs(1);
@@ -70,7 +70,7 @@ enum Lost {
     #[error("{address} has ended the stream")]
     Ended { address: CoordinatorAddress },
     #[error(
-        "{address} does not take this agent, for the reason that is told above; the other addresses are tried"
+        "{address} rejects this agent, for the reason logged above; the other addresses are tried"
     )]
     Refused { address: CoordinatorAddress },
     #[error("lost the coordinator at {address}; workers go on, and it is tried again")]
@@ -80,8 +80,8 @@ enum Lost {
 /// Keeps up a way for ever. To be started as a task of its own.
 pub(super) fn keep(target: CoordinatorTarget) -> mpsc::Receiver<Brought> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
-    let (told, refused) = (Refrain::default(), Refrain::default());
-    tokio::spawn(async move { Keeping { target, sender, told, refused }.run().await });
+    let (reported, refused) = (Refrain::default(), Refrain::default());
+    tokio::spawn(async move { Keeping { target, sender, reported, refused }.run().await });
     receiver
 }
 
@@ -99,12 +99,12 @@ struct Keeping {
     target: CoordinatorTarget,
     sender: mpsc::Sender<Brought>,
     /// Why there is no way.
-    told: Refrain,
+    reported: Refrain,
     /// Why messages were not taken.
     refused: Refrain,
 }
 
-/// What was told last of each address, so as not to repeat it each second, or with each connection.
+/// What was last reported of each address, so as not to repeat it each second, or with each connection.
 #[derive(Debug, Default)]
 struct Refrain(BTreeMap<String, String>);
 
@@ -134,7 +134,7 @@ impl Keeping {
                 Lost::Call(CallError::NotLeader { leader, .. }) => leader.clone(),
                 _ => None,
             };
-            if let Some(text) = self.told.news(&address, with_causes(&lost)) {
+            if let Some(text) = self.reported.news(&address, with_causes(&lost)) {
                 warn!("{text}");
             }
             match leader.and_then(|leader| leader.parse().ok()).filter(|leader| *leader != address)
@@ -154,13 +154,13 @@ impl Keeping {
         let late = |_| Lost::Late { address: address.clone() };
         let orders = tokio::time::timeout(TIMEOUT, attended).await.map_err(late)?;
         let orders = orders.map_err(|error| Lost::by(address, &credentials, error))?;
-        // The agent is gone when nobody listens, and `run` looks.
+        // The agent is gone when the receiver is, and `run` looks.
         let _ = self.sender.send(Brought::Connected(sender)).await;
         Ok(orders)
     }
 
-    /// Passes on orders until the way is lost. Says whether any came: whoever is only refused, for
-    /// another job say, comes again and again.
+    /// Passes on orders until the connection is lost. Returns whether any came: a node that is only refused, for
+    /// another job say, reconnects repeatedly.
     async fn hear(&mut self, address: &CoordinatorAddress, mut orders: Orders) -> (Lost, bool) {
         let mut was_heard = false;
         let lost = loop {
@@ -181,7 +181,7 @@ impl Keeping {
                     if !was_heard {
                         was_heard = true;
                         info!(address = %address, "connected to the coordinator at {address}");
-                        self.told.forget();
+                        self.reported.forget();
                         self.refused.forget();
                     }
                     if self.sender.send(Brought::Order(message)).await.is_err() {
@@ -211,14 +211,14 @@ impl Keeping {
 // === impl Refrain ===
 
 impl Refrain {
-    /// What is to be told of `address`, if it has not been told of it last.
+    /// What to report of `address`, unless it was its last report.
     fn news(&mut self, address: &CoordinatorAddress, text: String) -> Option<String> {
         let address = address.to_string();
         if self.0.get(&address) == Some(&text) {
             return None;
         }
         // Coordinators may refer to any address.
-        if self.0.len() == MAX_TOLD_ADDRESSES && !self.0.contains_key(&address) {
+        if self.0.len() == MAX_REPORTED_ADDRESSES && !self.0.contains_key(&address) {
             self.0.clear();
         }
         self.0.insert(address, text.clone());

@@ -1,4 +1,4 @@
-//! Orders that came over the agent's HTTP, on their way to a coordinator: given while somebody waits
+//! Orders that came over the agent's HTTP, on their way to a coordinator: given while a client waits
 //! for what becomes of them, and never afterwards.
 
 use std::cell::Cell;
@@ -13,7 +13,7 @@ use telltale_cluster::node::NodeName;
 /// How long one coordinator may take for each step towards an answer.
 pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Has a coordinator carry out an order, for as long as somebody waits for that and no longer than
+/// Has a coordinator carry out an order, for as long as a client waits for that and no longer than
 /// `timeout`: what has not been given until then never is.
 pub(super) async fn forward(operator: Operator, node: NodeName, mut wish: Wish, timeout: Duration) {
     let is_given = Cell::new(false);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     /// Starts one, with its connections, that ends once an order has come if it `breaks`, else when it is
-    /// told to.
+    /// ordered to.
     fn mute(breaks: bool) -> (CoordinatorAddress, oneshot::Sender<()>, JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string().parse().unwrap();
@@ -134,7 +134,7 @@ mod tests {
         (address, end, thread)
     }
 
-    /// What becomes of an order that a coordinator has taken and nobody answers.
+    /// What becomes of an order that a coordinator has taken and not answered.
     fn given(breaks: bool, step: Duration, timeout: Duration) -> Option<Unmet> {
         let (address, end, thread) = mute(breaks);
         let operator = Operator::new(vec![address], Credentials::default(), step);

@@ -1,7 +1,7 @@
 //! How the last life of an agent ended, kept in its state directory for the next one.
 //!
-//! A goodbye reaches nobody while no coordinator listens. So a life that is asked to end leaves a mark, and the
-//! next one says so when it registers. The mark is taken away before it does, so whoever is killed leaves none,
+//! A goodbye is lost while no coordinator listens. So a life that is asked to end leaves a mark, and the
+//! next one says so when it registers. The mark is taken away before it does, so a killed agent leaves none,
 //! and not before it can: what fails to start leaves the mark to the start that follows.
 
 use std::fs::{self, File, OpenOptions};

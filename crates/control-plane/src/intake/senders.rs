@@ -66,7 +66,7 @@ impl Senders {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).former.contains(&user)
     }
 
-    /// Logs once that what comes over connections whose user cannot be told is no evidence.
+    /// Logs once that what comes over connections whose user is unknown is no evidence.
     pub(crate) fn log_unknown(&self) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut known.has_logged_unknown, true) {

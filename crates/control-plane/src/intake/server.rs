@@ -1,4 +1,4 @@
-//! The agent's HTTP: `/log_ccl` for the node's own workers, orders and figures for whoever may.
+//! The agent's HTTP: `/log_ccl` for the node's own workers, orders and metrics for authorized clients.
 //!
 //! Nothing here counts an entry or carries out an order. Each connection, body and wait has a limit.
 
@@ -38,7 +38,7 @@ const MAX_UNVERIFIED_CONNECTIONS: usize = 128;
 pub const MAX_WAITING_WISHES: usize = 16;
 /// How long an order may take until a coordinator has answered it.
 pub const ORDER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much longer whoever ordered over HTTP waits, so as to hear what became of it.
+/// How much longer a client that ordered over HTTP waits, so as to hear what became of it.
 const ANSWER_MARGIN: Duration = Duration::from_secs(2);
 /// What a connection may take. Clients keep theirs between posts.
 const LIMITS: Limits = Limits {
@@ -52,7 +52,7 @@ const LIMITS: Limits = Limits {
     stall: Duration::from_secs(30),
 };
 
-/// What a node may be asked for over HTTP. Whoever takes it forwards it to the coordinator.
+/// What a node may be asked for over HTTP. The receiver forwards it to the coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeOrder {
     /// Let this node take slots again.
@@ -68,8 +68,8 @@ pub enum NodeOrder {
 pub struct Wish {
     /// What is ordered.
     pub order: NodeOrder,
-    /// To be told what became of it. It is closed when nobody waits for that any more; what has not
-    /// been given by then is not to be given.
+    /// Receives the outcome. It is closed when no client waits for that any more; what has not
+    /// been given by then must not be given.
     pub answer: oneshot::Sender<Result<(), Unmet>>,
 }
 
@@ -82,15 +82,15 @@ pub enum Unmet {
     Unreached(String),
     /// None has answered, and it was given to none.
     NotGiven,
-    /// It was given, and nobody has answered: it may be carried out.
+    /// It was given, and no answer came: it may be carried out.
     PerhapsGiven,
 }
 
-/// Who may give orders. Whoever logs in to this machine as the agent's own user or as root may, by
+/// Who may give orders. Users of this machine logged in as the agent's own user or as root may, by
 /// the Unix socket; others by the token, or by a certificate of the client authority.
 #[derive(Debug, Default)]
 pub struct ServerOptions {
-    /// The token that orders and off-loopback figures need; with neither it nor a client authority,
+    /// The token that orders and off-loopback metrics need; with neither it nor a client authority,
     /// orders are refused on TCP.
     pub token: Option<Token>,
     /// Certificates for ports that other machines reach. Ports of the loopback go without: what

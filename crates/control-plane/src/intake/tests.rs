@@ -52,7 +52,7 @@ fn thirty_microseconds_are_shown(post: &str) -> bool {
 fn times_are_microseconds_and_no_other_unit() {
     let posts = sends(WARM_UP_SAMPLES + 7, "");
     assert!(thirty_microseconds_are_shown(&posts));
-    // The original shows a thousandth. Whoever took the times for nanoseconds or milliseconds would too, or
+    // The original shows a thousandth. Taking the times for nanoseconds or milliseconds would too, or
     // a thousandfold.
     for (start, end) in [("10000", "40000"), ("0", "0")] {
         let wrong = posts.replace(r#""startTime":10"#, &format!(r#""startTime":{start}"#));

@@ -27,7 +27,7 @@ const MAX_RANK: u32 = MAX_SLOTS * MAX_WORKERS - 1;
 
 /// What an agent says in one message.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NodeWord {
+pub struct AgentMessage {
     /// What is for the coordinator.
     pub message: FromNode,
     /// What is for people.
@@ -38,30 +38,33 @@ pub struct NodeWord {
     pub job: Option<String>,
 }
 
-/// A number that one life of an agent drew and told nobody but its coordinator.
+/// A number that one life of an agent drew and sent only to its coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instance(pub NonZeroU64);
 
 /// A message of an agent that is not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedWord {
+pub struct RefusedMessage {
     /// Whose it is, where that can be read.
     pub node: Option<NodeName>,
     /// Why it is not taken.
     pub error: ProtocolError,
 }
 
-/// A message of an agent. `known` spares making the name anew when the message is of the same node.
+/// A message of an agent. `known` spares making the name again when the message is of the same node.
 ///
 /// # Errors
 /// When the bytes are no such message, or anything in it cannot be.
-pub fn node_message(bytes: &[u8], known: Option<&NodeName>) -> Result<NodeWord, RefusedWord> {
+pub fn node_message(
+    bytes: &[u8],
+    known: Option<&NodeName>,
+) -> Result<AgentMessage, RefusedMessage> {
     let mut message = message::NodeMessage::bounded(bytes)
-        .map_err(|error| RefusedWord { node: None, error: error.into() })?;
+        .map_err(|error| RefusedMessage { node: None, error: error.into() })?;
     let node = match known {
         Some(known) if known.as_str() == message.node => known.clone(),
         _ => NodeName::new(&message.node)
-            .map_err(|error| RefusedWord { node: None, error: error.into() })?,
+            .map_err(|error| RefusedMessage { node: None, error: error.into() })?,
     };
     let incarnation = Incarnation::new(message.incarnation);
     let sequence = message.sequence;
@@ -73,17 +76,22 @@ pub fn node_message(bytes: &[u8], known: Option<&NodeName>) -> Result<NodeWord, 
         _ => (None, None),
     };
     if job.as_ref().is_some_and(|job| !is_job_name(job)) {
-        return Err(RefusedWord { node: Some(node), error: ProtocolError::Job });
+        return Err(RefusedMessage { node: Some(node), error: ProtocolError::Job });
     }
     let (body, vitals) = match body(message.body) {
         Ok(found) => found,
-        Err(error) => return Err(RefusedWord { node: Some(node), error }),
+        Err(error) => return Err(RefusedMessage { node: Some(node), error }),
     };
-    Ok(NodeWord { message: FromNode { node, incarnation, sequence, body }, vitals, instance, job })
+    Ok(AgentMessage {
+        message: FromNode { node, incarnation, sequence, body },
+        vitals,
+        instance,
+        job,
+    })
 }
 
 fn body(body: Option<node_message::Body>) -> Result<(FromNodeBody, Option<Vitals>), ProtocolError> {
-    Ok(match body.ok_or(ProtocolError::Missing("what the node tells"))? {
+    Ok(match body.ok_or(ProtocolError::Missing("what the node reports"))? {
         node_message::Body::Registration(one) => {
             (FromNodeBody::Register(registration(&one)?), None)
         }

@@ -24,7 +24,7 @@ pub(crate) use trace::trace;
 /// Bytes of a refusal's reason, what an agent takes.
 const MAX_REASON_BYTES: usize = 512;
 
-/// A message of an agent, with how its node is where that is told.
+/// A message of an agent, with how its node is where that is reported.
 #[must_use]
 pub fn node_message(from: &FromNode, vitals: Option<&Vitals>) -> message::NodeMessage {
     let body = match &from.body {
@@ -32,7 +32,7 @@ pub fn node_message(from: &FromNode, vitals: Option<&Vitals>) -> message::NodeMe
             address: one.address.as_str().to_owned(),
             workers: one.workers.get(),
             activity: Some(activity(one.activity)),
-            // Whoever sends it has these.
+            // The sender has these.
             instance: 0,
             job: String::new(),
             known_job: one.known.map_or(0, |known| known.job.number()),

@@ -22,8 +22,8 @@ struct KeyringShared {
 #[derive(Debug)]
 struct LoadedKeys {
     credentials: Credentials,
-    /// What was told of why the files are of no use, so as not to repeat it at each attempt.
-    told: Option<String>,
+    /// What was reported of why the files are of no use, so as not to repeat it at each attempt.
+    reported: Option<String>,
 }
 
 impl Keyring {
@@ -32,7 +32,7 @@ impl Keyring {
     /// # Errors
     /// When they are of no use.
     pub fn load(access: ClientFiles) -> Result<Self, AccessError> {
-        let held = Mutex::new(LoadedKeys { credentials: access.load()?, told: None });
+        let held = Mutex::new(LoadedKeys { credentials: access.load()?, reported: None });
         Ok(Self(Arc::new(KeyringShared { access, held })))
     }
 
@@ -44,14 +44,14 @@ impl Keyring {
         match read {
             Ok(credentials) => {
                 held.credentials = credentials;
-                held.told = None;
+                held.reported = None;
             }
             Err(error) => {
                 let causes = with_causes(&error);
                 let text = format!("certificates and token stay as they were: {causes}");
-                if held.told.as_ref() != Some(&text) {
+                if held.reported.as_ref() != Some(&text) {
                     error!("{text}");
-                    held.told = Some(text);
+                    held.reported = Some(text);
                 }
             }
         }

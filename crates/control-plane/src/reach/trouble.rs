@@ -1,10 +1,10 @@
-//! Why a coordinator gives no answer, as a person is told it: what is in the way to it, what its own
+//! Why a coordinator gives no answer, in words: what is in the way to it, what its own
 //! refusals mean, and what helps. Nothing is tried again here.
 
 use std::error::Error;
 use std::path::PathBuf;
 
-use telltale_server::obstacle::{Caller, Obstacle};
+use telltale_server::diagnosis::{Caller, Diagnosis};
 use telltale_wire::cluster::CallError;
 use thiserror::Error;
 use tonic::{Code, Status};
@@ -15,8 +15,8 @@ use super::{CoordinatorAddress, Credentials};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "each says what it is as its text, with the address in it")]
 pub enum ReachTrouble {
-    #[error("nobody listens at {0}; does a coordinator run there?")]
-    NobodyListens(CoordinatorAddress),
+    #[error("no process listens at {0}; does a coordinator run there?")]
+    NoListener(CoordinatorAddress),
     #[error("cannot resolve {address}: {why}")]
     Unresolved { address: CoordinatorAddress, why: String },
     #[error("{0} speaks TLS; name its authority with --authority")]
@@ -57,7 +57,7 @@ impl ReachTrouble {
         credentials: &Credentials,
         error: &(dyn Error + 'static),
     ) -> Self {
-        to(address, credentials, Obstacle::of(error, caller(credentials)))
+        to(address, credentials, Diagnosis::of(error, caller(credentials)))
     }
 
     /// What a call's error means, where it is not the coordinator's own word about what was asked.
@@ -76,11 +76,11 @@ impl ReachTrouble {
             // What a coordinator says has no source; what went wrong on the way has.
             _ => status.source().map(|source| {
                 let caller = caller(credentials);
-                let obstacle = match is_port(address) {
-                    true => Obstacle::of_call(source, caller),
-                    false => Obstacle::of(source, caller),
+                let diagnosis = match is_port(address) {
+                    true => Diagnosis::of_call(source, caller),
+                    false => Diagnosis::of(source, caller),
                 };
-                to(address, credentials, obstacle)
+                to(address, credentials, diagnosis)
             }),
         }
     }
@@ -95,23 +95,27 @@ const fn caller(credentials: &Credentials) -> Caller {
 }
 
 /// What is in the way to a coordinator.
-fn to(address: &CoordinatorAddress, credentials: &Credentials, obstacle: Obstacle) -> ReachTrouble {
+fn to(
+    address: &CoordinatorAddress,
+    credentials: &Credentials,
+    diagnosis: Diagnosis,
+) -> ReachTrouble {
     let address = address.clone();
-    match obstacle {
-        Obstacle::NobodyListens => ReachTrouble::NobodyListens(address),
-        Obstacle::Unresolved(why) => ReachTrouble::Unresolved { address, why },
-        Obstacle::SpeaksTls => ReachTrouble::SpeaksTls(address),
-        Obstacle::SpeaksNoTls => ReachTrouble::SpeaksNoTls(address),
-        Obstacle::WantsCertificate => ReachTrouble::WantsCertificate(address),
-        Obstacle::RefusesCertificate => ReachTrouble::RefusesCertificate(address),
-        Obstacle::OtherAuthority => {
+    match diagnosis {
+        Diagnosis::NoListener => ReachTrouble::NoListener(address),
+        Diagnosis::Unresolved(why) => ReachTrouble::Unresolved { address, why },
+        Diagnosis::SpeaksTls => ReachTrouble::SpeaksTls(address),
+        Diagnosis::SpeaksNoTls => ReachTrouble::SpeaksNoTls(address),
+        Diagnosis::WantsCertificate => ReachTrouble::WantsCertificate(address),
+        Diagnosis::RefusesCertificate => ReachTrouble::RefusesCertificate(address),
+        Diagnosis::OtherAuthority => {
             let file = credentials.authority.clone().unwrap_or_default();
             ReachTrouble::OtherAuthority { address, file }
         }
-        Obstacle::OtherName => ReachTrouble::OtherName(address),
-        Obstacle::NotValidNow => ReachTrouble::NotValidNow(address),
-        Obstacle::UnfitCertificate => ReachTrouble::UnfitCertificate(address),
-        Obstacle::BrokeOff { perhaps } => ReachTrouble::BrokeOff { address, perhaps },
-        Obstacle::Other(why) => ReachTrouble::Other { address, why },
+        Diagnosis::OtherName => ReachTrouble::OtherName(address),
+        Diagnosis::NotValidNow => ReachTrouble::NotValidNow(address),
+        Diagnosis::UnfitCertificate => ReachTrouble::UnfitCertificate(address),
+        Diagnosis::BrokeOff { perhaps } => ReachTrouble::BrokeOff { address, perhaps },
+        Diagnosis::Other(why) => ReachTrouble::Other { address, why },
     }
 }

@@ -91,7 +91,7 @@ impl ReadPositions {
         for Opened { mut file, status, sender, .. } in opened {
             let identity = identity(&status);
             let from = before.get(&identity).copied().unwrap_or(0);
-            // One that is shorter than it was has been begun anew.
+            // One that is shorter than it was was restarted.
             let from = if status.len() < from { 0 } else { from };
             let take = |line: &[u8], counts: &mut ReaderCounts| take(line, sender, counts);
             let read =
@@ -134,7 +134,7 @@ fn read_lines(
 impl DirectoryListing {
     /// The file at `path`, or those in the directory there whose names do not begin with a dot, in their
     /// order. The workers' files that were found before come before all other names, and those that may be
-    /// anybody's have a limit of their own, so that they take nobody's place.
+    /// anybody's have a limit of their own, so that they take no other client's slot.
     pub(super) fn look(
         &mut self,
         path: &Path,

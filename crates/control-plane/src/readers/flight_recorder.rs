@@ -1,7 +1,7 @@
 //! Dumps of PyTorch's Flight Recorder as JSON: the latest operations of one rank, the same ones again
 //! in each dump until newer ones push them out.
 //!
-//! An operation is told once when it is there and once when it has ended. The file is the dump of the
+//! An operation is reported once at its start and once at its end. The file is the dump of the
 //! rank whose number is the last one in its name, as PyTorch names its own (`…_rank_3.json`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ const MAX_RANKS: usize = 1024;
 /// When a file was written last, as the system says it, and how long it is.
 type Written = (i64, i64, u64);
 
-/// What has been told of each rank.
+/// What has been reported of each rank.
 #[derive(Debug, Default)]
 pub(super) struct Dumps {
     listing: DirectoryListing,
@@ -44,7 +44,7 @@ pub(super) struct Dumps {
 
 #[derive(Debug, Default)]
 struct DumpProgress {
-    /// Operations with a smaller number have been told.
+    /// Operations with a smaller number have been reported.
     next: u64,
     /// Those of them that had not ended.
     under_way: BTreeSet<u64>,
@@ -91,17 +91,12 @@ struct Operated {
 impl Dumps {
     /// What comes from now on is of new processes, which count from nothing; what is there is not
     /// theirs.
-    pub(super) fn begin_anew(
-        &mut self,
-        path: &Path,
-        owners: &mut Owners,
-        counts: &mut ReaderCounts,
-    ) {
+    pub(super) fn restart(&mut self, path: &Path, owners: &mut Owners, counts: &mut ReaderCounts) {
         self.ranks.clear();
         self.unverified.clear();
         let named = self.listing.look(path, owners, counts);
         let there = named.filter_map(|named| named.open(owners));
-        // What was seen stays so: while no worker runs, its user's files are not told from others'.
+        // What was seen stays so: while no worker runs, its user's files are not distinguished from others'.
         self.seen.extend(there.map(|opened| state(&opened.status)));
     }
 
@@ -154,15 +149,16 @@ fn take(
         return;
     }
     let progress = ranks.entry(rank).or_default();
-    // Numbers that begin anew are those of a new process.
+    // Numbers that restart are those of a new process.
     let newest = dump.entries.iter().map(|one| one.record_id).max().unwrap_or(0);
     if newest.saturating_add(1) < progress.next {
         *progress = DumpProgress::default();
     }
     let groups = groups(&dump.pg_config, counts);
     for (name, members) in &groups {
-        let told = EntryContent::Group { group: GroupId::of_name(name), members: members.clone() };
-        put(PostEntry { epoch: None, told });
+        let reported =
+            EntryContent::Group { group: GroupId::of_name(name), members: members.clone() };
+        put(PostEntry { epoch: None, reported });
     }
     for operated in &dump.entries {
         let is_over = operated.is_over();
@@ -171,7 +167,7 @@ fn take(
         }
         match operated.record(rank, is_over, &groups) {
             Some(record) => {
-                put(PostEntry { epoch: None, told: EntryContent::Operation(record) });
+                put(PostEntry { epoch: None, reported: EntryContent::Operation(record) });
             }
             None => counts.malformed += 1,
         }
@@ -179,7 +175,7 @@ fn take(
     progress.next = progress.next.max(newest.saturating_add(1));
 }
 impl DumpProgress {
-    /// Whether an operation is to be told: it was not known, or has ended since.
+    /// Whether an operation must be reported: it was not known, or has ended since.
     fn is_news(&mut self, number: u64, is_over: bool) -> bool {
         if is_over {
             return self.under_way.remove(&number) || number >= self.next;

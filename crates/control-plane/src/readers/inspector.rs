@@ -56,7 +56,7 @@ pub(super) fn entry(line: &[u8], rank_of: impl Fn(u32) -> Option<Rank>) -> Optio
         step: None,
         waited: Waited::default(),
     };
-    Some(PostEntry { epoch: None, told: EntryContent::Operation(record) })
+    Some(PostEntry { epoch: None, reported: EntryContent::Operation(record) })
 }
 
 /// A number of microseconds, rounded; nothing where it is no duration that is believed.

@@ -1,5 +1,5 @@
 //! Whose files are evidence: by the same rule as posts, those of the agent's own user, of root and of the
-//! users that workers run as. Only where nobody else can have written or exchanged them.
+//! users that workers run as. Only where no other user can have written or exchanged them.
 
 use std::collections::BTreeSet;
 use std::fs::Metadata;
@@ -14,7 +14,7 @@ use telltale_cluster::intake::Sender;
 const GROUP_WRITE: u32 = 0o020;
 /// Others than the owner and its group may write.
 const OTHERS_WRITE: u32 = 0o002;
-/// In this directory nobody exchanges another user's file.
+/// In this directory no user can replace another's file.
 const STICKY: u32 = 0o1000;
 /// Directories that are logged.
 const MAX_LOGGED: usize = 16;

@@ -174,7 +174,7 @@ fn an_operation_of_the_flight_recorder_is_told_when_it_begins_and_when_it_ends()
     std::fs::write(&path, dump(&[(99, "gloo:barrier", "completed", "2000000")])).unwrap();
     reader.look(&intake);
     assert_eq!(progress(&intake), [(all, 3, 99, 99)]);
-    // A new process's records begin anew; without numbers of its own it is counted.
+    // A new process's records restart; without numbers of its own it is counted.
     std::fs::write(&path, dump(&[(0, "gloo:barrier", "completed", "2000000")])).unwrap();
     reader.look(&intake);
     assert_eq!(progress(&intake), [(all, 3, 100, 100)]);
@@ -260,11 +260,11 @@ fn what_the_flight_recorder_would_not_write_is_counted() {
     assert_eq!((reader.counts().malformed, reader.counts().dropped), (7, 0));
 }
 
-/// What the last of these operations of rank 3 is, told by a reader, and how many are not verified.
+/// What the last of these operations of rank 3 is, reported by a reader, and how many are not verified.
 fn shown(intake: &Intake) -> (Vec<(u32, u64, u64)>, u64) {
     let progress = progress(intake).into_iter();
-    let told = progress.map(|(_, rank, entered, finished)| (rank, entered, finished));
-    (told.collect(), intake.view().counts.unverified)
+    let reported = progress.map(|(_, rank, entered, finished)| (rank, entered, finished));
+    (reported.collect(), intake.view().counts.unverified)
 }
 
 #[test]

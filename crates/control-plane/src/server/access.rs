@@ -1,4 +1,4 @@
-//! Who may call: whoever has the token or a certificate of the named authority, where one of them is
+//! Who may call: clients with the token or a certificate of the named authority, where one of them is
 //! asked for; otherwise our own user and root, on this machine.
 
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub struct AccessFiles {
     pub any_node: bool,
 }
 
-/// Why nobody can be let in like that.
+/// Why no client can be admitted like that.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// The token's file.
@@ -102,7 +102,7 @@ impl Access {
         self.token.is_none() && !self.certified
     }
 
-    /// Whether a user of this machine may call on a socket file: without a token, whoever can open the
+    /// Whether a user of this machine may call on a socket file: without a token, a client that can open the
     /// file could restart the job, so only root and our own user may.
     pub(super) fn lets_in(&self, uid: u32) -> bool {
         self.token.is_some() || is_ours(uid)

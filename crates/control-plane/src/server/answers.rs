@@ -1,4 +1,4 @@
-//! What operators are told of the state as it is.
+//! The present state for operators.
 
 use telltale_wire::cluster::message;
 
@@ -167,7 +167,7 @@ impl Engine {
         Gauges {
             leads: self.coordinator.leads(),
             streams: self.roster.streams(),
-            figures: self.coordinator.figures(),
+            metrics: self.coordinator.metrics(),
             detection: self.detection_counts,
             dropped_incidents: self.dropped_incidents(),
             job,

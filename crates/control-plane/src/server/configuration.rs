@@ -60,7 +60,7 @@ pub struct JobOptions {
     pub nodes: Option<u32>,
     /// How many workers each node runs.
     pub workers: u32,
-    /// Whether another job that is stored is to be ended, and this one to begin in its place. Not read
+    /// Whether another job that is stored must be ended, and this one to begin in its place. Not read
     /// from a file, where it would be forgotten.
     #[serde(skip)]
     pub resets_other: bool,
@@ -208,7 +208,7 @@ pub enum ConfigurationError {
         #[source]
         source: Box<toml::de::Error>,
     },
-    /// Nobody said how many nodes there are.
+    /// The number of nodes is not configured.
     #[error("on how many nodes does the job run? Say so with --nodes, or `nodes` in [job]")]
     NoNodes,
     /// The job runs on no node.
@@ -217,7 +217,7 @@ pub enum ConfigurationError {
     /// A node cannot run as many workers.
     #[error("a node cannot run {0} workers; 1 to 1024 are possible")]
     Workers(u32),
-    /// Nobody said where decisions are kept.
+    /// No store for decisions is configured.
     #[error(
         "where are decisions to be kept? Name a directory with --journal, or members of an etcd with \
          --etcd"

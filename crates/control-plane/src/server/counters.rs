@@ -27,7 +27,7 @@ impl Counter {
 pub(super) enum RefusalReason {
     /// Too many connections.
     Crowded,
-    /// The TLS handshake failed: no certificate, an expired one, one of somebody else's.
+    /// The TLS handshake failed: no certificate, an expired one, one of another authority.
     Handshake,
     /// What came on a connection is not what its port speaks: no HTTP/2 for gRPC, no HTTP/1.1 else.
     Garbage,

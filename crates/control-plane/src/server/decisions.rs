@@ -1,4 +1,4 @@
-//! The latest decisions, for whoever asks.
+//! The latest decisions, for clients.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ const MAX_DECISIONS: usize = 256;
 pub(super) struct Decisions(VecDeque<message::DecisionSummary>);
 
 impl Decisions {
-    /// Takes over what the store kept, of which nobody knows when it was.
+    /// Takes over what the store kept, of unknown age.
     pub(super) fn restore(&mut self, kept: &SideState) {
         self.0 = kept.decisions().map(of_record).collect();
         while self.0.len() > MAX_DECISIONS {
@@ -184,11 +184,11 @@ mod tests {
             (OperatorOrder::SetMode(Mode::Observe).to_string(), "set the mode to observe"),
             (
                 StoreOutcome::Failed.to_string(),
-                "the store did not take it; it is decided afresh, and what ails the store is told above",
+                "the store did not take it; it is decided again; the log above has the store's error",
             ),
         ];
-        for (told, expected) in cases {
-            assert_eq!(told, expected);
+        for (reported, expected) in cases {
+            assert_eq!(reported, expected);
         }
     }
 }

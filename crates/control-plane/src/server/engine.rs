@@ -23,7 +23,7 @@ use super::mailbox::{MailboxError, MailboxEvent, Question, Reply, StreamEnding, 
 use super::roster::{Orders, Roster, StreamId};
 use super::standing::Standing;
 use super::{Plan, ServeError};
-use crate::protocol::decode::NodeWord;
+use crate::protocol::decode::AgentMessage;
 use crate::protocol::encode;
 use crate::random;
 use crate::store::{Authority, Gained, Store, StoreEvent};
@@ -41,7 +41,7 @@ use telltale_cluster::policy::{Job, Policy};
 use telltale_cluster::stored::Decision;
 use telltale_cluster::time::Moment;
 
-/// How often the machine is told that time has passed.
+/// How often the machine is ticked.
 const TICK: Duration = Duration::from_millis(100);
 /// The least time between two looks of detection, whatever its settings say.
 const LEAST_LOOK: Duration = Duration::from_millis(1);
@@ -97,7 +97,7 @@ pub(super) struct Engine {
     /// Since when agents know more than is stored.
     behind_since: Option<Moment>,
     outputs: Vec<Output>,
-    /// What the log was last told that an epoch waits for.
+    /// What the log last showed an epoch waiting for.
     waits_for: Option<Hold>,
     stands: watch::Sender<Standing>,
     /// Why it cannot go on.
@@ -177,7 +177,7 @@ impl Engine {
                 _ = tick.tick() => {
                     self.heed_authority();
                     self.step(Input::Tick);
-                    self.tell_standing();
+                    self.report_standing();
                 }
                 _ = look.tick() => self.look(),
                 _ = prune.tick() => self.prune(),
@@ -240,7 +240,7 @@ impl Engine {
     }
 
     /// Takes a message of a node: its observation goes to detection if the coordinator believes it.
-    fn hear(&mut self, stream: StreamId, mut word: NodeWord) {
+    fn hear(&mut self, stream: StreamId, mut word: AgentMessage) {
         if !self.coordinator.leads() {
             self.counters.refuse(RefusalReason::NotLeading);
             return;
@@ -281,8 +281,8 @@ impl Engine {
         self.coordinator.step(now, input, &mut outputs);
         outputs.drain(..).for_each(|output| self.carry_out(now, output));
         self.outputs = outputs;
-        self.tell_waiting();
-        self.tell_behind(now);
+        self.log_waiting();
+        self.log_behind(now);
         let (followed, detection) = (&mut self.followed, &self.detection);
         followed.follow(now, &self.coordinator, |work| detection.tell(work));
     }
@@ -291,8 +291,8 @@ impl Engine {
         if !self.followed.any() {
             return;
         }
-        let figures = self.incidents.any_open();
-        let work = Work::Look { now: self.clock.now(), figures };
+        let metrics = self.incidents.any_open();
+        let work = Work::Look { now: self.clock.now(), metrics };
         if self.looking || !self.detection.tell(work) {
             self.counters.late_looks.add(1);
             return;
@@ -301,7 +301,7 @@ impl Engine {
     }
 
     /// Sees a last time what is wrong, while detection still knows the epoch of an incident.
-    fn look_a_last_time(&mut self, now: Moment, incident: IncidentId) {
+    fn evaluate_last(&mut self, now: Moment, incident: IncidentId) {
         if self.followed.any() {
             // Without room the incident stays as it was explained until now.
             let _ = self.detection.tell(Work::LastLook { now, incident });
@@ -367,7 +367,7 @@ impl Engine {
         self.trouble = None;
         self.looking = false;
         self.step(Input::LeadershipGained { term, stored });
-        self.tell_standing();
+        self.report_standing();
     }
 
     fn lose(&mut self, why: &str) {
@@ -376,7 +376,7 @@ impl Engine {
         }
         self.storing = None;
         self.step(Input::LeadershipLost);
-        self.tell_standing();
+        self.report_standing();
         self.roster.end(&not_leading(&self.standing()));
     }
 

@@ -9,7 +9,7 @@ use telltale_cluster::policy::Mode;
 pub(super) struct Gauges {
     pub(super) leads: bool,
     pub(super) streams: usize,
-    pub(super) figures: CoordinatorCounts,
+    pub(super) metrics: CoordinatorCounts,
     pub(super) detection: DetectionCounts,
     pub(super) dropped_incidents: u64,
     /// Only of one that leads.

@@ -133,7 +133,7 @@ impl Service<http::Request<Body>> for Coordinator {
 }
 
 /// What is called of our service, by the whole path: the router hands over all that begins with our
-/// service's name, and a longer path with one of our methods at its end is nobody's.
+/// service's name, and a longer path with one of our methods at its end belongs to none.
 fn method_of(path: &str) -> Option<&str> {
     path.strip_prefix('/')?.strip_prefix(SERVICE)?.strip_prefix('/')
 }

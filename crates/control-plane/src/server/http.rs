@@ -1,4 +1,4 @@
-//! HTTP/1.1 beside gRPC: metrics, probes, and the page. Whoever needs a token for gRPC needs it here,
+//! HTTP/1.1 beside gRPC: metrics, probes, and the page. Clients that need a token for gRPC need it here,
 //! but for the probes.
 
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(super) struct Web {
 /// Everything that is answered.
 pub(super) fn router(web: Web) -> Router {
     let guarded = Router::new()
-        .route("/metrics", get(tell_metrics))
+        .route("/metrics", get(serve_metrics))
         .route("/api/v1/status", get(api::status))
         .route("/api/v1/steps", get(api::steps))
         .route("/api/v1/nodes", get(api::nodes))
@@ -59,7 +59,7 @@ pub(super) fn router(web: Web) -> Router {
         .layer(middleware::from_fn_with_state(web.clone(), admit_by_name));
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(tell_ready))
+        .route("/readyz", get(serve_ready))
         .merge(guarded)
         .merge(page)
         .with_state(web)
@@ -101,13 +101,13 @@ fn may_ask(web: &Web, request: &Request) -> Result<(), Problem> {
     Ok(())
 }
 
-async fn tell_ready(State(web): State<Web>) -> Response {
+async fn serve_ready(State(web): State<Web>) -> Response {
     let standing = web.stands.borrow().clone();
     let status = if standing.leads { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, format!("{standing}\n")).into_response()
 }
 
-async fn tell_metrics(State(web): State<Web>, headers: HeaderMap) -> Response {
+async fn serve_metrics(State(web): State<Web>, headers: HeaderMap) -> Response {
     let Some(gauges) = web.mailbox.gauges().await else {
         let detail = "the coordinator is ending";
         return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_error().into_response();

@@ -1,4 +1,4 @@
-//! The latest incidents with what explains them, for whoever asks; nothing is decided by it.
+//! The latest incidents with what explains them, for clients; nothing is decided by it.
 
 use std::collections::BTreeMap;
 
@@ -48,8 +48,8 @@ impl Incidents {
         }
     }
 
-    /// Takes in how an incident stands, and returns what is to be kept of it; and to whom it was put down when it was
-    /// answered, if it is to nobody any more.
+    /// Takes in how an incident stands, and returns what to keep of it; and the node it was attributed to when
+    /// it was answered, if it is not attributed any more.
     pub(super) fn stands(
         &mut self,
         clock: &Clock,
@@ -57,11 +57,11 @@ impl Incidents {
     ) -> (IncidentRecord, Option<String>) {
         let file = self.files.entry(incident.id).or_default();
         let former = file.content.incident.take().unwrap_or_default();
-        let mut told = encode::incident(incident, &|moment| clock.unix_ms(moment));
+        let mut reported = encode::incident(incident, &|moment| clock.unix_ms(moment));
         let was_answered = former.standing() == message::IncidentStanding::Answered;
-        let withdrawn = former.cause.filter(|_| was_answered && told.cause.is_none());
-        told.evicted = former.evicted;
-        file.content.incident = Some(told);
+        let withdrawn = former.cause.filter(|_| was_answered && reported.cause.is_none());
+        reported.evicted = former.evicted;
+        file.content.incident = Some(reported);
         if withdrawn.is_some() {
             file.forget_likely_crashes();
         }
@@ -83,20 +83,20 @@ impl Incidents {
     /// Takes in who was taken out of its slot for an incident.
     pub(super) fn evicted(&mut self, id: IncidentId, nodes: &[NodeName]) -> Option<IncidentRecord> {
         let file = self.files.get_mut(&id)?;
-        let told = file.content.incident.as_mut()?;
-        told.evicted = nodes.iter().map(|node| node.as_str().to_owned()).collect();
+        let reported = file.content.incident.as_mut()?;
+        reported.evicted = nodes.iter().map(|node| node.as_str().to_owned()).collect();
         (!nodes.is_empty()).then(|| record(id, &file.content))
     }
 
     /// Takes in who was replaced while the epoch was prepared that answers an incident.
     pub(super) fn replaced(&mut self, epoch: Epoch, nodes: &[NodeName]) -> Option<IncidentRecord> {
         let (id, file) = self.answered_by(epoch)?;
-        let told = file.content.incident.as_mut()?;
-        told.evicted.extend(nodes.iter().map(|node| node.as_str().to_owned()));
+        let reported = file.content.incident.as_mut()?;
+        reported.evicted.extend(nodes.iter().map(|node| node.as_str().to_owned()));
         Some(record(id, &file.content))
     }
 
-    /// Takes in who did not answer meanwhile, and was replaced. That is what had failed: whoever was
+    /// Takes in who did not answer meanwhile, and was replaced. That is what had failed: the one
     /// only likely to be the cause has failed with it.
     pub(super) fn unanswering(
         &mut self,
@@ -106,9 +106,9 @@ impl Incidents {
     ) -> Option<IncidentRecord> {
         self.replaced(epoch, nodes)?;
         let (id, file) = self.answered_by(epoch)?;
-        let told = file.content.incident.as_mut()?;
-        if !told.cause_is_certain {
-            told.cause = match nodes {
+        let reported = file.content.incident.as_mut()?;
+        if !reported.cause_is_certain {
+            reported.cause = match nodes {
                 [one] => Some(one.as_str().to_owned()),
                 _ => None,
             };
@@ -122,8 +122,8 @@ impl Incidents {
     fn answered_by(&mut self, epoch: Epoch) -> Option<(IncidentId, &mut File)> {
         let mut newest = self.files.iter_mut().rev();
         let found = newest.find(|(_, file)| {
-            let told = file.content.incident.as_ref();
-            told.is_some_and(|told| told.answered_by_epoch == epoch.number())
+            let reported = file.content.incident.as_ref();
+            reported.is_some_and(|reported| reported.answered_by_epoch == epoch.number())
         });
         found.map(|(id, file)| (*id, file))
     }
@@ -155,16 +155,17 @@ impl Incidents {
     /// All that is kept, the newest first, without the evidence of suspicions.
     pub(super) fn list(&self, limit: usize) -> Vec<message::Incident> {
         let newest = self.files.values().rev().take(limit);
-        let told = newest.filter_map(|file| file.content.incident.clone());
-        told.map(|mut incident| {
-            for sign in &mut incident.signs {
-                if let Some(message::sign::Kind::Suspected(verdict)) = &mut sign.kind {
-                    verdict.evidence.clear();
+        let reported = newest.filter_map(|file| file.content.incident.clone());
+        reported
+            .map(|mut incident| {
+                for event in &mut incident.signs {
+                    if let Some(message::sign::Kind::Suspected(verdict)) = &mut event.kind {
+                        verdict.evidence.clear();
+                    }
                 }
-            }
-            incident
-        })
-        .collect()
+                incident
+            })
+            .collect()
     }
 
     /// One incident by its number as it is written, or the newest.
@@ -178,10 +179,10 @@ impl Incidents {
 impl File {
     /// Whether the incident is of this epoch.
     fn is_of(&self, epoch: Epoch) -> bool {
-        self.content.incident.as_ref().is_some_and(|told| told.epoch == epoch.number())
+        self.content.incident.as_ref().is_some_and(|reported| reported.epoch == epoch.number())
     }
 
-    /// Keeps of crashes what the way of ending tells, which is sure; what only the order of failures told is not.
+    /// Keeps of crashes what the way of ending shows, which is sure; what only the order of failures showed is not.
     fn forget_likely_crashes(&mut self) {
         let crash = message::VerdictKind::Crash;
         self.content.verdicts.retain(|held| held.kind() != crash || held.confidence >= 1.0);
@@ -248,7 +249,7 @@ mod tests {
     use super::*;
     use telltale_cluster::detection::{DetectionCounts, LatencyCell, LatencyMatrix};
     use telltale_cluster::epoch::Term;
-    use telltale_cluster::incident::Sign;
+    use telltale_cluster::incident::FaultEvent;
     use telltale_cluster::observation::WorkerEnd;
     use telltale_cluster::rank::Rank;
     use telltale_cluster::time::Moment;
@@ -311,8 +312,8 @@ mod tests {
         let id = IncidentId { term: Term::new(1), number: 1 };
         let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
         let (end, at) = (WorkerEnd::Code(1), Moment::from_ns(0));
-        let sign = Sign::WorkerFailed { node: node("survivor"), rank: Rank(0), end, at };
-        incident.add(Moment::from_ns(0), sign);
+        let event = FaultEvent::WorkerFailed { node: node("survivor"), rank: Rank(0), end, at };
+        incident.add(Moment::from_ns(0), event);
         assert_eq!(incidents.stands(&clock, &incident).1, None);
         incident.standing = Standing::Answered(Epoch::new(2));
         assert_eq!(incidents.stands(&clock, &incident).1, None);
@@ -320,7 +321,7 @@ mod tests {
         (seen.verdicts[0].kind, seen.verdicts[0].confidence) = (VerdictKind::Crash, 0.7);
         incidents.saw(&clock, &LookoutState { incident: Some(id), ..seen });
         assert_eq!(incidents.get("1-1").unwrap().verdicts.len(), 1);
-        incident.add(Moment::from_ns(9), Sign::Silent { node: node("dead") });
+        incident.add(Moment::from_ns(9), FaultEvent::Silent { node: node("dead") });
         let withdrawn = incidents.stands(&clock, &incident).1;
         assert_eq!(withdrawn.as_deref(), Some("survivor"));
         let found = incidents.get("1-1").unwrap();
@@ -338,7 +339,7 @@ mod tests {
             let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
             let (node, rank, at) = (survivor.clone(), Rank(0), Moment::from_ns(0));
             let end = WorkerEnd::Code(code);
-            incident.add(Moment::from_ns(0), Sign::WorkerFailed { node, rank, end, at });
+            incident.add(Moment::from_ns(0), FaultEvent::WorkerFailed { node, rank, end, at });
             incident.standing = Standing::Answered(Epoch::new(2));
             incidents.stands(&clock, &incident);
             let mut seen = look(1, "survivor");
@@ -349,12 +350,12 @@ mod tests {
             assert_eq!(incidents.unanswering(7, Epoch::new(3), gone), None);
             incidents.unanswering(7, Epoch::new(2), gone).unwrap();
             let found = incidents.get("1-1").unwrap();
-            let told = found.incident.unwrap();
-            assert_eq!(told.evicted, ["dead"]);
+            let reported = found.incident.unwrap();
+            assert_eq!(reported.evicted, ["dead"]);
             let named = found.verdicts.iter().map(|verdict| {
                 (verdict.kind(), verdict.suspects[0].node.clone(), verdict.confidence >= 1.0)
             });
-            (told.cause, named.collect::<Vec<_>>())
+            (reported.cause, named.collect::<Vec<_>>())
         };
         let of_dead = (message::VerdictKind::NodeSilent, "dead".to_owned(), true);
         assert_eq!(code(1), (Some("dead".to_owned()), vec![of_dead.clone()]));

@@ -27,7 +27,7 @@ impl CoordinatorKeeper {
     }
 
     /// Whether a connection comes from another user of this machine than root and our own, or cannot be
-    /// told to come from one of them, where that matters.
+    /// configured to come from one of them, where that matters.
     async fn is_stranger(&self, stream: &Stream) -> bool {
         let Stream::Tcp(stream) = stream else { return false };
         if !self.access.asks_nothing() {

@@ -1,4 +1,4 @@
-//! Where questions and orders come to the coordinator's task, whoever carries them.
+//! Where questions and orders come to the coordinator's task, by any transport.
 
 use telltale_wire::cluster::message;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
@@ -7,7 +7,7 @@ use tonic::metadata::MetadataValue;
 
 use super::roster::{Orders, StreamId};
 use super::standing::Standing;
-use crate::protocol::decode::NodeWord;
+use crate::protocol::decode::AgentMessage;
 use telltale_cluster::coordinator::{OperatorOrder, OrderRefused};
 
 /// Where an answer goes.
@@ -21,14 +21,14 @@ pub(super) enum MailboxEvent {
     /// A message came on it; the permit is its share of what may wait.
     Heard {
         stream: StreamId,
-        word: Box<NodeWord>,
+        word: Box<AgentMessage>,
         read: std::time::Instant,
         #[expect(dead_code, reason = "held until the message is taken")]
         share: OwnedSemaphorePermit,
     },
     /// It has ended.
     Closed { stream: StreamId, ending: StreamEnding },
-    /// Somebody asks.
+    /// A client asks.
     Asked(Question),
 }
 

@@ -17,7 +17,7 @@ pub(super) fn text(format: Format, counters: &Counters, gauges: &Gauges) -> Stri
     if let Some(job) = &gauges.job {
         page.job(job);
     }
-    page.figures(gauges);
+    page.metrics(gauges);
     page.traffic(counters, gauges);
     page.0.finish();
     text
@@ -44,22 +44,22 @@ impl MetricsPage<'_> {
         self.labelled(defined::COORDINATOR_NODES, nodes);
     }
 
-    fn figures(&mut self, gauges: &Gauges) {
-        let figures = &gauges.figures;
-        self.one(defined::COORDINATOR_INCIDENTS_TOTAL, figures.incidents);
+    fn metrics(&mut self, gauges: &Gauges) {
+        let metrics = &gauges.metrics;
+        self.one(defined::COORDINATOR_INCIDENTS_TOTAL, metrics.incidents);
         self.one(defined::COORDINATOR_INCIDENTS_UNKEPT_TOTAL, gauges.dropped_incidents);
-        self.one(defined::COORDINATOR_EVICTIONS_TOTAL, figures.evictions);
-        let decisions = [("stored", figures.decisions), ("failed", figures.failed_decisions)];
+        self.one(defined::COORDINATOR_EVICTIONS_TOTAL, metrics.evictions);
+        let decisions = [("stored", metrics.decisions), ("failed", metrics.failed_decisions)];
         let decisions = decisions.map(|(outcome, count)| ("outcome", outcome, count));
         self.labelled(defined::COORDINATOR_DECISIONS_TOTAL, decisions);
         let stale = [
-            ("incarnation", figures.stale_incarnations),
-            ("sequence", figures.stale_sequences),
-            ("epoch", figures.stale_epochs),
-            ("ranks", figures.foreign_ranks),
-            ("unknown_node", figures.unknown_nodes),
-            ("crowded", figures.refused_nodes),
-            ("not_leading", figures.not_leading),
+            ("incarnation", metrics.stale_incarnations),
+            ("sequence", metrics.stale_sequences),
+            ("epoch", metrics.stale_epochs),
+            ("ranks", metrics.foreign_ranks),
+            ("unknown_node", metrics.unknown_nodes),
+            ("crowded", metrics.refused_nodes),
+            ("not_leading", metrics.not_leading),
         ];
         let stale = stale.map(|(reason, count)| ("reason", reason, count));
         self.labelled(defined::COORDINATOR_STALE_MESSAGES_TOTAL, stale);
@@ -76,7 +76,7 @@ impl MetricsPage<'_> {
         let orders = [
             ("sent", counters.orders.get()),
             ("lost", counters.lost_orders.get()),
-            ("repeated", gauges.figures.repeated_orders),
+            ("repeated", gauges.metrics.repeated_orders),
         ];
         let orders = orders.map(|(outcome, count)| ("outcome", outcome, count));
         self.labelled(defined::COORDINATOR_ORDERS_TOTAL, orders);
@@ -150,12 +150,12 @@ mod tests {
         };
         let gauges = Gauges { job: Some(job), ..Gauges::default() };
         let text = text(Format::Text, &Counters::default(), &gauges);
-        let told: BTreeSet<&str> = text
+        let reported: BTreeSet<&str> = text
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
             .collect();
         let defined = COORDINATOR_DEFINITIONS.iter().map(|definition| definition.name);
-        assert_eq!(told, defined.collect());
+        assert_eq!(reported, defined.collect());
         assert!(text.contains("telltale_coordinator_nodes{state=\"active\"} 4\n"), "{text}");
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long whoever is busy rests before it waits: the longest that this delays anything.
+/// How long a busy thread rests before it waits: the longest that this delays anything.
 const REST: Duration = Duration::from_millis(4);
 /// Waits less than this apart are in quick succession.
 const QUICK: Duration = Duration::from_millis(1);
@@ -20,7 +20,7 @@ const BUSY_FOR: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub struct Moderation(Mutex<WaitHistory>);
 
-/// How often somebody has waited lately.
+/// How often a thread has waited lately.
 #[derive(Debug, Default)]
 struct WaitHistory {
     last: Option<Instant>,
@@ -41,7 +41,7 @@ impl Moderation {
 }
 
 impl WaitHistory {
-    /// Whether whoever is about to wait at this time is to rest first.
+    /// Whether a thread about to wait now must rest first.
     fn rests(&mut self, now: Instant) -> bool {
         let last = self.last.replace(now);
         if self.busy_until.is_some_and(|until| now < until) {

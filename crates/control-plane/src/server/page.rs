@@ -1,5 +1,5 @@
 //! The page at `/`: files built into the program, so that it works without a network. Everything it
-//! shows comes from this coordinator's own HTTP interface ([`super::api`]); whoever may not ask that
+//! shows comes from this coordinator's own HTTP interface ([`super::api`]); clients not allowed to ask that
 //! sees an empty page.
 
 mod report;

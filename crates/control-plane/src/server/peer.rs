@@ -32,7 +32,7 @@ pub(super) fn is_stranger(extensions: &Extensions) -> bool {
     extensions.get::<Stranger>().is_none_or(|stranger| stranger.0)
 }
 
-/// What a stranger is told.
+/// What an unauthorized client receives.
 pub(super) const STRANGER: &str = "without a token only root and the coordinator's own user may call, \
     on this machine; call as one of them, or give the coordinator and its callers a --token-file";
 

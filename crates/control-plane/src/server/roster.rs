@@ -1,4 +1,4 @@
-//! The streams that agents hold open, which node is told what on which, and what nodes said last of
+//! The streams that agents hold open, which node is reached on which, and what nodes said last of
 //! themselves, for people.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tonic::Status;
 
 use super::counters::Counters;
-use crate::protocol::decode::{Instance, NodeWord};
+use crate::protocol::decode::{AgentMessage, Instance};
 use telltale_cluster::coordinator::MAX_NODES;
 use telltale_cluster::message::{AgentActivity, FromNode, FromNodeBody};
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
@@ -96,14 +96,14 @@ impl Roster {
         self.nodes.clear();
     }
 
-    /// Whether a message is to be taken as the node's that it names: not, while that node is heard on
+    /// Whether a message is taken as the node's that it names: not, while that node is heard on
     /// another stream, unless it registers with the number by which it registered there. An agent that was
-    /// started anew has lost its former stream by then.
+    /// restarted has lost its former stream by then.
     pub(super) fn is_own(
         &self,
         now: Moment,
         stream: StreamId,
-        word: &NodeWord,
+        word: &AgentMessage,
         keep_alive: Duration,
     ) -> bool {
         let Some(facts) = self.nodes.get(&word.message.node) else { return true };
@@ -115,10 +115,10 @@ impl Roster {
         !attended || (registers && introduced == (word.message.incarnation, word.instance))
     }
 
-    /// Notes what a node says, and that it is told on this stream from now on. Says whether there was
+    /// Notes what a node says, and that this stream reaches it from now on. Returns whether there was
     /// a place for it.
-    pub(super) fn note(&mut self, now: Moment, stream: StreamId, word: &mut NodeWord) -> bool {
-        let NodeWord { message, vitals, instance, job: _ } = word;
+    pub(super) fn note(&mut self, now: Moment, stream: StreamId, word: &mut AgentMessage) -> bool {
+        let AgentMessage { message, vitals, instance, job: _ } = word;
         let instance = *instance;
         if let Some(facts) = self.nodes.get_mut(&message.node) {
             if facts.stream != stream {
@@ -166,8 +166,8 @@ impl Roster {
         self.nodes.get(node)
     }
 
-    /// Sends a message to a node, if there is a way to it. What finds none is counted, and told again
-    /// by whoever wanted it told.
+    /// Sends a message to a node, if there is a way to it. What finds none is counted, and sent again
+    /// by its sender.
     pub(super) fn send(&self, node: &NodeName, message: &CoordinatorMessage) {
         let facts = self.nodes.get(node);
         let stream = facts.and_then(|facts| self.streams.get(&facts.stream));
@@ -176,7 +176,7 @@ impl Roster {
         counted.add(1);
     }
 
-    /// Forgets nodes that nobody knows and that have no stream any more.
+    /// Forgets nodes that are unknown and that have no stream any more.
     pub(super) fn prune(&mut self, known: &BTreeSet<&NodeName>) {
         let streams = &self.streams;
         self.nodes

@@ -1,4 +1,4 @@
-//! Whether a coordinator leads and how its store does, in words: for probes, and for whoever is refused.
+//! Whether a coordinator leads and how its store does, in words: for probes, and for refused clients.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl Standing {
     pub(super) fn refusal(&self) -> String {
         let who = match &self.leader {
             Some(leader) => format!("this coordinator does not lead; the one at {leader} does"),
-            None => String::from("this coordinator does not lead, and knows nobody who does"),
+            None => String::from("this coordinator does not lead, and knows no leader"),
         };
         match &self.trouble {
             Some(trouble) => format!("{who}; of its store it says: {trouble}"),

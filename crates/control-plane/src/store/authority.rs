@@ -1,7 +1,7 @@
 //! Until when a coordinator may lead, by its own clock.
 //!
 //! The clock goes on while the machine sleeps (`CLOCK_BOOTTIME`, clock_gettime(2)), as the clock of
-//! whoever gave the lease does.
+//! the one that gave the lease does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

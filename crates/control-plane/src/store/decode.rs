@@ -115,7 +115,7 @@ fn state(state: message::State) -> Result<StoredState, StateError> {
             message::Bar::Suspected => Bar::Suspected,
             message::Bar::Draining => Bar::Draining,
             message::Bar::Removed => Bar::Removed,
-            message::Bar::Unspecified => return Err(outside("why a node is kept out")),
+            message::Bar::Unspecified => return Err(outside("why a node is quarantined")),
         };
         barred.insert(NodeName::new(&entry.node)?, bar);
     }
@@ -308,7 +308,7 @@ mod tests {
             (with_state(|state| state.holders[1] = "a".into()), "node a is in two slots"),
             (with_state(|state| state.holders[1] = "a b".into()), "no proper name"),
             (with_state(|state| state.holders.resize(65_537, String::new())), "number of slots"),
-            (with_state(|state| state.barred[0].bar = 0), "kept out"),
+            (with_state(|state| state.barred[0].bar = 0), "quarantined"),
             (with_state(|state| state.job = "a\nb".into()), "the job's name"),
         ];
         for (changed, expected) in cases {

@@ -58,7 +58,7 @@ pub struct EtcdTls {
 
 impl std::fmt::Debug for EtcdTls {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The key is not to be in a log.
+        // The key must not be in a log.
         formatter.debug_struct("EtcdTls").field("identity", &self.identity.is_some()).finish()
     }
 }

@@ -1,7 +1,7 @@
 //! The store of a coordinator that is alone: a file on its own disk, to which each decision is appended
 //! before it counts.
 //!
-//! A record that a crash cut short is dropped, since nobody was told of it. A record that is damaged
+//! A record that a crash cut short is dropped, since no node knows of it. A record that is damaged
 //! in the midst of others is not passed over: an older state would come back to life.
 
 mod actor;
@@ -23,9 +23,9 @@ use telltale_cluster::stored::{Decision, StoreOutcome, StoredState};
 pub(super) use actor::run;
 use directory::{JournalPath, Medium};
 
-/// Bytes from which on a journal is written anew, without what has been overtaken.
+/// Bytes from which on a journal is rewritten, without what has been overtaken.
 const LEAST_COMPACTED_BYTES: usize = 1 << 20;
-/// It is also written anew only when it is this many times as long as it then was.
+/// It is rewritten only when it is this many times as long as it then was.
 const GROWTH: usize = 4;
 /// Bytes of the longest journal that is read.
 const MAX_JOURNAL_BYTES: u64 = 1 << 30;
@@ -79,7 +79,7 @@ pub enum JournalError {
     /// A record in the midst of the file is damaged.
     #[error(
         "the journal {} is damaged at byte {offset}, and whole records follow: restore it from a \
-         copy, or stop the job, move the file away, and begin anew",
+         copy, or stop the job, move the file away, and start over",
         path.display()
     )]
     Damaged {
@@ -144,9 +144,9 @@ struct Journal<M> {
     medium: M,
     /// Bytes of the file, all of them whole records.
     length: usize,
-    /// Bytes that it had when it was last written anew.
+    /// Bytes that it had when it was last rewritten.
     compacted: usize,
-    /// Whether the file may have other bytes than those `length` bytes; it is then written anew
+    /// Whether the file may have other bytes than those `length` bytes; it is then rewritten
     /// before anything is added.
     unsure: bool,
     term: Term,
@@ -180,7 +180,7 @@ impl<M: Medium> Journal<M> {
         Ok(journal)
     }
 
-    /// Begins another term, as if the journal was opened anew.
+    /// Begins another term, as if the journal was reopened.
     fn begin_term(&mut self) -> Result<(), JournalError> {
         let term = self.term.number() + 1;
         let opened = record(Content::Opened(term));
@@ -317,7 +317,7 @@ impl<M: Medium> Journal<M> {
             return Err(WriteFailure { error: self.failed(cause), certain: cut.is_ok() });
         }
         if let Err(cause) = self.medium.sync() {
-            // What a failed sync has left on the disk, nobody knows (fsync(2)).
+            // What a failed sync has left on the disk is unknown (fsync(2)).
             self.unsure = true;
             return Err(WriteFailure { error: self.failed(cause), certain: false });
         }
@@ -325,7 +325,7 @@ impl<M: Medium> Journal<M> {
         Ok(())
     }
 
-    /// Writes the file anew, with what still matters, in one step.
+    /// Rewrites the file, with what still matters, in one step.
     fn rewrite(&mut self) -> io::Result<()> {
         let mut bytes = frames::HEAD.to_vec();
         bytes.extend(frames::frame(&record(Content::Opened(self.term.number()))));

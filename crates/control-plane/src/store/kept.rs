@@ -22,7 +22,7 @@ pub struct DecisionRecord {
     pub term: Term,
     /// Its number among that leader's decisions.
     pub number: DecisionNumber,
-    /// How many decisions were stored up to this one, by whomever.
+    /// How many decisions were stored up to this one, by any coordinator.
     pub count: u64,
     /// The epoch that it led to.
     pub epoch: Epoch,
@@ -50,7 +50,7 @@ impl DecisionRecord {
 pub struct IncidentRecord {
     /// Its number. A later record of the same number takes the place of an earlier.
     pub id: IncidentId,
-    /// What is kept of it, in a form that whoever keeps it chooses; at most [`MAX_INCIDENT_BYTES`].
+    /// What is kept of it, in a form that its keeper chooses; at most [`MAX_INCIDENT_BYTES`].
     pub content: Vec<u8>,
 }
 

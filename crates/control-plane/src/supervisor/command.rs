@@ -1,4 +1,4 @@
-//! Whether a command can be executed at all: found before anything is started, and told from what
+//! Whether a command can be executed at all: found before anything is started, and distinguished from what
 //! may pass when executing it fails.
 //!
 //! It looks where execvp(3) does, and runs nothing.
@@ -15,7 +15,7 @@ use thiserror::Error;
 /// Where programs are looked for without `PATH` (execvp(3)).
 const USUAL_PATH: &str = "/bin:/usr/bin";
 
-/// What a command that cannot be executed fails with as long as nobody mends it (execve(2)). What is
+/// What a command that cannot be executed fails with until mended (execve(2)). What is
 /// not here, memory or a text file that is written at the moment, may be otherwise the next time.
 const LASTING: [Errno; 11] = [
     Errno::NOENT,
@@ -133,8 +133,8 @@ mod tests {
         let not_in_path = check("pyton3".as_ref()).unwrap_err();
         assert!(not_in_path.contains("\"pyton3\" is in none") && not_in_path.contains("second"));
         for unfit in ["only-text".as_ref(), first.join("text").as_os_str(), first.as_os_str()] {
-            let told = check(unfit).unwrap_err();
-            assert!(told.contains("may not be executed"), "{told}");
+            let reported = check(unfit).unwrap_err();
+            assert!(reported.contains("may not be executed"), "{reported}");
         }
         let missing = check(first.join("none").as_ref()).unwrap_err();
         assert!(missing.starts_with("there is no program") && missing.contains("first/none"));

@@ -97,7 +97,7 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Starts another one if it has ended, as when somebody killed it.
+    /// Starts another one if it has ended, as when it was killed.
     pub(super) fn keep(&mut self) -> io::Result<()> {
         let is_running = match &mut self.running {
             Some((child, _)) => child.try_wait()?.is_none(),

@@ -25,7 +25,7 @@ use super::warm::GATE;
 /// The subcommand that runs [`hold`].
 pub const HOLD: &str = "worker-hold";
 
-/// What the agent is told before the reason if the command cannot be executed the next time either.
+/// What the agent reports before the reason if the command cannot be executed the next time either.
 pub(super) const UNFIT: &[u8] = b"unfit\n";
 
 /// The first descriptor that is not standard input, output or error.
@@ -86,7 +86,7 @@ pub enum HoldError {
 }
 
 /// Becomes the command. Comes back only with the reason why that failed, which the agent has been
-/// told too.
+/// reported too.
 #[must_use]
 pub fn hold(hold: &Hold) -> HoldError {
     let channel = match take_channel() {
@@ -96,9 +96,9 @@ pub fn hold(hold: &Hold) -> HoldError {
     let error = become_command(hold, &channel);
     let text = with_causes(&error);
     let lasts = matches!(&error, HoldError::Execute { source, .. } if is_lasting(source));
-    let told = [if lasts { UNFIT } else { b"" }, text.as_bytes()].concat();
-    // Without the agent nobody is left to be told.
-    let _ = File::from(channel).write_all(&told);
+    let reported = [if lasts { UNFIT } else { b"" }, text.as_bytes()].concat();
+    // Without the agent there is no receiver.
+    let _ = File::from(channel).write_all(&reported);
     error
 }
 

@@ -41,7 +41,7 @@ impl LeftoverRecord {
             .write_all(line(origin, &boot()?).as_bytes())
     }
 
-    /// Leaves only these workers in it. Nobody may add one meanwhile.
+    /// Leaves only these workers in it. None may be added meanwhile.
     pub(super) fn keep(&self, origins: &[Origin]) -> io::Result<()> {
         self.replace(&self.path, origins)
     }

@@ -1,7 +1,7 @@
 //! What workers print: each line with its rank in front on the agent's own output, and all of it in
 //! files that have a bound.
 //!
-//! Whoever reads the agent's output may stand still without stopping a worker: lines that find no
+//! The reader of the agent's output may stall without stopping a worker: lines that find no
 //! room are left out there, and counted. The files have them all; when a disk stands still, workers
 //! wait for it as they would if they wrote there themselves, and the agent does not.
 
@@ -60,7 +60,7 @@ struct Piece {
 #[derive(Debug)]
 enum ToFiles {
     Piece(Piece),
-    /// Everything before this is to be written out.
+    /// Everything before this must be written out.
     Flush(oneshot::Sender<()>),
 }
 
@@ -73,12 +73,12 @@ enum ToEcho {
 
 /// What of the workers' output was not passed on.
 #[derive(Debug, Default)]
-pub struct OutputFigures {
+pub struct OutputMetrics {
     lines_not_echoed: AtomicU64,
     bytes_not_written: AtomicU64,
 }
 
-impl OutputFigures {
+impl OutputMetrics {
     /// Lines that the agent's own output had no room for. The files have them.
     #[must_use]
     pub fn lines_not_echoed(&self) -> u64 {
@@ -96,18 +96,18 @@ impl OutputFigures {
 #[derive(Debug)]
 pub(super) struct WorkerOutput {
     pieces: mpsc::Sender<ToFiles>,
-    figures: Arc<OutputFigures>,
+    metrics: Arc<OutputMetrics>,
 }
 
 impl WorkerOutput {
     /// Starts the threads that write: to files below `directory`, each of `bytes` at most, and to
     /// the agent's own output.
     pub(super) fn start(directory: PathBuf, bytes: u64) -> io::Result<Self> {
-        let figures = Arc::new(OutputFigures::default());
+        let metrics = Arc::new(OutputMetrics::default());
         let (echo, echoed) = sync_channel(MAX_ECHOED_PIECES);
         thread::Builder::new().name("echo".to_owned()).spawn(move || {
             for next in echoed {
-                // Nobody is left to be told when nobody reads.
+                // Without a reader there is no receiver of the error.
                 let _ = match next {
                     ToEcho::Lines(OutputStream::Output, lines) => {
                         io::stdout().lock().write_all(&lines)
@@ -121,15 +121,15 @@ impl WorkerOutput {
         })?;
         let (pieces, waiting) = mpsc::channel(MAX_WAITING_PIECES);
         let files = OutputFiles::below(directory, bytes);
-        let counted = Arc::clone(&figures);
+        let counted = Arc::clone(&metrics);
         thread::Builder::new()
             .name("output".to_owned())
             .spawn(move || write(waiting, files, &echo, &counted))?;
-        Ok(Self { pieces, figures })
+        Ok(Self { pieces, metrics })
     }
 
-    pub(super) fn figures(&self) -> Arc<OutputFigures> {
-        Arc::clone(&self.figures)
+    pub(super) fn metrics(&self) -> Arc<OutputMetrics> {
+        Arc::clone(&self.metrics)
     }
 
     /// Returns when everything that was followed to its end is in the files, and on the agent's own
@@ -194,7 +194,7 @@ fn write(
     mut waiting: mpsc::Receiver<ToFiles>,
     mut files: OutputFiles,
     echo: &SyncSender<ToEcho>,
-    figures: &OutputFigures,
+    metrics: &OutputMetrics,
 ) {
     let count = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
     while let Some(next) = waiting.blocking_recv() {
@@ -206,17 +206,17 @@ fn write(
             }
         };
         if let Err(error) = files.append(place, &lines)
-            && figures.bytes_not_written.fetch_add(count(lines.len()), Ordering::Relaxed) == 0
+            && metrics.bytes_not_written.fetch_add(count(lines.len()), Ordering::Relaxed) == 0
         {
             // Told once: what fails once fails for each line.
-            let told = format!("telltale: writing the workers' output failed: {error}\n");
-            let _ = echo.try_send(ToEcho::Lines(OutputStream::Error, told.into_bytes()));
+            let reported = format!("telltale: writing the workers' output failed: {error}\n");
+            let _ = echo.try_send(ToEcho::Lines(OutputStream::Error, reported.into_bytes()));
         }
         if let Err(TrySendError::Full(ToEcho::Lines(_, lines))) =
             echo.try_send(ToEcho::Lines(stream, prefixed(place, &lines)))
         {
             let lines = lines.iter().filter(|byte| **byte == b'\n').count();
-            figures.lines_not_echoed.fetch_add(count(lines), Ordering::Relaxed);
+            metrics.lines_not_echoed.fetch_add(count(lines), Ordering::Relaxed);
         }
     }
 }

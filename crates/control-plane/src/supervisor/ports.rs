@@ -4,7 +4,7 @@
 //! the port, whatever its job or user: a name of the port in the kernel's abstract namespace, which is
 //! as wide as that of ports, belongs to the one that holds it. And no other program is given it: the
 //! port is bound, so that only those can bind it as well that ask for that (`SO_REUSEADDR`), as
-//! PyTorch's store does, and as long as nobody listens.
+//! PyTorch's store does, and as long as there is no listener.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -61,8 +61,8 @@ fn candidates(ports: Ports, random: u64) -> impl Iterator<Item = NonZeroU16> {
     })
 }
 
-/// Binds all of this machine's addresses, as PyTorch's store does: nobody else may have the port, and
-/// then whoever asks for it may share it.
+/// Binds all of this machine's addresses, as PyTorch's store does: no other may have the port, and
+/// then others may share it on request.
 fn bind(port: NonZeroU16) -> io::Result<TcpSocket> {
     let both = |socket: TcpSocket, address: SocketAddr| {
         socket.bind(address)?;
@@ -92,7 +92,7 @@ mod tests {
         Ports { first: port(first), least: port(least), greatest: port(greatest) }
     }
 
-    /// A port that nobody has, as far as can be known.
+    /// A port that is free, as far as can be known.
     fn free() -> NonZeroU16 {
         let listener = TcpListener::bind("0.0.0.0:0").unwrap();
         NonZeroU16::new(listener.local_addr().unwrap().port()).unwrap()

@@ -20,7 +20,7 @@ use rustix::process::{
 /// The variable by which a worker's descendants are known, wherever they have gone.
 pub(super) const MARK: &str = "TELLTALE_WORKER";
 
-/// Bytes of a process's environment that are looked through; the mark is put in first by nobody, but
+/// Bytes of a process's environment that are looked through; the mark is not always first, but
 /// the kernel gives a new program 128 KiB for one variable and rarely sees that much in all.
 const MAX_ENVIRONMENT_BYTES: u64 = 1 << 20;
 
@@ -84,7 +84,7 @@ impl ProcessStat {
         matches!(self.state, b'Z' | b'X')
     }
 
-    /// The marks in its environment: one at most, unless somebody has put in another.
+    /// The marks in its environment: one at most, unless another was added.
     fn marks(&self) -> Marks {
         let mut environment = Vec::new();
         if let Ok(file) = fs::File::open(format!("/proc/{}/environ", self.pid)) {
@@ -178,7 +178,7 @@ impl ProcessTable {
         else {
             return Vec::new();
         };
-        // Whatever the agent starts is in its session until it is a worker; nobody else can enter it.
+        // Whatever the agent starts is in its session until it is a worker; no other can enter it.
         self.with_descendants(|process| {
             process.parent == agent.as_raw_nonzero().get()
                 && process.session != session

@@ -40,9 +40,9 @@ const FILES: &[(&str, &str)] = files![
 /// Why a command's workers cannot be given the module.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ShimError {
-    /// Python is told not to look where it is.
+    /// Python is configured not to look where it is.
     #[error(
-        "with {option:?} Python does not look for the module that tells of collectives; leave it out, or leave out --shim"
+        "with {option:?} Python does not look for the module that reports collectives; leave it out, or leave out --shim"
     )]
     Blind {
         /// The option.

@@ -26,7 +26,7 @@ pub enum WarmError {
         /// The command's program.
         program: OsString,
     },
-    /// Python is told not to look where the gate is.
+    /// Python is configured not to look where the gate is.
     #[error("with {option:?} Python does not look for the gate; leave it out, or leave out --warm")]
     Blind {
         /// The option.
@@ -50,7 +50,7 @@ pub fn can_be_warm(command: &[OsString]) -> Result<(), WarmError> {
 
 /// The environment as the gate reads it: its length on a line, then names and values, each with a
 /// zero byte behind it.
-pub(super) fn told(environment: &[(&str, String)]) -> Vec<u8> {
+pub(super) fn reported(environment: &[(&str, String)]) -> Vec<u8> {
     let words = environment.iter().flat_map(|(name, value)| [*name, value.as_str()]);
     let mut text = Vec::new();
     for word in words {
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_environment_is_told_with_its_length() {
-        let told = told(&[("RANK", "3".to_owned()), ("ODD", "a\0b".to_owned())]);
-        assert_eq!(told, b"14\nRANK\x003\x00ODD\x00ab\x00");
+        let reported = reported(&[("RANK", "3".to_owned()), ("ODD", "a\0b".to_owned())]);
+        assert_eq!(reported, b"14\nRANK\x003\x00ODD\x00ab\x00");
     }
 }

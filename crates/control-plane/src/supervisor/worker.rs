@@ -194,7 +194,7 @@ async fn begun(mut channel: UnixStream) -> Result<(), Failed> {
     Err(Failed { reason, lasts: unfit.is_some() })
 }
 
-/// Waits for the rest of the output, for a while: somebody unknown may hold a pipe open.
+/// Waits for the rest of the output, for a while: an unknown process may hold a pipe open.
 async fn output_ended(followed: [JoinHandle<()>; 2]) {
     for one in followed {
         let abort = one.abort_handle();

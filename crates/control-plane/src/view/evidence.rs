@@ -1,4 +1,4 @@
-//! Verdicts, whom they suspect, and the figures behind them.
+//! Verdicts, whom they suspect, and their evidence.
 
 use serde::Serialize;
 use telltale_wire::cluster::message::evidence::Kind;
@@ -17,7 +17,7 @@ pub struct VerdictView {
     pub kind: &'static str,
     /// Who is suspected.
     pub suspects: Vec<SuspectView>,
-    /// Whether it is the one suspect for certain; otherwise it is one of them, and nobody is evicted.
+    /// Whether it is the one suspect for certain; otherwise it is one of them, and no node is evicted.
     pub is_certain: bool,
     /// How sure it is, 0 to 1.
     pub confidence: f64,
@@ -25,9 +25,9 @@ pub struct VerdictView {
     pub windows: u32,
     /// When it was first seen.
     pub first_seen_unix_ms: u64,
-    /// The figures, strongest first.
+    /// The evidence, strongest first.
     pub evidence: Vec<EvidenceView>,
-    /// All but the figures in one sentence.
+    /// All but the evidence in one sentence.
     pub text: String,
 }
 
@@ -45,10 +45,10 @@ pub struct SuspectView {
     pub text: String,
 }
 
-/// One figure behind a verdict.
+/// One value behind a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EvidenceView {
-    /// Which figure.
+    /// Which value.
     pub kind: &'static str,
     /// What it says, as a sentence.
     pub text: String,
@@ -59,7 +59,7 @@ impl From<&Verdict> for VerdictView {
         let suspects: Vec<_> = verdict.suspects.iter().map(SuspectView::from).collect();
         let named: Vec<_> = suspects.iter().map(|suspect| suspect.text.as_str()).collect();
         let who = match (verdict.is_certain, named.as_slice()) {
-            (_, []) => "nobody can be named".to_owned(),
+            (_, []) => "no node can be named".to_owned(),
             (true, _) => named.join(", "),
             (false, [one]) => format!("perhaps {one}"),
             (false, _) => format!("one of: {}", named.join(", ")),
@@ -99,7 +99,7 @@ impl From<&Suspect> for SuspectView {
 }
 
 impl EvidenceView {
-    /// The view of a figure; none of one that this version does not know.
+    /// The view of a value; `None` for one that this version does not know.
     fn of(evidence: &Evidence) -> Option<Self> {
         let (kind, text) = match evidence.kind.as_ref()? {
             Kind::Silence(silence) => {

@@ -31,7 +31,7 @@ pub struct IncidentView {
     /// The epoch that answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered_by_epoch: Option<u64>,
-    /// Whose failure it is, if that can be told.
+    /// Whose failure it is, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// Whether the cause is beyond doubt.
@@ -39,16 +39,18 @@ pub struct IncidentView {
     /// Who was taken out of its slot for it.
     pub evicted: Vec<String>,
     /// Its signs, in the order they came.
-    pub signs: Vec<SignView>,
+    #[serde(rename = "signs")]
+    pub events: Vec<EventView>,
     /// Signs that had no place.
-    pub dropped_signs: u64,
+    #[serde(rename = "dropped_signs")]
+    pub dropped_events: u64,
     /// What is done about it, and whose failure it is, in one sentence.
     pub text: String,
 }
 
 /// One sign of an incident.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SignView {
+pub struct EventView {
     /// `worker_failed`, `silent`, `agent_restarted`, `not_started` or `suspected`.
     pub kind: &'static str,
     /// The node, where it is of one.
@@ -94,8 +96,8 @@ impl From<&Incident> for IncidentView {
             cause: incident.cause.clone(),
             cause_is_certain: incident.cause_is_certain,
             evicted: incident.evicted.clone(),
-            signs: incident.signs.iter().filter_map(SignView::of).collect(),
-            dropped_signs: incident.dropped_signs,
+            events: incident.signs.iter().filter_map(EventView::of).collect(),
+            dropped_events: incident.dropped_signs,
             text: sentence(incident),
         }
     }
@@ -103,7 +105,7 @@ impl From<&Incident> for IncidentView {
 
 /// What is suspected, where nothing is known to have failed.
 fn suspected(incident: &Incident) -> Vec<VerdictKind> {
-    let kinds = incident.signs.iter().map(|sign| match &sign.kind {
+    let kinds = incident.signs.iter().map(|event| match &event.kind {
         Some(Kind::Suspected(verdict)) => Some(verdict.kind()),
         _ => None,
     });
@@ -113,7 +115,7 @@ fn suspected(incident: &Incident) -> Vec<VerdictKind> {
 /// Whether a hang is suspected.
 pub(super) fn hangs(incident: &Incident) -> bool {
     let hangs = [VerdictKind::CommunicationHang, VerdictKind::NonCommunicationHang];
-    incident.signs.iter().any(|sign| match &sign.kind {
+    incident.signs.iter().any(|event| match &event.kind {
         Some(Kind::Suspected(verdict)) => hangs.contains(&verdict.kind()),
         _ => false,
     })
@@ -146,9 +148,9 @@ fn sentence(incident: &Incident) -> String {
     standing + &cause + &evicted
 }
 
-impl SignView {
+impl EventView {
     /// The view of a sign; none of one that this version does not know.
-    fn of(sign: &Sign) -> Option<Self> {
+    fn of(event: &Sign) -> Option<Self> {
         let of_node = |kind, node: &String, text| Self {
             kind,
             node: Some(node.clone()),
@@ -156,7 +158,7 @@ impl SignView {
             at_unix_ms: None,
             text,
         };
-        Some(match sign.kind.as_ref()? {
+        Some(match event.kind.as_ref()? {
             Kind::WorkerFailed(failed) => {
                 let end = failed.end.as_ref().map_or_else(|| words::UNKNOWN.to_owned(), words::end);
                 let (rank, node) = (failed.rank, &failed.node);
@@ -166,11 +168,13 @@ impl SignView {
             }
             Kind::Silent(node) => of_node("silent", node, format!("{node} is not heard")),
             Kind::AgentRestarted(node) => {
-                of_node("agent_restarted", node, format!("the agent of {node} was started anew"))
+                of_node("agent_restarted", node, format!("the agent of {node} was restarted"))
             }
-            Kind::NotStarted(node) => {
-                of_node("not_started", node, format!("{node} does not start what it was told"))
-            }
+            Kind::NotStarted(node) => of_node(
+                "not_started",
+                node,
+                format!("{node} does not start what it was ordered to"),
+            ),
             Kind::Suspected(verdict) => {
                 let text = VerdictView::from(verdict).text;
                 Self { kind: "suspected", node: None, rank: None, at_unix_ms: None, text }

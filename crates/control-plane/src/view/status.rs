@@ -209,8 +209,8 @@ mod tests {
         };
         let incident = |id: &str, kind: VerdictKind| {
             let verdict = Verdict { kind: kind.into(), ..Verdict::default() };
-            let sign = Sign { kind: Some(sign::Kind::Suspected(verdict)) };
-            Incident { id: id.to_owned(), signs: vec![sign], ..Incident::default() }
+            let event = Sign { kind: Some(sign::Kind::Suspected(verdict)) };
+            Incident { id: id.to_owned(), signs: vec![event], ..Incident::default() }
         };
         let hang = VerdictKind::NonCommunicationHang;
         for (open, expected) in [

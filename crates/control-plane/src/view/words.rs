@@ -155,7 +155,7 @@ fn hold_sentence(hold: HoldReason) -> &'static str {
 }
 
 /// Why an epoch waits, and for how much longer `at_most`. A mass silence without a bound is of every known node, or
-/// has just ended: nobody is replaced for it.
+/// has just ended: no node is replaced for it.
 pub(crate) fn waiting(hold: HoldReason, at_most: Option<&str>) -> String {
     match (hold, at_most) {
         (HoldReason::MassSilence, None) => String::from(
@@ -186,7 +186,7 @@ pub(super) fn verdict_words(kind: VerdictKind) -> &'static str {
         VerdictKind::Crash => "a worker died",
         VerdictKind::NodeSilent => "a node is not heard",
         VerdictKind::CommunicationHang => "a collective that all have entered does not end",
-        VerdictKind::NonCommunicationHang => "others wait in a collective for somebody",
+        VerdictKind::NonCommunicationHang => "others wait in a collective for a rank",
         VerdictKind::SlowNode => "slow node",
         VerdictKind::SlowLink => "slow link",
     }
@@ -256,7 +256,7 @@ pub fn duration(nanoseconds: u64) -> String {
     }
 }
 
-/// How long ago something was, which changes too fast to be told in milliseconds: `0.7 s`, `3m05s`.
+/// How long ago something was, which changes too fast to be shown in milliseconds: `0.7 s`, `3m05s`.
 #[must_use]
 pub fn age(nanoseconds: u64) -> String {
     match nanoseconds {

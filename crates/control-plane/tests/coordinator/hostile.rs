@@ -23,12 +23,12 @@ use tonic::Code;
 use crate::coordinator::node::{LIFE, Node, job};
 use crate::coordinator::running::{Running, plan, run, until, within};
 
-fn told(body: Option<Body>) -> NodeMessage {
+fn reported(body: Option<Body>) -> NodeMessage {
     NodeMessage { node: "a".to_owned(), incarnation: LIFE, sequence: u64::MAX / 2, body }
 }
 
 fn report(report: Report) -> NodeMessage {
-    told(Some(Body::Report(report)))
+    reported(Some(Body::Report(report)))
 }
 
 #[test]
@@ -40,10 +40,10 @@ fn what_cannot_be_is_refused_with_a_reason_and_the_job_runs_on() {
         let (mut nodes, epoch) = job(&mut client, &["a", "b"]).await;
         let committed = Report { activity: None, ..Report::default() };
         let cases = [
-            (told(None), "value", "what the node tells is missing"),
+            (reported(None), "value", "what the node reports is missing"),
             (report(committed.clone()), "value", "what the agent is doing is missing"),
             (
-                told(Some(Body::Registration(Registration {
+                reported(Some(Body::Registration(Registration {
                     address: "a b".to_owned(),
                     ..Registration::default()
                 }))),
@@ -51,7 +51,7 @@ fn what_cannot_be_is_refused_with_a_reason_and_the_job_runs_on() {
                 "has a character ' '",
             ),
             (
-                told(Some(Body::Registration(Registration {
+                reported(Some(Body::Registration(Registration {
                     address: "127.0.0.1".to_owned(),
                     workers: 1,
                     activity: Some(message::Activity { kind: ActivityKind::Idle.into(), epoch: 0 }),
@@ -86,8 +86,8 @@ fn what_cannot_be_is_refused_with_a_reason_and_the_job_runs_on() {
         for (bad, reason, words) in cases {
             let before = running.metrics("refused_total").await[reason];
             nodes[0].send(bad).await;
-            let told = nodes[0].refusal().await;
-            assert!(told.contains(words), "{told:?} does not say {words:?}");
+            let reported = nodes[0].refusal().await;
+            assert!(reported.contains(words), "{reported:?} does not say {words:?}");
             let after = running.metrics("refused_total").await[reason];
             assert_eq!(after, before + 1, "{words}");
         }
@@ -109,7 +109,7 @@ fn bytes_that_are_no_message_are_refused_and_the_next_message_is_taken() {
         let (_nodes, epoch) = job(&mut running.client(), &["a", "b"]).await;
         let registers = NodeMessage {
             node: "c".to_owned(),
-            ..told(Some(Body::Registration(Registration {
+            ..reported(Some(Body::Registration(Registration {
                 address: "127.0.0.1".to_owned(),
                 workers: 1,
                 activity: Some(message::Activity { kind: ActivityKind::Idle.into(), epoch: 0 }),
@@ -131,9 +131,12 @@ fn bytes_that_are_no_message_are_refused_and_the_next_message_is_taken() {
         let answer = grpc.streaming(tonic::Request::new(sent), path, RawCodec).await.unwrap();
         let mut answers = answer.into_inner();
         for bytes in &broken {
-            let told = within("a refusal", answers.message()).await.unwrap().unwrap();
-            let told = coordinator_message(CoordinatorMessage::decode(told).unwrap()).unwrap();
-            let DecodedOrder::Refused { reason, .. } = told else { panic!("{bytes:?}: {told:?}") };
+            let reported = within("a refusal", answers.message()).await.unwrap().unwrap();
+            let reported =
+                coordinator_message(CoordinatorMessage::decode(reported).unwrap()).unwrap();
+            let DecodedOrder::Refused { reason, .. } = reported else {
+                panic!("{bytes:?}: {reported:?}")
+            };
             assert!(reason.starts_with("not a message of the protocol"), "{bytes:?}: {reason}");
         }
         assert_eq!(running.metrics("refused_total").await["malformed"], 4);
@@ -179,7 +182,7 @@ fn what_is_not_the_protocol_of_a_port_is_counted() {
             ["garbage", "too_large"].map(|one| now[one] - before[one])
         };
         until("each is counted", counted, |counted| *counted == [5, 1]).await;
-        // Whoever speaks as he should is none of them.
+        // A well-behaved client is none of them.
         let mut client = running.client();
         assert_eq!(client.status().await.unwrap().job, "job");
         assert_eq!(counted().await, [5, 1]);
@@ -196,8 +199,8 @@ fn a_message_that_is_too_long_ends_its_stream_alone() {
         let (mut nodes, epoch) = job(&mut client, &["a", "b"]).await;
         let mut stranger = Node::attend(&mut client, "stranger").await;
         let node = "n".repeat(MAX_NODE_MESSAGE_BYTES + 1);
-        stranger.send(NodeMessage { node, ..told(None) }).await;
-        match stranger.told().await {
+        stranger.send(NodeMessage { node, ..reported(None) }).await;
+        match stranger.reported().await {
             Err(CallError::Refused(status)) => {
                 assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
                 assert!(status.message().contains("4194304 bytes"), "{status}");
@@ -205,13 +208,13 @@ fn a_message_that_is_too_long_ends_its_stream_alone() {
             other => panic!("{other:?}"),
         }
         assert_eq!(running.metrics("refused_total").await["too_large"], 1);
-        // Of many messages that are none, the stream ends too, so that nobody is told for ever.
+        // Of many messages that are none, the stream ends too, so that errors are not sent for ever.
         let mut liar = Node::attend(&mut client, "liar").await;
         for _ in 0..65 {
-            liar.send(told(None)).await;
+            liar.send(reported(None)).await;
         }
         let ended = loop {
-            match liar.told().await {
+            match liar.reported().await {
                 Ok(_) => {}
                 Err(error) => break error.to_string(),
             }
@@ -239,19 +242,19 @@ fn what_is_stale_or_replayed_is_counted_and_changes_nothing() {
             (Epoch::NONE_RAN, OrderStep::Stopping),
         ] {
             nodes[0].acknowledge(epoch, step).await;
-            let told = nodes[0].refusal().await;
-            assert!(told.contains("another epoch or phase"), "{told}");
+            let reported = nodes[0].refusal().await;
+            assert!(reported.contains("another epoch or phase"), "{reported}");
         }
         nodes[0].acknowledge(epoch, OrderStep::Started).await;
         let again = Acknowledgement { epoch, step: OrderStep::Started };
         nodes[0].say_again(FromNodeBody::Acknowledge(again)).await;
-        let told = nodes[0].refusal().await;
-        assert!(told.contains("it comes again"), "{told}");
-        // A worker's failure, told of another rank, and of a rank that the job does not have.
+        let reported = nodes[0].refusal().await;
+        assert!(reported.contains("it comes again"), "{reported}");
+        // A worker's failure, reported for another rank, and of a rank that the job does not have.
         for rank in [0, 67_108_863] {
             nodes[1].report(epoch, rank, WorkerState::Stopped).await;
-            let told = nodes[1].refusal().await;
-            assert!(told.contains("other ranks"), "{told}");
+            let reported = nodes[1].refusal().await;
+            assert!(reported.contains("other ranks"), "{reported}");
         }
         let stale = || running.metrics("stale_messages_total");
         let all = |now: &BTreeMap<String, u64>| {
@@ -275,15 +278,15 @@ fn an_agent_whose_clock_went_back_an_hour_is_told_and_waits_until_its_former_lif
         let mut second = Node::attend(&mut client, "a").await;
         second.life = first.life - 3_600_000;
         second.say_registration(AgentActivity::Idle).await;
-        let told = second.refusal().await;
-        assert!(told.contains("clock was set back"), "{told}");
+        let reported = second.refusal().await;
+        assert!(reported.contains("clock was set back"), "{reported}");
         assert_eq!(running.metrics("stale_messages_total").await["incarnation"], 1);
         drop(first);
         // It goes on registering, as agents do.
         let welcomed = async {
             loop {
                 second.say_registration(AgentActivity::Idle).await;
-                match second.told().await.unwrap() {
+                match second.reported().await.unwrap() {
                     DecodedOrder::Order { message, .. } if message.order == Order::Welcome => {
                         return;
                     }
@@ -311,8 +314,8 @@ fn a_node_that_is_heard_is_not_displaced_by_who_takes_its_name() {
             let mut other = Node::attend(&mut client, "a").await;
             (other.life, other.instance) = (life, instance);
             other.say_registration(AgentActivity::Idle).await;
-            let told = other.refusal().await;
-            assert!(told.contains("heard on another connection"), "{told}");
+            let reported = other.refusal().await;
+            assert!(reported.contains("heard on another connection"), "{reported}");
             other.report(epoch, 0, WorkerState::Stopped).await;
             assert!(other.refusal().await.contains("another --node"));
         }
@@ -328,7 +331,7 @@ fn a_node_that_is_heard_is_not_displaced_by_who_takes_its_name() {
         (again.instance, again.sequence) = (7, nodes[0].sequence);
         again.say_registration(AgentActivity::Committed(epoch)).await;
         again.until_order("welcome", |order| *order == Order::Welcome).await;
-        // And one that is started anew, once the connection of its former life is gone.
+        // And one that is restarted, once the connection of its former life is gone.
         drop((nodes.remove(0), again));
         let gone = || running.metric("streams");
         until("the former streams have ended", gone, |streams| *streams <= 1).await;
@@ -348,8 +351,11 @@ fn a_node_that_is_for_another_job_is_refused_with_both_names() {
         let mut node = Node::attend(&mut running.client(), "a").await;
         node.job = "other";
         node.say_registration(AgentActivity::Idle).await;
-        let told = node.refusal().await;
-        assert!(told.contains(r#"for the job "other", and this coordinator runs "job""#), "{told}");
+        let reported = node.refusal().await;
+        assert!(
+            reported.contains(r#"for the job "other", and this coordinator runs "job""#),
+            "{reported}"
+        );
         assert_eq!(running.metrics("refused_total").await["job"], 1);
         node.job = "a\nb";
         node.say_registration(AgentActivity::Idle).await;

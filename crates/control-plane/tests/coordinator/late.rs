@@ -64,7 +64,7 @@ async fn report(nodes: &mut [Node], epoch: Epoch, first_ns: u64) {
     }
 }
 
-/// The original keeps latencies by rank, whoever reports them and whenever: after a replacement those of
+/// The original keeps latencies by rank, from any reporter at any time: after a replacement those of
 /// the former epoch are taken for the new node's.
 #[test]
 fn latencies_of_a_former_rank_map_are_nobodys() {

@@ -37,8 +37,8 @@ fn a_killed_worker_is_one_incident_that_is_explained_and_the_job_runs_again() {
         assert!(incident.cause_is_certain && incident.evicted.is_empty());
         assert_eq!(incident.standing, i32::from(IncidentStanding::Answered));
         assert_eq!(incident.answered_by_epoch, next.number());
-        let failed = incident.signs.iter().filter(|sign| {
-            matches!(&sign.kind, Some(sign::Kind::WorkerFailed(failed)) if failed.node == "b")
+        let failed = incident.signs.iter().filter(|event| {
+            matches!(&event.kind, Some(sign::Kind::WorkerFailed(failed)) if failed.node == "b")
         });
         assert_eq!(failed.count(), 1);
         let verdict = &found.verdicts[0];
@@ -115,8 +115,8 @@ fn a_coordinator_that_ends_and_begins_again_disturbs_nobody() {
             let mut node = Node::attend(&mut client, name).await;
             node.say_registration(AgentActivity::Committed(epoch)).await;
             // Nothing but a welcome: it goes on with what it does.
-            let told = node.until_order("any order", |_| true).await;
-            assert_eq!((told.order, told.epoch), (Order::Welcome, epoch));
+            let reported = node.until_order("any order", |_| true).await;
+            assert_eq!((reported.order, reported.epoch), (Order::Welcome, epoch));
             node.report(epoch, rank, WorkerState::Running).await;
             attending.push(node);
         }
@@ -161,7 +161,7 @@ fn another_job_than_the_stored_one_is_told_and_left_alone_until_it_is_reset() {
         let forming = |status: &GetStatusResponse| status.phase == i32::from(JobPhase::Forming);
         let status = until("the job forms anew", ask, forming).await;
         assert_eq!((status.workers_per_node, status.epoch), (2, epoch.number()));
-        // Whoever still runs what was is stopped.
+        // Nodes that still run an earlier epoch are stopped.
         let mut node = Node::attend(&mut reset.client(), "a").await;
         node.say_registration(AgentActivity::Committed(epoch)).await;
         node.until_order("standby", |order| *order == Order::Standby).await;
@@ -212,21 +212,21 @@ fn many_nodes_may_share_a_stream() {
         let mut shared = Node::register(&mut client, "a").await;
         shared.name = telltale_cluster::node::NodeName::new("b").unwrap();
         shared.say_registration(AgentActivity::Idle).await;
-        // Both are told on the one stream, each by its name.
-        let mut told = Vec::new();
-        while told.len() < 3 {
+        // Both are sent on the one stream, each by its name.
+        let mut reported = Vec::new();
+        while reported.len() < 3 {
             let Ok(telltale_control_plane::protocol::decode::DecodedOrder::Order { node, message }) =
-                shared.told().await
+                shared.reported().await
             else {
                 panic!("no order")
             };
             if message.epoch != Epoch::NONE_RAN || message.order == Order::Welcome {
-                told.push((node.as_str().to_owned(), message.order == Order::Welcome));
+                reported.push((node.as_str().to_owned(), message.order == Order::Welcome));
             }
         }
-        told.sort();
+        reported.sort();
         let expected = [("a".to_owned(), false), ("b".to_owned(), false), ("b".to_owned(), true)];
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
         assert_eq!(running.metric("streams").await, 1);
         running.end().await;
     });

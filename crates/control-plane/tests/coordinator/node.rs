@@ -92,8 +92,8 @@ impl Node {
         self.say(FromNodeBody::Report(report)).await;
     }
 
-    /// What it is told next; the reason, when the stream ends.
-    pub(crate) async fn told(&mut self) -> Result<DecodedOrder, CallError> {
+    /// The next message; the reason, when the stream ends.
+    pub(crate) async fn reported(&mut self) -> Result<DecodedOrder, CallError> {
         let next = within("an order comes", self.orders.next()).await?;
         Ok(coordinator_message(next.expect("the stream goes on")).unwrap())
     }
@@ -105,7 +105,7 @@ impl Node {
         is_it: impl Fn(&Order) -> bool,
     ) -> ToNode {
         loop {
-            match self.told().await {
+            match self.reported().await {
                 Ok(DecodedOrder::Order { node, message }) => {
                     assert_eq!(node, self.name, "told what is another's");
                     if is_it(&message.order) {
@@ -120,7 +120,7 @@ impl Node {
     /// The next reason why a message was not taken.
     pub(crate) async fn refusal(&mut self) -> String {
         loop {
-            match self.told().await {
+            match self.reported().await {
                 Ok(DecodedOrder::Refused { reason, .. }) => return reason,
                 Ok(DecodedOrder::Order { .. }) => {}
                 Err(error) => panic!("{}: {error}", self.name),
@@ -128,7 +128,7 @@ impl Node {
         }
     }
 
-    /// Prepares for a new epoch when it is told to.
+    /// Prepares for a new epoch when ordered to.
     pub(crate) async fn prepare(&mut self) {
         let prepare = |order: &Order| matches!(order, Order::Prepare { .. });
         let message = self.until_order("prepare", prepare).await;
@@ -137,7 +137,7 @@ impl Node {
         self.acknowledge(message.epoch, OrderStep::Prepared { port }).await;
     }
 
-    /// Starts its worker when it is told to; returns the epoch and the worker's rank.
+    /// Starts its worker when ordered to; returns the epoch and the worker's rank.
     pub(crate) async fn commit(&mut self) -> (Epoch, u32) {
         let commit = |order: &Order| matches!(order, Order::Commit(_));
         let message = self.until_order("commit", commit).await;

@@ -61,7 +61,7 @@ fn orders_are_carried_out_or_refused_with_a_reason() {
     });
 }
 
-/// A coordinator that stands still: the kernel takes connections for it, and nobody answers.
+/// A coordinator that stands still: the kernel takes connections for it, and none is answered.
 #[test]
 fn a_coordinator_that_stands_still_does_not_keep_an_order_from_the_next() {
     run(async {

@@ -1,4 +1,4 @@
-//! What a person is told of a coordinator that gives no answer: what is in the way and what helps, once
+//! What a user sees of a coordinator that gives no answer: what is in the way and what helps, once
 //! and in words.
 
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::coordinator::trust::{authority, written};
 /// The names of a coordinator that is called by its address.
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
 
-/// What an operator is told who asks there.
-async fn told(address: &str, access: &ClientFiles) -> String {
+/// What an operator sees there.
+async fn reported(address: &str, access: &ClientFiles) -> String {
     let addresses = vec![address.parse().unwrap()];
     let operator = Operator::new(addresses, access.load().unwrap(), Duration::from_secs(10));
     let asked = operator.ask(async |client| client.nodes().await).await;
@@ -43,22 +43,22 @@ fn a_token_that_is_wrong_or_missing_is_told() {
         let wrong = Some(written(&scratch, "wrong", "another-token-altogether"));
         let none = ClientFiles::default();
         assert_eq!(
-            told(&at, &ClientFiles { token_file: wrong, ..none.clone() }).await,
+            reported(&at, &ClientFiles { token_file: wrong, ..none.clone() }).await,
             format!("the coordinator at {at} refuses this token; copy the coordinator's")
         );
         assert_eq!(
-            told(&at, &none).await,
+            reported(&at, &none).await,
             format!("the coordinator at {at} wants its token: --token-file")
         );
         // It speaks no TLS.
         let tls = caller(&scratch, &authority().pem(), None);
         let plain = format!("{at} does not speak TLS; ");
-        let said = told(&at, &tls).await;
+        let said = reported(&at, &tls).await;
         assert!(said.starts_with(&plain), "{said}");
         running.end().await;
-        let gone = told(&at, &none).await;
-        assert_eq!(gone, format!("nobody listens at {at}; does a coordinator run there?"));
-        let unknown = told("no-such-host.invalid:1", &none).await;
+        let gone = reported(&at, &none).await;
+        assert_eq!(gone, format!("no process listens at {at}; does a coordinator run there?"));
+        let unknown = reported("no-such-host.invalid:1", &none).await;
         assert!(unknown.starts_with("cannot resolve no-such-host.invalid:1: "), "{unknown}");
     });
 }
@@ -106,7 +106,7 @@ fn what_is_wrong_with_certificates_is_told() {
 async fn check(scratch: &Scratch, access: AccessFiles, caller: ClientFiles, expected: &str) {
     let running = Running::start(Plan { access, ..plan(scratch.path(), 2) }).await;
     let at = running.grpc.to_string();
-    let said = told(&at, &caller).await;
+    let said = reported(&at, &caller).await;
     assert!(said.starts_with(&at) && said.contains(expected), "{expected}: {said}");
     running.end().await;
 }

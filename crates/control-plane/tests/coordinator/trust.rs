@@ -72,14 +72,14 @@ fn a_call_without_the_token_is_refused_and_counted() {
     });
 }
 
-/// Whether whoever has no token can command the job and attend as a node.
+/// Whether a client without the token can command the job and register as a node.
 async fn lets_strangers_in(running: &Running) -> bool {
     let mut client = running.client();
     let commands = client.set_mode(Mode::Observe).await.is_ok();
     commands && client.attend(tokio_stream::empty()).await.is_ok()
 }
 
-/// The original asks nobody who it is. The check that finds that is one that can fail.
+/// The original does not authenticate. The check that finds that is one that can fail.
 #[test]
 fn strangers_get_in_only_where_nothing_is_asked_for() {
     run(async {
@@ -116,14 +116,14 @@ fn another_user_of_this_machine_is_told_nothing_without_a_token() {
             async move { String::from_utf8(asked.await.unwrap().unwrap().stdout).unwrap() }
         };
         for path in ["/metrics", "/api/v1/status"] {
-            let told = ask(path, 61_053).await;
-            assert!(told.starts_with("HTTP/1.1 403 "), "{told}");
-            assert!(told.contains("--token-file"), "{told}");
+            let reported = ask(path, 61_053).await;
+            assert!(reported.starts_with("HTTP/1.1 403 "), "{reported}");
+            assert!(reported.contains("--token-file"), "{reported}");
         }
         assert!(ask("/healthz", 61_053).await.starts_with("HTTP/1.1 200 "));
-        let told = ask("/metrics", 0).await;
-        assert!(told.starts_with("HTTP/1.1 200 "), "{told}");
-        assert!(told.contains("refused_total{reason=\"stranger\"} 2\n"), "{told}");
+        let reported = ask("/metrics", 0).await;
+        assert!(reported.starts_with("HTTP/1.1 200 "), "{reported}");
+        assert!(reported.contains("refused_total{reason=\"stranger\"} 2\n"), "{reported}");
         running.end().await;
     });
 }
@@ -185,7 +185,7 @@ fn only_certificates_of_the_authority_that_are_good_now_get_in() {
             client_authority: Some(written(&scratch, "authority", &ours.pem())),
             ..AccessFiles::default()
         };
-        // Whoever is root here, or the coordinator itself, may ask for metrics at a socket file.
+        // Root here, and the coordinator's own user, may ask for metrics at a socket file.
         let metrics = scratch.join("http.sock");
         let http = vec!["127.0.0.1:0".parse().unwrap(), Address::Unix(metrics.clone())];
         let running = Running::start(Plan { access, http, ..plan(scratch.path(), 2) }).await;
@@ -206,8 +206,8 @@ fn only_certificates_of_the_authority_that_are_good_now_get_in() {
         ] {
             let answer = client(&running, &ours, identity).status().await;
             assert!(answer.is_err(), "{name}: {answer:?}");
-            let told = alert(running.grpc, &ours, identity).await;
-            assert!(told.contains(reason), "{name}: {told}");
+            let reported = alert(running.grpc, &ours, identity).await;
+            assert!(reported.contains(reason), "{name}: {reported}");
         }
         let counted = "telltale_coordinator_refused_total{reason=\"handshake\"} 8\n";
         let ask = || get_at(metrics.clone(), "/metrics");
@@ -253,7 +253,7 @@ fn a_certificate_speaks_only_for_the_nodes_that_it_names() {
             for (name, may) in nodes {
                 let mut node = Node::attend(&mut client, name).await;
                 node.say_registration(AgentActivity::Idle).await;
-                match node.told().await.unwrap() {
+                match node.reported().await.unwrap() {
                     DecodedOrder::Order { message, .. } => {
                         assert!(*may && message.order == Order::Welcome, "{names:?} as {name}");
                     }

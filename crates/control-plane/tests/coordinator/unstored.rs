@@ -1,5 +1,5 @@
-//! A store that is full, out of reach or another's: what is told of it, where it is asked for, and that it
-//! is not told any more once that is mended.
+//! A store that is full, unreachable or another's: what is reported of it, where it is asked for, and that it
+//! is no longer reported once that is mended.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -17,8 +17,8 @@ use telltale_wire::cluster::message::Mode;
 use crate::coordinator::node::job;
 use crate::coordinator::running::{Running, TIMEOUT, get, plan, run, until};
 
-/// What an operator is told who asks how the job stands.
-async fn told(running: &Running) -> String {
+/// What an operator sees of the job's status.
+async fn reported(running: &Running) -> String {
     let addresses = vec![running.grpc.to_string().parse().unwrap()];
     let operator = Operator::new(addresses, Credentials::default(), TIMEOUT);
     let asked = operator.ask(async |client| client.status().await).await;
@@ -42,10 +42,10 @@ fn a_coordinator_whose_journal_another_has_says_so() {
         let ready = || get(second.http, "/readyz", None);
         let (status, text) =
             until("the reason is told", ready, |(_, text)| text.contains("store")).await;
-        let words = ["knows nobody who does", "belongs to another coordinator that runs"];
+        let words = ["knows no leader", "belongs to another coordinator that runs"];
         assert_eq!(status, 503);
         check(&text, &words);
-        check(&told(&second).await, &words);
+        check(&reported(&second).await, &words);
         check(&get(second.http, "/api/v1/status", None).await.1, &words);
         // The first one ends, and the other leads without a trouble.
         first.end().await;
@@ -80,7 +80,7 @@ fn a_coordinator_that_reaches_no_etcd_says_what_it_could_not_do_and_what_helps()
         assert_eq!(status, 503);
         let words = ["etcd could not say who leads: tcp connect error", "look at its members"];
         check(&text, &words);
-        check(&told(&running).await, &words);
+        check(&reported(&running).await, &words);
         check(&text, &["(os error 111); look"]);
         assert!(!text.contains("tonic"), "{text}");
         running.end().await;

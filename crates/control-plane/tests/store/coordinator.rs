@@ -14,17 +14,17 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Coordinator {
     pub(crate) store: Store,
-    /// Troubles that it was told of.
+    /// Failures that were reported to it.
     pub(crate) troubles: Vec<String>,
-    /// How often it was told that all is well again.
-    /// What was told of incidents that were not kept.
+    /// How often recovery was reported to it.
+    /// What was reported of incidents that were not kept.
     pub(crate) unkept: Vec<String>,
     pub(crate) mended: usize,
-    /// Whether it was told of a trouble last.
+    /// Whether its last report was a failure.
     pub(crate) is_troubled: bool,
-    /// Who leads, as it was told last.
+    /// Who leads, as last reported.
     pub(crate) leader: Option<String>,
-    /// What is stored while another leads, as it was told last.
+    /// What is stored while another leads, as last reported.
     pub(crate) standby: Option<StoredState>,
     number: u64,
 }

@@ -103,7 +103,7 @@ fn decisions_go_on_when_any_member_is_killed_or_stands_still() {
             loop {
                 match one.event_until(until).await.expect("it leads again") {
                     StoreEvent::Stored { outcome: StoreOutcome::Stored(revision), .. } => {
-                        // Also when it was stored before, and nobody had heard of it.
+                        // Also when it was stored before, unnoticed.
                         assert!(!one.is_troubled, "{:?}", one.troubles);
                         last = revision;
                         break;
@@ -154,9 +154,9 @@ fn without_etcd_nobody_leads_and_with_it_somebody_does_again() {
         assert!(stopped.elapsed() < LEAST_LEASE, "it stops before the lease can run out");
         let soon = Instant::now() + Duration::from_secs(2);
         assert!(one.event_until(soon).await.is_none());
-        let told = one.troubles.join("; ");
-        assert!(told.contains("was not renewed in time"), "{told}");
-        assert!(told.contains("etcdctl endpoint health"), "{told}");
+        let reported = one.troubles.join("; ");
+        assert!(reported.contains("was not renewed in time"), "{reported}");
+        assert!(reported.contains("etcdctl endpoint health"), "{reported}");
         cluster.member(0).resume();
         assert!(one.gains().await.term > term);
     });

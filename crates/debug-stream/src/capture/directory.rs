@@ -17,7 +17,7 @@ use super::metadata::{self, DATA, METADATA, Metadata};
 use super::watch::{Change, DirectoryWatch};
 use super::{CapturedEvent, Item, Payload, Unreadable};
 
-/// The most events of a directory that are brought into order; those behind them are told of.
+/// The most events of a directory that are brought into order; those behind them are reported.
 pub const MAX_EVENTS: usize = 1 << 20;
 /// The deepest directory that is looked into; a prefix with slashes makes some.
 const MAX_DEPTH: usize = 64;
@@ -36,8 +36,8 @@ pub struct Directory {
     ready: VecDeque<EventEntry>,
     /// How often it was looked through.
     looks: u64,
-    /// What was found beside events, to be told first.
-    told: VecDeque<Item>,
+    /// What was found beside events, reported first.
+    reported: VecDeque<Item>,
     /// Items that stand behind an event that is yet to be given.
     next: Option<Item>,
     last_sequence: HashMap<Option<u32>, u64>,
@@ -104,14 +104,14 @@ impl Directory {
 
     fn begin(root: &Path, following: Option<Following>) -> io::Result<Self> {
         let root = root.canonicalize()?;
-        // Below it, what cannot be opened is told of; here it is the end.
+        // Below it, what cannot be opened is reported; here it is the end.
         fs::read_dir(&root)?;
         let mut directory = Self {
             root: root.clone(),
             parents: Vec::new(),
             ready: VecDeque::new(),
             looks: 0,
-            told: VecDeque::new(),
+            reported: VecDeque::new(),
             next: None,
             last_sequence: HashMap::new(),
             mixed: HashSet::new(),
@@ -183,7 +183,7 @@ impl Directory {
 
     /// What is next; none when everything found was given.
     pub fn next_item(&mut self) -> Option<Item> {
-        if let Some(item) = self.told.pop_front().or_else(|| self.next.take()) {
+        if let Some(item) = self.reported.pop_front().or_else(|| self.next.take()) {
             return Some(item);
         }
         if self.ready.front().is_some_and(|entry| self.may_come_late(entry)) {
@@ -319,7 +319,7 @@ impl Directory {
 
     fn tell(&mut self, place: &Path, reason: String) {
         let place = place.to_string_lossy().into_owned();
-        self.told.push_back(Item::Unreadable(Unreadable { place, reason }));
+        self.reported.push_back(Item::Unreadable(Unreadable { place, reason }));
     }
 
     fn item(&self, path: &Path) -> Item {
@@ -366,7 +366,7 @@ impl Following {
     }
 
     fn remember(&mut self, path: &Path) {
-        // Whoever follows for so long may be shown an event twice after a lost change.
+        // A follower of so long may see an event twice after a lost change.
         if self.seen.len() >= MAX_EVENTS {
             self.seen.clear();
         }
@@ -413,7 +413,7 @@ fn look_at(place: &Path) -> EventDirectory {
         Ok(file) if file.is_file() => (file.len(), Payload::File(data)),
         Ok(_) => return EventDirectory::Part(format!("{DATA} is no file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Whoever wrote it did not want the data, or was killed.
+            // Its writer did not want the data, or was killed.
             let bytes = found.data_bytes.unwrap_or(0);
             return if place.join(TEXT).exists() || bytes == 0 {
                 EventDirectory::Whole(found, Payload::LeftOut(None), bytes)

@@ -99,9 +99,9 @@ pub(super) fn write_head(out: &mut Vec<u8>, item: &Item) -> io::Result<()> {
     match item {
         Item::Event(event) => {
             let mut line = facts(event);
-            // Whoever has the data can count it again.
-            if let Payload::LeftOut(Some(told)) = &event.payload {
-                line.statistics = Some(LineSummary::from(told));
+            // With the data one can count it again.
+            if let Payload::LeftOut(Some(reported)) = &event.payload {
+                line.statistics = Some(LineSummary::from(reported));
             }
             Ok(serde_json::to_writer(out, &line)?)
         }
@@ -181,7 +181,7 @@ fn event_line(event: &CapturedEvent, most_values: Option<usize>) -> EventLine<'_
 /// A sentence that says what is wrong.
 pub(super) fn parse(line: &[u8]) -> Result<Item, String> {
     let found: JsonLine = serde_json::from_slice(line).map_err(|error| {
-        // Whoever reads lines says which one it is.
+        // The reader of lines sets which one it is.
         error.to_string().replace(" at line 1 column ", " at column ")
     })?;
     if found.version.is_some_and(|version| version > VERSION) {
@@ -217,7 +217,7 @@ fn event(found: JsonLine) -> Result<CapturedEvent, String> {
         return Err(String::from("its prefix, type or shape is longer than can be"));
     }
     let kind = EventKind::from_code(code);
-    let told = found.statistics.map(Statistics::from);
+    let reported = found.statistics.map(Statistics::from);
     let data = match (kind, found.data) {
         (EventKind::Text | EventKind::Breakpoint, _) => found.text.map(String::into_bytes),
         (_, Some(data)) => Some(unhex(&data).ok_or("its data are no hexadecimal digits")?),
@@ -228,7 +228,7 @@ fn event(found: JsonLine) -> Result<CapturedEvent, String> {
     let payload = match data {
         Some(data) => Payload::Held(data),
         None if bytes == 0 => Payload::Held(Vec::new()),
-        None => Payload::LeftOut(told),
+        None => Payload::LeftOut(reported),
     };
     Ok(CapturedEvent {
         kind,

@@ -1,5 +1,5 @@
 //! Events one behind the other from a file, a pipe or standard input: lines of JSON or an event
-//! file, told apart by how they begin. The end may be one for now: a file that grows is read on,
+//! file, distinguished by how they begin. The end may be one for now: a file that grows is read on,
 //! and half an event waits for its other half.
 
 use std::io::{self, Read};
@@ -111,7 +111,7 @@ impl<R: Read> Sequential<R> {
         loop {
             let rest = self.buffer.len() - self.start;
             if rest == 0 {
-                return self.tell_left_out();
+                return self.report_left_out();
             }
             match self.form {
                 Some(CaptureForm::EventFile) => match self.look_for_record() {
@@ -244,8 +244,8 @@ impl<R: Read> Sequential<R> {
                 BufferRead::Again
             }
             Parsed::Record(item, bytes) => {
-                if let Some(told) = self.tell_left_out() {
-                    return BufferRead::Item(told);
+                if let Some(reported) = self.report_left_out() {
+                    return BufferRead::Item(reported);
                 }
                 self.start += bytes;
                 self.looked = self.start;
@@ -267,7 +267,7 @@ impl<R: Read> Sequential<R> {
         self.looked = self.start;
     }
 
-    fn tell_left_out(&mut self) -> Option<Item> {
+    fn report_left_out(&mut self) -> Option<Item> {
         let (at, bytes, reason) = self.left_out.take()?;
         let place = format!("{bytes} bytes from byte {at}");
         Some(Item::Unreadable(Unreadable { place, reason: reason.to_owned() }))

@@ -1,5 +1,5 @@
-//! Being told by the kernel that something in directories or files has changed. Says where, not
-//! what: whoever asks looks for themselves.
+//! Notification by the kernel that something in directories or files has changed. Says where, not
+//! what: the caller looks.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ const MAX_WATCHED: usize = 65_536;
 /// Room for many changes, and for at least one with the longest name.
 const BUFFER_BYTES: usize = 16 << 10;
 
-/// Directories and files whose changes are told; its descriptor is readable when there are some.
+/// Directories and files whose changes are reported; its descriptor is readable when there are some.
 #[derive(Debug)]
 pub struct DirectoryWatch {
     descriptor: OwnedFd,
@@ -83,7 +83,7 @@ impl DirectoryWatch {
         self.is_incomplete
     }
 
-    /// Forgets all changes so far, for whoever looks at everything anyway.
+    /// Forgets all changes so far, for a caller that rereads everything anyway.
     ///
     /// # Errors
     /// When reading fails.

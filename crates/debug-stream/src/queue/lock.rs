@@ -1,4 +1,4 @@
-//! A lock for what takes nanoseconds: whoever waits is not parked, because waking it would cost
+//! A lock for what takes nanoseconds: waiting threads are not parked, because waking it would cost
 //! the holder microseconds. Nothing that may block or call out is done inside, save where the
 //! caller says so.
 

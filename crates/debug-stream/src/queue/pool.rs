@@ -14,7 +14,7 @@ pub(super) const ROUND_BYTES: usize = 8 * SEGMENT_BYTES;
 /// Memory is used up quickly if a segment lasts no longer than this, two ticks of the coarse clock.
 const QUICK_NS: u64 = 8_000_000;
 /// How long memory must have been idle before some of it goes back to the kernel: taking a page
-/// anew costs more than a copy, so a burst that comes again soon shall find its own.
+/// again costs more than a copy, so a burst that comes again soon shall find its own.
 const SHRINK_EVERY_NS: u64 = 50_000_000;
 /// What part of the memory that was idle all that time goes back at once.
 const GIVEN_BACK: usize = 2;

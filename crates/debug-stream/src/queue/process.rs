@@ -1,6 +1,6 @@
 //! Which process this is, for the price of a load: a number that changes in a child of `fork`.
 //!
-//! A child made by a bare `clone` system call is not noticed, because the C library is not told.
+//! A child made by a bare `clone` system call is not noticed, because the C library is not notified.
 
 use std::sync::Once;
 

@@ -22,7 +22,7 @@ pub(crate) struct Reader {
     descriptor: Arc<OwnedFd>,
     cursor: Cursor,
     /// The losses that were taken, or passed over by a reader that does not want them.
-    told: Losses,
+    reported: Losses,
     wants_losses: bool,
     /// The time of the newest event so far.
     time_ns: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Reader {
 
 /// Where the consumer is.
 struct Cursor {
-    /// The segment it is in. What lies before `offset` nobody else uses any more.
+    /// The segment it is in. What lies before `offset` is no longer in use.
     segment: Segment,
     offset: usize,
     /// What had been lost before the event here.
@@ -65,16 +65,16 @@ impl Reader {
         queue: Arc<Queue>,
         descriptor: Arc<OwnedFd>,
         segment: Segment,
-        told: Losses,
+        reported: Losses,
         wants_losses: bool,
     ) -> Self {
-        let cursor = Cursor { segment, offset: 0, lost: told };
+        let cursor = Cursor { segment, offset: 0, lost: reported };
         let generation = process::generation();
         Self {
             queue,
             descriptor,
             cursor,
-            told,
+            reported,
             wants_losses,
             time_ns: 0,
             looks: FEWEST_LOOKS,
@@ -96,7 +96,7 @@ impl Reader {
         // SAFETY: `waits` just found an event, and the cursor goes on only below, after `read`.
         let body = unsafe { self.cursor.place().event() };
         let lost = self.cursor.lost;
-        if self.wants_losses && lost != self.told {
+        if self.wants_losses && lost != self.reported {
             return NextRecord::Lost(self.tell(lost));
         }
         // Two producers may have looked at the clock in another order than they took their turns.
@@ -147,12 +147,13 @@ impl Reader {
         if !self.cursor.waits(&self.queue) {
             self.look_again();
         }
-        let (cursor, queue, told, mut more) = (&mut self.cursor, &*self.queue, self.told, true);
+        let (cursor, queue, reported, mut more) =
+            (&mut self.cursor, &*self.queue, self.reported, true);
         let waits = || {
             more = cursor.waits(queue);
-            more || cursor.last_loss(queue, told).is_some()
+            more || cursor.last_loss(queue, reported).is_some()
         };
-        queue.bell.taken(waits, queue);
+        queue.wake_up_fd.taken(waits, queue);
         if !more {
             queue.pool.shrink(coarse_time_ns());
         }
@@ -175,31 +176,31 @@ impl Reader {
     /// What there is to take when no event is; none if one has come meanwhile.
     #[cold]
     fn take_the_last_loss<R>(&mut self) -> Option<NextRecord<R>> {
-        let mut lost = self.cursor.last_loss(&self.queue, self.told);
+        let mut lost = self.cursor.last_loss(&self.queue, self.reported);
         if lost.is_none() {
             if self.cursor.waits(&self.queue) {
                 return None;
             }
-            // A producer may have told of it meanwhile, ahead of an event that it still copies.
-            lost = self.cursor.last_loss(&self.queue, self.told);
+            // A producer may have announced it meanwhile, ahead of an event that it still copies.
+            lost = self.cursor.last_loss(&self.queue, self.reported);
         }
         if let Some(lost) = lost {
             let lost = self.tell(lost);
             self.after_taking();
             return Some(NextRecord::Lost(lost));
         }
-        let (cursor, queue, told) = (&mut self.cursor, &*self.queue, self.told);
-        let waits = || cursor.waits(queue) || cursor.last_loss(queue, told).is_some();
-        queue.bell.nothing(waits, queue);
+        let (cursor, queue, reported) = (&mut self.cursor, &*self.queue, self.reported);
+        let waits = || cursor.waits(queue) || cursor.last_loss(queue, reported).is_some();
+        queue.wake_up_fd.nothing(waits, queue);
         queue.pool.shrink(coarse_time_ns());
         Some(NextRecord::Nothing)
     }
 
     /// Notes that the reader knows of all these losses, and returns those that are new to it.
     fn tell(&mut self, lost: Losses) -> Losses {
-        let new = lost.since(&self.told);
-        self.told = lost;
-        self.queue.progress.told_lost.store(lost.sum(), Ordering::Relaxed);
+        let new = lost.since(&self.reported);
+        self.reported = lost;
+        self.queue.progress.reported_lost.store(lost.sum(), Ordering::Relaxed);
         new
     }
 
@@ -230,10 +231,10 @@ impl Drop for Reader {
             return;
         }
         let reserved = self.queue.close();
-        self.queue.progress.told_lost.store(u64::MAX, Ordering::Relaxed);
+        self.queue.progress.reported_lost.store(u64::MAX, Ordering::Relaxed);
         self.take_the_rest(reserved);
         let queue = &*self.queue;
-        queue.bell.nothing(|| false, queue);
+        queue.wake_up_fd.nothing(|| false, queue);
         queue.disconnect();
     }
 }
@@ -251,7 +252,7 @@ impl Cursor {
     /// that fell behind its producer catches up.
     #[inline(always)]
     fn fetch_next(&self) {
-        // SAFETY: the caller stands at an event that it found. Whoever committed it made the place
+        // SAFETY: the caller stands at an event that it found. Its committer made the place
         // behind it ready before, and left room for it.
         unsafe {
             let (size, _) = self.place().size();
@@ -278,19 +279,19 @@ impl Cursor {
 
     /// What was lost before the place here, or after the last event if all have been taken; none if the
     /// reader knows, or does not want to. Every other event tells by itself what was lost before it.
-    fn last_loss(&self, queue: &Queue, told: Losses) -> Option<Losses> {
+    fn last_loss(&self, queue: &Queue, reported: Losses) -> Option<Losses> {
         // SYNC: last loss
         if !queue.has_untold_losses() {
             return None;
         }
         // Passed already, while the event behind it is still being copied: the descriptor was made
         // readable for the loss and stays so.
-        if self.lost != told {
+        if self.lost != reported {
             return Some(self.lost);
         }
         let tail = queue.tail.lock();
         let all_taken = tail.reserved == queue.progress.taken.load(Ordering::Relaxed);
-        (all_taken && tail.lost != told).then_some(tail.lost)
+        (all_taken && tail.lost != reported).then_some(tail.lost)
     }
 
     /// Goes on behind what was lost.

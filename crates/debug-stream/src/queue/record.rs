@@ -110,7 +110,7 @@ pub(super) enum RecordState {
 // === impl Size ===
 
 impl Size {
-    /// The size of an event; none where it has a longer name or more dimensions than can be told.
+    /// The size of an event; none where it has a longer name or more dimensions than can be recorded.
     #[inline(always)]
     pub(super) fn of(draft: &Draft<'_>) -> Option<Self> {
         let name_bytes = u16::try_from(draft.name.len()).ok()?;
@@ -182,7 +182,7 @@ unsafe fn copy_short(from: &[u8], to: *mut u8) {
     }
 }
 
-/// Has a cache line fetched, where the processor can be told so.
+/// Has a cache line fetched, where the processor supports it.
 #[inline(always)]
 fn fetch_line(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -235,7 +235,7 @@ impl HeaderPosition {
         // SAFETY: the place is this thread's alone until the state is stored, so plain writes to
         // all but the state are unseen; data, dimensions and name fit, by the caller's promise, and
         // cannot overlap memory that nobody else has a reference to. What is left between the parts
-        // was written by somebody before or is the kernel's zeros.
+        // was written before or is the kernel's zeros.
         unsafe {
             // In the order of the addresses: lines that no cache holds come quicker so.
             (&raw mut (*header).name_bytes).write(size.name_bytes);

@@ -2,7 +2,7 @@
 //! the stream that it names. A stranger's prefix becomes one directory's name, never a path.
 //!
 //! An event's directory gets its number when all its files are in it, so what has a number is
-//! whole. Nothing that has one is ever written to again, whoever made it.
+//! whole. Nothing that has one is ever written to again, whatever made it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -30,7 +30,7 @@ pub struct Totals {
     pub events: u64,
     /// Events that were lost before they could be.
     pub lost: u64,
-    /// Events of types that nobody has defined.
+    /// Events of undefined types.
     pub unknown: u64,
     /// Tensors whose parts do not fit together.
     pub malformed: u64,
@@ -103,7 +103,7 @@ impl DefaultConsumer {
     ///
     /// # Errors
     /// When the files or the line cannot be written; either is counted, and of both the files are
-    /// told of.
+    /// reported.
     pub fn take(
         &mut self,
         mut next: NextEvent,

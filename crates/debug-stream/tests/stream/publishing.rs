@@ -1,4 +1,4 @@
-//! What publishers are told, what consumers get, and what the counters say of both.
+//! What publishers receive, what consumers get, and what the counters say of both.
 
 use telltale_debug_stream::{
     ConnectError, EventKind, Filter, LossCause, Losses, NextEvent, Published, StreamCounters,

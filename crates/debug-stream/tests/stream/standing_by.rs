@@ -19,22 +19,22 @@ fn take_all(consumer: &mut Consumer) -> u64 {
 fn a_client_gets_the_place_and_the_standby_gets_it_back() {
     let stream = stream(1_000);
     let publisher = stream.publisher();
-    let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
+    let wake_up = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
     let by_standby = AtomicU64::new(0);
     const CLIENTS: u32 = 200;
     let standby = || {
-        let mut consumer = stream.connect_standby(&bell).ok();
+        let mut consumer = stream.connect_standby(&wake_up).ok();
         let mut goes = 0;
         while goes < CLIENTS || consumer.is_none() {
             // Blocks until it is rung: a lost ring would hang this test.
-            rustix::io::read(&*bell, &mut [0; 8]).unwrap();
+            rustix::io::read(&*wake_up, &mut [0; 8]).unwrap();
             if stream.is_wanted()
                 && let Some(mut leaving) = consumer.take()
             {
                 by_standby.fetch_add(take_all(&mut leaving), Ordering::Relaxed);
                 goes += 1;
             }
-            consumer = consumer.or_else(|| stream.connect_standby(&bell).ok());
+            consumer = consumer.or_else(|| stream.connect_standby(&wake_up).ok());
         }
         consumer
     };
@@ -63,22 +63,22 @@ fn a_client_gets_the_place_and_the_standby_gets_it_back() {
 #[test]
 fn a_standby_that_does_not_leave_keeps_its_place() {
     let stream = stream(10);
-    let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
-    let standby = stream.connect_standby(&bell).unwrap();
+    let wake_up = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
+    let standby = stream.connect_standby(&wake_up).unwrap();
     assert!(matches!(stream.connect(), Err(ConnectError::Occupied)));
     assert!(!stream.is_wanted(), "nobody waits any more");
     drop(standby);
     let client = stream.connect().unwrap();
-    assert!(matches!(stream.connect_standby(&bell), Err(ConnectError::Occupied)));
+    assert!(matches!(stream.connect_standby(&wake_up), Err(ConnectError::Occupied)));
     drop(client);
-    assert!(stream.connect_standby(&bell).is_ok());
+    assert!(stream.connect_standby(&wake_up).is_ok());
 }
 
 #[test]
 fn one_bell_tells_of_the_events_of_many_streams() {
     let streams = [(); 5].map(|()| stream(100));
-    let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
-    let mut standbys = streams.each_ref().map(|stream| stream.connect_standby(&bell).unwrap());
+    let wake_up = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
+    let mut standbys = streams.each_ref().map(|stream| stream.connect_standby(&wake_up).unwrap());
     const ROUNDS: u32 = 2_000;
     std::thread::scope(|scope| {
         for stream in &streams {
@@ -93,7 +93,7 @@ fn one_bell_tells_of_the_events_of_many_streams() {
         }
         let mut events = [0; 5];
         while events != [ROUNDS; 5] {
-            rustix::io::read(&*bell, &mut [0; 8]).unwrap();
+            rustix::io::read(&*wake_up, &mut [0; 8]).unwrap();
             for (standby, events) in standbys.iter_mut().zip(&mut events) {
                 while let Some(next) = standby.try_next().unwrap() {
                     *events += u32::from(matches!(next, NextEvent::Event(_)));

@@ -24,7 +24,7 @@ impl Backend for Accelerator {
     }
 
     /// Programs that were enqueued are kept until they have run. What went wrong before is left to
-    /// be told by [`Accelerator::finish`].
+    /// be reported by [`Accelerator::finish`].
     fn reclaim(&self) {
         self.catch_up();
     }

@@ -1,8 +1,8 @@
 //! Whose fault it is that a buffer does not hold what it should.
 //!
 //! A program that fails, or is not run because it shares a buffer with one that failed, leaves its
-//! buffers undone. Who reads such a buffer is told which operation failed. Programs that share none
-//! of them run as ever. Once somebody has been told, programs that use the buffers run again, and a
+//! buffers undone. A reader of such a buffer learns which operation failed. Programs that share none
+//! of them run as ever. Once that was reported, programs that use the buffers run again, and a
 //! buffer that one of them writes is done. `finish` forgets all of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +15,8 @@ use crate::kernels::ExecutionError;
 #[derive(Debug)]
 pub(super) struct BlamedFault {
     error: Arc<ExecutionError>,
-    /// Somebody was told of it.
-    is_told: AtomicBool,
+    /// It was reported.
+    is_reported: AtomicBool,
     /// How often everything was forgotten before.
     era: u64,
 }
@@ -69,7 +69,8 @@ impl Faults {
         if let Some(operation) = operation {
             error = Arc::new(ExecutionError::Operation { operation, source: error });
         }
-        let fault = Arc::new(BlamedFault { error, is_told: AtomicBool::new(false), era: self.era });
+        let fault =
+            Arc::new(BlamedFault { error, is_reported: AtomicBool::new(false), era: self.era });
         self.any = true;
         for buffer in buffers {
             let cause = FaultCause { fault: Arc::clone(&fault), not_run: None };
@@ -78,11 +79,11 @@ impl Faults {
         self.first.get_or_insert(fault);
     }
 
-    /// Whether a program must not run, because one that nobody was told of has left one of its
+    /// Whether a program must not run, because one that was not reported has left one of its
     /// buffers undone. Then all of them are.
     pub(super) fn forbid(&self, operation: Option<&'static str>, buffers: &[Arc<Buffer>]) -> bool {
         let causes = buffers.iter().filter_map(|buffer| self.cause(buffer));
-        let mut untold = causes.filter(|cause| !cause.fault.is_told.load(Ordering::Relaxed));
+        let mut untold = causes.filter(|cause| !cause.fault.is_reported.load(Ordering::Relaxed));
         let Some(FaultCause { fault, .. }) = untold.next() else { return false };
         for buffer in buffers {
             if self.cause(buffer).is_none() {
@@ -98,7 +99,7 @@ impl Faults {
         buffer.undone().set(None);
     }
 
-    /// Why a buffer is undone, if it is, for somebody who reads it.
+    /// Why a buffer is undone, if it is, for its reader.
     pub(super) fn why(&self, buffer: &Buffer) -> Result<(), ExecutionError> {
         let Some(FaultCause { fault, not_run }) = self.cause(buffer) else { return Ok(()) };
         let source = Arc::clone(&fault.error);
@@ -108,10 +109,10 @@ impl Faults {
         })
     }
 
-    /// Notes that somebody was told why a buffer is undone.
-    pub(super) fn is_told(&self, buffer: &Buffer) {
+    /// Notes that it was reported why a buffer is undone.
+    pub(super) fn is_reported(&self, buffer: &Buffer) {
         if let Some(FaultCause { fault, .. }) = self.cause(buffer) {
-            fault.is_told.store(true, Ordering::Relaxed);
+            fault.is_reported.store(true, Ordering::Relaxed);
         }
     }
 
@@ -121,7 +122,7 @@ impl Faults {
         first.map_or(Ok(()), Err)
     }
 
-    /// Forgets everything: somebody was told by `finish`.
+    /// Forgets everything: `finish` has reported it.
     pub(super) fn forget(&mut self) {
         *self = Self { first: None, era: self.era + 1, any: false };
     }

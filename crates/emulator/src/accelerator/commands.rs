@@ -17,7 +17,7 @@ use super::reach::{Memories, Reach};
 use crate::kernels::{DeviceProgress, ExecutionError, Executor};
 use crate::protocol::DeviceActivity;
 
-/// How often the emulated sensors are told what the chip did, at most.
+/// How often the emulated sensors see what the chip did, at most.
 const ACTIVITY_PERIOD: Duration = Duration::from_millis(50);
 
 /// What the thread is to do.
@@ -82,7 +82,7 @@ pub(super) struct CommandThread {
     executor: Executor,
     faults: Faults,
     activity: DeviceActivity,
-    told: Instant,
+    reported: Instant,
 }
 
 /// Makes those who wait for the thread notice if it panics.
@@ -112,7 +112,7 @@ impl CommandThread {
             spare,
             faults: Faults::default(),
             activity: DeviceActivity::default(),
-            told: Instant::now(),
+            reported: Instant::now(),
         }
     }
 
@@ -122,27 +122,27 @@ impl CommandThread {
         while let Some(command) = self.queue.take() {
             self.carry_out(command);
         }
-        self.tell_activity();
+        self.publish_activity();
     }
 
     fn carry_out(&mut self, command: Command) {
         match command {
             Command::Finish { reply } => {
-                self.tell_activity();
-                // Whoever asked may have given up waiting; then the next one is told.
+                self.publish_activity();
+                // The caller may have given up waiting; then the next one gets it.
                 if reply.send(self.faults.first()).is_ok() {
                     self.faults.forget();
                 }
             }
             Command::Reach { reply } => {
-                // Whoever asked may have given up waiting.
+                // The caller may have given up waiting.
                 let _ = reply.send(());
             }
             Command::Read { buffer, reply } => {
                 let result = self.faults.why(&buffer).and_then(|()| self.read(&buffer));
-                // Whoever asked may have given up waiting; then the next one is told.
+                // The caller may have given up waiting; then the next one gets it.
                 if reply.send(result).is_ok() {
-                    self.faults.is_told(&buffer);
+                    self.faults.is_reported(&buffer);
                 }
             }
             Command::Write { buffer, bytes } => {
@@ -156,8 +156,8 @@ impl CommandThread {
                 drop(buffers);
             }
         }
-        if self.told.elapsed() > ACTIVITY_PERIOD {
-            self.tell_activity();
+        if self.reported.elapsed() > ACTIVITY_PERIOD {
+            self.publish_activity();
         }
     }
 
@@ -215,9 +215,9 @@ impl CommandThread {
         Ok(bytes)
     }
 
-    fn tell_activity(&mut self) {
+    fn publish_activity(&mut self) {
         let activity = std::mem::take(&mut self.activity);
-        self.told = Instant::now();
+        self.reported = Instant::now();
         if activity != DeviceActivity::default() {
             // A device that is gone has no sensors to move.
             let _ = self.chip.client.report_activity(activity);

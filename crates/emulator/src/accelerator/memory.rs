@@ -49,7 +49,7 @@ pub enum BufferError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// Pages that do not make up the buffer.
-    #[error("{bytes} bytes are no whole number of pages of {page_bytes}: choose the sizes anew")]
+    #[error("{bytes} bytes are no whole number of pages of {page_bytes}: choose other sizes")]
     Pages {
         /// The buffer's size.
         bytes: u64,

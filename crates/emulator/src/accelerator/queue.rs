@@ -26,7 +26,7 @@ pub(super) enum Given<T> {
     Taken,
     /// There was no room for as long as was waited.
     Full(T),
-    /// Nobody takes commands any more.
+    /// Commands are no longer taken.
     Ended,
 }
 

@@ -121,7 +121,7 @@ impl Residents {
         if needed == has {
             return Ok(());
         }
-        // The old region makes room for the new one; its content is nobody's between two runs.
+        // The old region makes room for the new one; its content is undefined between two runs.
         shared.region = None;
         if needed > 0 {
             shared.region = Some(self.chip.allocate(MemoryKind::Cb, needed)?);

@@ -69,7 +69,7 @@ pub(super) struct Core {
     pub(super) common_argument_count: Cell<u32>,
     pub(super) x: Cell<u32>,
     pub(super) y: Cell<u32>,
-    /// The flag of the core's printer that says whether somebody reads; C loads it atomically.
+    /// The flag of the core's printer that says whether there is a reader; C loads it atomically.
     pub(super) print_is_read: Cell<*const bool>,
     /// Where the kernel is left; set when it starts.
     pub(super) yielder: Cell<*const Yielder<(), ()>>,
@@ -315,8 +315,8 @@ impl Core {
     }
 
     /// Ends a kernel here that has little stack left or whose time is over. A call of this crate may
-    /// take a lock, so a full stack is to be met in the kernel's own code, where none is held; and a
-    /// kernel that is hardly ever there is to be stopped as well.
+    /// take a lock, so a full stack must be met in the kernel's own code, where none is held; and a
+    /// kernel that is hardly ever there must be stopped as well.
     #[inline]
     pub(super) fn check_call(&self) {
         let here = 0_u8;

@@ -242,7 +242,7 @@ impl DiskCache {
 impl Drop for DiskCache {
     fn drop(&mut self) {
         if self.private {
-            // Nobody is left to be told; it is in the directory for temporary files.
+            // No one is left to notify; it is in the directory for temporary files.
             let _ = fs::remove_dir_all(&self.directory);
         }
     }
@@ -261,7 +261,7 @@ impl Workshop {
         for number in [library_bytes, key.len() as u64, checksum, MAGIC] {
             whole.extend_from_slice(&number.to_le_bytes());
         }
-        // The name of the log is free to be used: whoever had it open has it no more.
+        // The name of the log is free to be used: no process has it open.
         fs::remove_file(&self.used[1])?;
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create_new(true).mode(0o600).open(&self.used[1])?;

@@ -65,7 +65,7 @@ pub enum ExecutionError {
         /// For how long.
         seconds: u64,
     },
-    /// The kernels of a program have run for long and wait for each other again and again. They
+    /// The kernels of a program have run for long and wait for each other repeatedly. They
     /// cannot be stopped, so the accelerator is of no use until they end.
     #[error(
         "the program has run for {seconds} s without ending, and cannot be stopped; it is in kernel \
@@ -82,7 +82,7 @@ pub enum ExecutionError {
         seconds: u64,
     },
     /// A kernel was stopped in a library, which may hold a lock there, of the allocator or of a
-    /// file. Nobody can say, so the accelerator's thread stays there, and the accelerator is of no
+    /// file. It is unknown, so the accelerator's thread stays there, and the accelerator is of no
     /// use any more. Other threads may come to wait for the lock.
     #[error(
         "kernel {kernel} on core ({x}, {y}) was stopped in a library that it had called, so this \

@@ -88,7 +88,7 @@ fn expand_anew(compiler: &Compiler, text: &KernelText) -> Result<Expanded, Compi
     }
 }
 
-/// What is to be known of the files that were added.
+/// What is known of the files that were added.
 struct Added {
     /// One of them may have changed since the compiler began to read.
     is_young: bool,

@@ -26,7 +26,7 @@ struct telltale_circular_buffer {
   uint32_t popped;
   uint32_t write_page; /* the places of the next page to write and to read */
   uint32_t read_page;
-  uint32_t is_written; /* somebody asked where to write */
+  uint32_t is_written; /* a kernel asked where to write */
 };
 
 struct telltale_part;

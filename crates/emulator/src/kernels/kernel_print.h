@@ -1,13 +1,13 @@
 /* What a kernel prints: events of the debug stream of its core. It is put behind kernel_api.h.
  *
- * A print never waits. What finds the stream full is lost and counted there; while nobody reads
+ * A print never waits. What finds the stream full is lost and counted there; without a reader
  * the stream, a print is a look at a flag, and its arguments are not evaluated. A kernel with
  * DEVICE_PRINT_OFF among its defines, empty or 1, has none of its prints; as with any other
  * define, that makes it another kernel, and its program another program. */
 #ifndef TELLTALE_KERNEL_PRINT_H
 #define TELLTALE_KERNEL_PRINT_H
 
-/* Whether somebody reads the stream of this core: for whoever computes something only to print. */
+/* Whether the stream of this core has a reader: for kernels that compute something only to print. */
 #define device_print_is_read() (TELLTALE_PRINTS && __atomic_load_n(core->print_is_read, __ATOMIC_RELAXED))
 
 /* `prefix` is a string literal, of which 511 bytes are kept; `text` any string, of which 4096 are. */

@@ -1,5 +1,5 @@
 //! Memory that stands for a chip's, and kernels' stacks: one anonymous mapping, filled with zeros page
-//! by page as it is touched, between two guards that nobody can touch. Every access of this crate is
+//! by page as it is touched, between two guards that cannot be touched. Every access of this crate is
 //! checked against its size; a kernel's own that goes a little beyond it is a fault.
 
 use std::io;
@@ -72,7 +72,7 @@ impl Memory {
     pub(crate) fn copy_in(&mut self, offset: usize, from: &[u8]) -> bool {
         let Some(to) = self.range(offset, from.len()) else { return false };
         // SAFETY: `range` checked the length, the mapping is readable and writable, and `from` is
-        // no part of it, for nobody is given a slice of a mapping.
+        // no part of it, for no caller gets a slice of a mapping.
         unsafe { to.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
         true
     }

@@ -1,6 +1,6 @@
 //! What kernels print: from C's arguments to events of their core's debug stream.
 //!
-//! A print never waits and never ends a kernel: what cannot be told is counted, and a text in its
+//! A print never waits and never ends a kernel: what cannot be recorded is counted, and a text in its
 //! place says why. Nothing here yields to other kernels, so what a circular buffer holds stays as
 //! it is while it is copied.
 
@@ -22,7 +22,7 @@ const TILE_COLUMNS: u32 = 32;
 /// Where one core's prints go.
 pub(crate) struct Printer {
     publisher: Publisher,
-    /// The device's count of prints that could not be told.
+    /// The device's count of prints that could not be recorded.
     refused: Arc<AtomicU64>,
 }
 
@@ -51,7 +51,7 @@ struct Bytes {
     stride: usize,
 }
 
-/// Why a print cannot be told.
+/// Why a print cannot be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum PrintRefusal {
     #[error("there is no data type {0}")]
@@ -76,7 +76,7 @@ impl Printer {
         Self { publisher, refused }
     }
 
-    /// Where it is said whether somebody reads; there as long as this printer.
+    /// Where the presence of a reader is flagged; valid as long as this printer.
     pub(super) fn is_read_at(&self) -> *const bool {
         self.publisher.connected_at()
     }

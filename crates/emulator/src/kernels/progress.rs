@@ -140,8 +140,9 @@ impl DeviceProgress {
     /// time decides.
     fn activity(&self) -> ThreadActivity {
         let thread = self.thread.load(Ordering::Relaxed);
-        let told = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
-        told.ok()
+        let reported = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+        reported
+            .ok()
             .and_then(|line| ThreadActivity::of(&line))
             .unwrap_or(ThreadActivity { used: Duration::ZERO, sleeps: true })
     }
@@ -163,7 +164,7 @@ impl DeviceProgress {
 
     /// Tells where the thread is, if that can be said soon: a handler of a signal waits for no lock for
     /// ever.
-    pub(super) fn tell_soon(&self, tell: impl FnOnce(&str, u16, u16)) {
+    pub(super) fn report_soon(&self, tell: impl FnOnce(&str, u16, u16)) {
         let mut tries = (0..MAX_TRIES).inspect(|_| std::thread::yield_now());
         let Some(running) = tries.find_map(|_| self.running.try_lock().ok()) else { return };
         if let Some((kernel, x, y)) = running.as_ref().and_then(|it| it.named(self.switch())) {

@@ -53,7 +53,7 @@ struct CoreRun {
     /// Which of them are in use.
     present: Vec<u8>,
     memory: Option<Memory>,
-    /// Where it begins and ends, if the core that has the seat has circular buffers there.
+    /// Where it begins and ends, if the core has circular buffers there.
     own_memory: (usize, usize),
 }
 
@@ -145,9 +145,9 @@ impl Executor {
         self.stacks.pop().map_or_else(KernelStack::reserve, Ok)
     }
 
-    /// Ends whatever still waits on a seat, and keeps seat and stacks for later.
-    fn take_back(&mut self, mut seat: Box<CoreRun>) {
-        for mut fibre in seat.fibres.drain(..) {
+    /// Ends the kernels that still wait, and keeps the run's stacks for later.
+    fn take_back(&mut self, mut core_run: Box<CoreRun>) {
+        for mut fibre in core_run.fibres.drain(..) {
             if !fibre.done() {
                 // SAFETY: the fibre is suspended in `Core::wait`, or has not started. Between
                 // there and the bottom of its stack are frames of C, of this crate's calls,
@@ -157,7 +157,7 @@ impl Executor {
             }
             self.stacks.push(fibre.into_stack());
         }
-        self.idle.push(seat);
+        self.idle.push(core_run);
     }
 }
 
@@ -166,13 +166,13 @@ impl Executor {
 impl<'a> Run<'a> {
     fn all_cores(&mut self) -> Result<(), ExecutionError> {
         for core in &self.plan.cores {
-            let seat = self.start(core)?;
-            self.go_on(core, seat)?;
+            let core_run = self.start(core)?;
+            self.go_on(core, core_run)?;
         }
         while !self.blocked.is_empty() {
             let mut moved = false;
-            for (core, seat) in std::mem::take(&mut self.blocked) {
-                moved |= self.go_on(core, seat)?;
+            for (core, core_run) in std::mem::take(&mut self.blocked) {
+                moved |= self.go_on(core, core_run)?;
             }
             if !moved {
                 return Err(self.hang());
@@ -185,44 +185,44 @@ impl<'a> Run<'a> {
     fn go_on(
         &mut self,
         core: &'a PlannedCore,
-        mut seat: Box<CoreRun>,
+        mut core_run: Box<CoreRun>,
     ) -> Result<bool, ExecutionError> {
-        match seat.run(core, self.progress, &self.executor.guard) {
+        match core_run.run(core, self.progress, &self.executor.guard) {
             Came::ToTheEnd => {
                 if self.notes_writes {
-                    self.note_writes(core, &seat);
+                    self.note_writes(core, &core_run);
                 }
-                self.executor.take_back(seat);
+                self.executor.take_back(core_run);
                 Ok(true)
             }
             Came::Blocked { moved } => {
-                self.blocked.push((core, seat));
+                self.blocked.push((core, core_run));
                 Ok(moved)
             }
             Came::Failed(place) => {
-                let error = self.failure(core, &seat.kernels[place], place);
-                self.executor.take_back(seat);
+                let error = self.failure(core, &core_run.kernels[place], place);
+                self.executor.take_back(core_run);
                 Err(error)
             }
         }
     }
 
     fn leave_blocked(&mut self) {
-        for (_, seat) in std::mem::take(&mut self.blocked) {
-            self.executor.take_back(seat);
+        for (_, core_run) in std::mem::take(&mut self.blocked) {
+            self.executor.take_back(core_run);
         }
     }
 
-    /// Gives a core a seat on which its kernels are ready to run.
+    /// Gives a core a run with its kernels ready.
     fn start(&mut self, core: &PlannedCore) -> Result<Box<CoreRun>, ExecutionError> {
-        let mut seat = self.executor.idle.pop().unwrap_or_else(CoreRun::empty);
+        let mut core_run = self.executor.idle.pop().unwrap_or_else(CoreRun::empty);
         let ready = self
-            .place_circular_buffers(core, &mut seat)
-            .and_then(|()| self.start_kernels(core, &mut seat));
+            .place_circular_buffers(core, &mut core_run)
+            .and_then(|()| self.start_kernels(core, &mut core_run));
         match ready {
-            Ok(()) => Ok(seat),
+            Ok(()) => Ok(core_run),
             Err(error) => {
-                self.executor.take_back(seat);
+                self.executor.take_back(core_run);
                 Err(error)
             }
         }
@@ -231,26 +231,26 @@ impl<'a> Run<'a> {
     fn place_circular_buffers(
         &self,
         core: &PlannedCore,
-        seat: &mut CoreRun,
+        core_run: &mut CoreRun,
     ) -> Result<(), ExecutionError> {
-        for index in seat.present.drain(..) {
+        for index in core_run.present.drain(..) {
             let absent = std::ptr::null_mut();
-            seat.circular_buffers[usize::from(index)].place(absent, 0, 0);
+            core_run.circular_buffers[usize::from(index)].place(absent, 0, 0);
         }
-        seat.ensure_memory(self.plan.memory_bytes).map_err(ExecutionError::host_memory)?;
+        core_run.ensure_memory(self.plan.memory_bytes).map_err(ExecutionError::host_memory)?;
         // They end where the memory does, so that what is written behind them meets its guard.
         let own_bytes = core.memory_bytes.next_multiple_of(ALIGNMENT_BYTES);
-        let memory_bytes = seat.memory.as_ref().map_or(0, Memory::bytes);
+        let memory_bytes = core_run.memory.as_ref().map_or(0, Memory::bytes);
         let before = memory_bytes.saturating_sub(own_bytes);
-        let own = seat.memory.as_ref().filter(|_| own_bytes > 0);
-        seat.own_memory = own.map_or((0, 0), Memory::bounds);
+        let own = core_run.memory.as_ref().filter(|_| own_bytes > 0);
+        core_run.own_memory = own.map_or((0, 0), Memory::bounds);
         for (number, part) in &core.circular_buffers {
             let planned = &self.plan.circular_buffers[*number];
             let bytes = u64::from(planned.page_bytes) * u64::from(planned.pages);
             let base = match planned.place {
                 CircularBufferPlace::Own(offset) => {
                     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-                    let memory = seat.memory.as_ref();
+                    let memory = core_run.memory.as_ref();
                     memory
                         .and_then(|memory| memory.range(before + offset, bytes))
                         .expect("a plan's memory has room for each of its circular buffers")
@@ -267,12 +267,12 @@ impl<'a> Run<'a> {
                     })?
                 }
             };
-            seat.circular_buffers[usize::from(planned.index)].place(
+            core_run.circular_buffers[usize::from(planned.index)].place(
                 base,
                 planned.page_bytes,
                 planned.pages,
             );
-            seat.present.push(planned.index);
+            core_run.present.push(planned.index);
         }
         Ok(())
     }
@@ -300,12 +300,12 @@ impl<'a> Run<'a> {
 
     /// Says which buffers were written through the circular buffers on top of them.
     #[cold]
-    fn note_writes(&self, core: &PlannedCore, seat: &CoreRun) {
+    fn note_writes(&self, core: &PlannedCore, core_run: &CoreRun) {
         // SAFETY: as in `part_of_buffer`.
         let buffers = unsafe { &*self.surroundings.buffers };
         for (number, _) in &core.circular_buffers {
             let planned = &self.plan.circular_buffers[*number];
-            let placed = &seat.circular_buffers[usize::from(planned.index)];
+            let placed = &core_run.circular_buffers[usize::from(planned.index)];
             if let CircularBufferPlace::OnBuffer { address_word, .. } = planned.place
                 && placed.is_written.get() != 0
                 && let Some(address) = self.words.get(address_word)
@@ -318,18 +318,18 @@ impl<'a> Run<'a> {
     fn start_kernels(
         &mut self,
         core: &PlannedCore,
-        seat: &mut CoreRun,
+        core_run: &mut CoreRun,
     ) -> Result<(), ExecutionError> {
         for (place, (number, words)) in core.kernels.iter().enumerate() {
             let planned = &self.plan.kernels[*number];
             let arguments = words.of(self.words).unwrap_or_default();
             let common = planned.common_arguments.of(self.words).unwrap_or_default();
-            let kernel = &seat.kernels[place];
+            let kernel = &core_run.kernels[place];
             kernel.arguments.set(arguments.as_ptr());
             kernel.argument_count.set(u32::try_from(arguments.len()).unwrap_or(u32::MAX));
             kernel.common_arguments.set(common.as_ptr());
             kernel.common_argument_count.set(u32::try_from(common.len()).unwrap_or(u32::MAX));
-            kernel.buffers.set(seat.circular_buffers.as_ptr());
+            kernel.buffers.set(core_run.circular_buffers.as_ptr());
             kernel.x.set(core.x.into());
             kernel.y.set(core.y.into());
             kernel.surroundings.set(self.surroundings);
@@ -342,7 +342,7 @@ impl<'a> Run<'a> {
             let lowest = stack.bounds().0;
             let (entry, running) = (planned.code.entry(), &raw const *kernel);
             let fibre = Fibre::with_stack(stack, move |yielder, ()| {
-                // SAFETY: the seat is boxed and outlives its fibres; the plan, which the caller
+                // SAFETY: the run is boxed and outlives its fibres; the plan, which the caller
                 // of `Executor::run` borrows, keeps the code loaded. `entry` has the type that
                 // `LoadedKernel::open` took it as.
                 unsafe {
@@ -350,9 +350,9 @@ impl<'a> Run<'a> {
                     entry(running);
                 }
             });
-            let exit = Exit::of(&fibre, lowest, seat.own_memory, planned.code.code());
+            let exit = Exit::of(&fibre, lowest, core_run.own_memory, planned.code.code());
             kernel.exit.set(Some(exit));
-            seat.fibres.push(fibre);
+            core_run.fibres.push(fibre);
         }
         Ok(())
     }
@@ -365,12 +365,12 @@ impl<'a> Run<'a> {
         ExecutionError::Kernel { kernel: name, x: core.x, y: core.y, source }
     }
 
-    /// Who waits for what, once nobody can go on.
+    /// Who waits for what, once none can go on.
     fn hang(&self) -> ExecutionError {
         let mut waits = Vec::new();
         let mut omitted = 0;
-        for (core, seat) in &self.blocked {
-            for (place, fibre) in seat.fibres.iter().enumerate() {
+        for (core, core_run) in &self.blocked {
+            for (place, fibre) in core_run.fibres.iter().enumerate() {
                 if fibre.done() {
                     continue;
                 }
@@ -378,7 +378,7 @@ impl<'a> Run<'a> {
                     omitted += 1;
                     continue;
                 }
-                let kernel = &seat.kernels[place];
+                let kernel = &core_run.kernels[place];
                 waits.push(KernelWait {
                     kernel: Arc::clone(&self.plan.kernels[core.kernels[place].0].name),
                     x: core.x,

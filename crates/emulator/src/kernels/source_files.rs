@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 /// A change within this time may leave the same times in the inode as the change before it.
 const TIME_GRAIN: Duration = Duration::from_millis(100);
-/// Files that are watched for one program; with more, it is made anew at each dispatch.
+/// Files that are watched for one program; with more, it is recreated at each dispatch.
 const MAX_FILES: usize = 256;
 
 /// The files that a kernel or a program was made from, and paths where a new file would be read in
@@ -213,7 +213,7 @@ mod tests {
         fs::write(&path, "one").unwrap();
         assert!(!files.are_unchanged(), "it appeared");
 
-        // The same size within the same tick of the clock, again and again.
+        // The same size within the same tick of the clock, repeatedly.
         for round in 0..100 {
             let mut files = watched();
             assert!(files.are_unchanged());

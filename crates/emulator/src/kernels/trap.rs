@@ -159,7 +159,7 @@ impl TrapShared {
 
     /// The kernel that is switched to.
     fn kernel(&self) -> Option<&Core> {
-        // SAFETY: the scheduler sets it before it switches to a kernel, whose seat it keeps until
+        // SAFETY: the scheduler sets it before it switches to a kernel, whose run it keeps until
         // after it has unset it.
         unsafe { self.running.load(Ordering::Relaxed).as_ref() }
     }
@@ -184,10 +184,10 @@ impl TrapShared {
         true
     }
 
-    /// Says on standard error what the kernel did where it cannot be left: nobody who waits for a lock
+    /// Writes to stderr what the kernel did where it cannot be left: no thread that waits for a lock
     /// that is held there could say it.
     fn say(&self, fault: KernelFault) {
-        self.progress.tell_soon(|kernel, x, y| {
+        self.progress.report_soon(|kernel, x, y| {
             FaultLine::write(format_args!(
                 "telltale: kernel {kernel} on core ({x}, {y}) went wrong in a library that it had \
                  called, so this process may be damaged: {fault}"

@@ -52,7 +52,7 @@ pub enum Fault {
         /// The file.
         attribute: String,
     },
-    /// The chip falls off the bus: all its files go away, whoever has it open loses it.
+    /// The chip falls off the bus: all its files go away, open descriptors lose it.
     Vanish {
         /// The chip.
         ordinal: u32,

@@ -84,7 +84,7 @@ impl Root {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
             Err(error) => return Err(TreeError::new("make the directory", path, error).into()),
         };
-        // Links inside the tree are relative, but whoever reads it may have another directory.
+        // Links inside the tree are relative, but its reader may have another directory.
         let path = path.canonicalize().map_err(|error| TreeError::new("resolve", path, error))?;
         let marker = path.join(MARKER);
         if !marker.is_dir() && !created && !has_only_remains(&path)? {
@@ -103,8 +103,8 @@ impl Root {
             Err(Errno::WOULDBLOCK) => return Err(CreateError::InUse(path)),
             Err(error) => return Err(TreeError::new("lock", &lock_path, error).into()),
         }
-        // Whoever held the lock may have removed the root before letting go of it: then this lock
-        // is on a file that nobody else will ever find.
+        // The lock's holder may have removed the root before letting go of it: then this lock
+        // is on a file that no other will ever find.
         if !same_file(&lock, &lock_path) {
             return Err(CreateError::InUse(path));
         }

@@ -24,7 +24,7 @@ pub(crate) enum Content {
     /// An error: a link that leads nowhere and whose target names the error, because no regular
     /// file can give one. Readers under a `--root` know this form.
     Errno(InjectedErrno),
-    /// A pipe into which nobody writes.
+    /// A pipe without a writer.
     Hang,
 }
 

@@ -101,7 +101,7 @@ fn programs_that_nobody_uses_make_room_for_one_that_lacks_memory() {
     bench.accelerator.finish().unwrap();
 
     let nested = cache.dispatch_described(&numbered(1), |_| {
-        cache.dispatch_described(&numbered(0), |_| ()).map_err(|error| told(&error))
+        cache.dispatch_described(&numbered(0), |_| ()).map_err(|error| reported(&error))
     });
     let refused = nested.unwrap().unwrap_err();
     assert!(refused.contains("out of l1 memory: asked for "), "{refused}");
@@ -111,7 +111,7 @@ fn programs_that_nobody_uses_make_room_for_one_that_lacks_memory() {
 }
 
 /// An error with its causes.
-fn told(error: &dyn std::error::Error) -> String {
+fn reported(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

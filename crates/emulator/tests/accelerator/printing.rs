@@ -49,7 +49,7 @@ fn everything(consumer: &mut Consumer) -> (Vec<Event>, u64) {
     (events, lost)
 }
 
-fn told(event: &Event) -> (&str, &str, &[u64], &[u8]) {
+fn reported(event: &Event) -> (&str, &str, &[u64], &[u8]) {
     (&event.prefix, &event.dtype, &event.shape, &event.data)
 }
 
@@ -87,7 +87,7 @@ KERNEL_MAIN {
         ("half", "int16", &(-2_i16).to_le_bytes()),
     ];
     for (event, (prefix, dtype, data)) in events.iter().zip(expected) {
-        assert_eq!(told(event), (prefix, dtype, &[][..], data));
+        assert_eq!(reported(event), (prefix, dtype, &[][..], data));
         assert_eq!(Some(event.core), bench.accelerator.logical_core(ORIGIN));
     }
     let texts: Vec<_> = events[7..].iter().map(|event| (&*event.prefix, text_of(event))).collect();
@@ -129,7 +129,7 @@ KERNEL_MAIN {
     ];
     assert_eq!(events.len(), expected.len(), "{events:?}");
     for (event, (prefix, shape, data)) in events.iter().zip(&expected) {
-        assert_eq!(told(event), (*prefix, "float32", &shape[..], &data[..]));
+        assert_eq!(reported(event), (*prefix, "float32", &shape[..], &data[..]));
     }
     assert_eq!(bench.accelerator.refused_prints(), 0);
 }
@@ -154,7 +154,7 @@ fn a_tile_is_printed_as_any_of_the_data_types() {
     assert_eq!(events.len(), Dtype::ALL.len());
     for (event, dtype) in events.iter().zip(Dtype::ALL) {
         let bytes: Vec<u8> = (0..64 * dtype.element_bytes()).map(|i| (i * 7) as u8).collect();
-        assert_eq!(told(event), ("x", dtype.name(), &[2, 32][..], &bytes[..]));
+        assert_eq!(reported(event), ("x", dtype.name(), &[2, 32][..], &bytes[..]));
     }
 }
 
@@ -332,7 +332,7 @@ fn a_full_stream_costs_events_and_never_stalls_a_kernel() {
                                 device_print_scalar(\"count\", i); }";
     let mut printing = kernel("print", text, &one);
     printing.common_runtime_arguments.push(PRINTS as u32);
-    // It ends although nobody has read anything.
+    // It ends although nothing was read.
     run(&bench, &program(printing, &[]));
     let counters = stream.counters();
     let expected = Losses { events: before.lost.events + 5_000, ..before.lost };

@@ -1,4 +1,4 @@
-//! Programs that are refused, or stopped: what is told, and that nothing stays allocated.
+//! Programs that are refused, or stopped: what is reported, and that nothing stays allocated.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -14,9 +14,9 @@ use telltale_schema::memory::MemoryKind;
 use crate::accelerator::bench::{Bench, cores, kernel, semaphore, tiles};
 
 /// An error with its causes, as a person sees it.
-fn told(error: &dyn Error) -> String {
+fn reported(error: &dyn Error) -> String {
     match error.source() {
-        Some(cause) => format!("{error}: {}", told(cause)),
+        Some(cause) => format!("{error}: {}", reported(cause)),
         None => error.to_string(),
     }
 }
@@ -118,7 +118,7 @@ fn wrong_resources() -> Vec<Refused> {
 fn what_cannot_be_compiled_is_told_with_kernel_core_and_field_and_leaves_nothing() {
     let bench = Bench::new();
     for (program, expected) in wrong_kernels().into_iter().chain(wrong_resources()) {
-        let error = told(&bench.accelerator.compile(&program).unwrap_err());
+        let error = reported(&bench.accelerator.compile(&program).unwrap_err());
         for part in expected {
             assert!(error.contains(part), "{part:?} is missing in: {error}");
         }
@@ -193,9 +193,9 @@ fn what_a_kernel_does_wrong_is_told_with_kernel_and_core() {
     for (text, arguments, expected) in cases {
         let error = run(&bench, text, &arguments);
         assert!(matches!(error, ExecutionError::Kernel { .. }), "{error}");
-        let told = told(&error);
-        assert!(told.starts_with("kernel single on core (0, 0)"), "{told}");
-        assert!(told.contains(expected), "{expected:?} is missing in: {told}");
+        let reported = reported(&error);
+        assert!(reported.starts_with("kernel single on core (0, 0)"), "{reported}");
+        assert!(reported.contains(expected), "{expected:?} is missing in: {reported}");
     }
     drop(buffer);
     assert_eq!(bench.allocated(), []);
@@ -272,7 +272,7 @@ fn a_kernel_that_does_not_end_is_stopped() {
         let error = bench.accelerator.finish().unwrap_err();
         let source = KernelFault::Endless { milliseconds: 200 };
         let expected = format!("kernel spinner on core (0, 0) was stopped: {source}");
-        assert_eq!(told(&error), expected);
+        assert_eq!(reported(&error), expected);
     }
     let harmless = bench.accelerator.compile(&single("KERNEL_MAIN {}")).unwrap();
     bench.accelerator.enqueue(&harmless, &[]).unwrap();
@@ -284,7 +284,7 @@ fn a_kernel_that_cannot_be_stopped_is_named() {
     let bench = Bench::with(|options| options.kernel_timeout = Some(Duration::from_millis(200)));
     let gate = bench.scratch.join("gate");
     mknodat(CWD, &gate, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    // It sleeps in a call of the system until somebody opens the gate.
+    // It sleeps in a call of the system until another opens the gate.
     let mut program =
         single(format!("#include <fcntl.h>\nKERNEL_MAIN {{ (void)open({gate:?}, O_RDONLY); }}"));
     let harmless = bench.accelerator.compile(&single("KERNEL_MAIN {}")).unwrap();

@@ -100,7 +100,7 @@ fn a_fault_is_not_told_to_a_reader_that_has_given_up() {
     let writes = on_buffer(&bench, writes, &buffer);
     run(&bench, &sleeper, &buffer);
     let gave_up = bench.accelerator.read(&buffer).unwrap_err();
-    // The kernel goes on, fails, and the read is answered that nobody waits for any more.
+    // The kernel goes on, fails, and the read is answered that is no longer waited for.
     drop(OpenOptions::new().write(true).open(gate).unwrap());
     assert!(matches!(gave_up, ExecutionError::Endless { .. }), "{gave_up}");
     bench.accelerator.enqueue(&writes, std::slice::from_ref(&buffer)).unwrap();

@@ -1,5 +1,5 @@
-//! Where others knock: a listener that takes the first words of many at once, so that somebody who
-//! connects and says nothing keeps nobody waiting.
+//! Where others knock: a listener that takes the first words of many at once, so that a peer that
+//! connects and says nothing delays no other.
 
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ pub(super) struct Door {
     waiting: Vec<PendingPeer>,
 }
 
-/// Somebody who has not yet said all of his first words.
+/// A peer whose first words are incomplete.
 #[derive(Debug)]
 struct PendingPeer {
     stream: TcpStream,
@@ -30,7 +30,7 @@ struct PendingPeer {
     said: Vec<u8>,
 }
 
-/// Somebody who has.
+/// A peer whose first words are complete.
 #[derive(Debug)]
 pub(super) struct Visitor {
     pub(super) stream: TcpStream,
@@ -100,7 +100,7 @@ impl Door {
                     let PendingPeer { stream, from, .. } = self.waiting.remove(place);
                     return Some(Visitor { stream, from, words });
                 }
-                // Whoever hangs up has nothing to say.
+                // A peer that hangs up has nothing to say.
                 Err(_) => drop(self.waiting.remove(place)),
             }
         }

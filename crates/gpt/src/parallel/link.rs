@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How often somebody who waits looks whether he should stop.
+/// How often a waiting thread checks whether to stop.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// A connection to a neighbour, which never blocks.
@@ -64,7 +64,7 @@ impl Link {
     /// A connection that is there.
     pub(super) fn new(stream: TcpStream, peer: u32) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        // Steps are short: nobody should wait for more to send.
+        // Steps are short: none should wait for more to send.
         stream.set_nodelay(true)?;
         Ok(Self { stream, peer })
     }
@@ -94,7 +94,7 @@ impl Link {
     }
 }
 
-/// What is to be sent, and where.
+/// What to send, and where.
 pub(super) struct Outgoing<'a> {
     pub(super) link: &'a Link,
     pub(super) bytes: &'a [u8],

@@ -70,7 +70,7 @@ pub enum JoinError {
         #[source]
         source: io::Error,
     },
-    /// Somebody did not come.
+    /// A peer did not come.
     #[error(
         "gave up waiting for {waits_for}; see whether it was started, and with the same MASTER_ADDR and MASTER_PORT"
     )]
@@ -131,15 +131,15 @@ pub(super) fn join(
         return Ok(Joined { ring, checkpoint: held, passed_by: None });
     }
     let bytes = held.as_ref().map(Checkpoint::encode);
-    let told = held.as_ref().zip(bytes.as_deref()).map(|(checkpoint, bytes)| RankCheckpoint {
+    let reported = held.as_ref().zip(bytes.as_deref()).map(|(checkpoint, bytes)| RankCheckpoint {
         steps: checkpoint.steps,
         digest: rapidhash_v3(bytes),
     });
     let until = Instant::now() + JOIN_TIMEOUT;
     let joining = Joining { member, training: identity.digest(), stop: &stop, until };
     let (mut door, round) = match member.rank() {
-        0 => joining.lead(master, told)?,
-        _ => joining.follow(master, told)?,
+        0 => joining.lead(master, reported)?,
+        _ => joining.follow(master, reported)?,
     };
     let next = joining.connect_next(round.next)?;
     let previous = joining.accept_previous(&mut door)?;
@@ -192,9 +192,9 @@ impl Joining<'_> {
         Ok((door, Round { next: addresses[0], giver }))
     }
 
-    /// Takes somebody in who belongs here, and tells whoever almost does why not.
+    /// Admits a peer that belongs here, and tells one that almost does why not.
     fn take(&self, visitor: Visitor) -> Option<(Hello, Link, IpAddr)> {
-        // Somebody who says something else has mistaken the port.
+        // A peer that says something else has mistaken the port.
         let hello = decode_hello(&visitor.words)?;
         let link = Link::new(visitor.stream, hello.member.rank()).ok()?;
         let refusal = if hello.member.epoch() != self.member.epoch() {

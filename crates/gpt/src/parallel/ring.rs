@@ -87,7 +87,7 @@ impl Ring {
         self.member
     }
 
-    /// Has `observer` told of each transfer from now on.
+    /// Has `observer` notified of each transfer from now on.
     pub fn observe(&mut self, observer: Observer) {
         self.observer = Some(observer);
     }

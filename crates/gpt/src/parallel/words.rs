@@ -164,7 +164,7 @@ mod tests {
         let words = encode_hello(TO_MASTER, &hello);
         assert_eq!(decode_hello(&words), Some(hello));
         assert_eq!(decode_hello(&encode_hello(TO_NEIGHBOUR, &hello)), None);
-        // Rank 0 calls nobody; there is no rank 5; a checkpoint is there or not; a port is one.
+        // Rank 0 calls no other; there is no rank 5; a checkpoint is there or not; a port is one.
         for (place, value) in [(24, 0), (24, 5), (28, 2), (40, 2), (34, 1)] {
             let mut wrong = words;
             wrong[place] = value;

@@ -125,15 +125,15 @@ fn sums_are_the_same_everywhere_and_each_transfer_is_told() {
         let sums = in_all(ranks, |rank| {
             let member = ParallelRank::new(rank, ranks, 1).unwrap();
             let mut ring = join(member, &master, None, SMALL).unwrap().ring;
-            let told = Arc::new(Mutex::new(Vec::new()));
-            let telling = Arc::clone(&told);
+            let reported = Arc::new(Mutex::new(Vec::new()));
+            let telling = Arc::clone(&reported);
             ring.observe(Box::new(move |record| telling.lock().unwrap().push(*record)));
             let number = |place: u32| (place as f32 + 0.1) * (rank as f32 + 0.7);
             let mut numbers: Vec<f32> = (0..count).map(number).collect();
             ring.all_reduce(&mut numbers).unwrap();
-            let told = told.lock().unwrap();
-            let ended: Vec<_> = told.iter().filter(|record| record.ended.is_some()).collect();
-            assert_eq!(ended.len() * 2, told.len());
+            let reported = reported.lock().unwrap();
+            let ended: Vec<_> = reported.iter().filter(|record| record.ended.is_some()).collect();
+            assert_eq!(ended.len() * 2, reported.len());
             assert_eq!(ended.len() as u32, 2 * 2 * (ranks - 1) + 1);
             let count = count as usize;
             assert_eq!(ended.last().unwrap().transfer, Transfer::AllReduce { count });

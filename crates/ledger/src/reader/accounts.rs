@@ -1,7 +1,7 @@
 //! Adding up the cells of a copy: per device and kind, over all threads.
 //!
 //! What each cell adds to is worked out when the cells' tags are new and kept for the next time, so
-//! that reading the same ledger again and again is a pass of plain additions without allocation.
+//! that reading the same ledger repeatedly is a pass of plain additions without allocation.
 
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
 
@@ -180,7 +180,7 @@ fn add(usage: &mut MemoryUsage, [allocations, allocated, frees, freed]: [u64; 4]
     usage.live_bytes = usage.live_bytes.wrapping_add(allocated).wrapping_sub(freed);
 }
 
-/// Turns the sums into figures. Gives whether they are impossible.
+/// Turns the sums into values. Gives whether they are impossible.
 fn close(usage: &mut MemoryUsage) -> bool {
     let implausible = usage.live_bytes.cast_signed() < 0 || usage.live_buffers.cast_signed() < 0;
     usage.live_bytes = u64::try_from(usage.live_bytes.cast_signed()).unwrap_or(0);

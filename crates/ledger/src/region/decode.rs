@@ -86,7 +86,7 @@ impl Counters {
     }
 }
 
-/// The clock of a stamp, told by its magnitude: a file's writers may have used both.
+/// The clock of a stamp, recognized by its magnitude: a file's writers may have used both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateClock {
     /// Time since boot.

@@ -49,9 +49,9 @@ pub enum RegionFinding {
         rows_bytes: u128,
     },
     /// The circular-buffer total is below the sum of the rows: before version 4 each process
-    /// *stores* it, so it is one process's figure and not a sum.
+    /// *stores* it, so it is one process's value and not a sum.
     CbLastWriterWins {
-        /// The total, one process's figure.
+        /// The total, one process's value.
         total_bytes: u64,
         /// The sum over process rows.
         rows_bytes: u128,
@@ -123,7 +123,7 @@ pub enum RegionFinding {
         /// The pid, as the driver lists it.
         pid: u32,
     },
-    /// Nobody lives or holds the device, yet the region counts references: a killed process's
+    /// No process lives or holds the device, yet the region counts references: a killed process's
     /// reference stays before version 4, and the region is never reset.
     PinnedReferenceCount {
         /// The count in the file.

@@ -81,7 +81,7 @@ pub enum RegionReadError {
         name: String,
     },
     /// A link, directory, FIFO, socket or device stands where the region should be.
-    #[error("{name}: not a regular file; somebody else has taken the region's name")]
+    #[error("{name}: not a regular file; another process has taken the region's name")]
     NotARegularFile {
         /// The file's name.
         name: String,
@@ -154,7 +154,7 @@ pub struct Scan {
     /// Each region or the reason why it could not be read, by id.
     pub regions: Vec<Result<RegionReading, RegionReadError>>,
     /// Files beyond [`MAX_REGIONS`], not read: how many of each user. They are taken in turns by owner, so
-    /// that one user's many keep nobody else's from being read.
+    /// that one user's many keep no other's from being read.
     pub left_out: BTreeMap<u32, u64>,
     /// Whether the directory has more than [`MAX_DIRECTORY_ENTRIES`], so that some were not seen.
     pub entries_left_out: bool,
@@ -313,7 +313,7 @@ mod tests {
 
     const NOW: Now = Now { monotonic_ns: 1, epoch_ns: 1_800_000_000_000_000_000 };
 
-    /// A version 3 region with one process and these DRAM figures.
+    /// A version 3 region with one process and these DRAM values.
     fn region(total: u64, row: u64) -> Region {
         let layout = Layout::of(LayoutVariant::V3);
         let mut bytes = vec![0; layout.size_bytes];

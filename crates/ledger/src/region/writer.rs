@@ -70,7 +70,7 @@ pub struct RegionWriter {
     losses: LossCounters,
 }
 
-/// A row that might be a dead process's: place, pid, and stamp, by which a row is told from a later
+/// A row that might be a dead process's: place, pid, and stamp, which distinguishes a row from a later
 /// one in its place.
 type Suspect = (usize, u32, u64);
 
@@ -84,9 +84,9 @@ struct Census {
 enum Attached {
     /// All the way.
     Joined(Box<RegionWriter>),
-    /// Somebody removed the file meanwhile.
+    /// Another process removed the file meanwhile.
     FileGone,
-    /// Somebody has to find out who of these lives, which takes too long for the lock.
+    /// It must be found out which of these live, which takes too long for the lock.
     WhoLives(BTreeSet<Suspect>),
 }
 
@@ -103,7 +103,7 @@ fn suspects(table: &RegionTable, holds: impl Fn(usize, u32) -> bool) -> BTreeSet
 }
 
 /// Takes out the rows of dead processes: those that are as they were before the census, so that
-/// nobody joined in between. Needs the lock.
+/// none joined in between. Needs the lock.
 fn reap(table: &RegionTable, suspects: &BTreeSet<Suspect>, census: &Census) {
     for (row, pid, _) in suspects.intersection(&census.suspects) {
         if census.ended.contains(pid) {
@@ -250,7 +250,7 @@ impl RegionWriter {
     }
 
     /// Takes an allocation back. Bytes that this process did not record are counted as
-    /// [`RegionLosses::excess_free_bytes`] and taken from nobody.
+    /// [`RegionLosses::excess_free_bytes`] and taken from none.
     pub fn record_deallocation(&self, kind: RegionKind, bytes: u64, chip_id: u32) {
         let Some((total, own)) = self.cells(kind, bytes) else { return };
         let taken = take(own, bytes);
@@ -286,7 +286,7 @@ impl RegionWriter {
     }
 
     /// Whether the row, if there is one, is still this process's. The first tracker's viewer and writers in
-    /// other PID namespaces take rows for dead; then going on would change somebody else's row.
+    /// other PID namespaces take rows for dead; then going on would change another's row.
     fn keeps_row(&self) -> bool {
         let Some(row) = self.row else { return true };
         let keeps = !self.losses.row_lost.load(Ordering::Relaxed)
@@ -333,7 +333,7 @@ impl RegionWriter {
     }
 
     /// Leaves the region: takes back what this process still holds, its row and its reference, and
-    /// zeroes the region if nobody else is attached. The file stays.
+    /// zeroes the region if no other is attached. The file stays.
     ///
     /// # Errors
     /// As [`DetachError`] says; the row then stays until another process finds this one dead.

@@ -14,7 +14,7 @@ use crate::mapping::Mapping;
 /// Sources in one call (the kernel's UIO_MAXIOV).
 const MOST_SOURCES: usize = 1024;
 
-/// What is to be copied, and where to.
+/// What to copy, and where to.
 #[derive(Debug)]
 pub(super) struct CopySource {
     address: *const u8,
@@ -23,7 +23,7 @@ pub(super) struct CopySource {
     copied: bool,
 }
 
-// SAFETY: the address is only ever given to the kernel, by whoever owns the map at that time; it
+// SAFETY: the address is only ever given to the kernel, by the owner of the map at that time; it
 // is no access by itself.
 unsafe impl Send for CopySource {}
 // SAFETY: as for Send.
@@ -102,7 +102,7 @@ impl CopyBuffer {
         loop {
             // SAFETY: the vectors live through the call; the kernel only reads what they point
             // to and reports memory it cannot read. The file is ours alone, and `&mut self` means
-            // that nobody holds a slice of its map while it is written.
+            // that no caller holds a slice of its map while it is written.
             let copied =
                 unsafe { libc::pwritev(self.file.as_raw_fd(), vectors.as_ptr(), count, offset) };
             if let Ok(copied) = usize::try_from(copied) {

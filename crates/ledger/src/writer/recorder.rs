@@ -19,7 +19,7 @@ use crate::posting::{
 use crate::sync::Arc;
 
 /// One thread's way to count into its process's ledger. It may move to another thread, but never
-/// be used by two at once. Dropping it leaves its figures in place for the next thread's recorder.
+/// be used by two at once. Dropping it leaves its values in place for the next thread's recorder.
 pub struct Recorder {
     inner: Arc<Inner>,
     /// None when more threads record than there are shards: everything goes to shared cells.
@@ -92,7 +92,7 @@ impl Recorder {
     #[inline(never)]
     fn post(&self, entry: &ShardEntry) {
         if self.inner.mode.is_changing() {
-            // The thread that brings the second shard is just taking our figures over.
+            // The thread that brings the second shard is just taking our values over.
             drop(self.inner.registry());
         }
         // SAFETY: as in `own_cell`; the shared cell is in the same map.

@@ -183,7 +183,7 @@ impl Registry {
     }
 
     /// A shard for a new recorder: one that is free, else a new one. With the second one, the
-    /// first one's figures go to the shared cells. None when all are taken.
+    /// first one's values go to the shared cells. None when all are taken.
     pub(super) fn shard(&mut self, mode: &PostingMode, mapping: &Mapping) -> Option<Arc<Shard>> {
         if let Some(number) = self.free_shards.pop() {
             return Some(Arc::clone(&self.shards[usize::from(number)]));
@@ -266,7 +266,7 @@ impl Registry {
         }
     }
 
-    /// Counts frees of all that is left of a device and kind, in which nobody records meanwhile.
+    /// Counts frees of all that is left of a device and kind, in which no thread records meanwhile.
     /// Returns whether there was room for that.
     pub(super) fn release(
         &mut self,

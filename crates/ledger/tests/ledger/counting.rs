@@ -91,7 +91,7 @@ fn what_is_released_is_gone_from_one_thread_s_figures_and_from_several() {
             assert_eq!(usage.peak_bytes, shards << 30);
         }
     }
-    // A kind that nobody has recorded takes bytes without a buffer, and reads as none.
+    // A kind without records takes bytes without a buffer, and reads as none.
     ledger.release(slot, MemoryKind::L1, 0, 5);
     assert_eq!(ledger.usage().faults.unrecorded_events, 0);
 }
@@ -170,10 +170,10 @@ fn threads_that_come_and_go_while_a_reader_looks_lose_nothing() {
         }
     });
     let reading = reader.read().unwrap();
-    let figures = |kind| reading.usage.iter().find(|(_, found, _)| *found == kind).unwrap().2;
-    assert_eq!(figures(MemoryKind::L1).live_bytes, 0);
-    assert_eq!(figures(MemoryKind::L1).allocations, rounds * threads);
-    assert_eq!(figures(MemoryKind::Dram).live_bytes, rounds * threads);
+    let values = |kind| reading.usage.iter().find(|(_, found, _)| *found == kind).unwrap().2;
+    assert_eq!(values(MemoryKind::L1).live_bytes, 0);
+    assert_eq!(values(MemoryKind::L1).allocations, rounds * threads);
+    assert_eq!(values(MemoryKind::Dram).live_bytes, rounds * threads);
     assert!(reading.shards <= 4, "a dropped recorder's cells are used again");
 }
 

@@ -1,4 +1,4 @@
-//! What happens when threads, cells, memory or rights run out: figures stay exact as long as there
+//! What happens when threads, cells, memory or rights run out: values stay exact as long as there
 //! is a cell to share, and afterwards the loss is counted.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Random files: whatever they hold, opening and reading ends, without a panic, and with figures
+//! Random files: whatever they hold, opening and reading ends, without a panic, and with values
 //! that fit together.
 
 use std::fs;

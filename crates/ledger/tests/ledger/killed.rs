@@ -142,7 +142,7 @@ fn logged(path: &Path) -> [u64; THREADS] {
     })
 }
 
-/// Checks one thread's figures in a reading and gives how many records they show.
+/// Checks one thread's values in a reading and gives how many records they show.
 fn check(reading: &LedgerReading, thread: usize) -> u64 {
     let usage = reading.usage.iter().find(|(_, kind, _)| *kind == MemoryKind::ALL[thread]);
     let Some((_, _, usage)) = usage else { return 0 };

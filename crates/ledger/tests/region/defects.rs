@@ -105,7 +105,7 @@ fn defect_6_a_killed_process_leaves_its_row_bytes_and_reference() {
     let region = sample(LayoutVariant::V3, fields);
     assert_eq!(region.findings, []);
     assert_eq!(holders(&region, &[], |_| Liveness::Dead), ["ghost 4242 512", "pinned 1"]);
-    // Somebody the driver cannot name holds the device: the reference may be theirs.
+    // A process that the driver cannot name holds the device: the reference may be theirs.
     assert_eq!(holders(&region, &[0], |_| Liveness::Dead), ["ghost 4242 512"]);
     // A new process with the dead one's number does not bring the row to life.
     assert_eq!(holders(&region, &[4242], |_| Liveness::Dead), ["ghost 4242 512", "untracked 4242"]);
@@ -187,6 +187,6 @@ fn rows_without_a_process_are_named() {
     let invalid = |row, pid| RegionFinding::InvalidPid { row, pid };
     assert_eq!(releasing.findings, [RegionFinding::SlotReleasing { row: 2 }, invalid(5, -7)]);
     assert_eq!(releasing.processes, []);
-    // Before version 4 nobody wrote -1.
+    // Before version 4 no version wrote -1.
     assert_eq!(sample(LayoutVariant::V3, "process.2.pid=-1").findings, [invalid(2, -1)]);
 }

@@ -100,14 +100,14 @@ fn our_reader_finds_nothing_wrong_with_it() {
             RegionLayout::V3 | RegionLayout::V4 => UpdateClock::Epoch,
         };
         for stamp in [region.last_update, region.processes[0].last_update] {
-            let told = match stamp {
+            let reported = match stamp {
                 LastUpdate::Ago { clock, .. } => clock,
                 // The tests' present is not the machine's, so the stamp can lie ahead of it.
                 LastUpdate::Unknown { stamp_ns } if stamp_ns < 1 << 59 => UpdateClock::Monotonic,
                 LastUpdate::Unknown { .. } => UpdateClock::Epoch,
                 LastUpdate::Never => panic!("{layout:?}: no stamp"),
             };
-            assert_eq!(told, clock, "{layout:?}");
+            assert_eq!(reported, clock, "{layout:?}");
         }
     }
 }
@@ -395,7 +395,7 @@ fn a_process_in_a_pid_namespace_keeps_its_row() {
         return;
     }
     let itself = std::env::current_exe().expect("a test knows its own program");
-    // A number that nobody has out here, where the kernel would call its bearer dead.
+    // A number that is unused out here, where the kernel would call its bearer dead.
     let unused = (3..).find(|pid| !Path::new(&format!("/proc/{pid}")).exists()).expect("few run");
     for layout in [RegionLayout::V1, RegionLayout::V3] {
         let scratch = Scratch::new();

@@ -100,16 +100,16 @@ pub struct KernelFields {
 #[allow(missing_debug_implementations)]
 pub union EventArguments {
     /// `proxyStep.transSize`, `kernelCh.pTimer`.
-    figure: u64,
+    state_value: u64,
     /// `netPlugin.data`.
     data: *mut c_void,
 }
 
 impl EventArguments {
     /// The size or the time; only meant for events of which it is one.
-    pub(super) fn figure(&self) -> u64 {
+    pub(super) fn state_value(&self) -> u64 {
         // SAFETY: any eight bytes are a number, and NCCL fills the whole union.
-        unsafe { self.figure }
+        unsafe { self.state_value }
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn profiler() -> Option<&'static Profiler> {
 }
 
 /// Takes in a communicator. Gives the number of its handle, 0 for none, and the events that NCCL is to
-/// tell: none where they could not be told on.
+/// tell: none where they could not be passed on.
 pub(super) fn open(opening: &Opening) -> (u64, c_int) {
     let loaded = LOADED.get_or_init(|| load(opening.logger));
     let Some(thread) = loaded.thread.get_or_init(|| start(loaded)) else { return (0, 0) };
@@ -87,10 +87,10 @@ pub(super) fn close(context: u64) {
     let counts = &loaded.profiler.counts;
     let dropped = loaded.profiler.tasks.dropped() + loaded.profiler.operations.dropped();
     let text = format!(
-        "so far {} records were told to the agent; {} were refused, {} not sent, {} alike left out, \
+        "so far {} records were reported to the agent; {} were refused, {} not sent, {} alike left out, \
          {dropped} without a place, {} of other processes, {} not heard of after being queued, {} \
          communicators not followed",
-        counts.told.get(),
+        counts.reported.get(),
         counts.refused.get(),
         counts.unsent.get(),
         counts.left_out.get(),
@@ -127,7 +127,7 @@ fn start(loaded: &'static Loaded) -> Option<Thread> {
             return None;
         }
     };
-    log(loaded.logger, INFO, format!("collectives are told to the agent at {address:?}"));
+    log(loaded.logger, INFO, format!("collectives are reported to the agent at {address:?}"));
     let connection = Connection::new(address);
     reporter::start(&loaded.profiler, connection, loaded.settings.worker)
         .inspect_err(|error| {

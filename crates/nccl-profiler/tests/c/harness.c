@@ -208,7 +208,7 @@ static void misuse(void) {
         CHECK(step(world, bad, 1) == NULL);
         OK(plugin.finalize(bad));
     }
-    /* Kinds that were not asked for, and one that nobody knows. */
+    /* Kinds that were not asked for, and an unknown one. */
     for (int bit = 0; bit < 64; bit++) {
         event_t event = {.type = 1ull << bit};
         if (bit == 1 || bit == 2 || bit == 3) continue;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use telltale_query::Query;
 use telltale_schema::snapshot::Snapshot;
 
-use super::{AccessPolicy, Sight};
+use super::{AccessPolicy, Visibility};
 use telltale_collector::clock::thread_cpu;
 
-/// CPU time that a query of somebody who does not see everything may take for one snapshot. Its
+/// CPU time that a query of a client that does not see everything may take for one snapshot. Its
 /// patterns, and the command lines that they are looked for in, may both be theirs.
 const TIMEOUT: Duration = Duration::from_millis(10);
 
@@ -23,12 +23,16 @@ const STEPS_IN_A_NANOSECOND: u64 = 4;
 #[error("the filter takes more than {TIMEOUT:?}; use fewer or shorter patterns")]
 pub struct TooSlow;
 
-/// The rows that `query` wants, of a snapshot that was cut to `sight` before.
+/// The rows that `query` wants, of a snapshot that was cut to `visibility` before.
 ///
 /// # Errors
-/// When that takes more time than an asker of this sight is given.
-pub fn chosen(visible: &Snapshot, sight: Sight, query: &Query) -> Result<Snapshot, TooSlow> {
-    if sight == Sight::Everything {
+/// When that takes more time than a client of this visibility gets.
+pub fn chosen(
+    visible: &Snapshot,
+    visibility: Visibility,
+    query: &Query,
+) -> Result<Snapshot, TooSlow> {
+    if visibility == Visibility::Everything {
         return Ok(query.select(visible));
     }
     let began = thread_cpu();
@@ -42,17 +46,17 @@ fn is_in_time(spent: Duration, steps: u64) -> bool {
 }
 
 impl AccessPolicy {
-    /// The rows that `query` wants of what `sight` covers.
+    /// The rows that `query` wants of what `visibility` covers.
     ///
     /// # Errors
-    /// When that takes more time than an asker of this sight is given.
+    /// When that takes more time than a client of this visibility gets.
     pub fn chosen(
         &self,
         snapshot: &Arc<Snapshot>,
-        sight: Sight,
+        visibility: Visibility,
         query: &Query,
     ) -> Result<Snapshot, TooSlow> {
-        chosen(&self.visible(snapshot, sight), sight, query)
+        chosen(&self.visible(snapshot, visibility), visibility, query)
     }
 }
 

@@ -1,5 +1,5 @@
 //! Callers on a TCP port of the loopback, as the kernel knows them, and whom not to take for one: what
-//! a proxy or a browser of this machine passes on is somebody else's.
+//! a proxy or a browser of this machine passes on is another client's.
 
 use std::fs;
 use std::os::fd::AsFd;
@@ -47,8 +47,8 @@ impl AccessPolicy {
 // === impl Caller ===
 
 impl Caller {
-    /// Who asks by a request with headers of these names: nobody known where a proxy sent it, since
-    /// the connection is the proxy's and the question somebody else's.
+    /// The client of a request with headers of these names: unknown where a proxy sent it, since
+    /// the connection is the proxy's and the request another client's.
     #[must_use]
     pub fn asking_with<'n>(self, names: impl IntoIterator<Item = &'n str>) -> Self {
         let is_loopback = matches!(self, Self::Loopback { .. });
@@ -62,7 +62,7 @@ fn is_forwarding(name: &str) -> bool {
 }
 
 /// Whether the users that the kernel names here are those of the machine. In a user namespace (a
-/// container of a user who is not root) user 0 is whoever made it, and what its engine forwards
+/// container of a user who is not root) user 0 is its creator, and what its engine forwards
 /// from the network to the container's loopback comes as that user.
 pub(super) fn has_own_users() -> bool {
     // A kernel without user namespaces has no such file.

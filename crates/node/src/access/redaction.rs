@@ -7,25 +7,25 @@ use std::sync::Arc;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, Process, Snapshot, SourceStatus};
 
-use super::Sight;
+use super::Visibility;
 
 /// The sources whose errors are about devices alone.
 const DEVICE_SOURCES: [&str; 5] = ["tenstorrent", "drm", "neuron", "nvidia", "host"];
 
 /// Stands where an error named a file, a socket or a process.
 const WITHHELD_SUBJECT: &str = "withheld";
-const WITHHELD_DETAIL: &str = "told to root and to the service's user and group";
+const WITHHELD_DETAIL: &str = "shown to root and to the service's user and group";
 /// Stands where the use of a device is not known and the reason names its holders.
 const WITHHELD_HOLDER: &str =
     "held by processes of other users, whose memory cannot be read from here";
 
-/// The part of `snapshot` that `sight` covers; the snapshot itself where that is all of it.
+/// The part of `snapshot` that `visibility` covers; the snapshot itself where that is all of it.
 #[must_use]
-pub fn visible(snapshot: &Arc<Snapshot>, sight: Sight) -> Arc<Snapshot> {
-    let own = match sight {
-        Sight::Everything => return Arc::clone(snapshot),
-        Sight::Own { uid } => Some(uid),
-        Sight::DevicesOnly => None,
+pub fn visible(snapshot: &Arc<Snapshot>, visibility: Visibility) -> Arc<Snapshot> {
+    let own = match visibility {
+        Visibility::Everything => return Arc::clone(snapshot),
+        Visibility::Own { uid } => Some(uid),
+        Visibility::DevicesOnly => None,
     };
     let is_own = |process: &&Process| own.is_some() && process.uid.value() == own.as_ref();
     let processes: Vec<Process> = snapshot.processes.iter().filter(is_own).cloned().collect();

@@ -14,7 +14,7 @@ use telltale_schema::snapshot::{
     SourceError, SourceNote, SourceStatus, SpaceUsage, Telemetry,
 };
 
-use super::{AccessPolicy, Caller, Sight, sight, visible};
+use super::{AccessPolicy, Caller, Visibility, visibility, visible};
 
 const NOW: Timestamp = Timestamp(1);
 const SERVICE: u32 = 500;
@@ -32,29 +32,29 @@ fn sight_follows_from_what_was_verified() {
     let own = AccessPolicy::new(ALICE, None);
     let by_root = AccessPolicy::new(0, Some(0));
     let by_nobody = AccessPolicy::new(NOBODY, Some(NOBODY));
-    let alice = Sight::Own { uid: ALICE };
+    let alice = Visibility::Own { uid: ALICE };
     let cases = [
-        (&installed, local(0, 0, &[]), Sight::Everything),
-        (&installed, local(SERVICE, SERVICE, &[]), Sight::Everything),
-        (&installed, local(SERVICE, 100, &[]), Sight::Everything),
+        (&installed, local(0, 0, &[]), Visibility::Everything),
+        (&installed, local(SERVICE, SERVICE, &[]), Visibility::Everything),
+        (&installed, local(SERVICE, 100, &[]), Visibility::Everything),
         (&installed, local(ALICE, 100, &[]), alice),
-        (&installed, local(ALICE, SERVICE, &[]), Sight::Everything),
-        (&installed, local(ALICE, 100, &[27, SERVICE]), Sight::Everything),
-        (&installed, local(NOBODY, NOBODY, &[]), Sight::DevicesOnly),
-        (&installed, local(NOBODY, SERVICE, &[SERVICE]), Sight::DevicesOnly),
-        (&own, local(ALICE, 100, &[]), Sight::Everything),
-        (&own, local(BOB, 100, &[]), Sight::Own { uid: BOB }),
-        (&own, local(0, 0, &[]), Sight::Everything),
+        (&installed, local(ALICE, SERVICE, &[]), Visibility::Everything),
+        (&installed, local(ALICE, 100, &[27, SERVICE]), Visibility::Everything),
+        (&installed, local(NOBODY, NOBODY, &[]), Visibility::DevicesOnly),
+        (&installed, local(NOBODY, SERVICE, &[SERVICE]), Visibility::DevicesOnly),
+        (&own, local(ALICE, 100, &[]), Visibility::Everything),
+        (&own, local(BOB, 100, &[]), Visibility::Own { uid: BOB }),
+        (&own, local(0, 0, &[]), Visibility::Everything),
         // Many a container's users have group 0.
         (&by_root, local(ALICE, 0, &[0]), alice),
-        (&by_nobody, local(NOBODY, NOBODY, &[]), Sight::DevicesOnly),
+        (&by_nobody, local(NOBODY, NOBODY, &[]), Visibility::DevicesOnly),
         (&by_nobody, local(ALICE, NOBODY, &[NOBODY]), alice),
-        (&installed, Caller::Token, Sight::Everything),
-        (&installed, Caller::Certificate, Sight::Everything),
-        (&installed, Caller::Anonymous, Sight::DevicesOnly),
+        (&installed, Caller::Token, Visibility::Everything),
+        (&installed, Caller::Certificate, Visibility::Everything),
+        (&installed, Caller::Anonymous, Visibility::DevicesOnly),
     ];
     for (policy, caller, expected) in cases {
-        assert_eq!(sight(policy, &caller), expected, "{policy:?} {caller:?}");
+        assert_eq!(visibility(policy, &caller), expected, "{policy:?} {caller:?}");
     }
 }
 
@@ -108,7 +108,7 @@ fn process(pid: u32, uid: Reading<u32>) -> Process {
     }
 }
 
-/// Alice's process 11, Bob's 12 and one that nobody can name, all on one device.
+/// Alice's process 11, Bob's 12 and one that is unnamed, all on one device.
 fn shared_machine() -> Arc<Snapshot> {
     let holder = |pid| Holder { pid: Some(pid), open_descriptors: 1, memory_known: false };
     let used_bytes = Reading::absent(Absence::Unknown, "held by pid 12 and 2 more");
@@ -172,8 +172,10 @@ fn shared_machine() -> Arc<Snapshot> {
 #[test]
 fn others_are_counted_and_not_named() {
     let whole = shared_machine();
-    for (sight, own_pids) in [(Sight::Own { uid: ALICE }, vec![11]), (Sight::DevicesOnly, vec![])] {
-        let part = visible(&whole, sight);
+    for (visibility, own_pids) in
+        [(Visibility::Own { uid: ALICE }, vec![11]), (Visibility::DevicesOnly, vec![])]
+    {
+        let part = visible(&whole, visibility);
         let pids: Vec<u32> = part.processes.iter().filter_map(|process| process.pid).collect();
         assert_eq!(pids, own_pids);
         assert_eq!(part.withheld_processes, 3 - u64::try_from(own_pids.len()).unwrap());
@@ -189,20 +191,20 @@ fn others_are_counted_and_not_named() {
             assert!(!text.contains(other), "{other} in {text}");
         }
     }
-    assert!(Arc::ptr_eq(&visible(&whole, Sight::Everything), &whole));
+    assert!(Arc::ptr_eq(&visible(&whole, Visibility::Everything), &whole));
 }
 
 #[test]
 fn one_snapshot_is_cut_once_for_each_user_and_a_newer_one_again() {
     let policy = AccessPolicy::new(SERVICE, None);
     let (first, second) = (shared_machine(), shared_machine());
-    let alice = Sight::Own { uid: ALICE };
+    let alice = Visibility::Own { uid: ALICE };
     let seen = policy.visible(&first, alice);
     assert!(Arc::ptr_eq(&seen, &policy.visible(&first, alice)));
-    assert!(!Arc::ptr_eq(&seen, &policy.visible(&first, Sight::DevicesOnly)));
+    assert!(!Arc::ptr_eq(&seen, &policy.visible(&first, Visibility::DevicesOnly)));
     assert!(!Arc::ptr_eq(&seen, &policy.visible(&second, alice)));
     for uid in 2000..2100 {
-        assert_eq!(policy.visible(&second, Sight::Own { uid }).withheld_processes, 3);
+        assert_eq!(policy.visible(&second, Visibility::Own { uid }).withheld_processes, 3);
     }
     assert_eq!(policy.shown.lock().unwrap().to.len(), super::MOST_REMEMBERED);
 }
@@ -211,17 +213,17 @@ fn one_snapshot_is_cut_once_for_each_user_and_a_newer_one_again() {
 fn a_query_is_asked_of_what_its_asker_sees_and_of_nothing_else() {
     let policy = AccessPolicy::new(SERVICE, None);
     let whole = shared_machine();
-    for (sight, text, processes, devices) in [
-        (Sight::Everything, "pid == 12", 1, 0),
-        (Sight::Own { uid: ALICE }, "pid == 12", 0, 0),
-        (Sight::Own { uid: ALICE }, "pid == 11", 1, 0),
-        (Sight::DevicesOnly, "pid == 11", 0, 0),
-        (Sight::DevicesOnly, "holders == 3", 0, 1),
+    for (visibility, text, processes, devices) in [
+        (Visibility::Everything, "pid == 12", 1, 0),
+        (Visibility::Own { uid: ALICE }, "pid == 12", 0, 0),
+        (Visibility::Own { uid: ALICE }, "pid == 11", 1, 0),
+        (Visibility::DevicesOnly, "pid == 11", 0, 0),
+        (Visibility::DevicesOnly, "holders == 3", 0, 1),
     ] {
         let query = Query::parse(text).unwrap();
-        let rows = policy.chosen(&whole, sight, &query).unwrap();
+        let rows = policy.chosen(&whole, visibility, &query).unwrap();
         let found = (rows.processes.len(), rows.devices.len());
-        assert_eq!(found, (processes, devices), "{sight:?} {text}");
+        assert_eq!(found, (processes, devices), "{visibility:?} {text}");
     }
 }
 
@@ -238,7 +240,7 @@ fn patterns_that_take_long_are_given_up_for_who_does_not_see_everything() {
     let patterns = vec!["/(x+x?){8}y/"; 16].join(" or ");
     let query = Query::parse(&patterns).unwrap();
     let began = telltale_collector::clock::thread_cpu();
-    let given_up = policy.chosen(&many, Sight::Own { uid: ALICE }, &query);
+    let given_up = policy.chosen(&many, Visibility::Own { uid: ALICE }, &query);
     let took = telltale_collector::clock::thread_cpu() - began;
     assert!(given_up.unwrap_err().to_string().contains("takes more than 10ms"));
     println!("given up after {took:?}");

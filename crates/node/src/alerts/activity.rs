@@ -45,7 +45,7 @@ impl ProcessActivity {
         }
     }
 
-    /// For how long a process has done nothing; none where nobody can tell.
+    /// For how long a process has done nothing; `None` if unknown.
     pub(super) fn quiet_ns(&self, identity: ProcessIdentity, now_ns: u64) -> Option<u64> {
         let last = self.tracked.get(&identity)?;
         Some(now_ns.saturating_sub(last.changed_ns))

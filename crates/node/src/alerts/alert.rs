@@ -13,7 +13,7 @@ use telltale_schema::process::ProcessIdentity;
 pub enum Severity {
     /// Worth knowing.
     Info,
-    /// Somebody should look at it today.
+    /// Needs attention today.
     Warning,
     /// Work is failing or about to.
     Critical,

@@ -20,7 +20,7 @@ pub(super) enum Level {
     Between,
     /// It is clearly over.
     Clear,
-    /// It cannot be told.
+    /// It is unknown.
     Unknown,
 }
 
@@ -130,7 +130,7 @@ impl FindingFilter {
         Some(RuleFinding { subject, uid, level, value, text: text() })
     }
 
-    /// A finding without a user, by its value, if it matters; without a value it cannot be told.
+    /// A finding without a user, by its value, if it matters; without a value it is unknown.
     fn by_value(
         self,
         value: Option<f64>,

@@ -111,7 +111,7 @@ impl Floors {
     fn observe(&mut self, span_ns: u64, now_ns: u64, level: u64) {
         self.seen = true;
         let passed = now_ns.saturating_sub(self.began_ns) / self.span_ns;
-        // The rule was changed, or nobody looked for more than a span: floors would be invented.
+        // The rule was changed, or there was no sample for more than a span: floors would be invented.
         if span_ns != self.span_ns || passed > 1 {
             *self = Self::new(span_ns, now_ns, level);
             return;

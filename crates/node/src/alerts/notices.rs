@@ -1,4 +1,4 @@
-//! The queue between the thread that finds alerts and whoever tells of them. It never waits: where
+//! The queue between the thread that finds alerts and their sender. It never waits: where
 //! it is full, the oldest notice goes and is counted.
 
 use std::collections::VecDeque;
@@ -9,12 +9,12 @@ use serde::Serialize;
 use telltale_schema::clock::Timestamp;
 use tokio::sync::Notify;
 
-use super::{Alert, NotificationFigures};
+use super::{Alert, NotificationMetrics};
 
 /// Notices that may wait.
 pub const MAX_NOTICES: usize = 1024;
 
-/// What is told of an alert.
+/// What is sent of an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoticeEvent {
@@ -39,7 +39,7 @@ pub struct Notice {
     pub alert: Alert,
 }
 
-/// What waits to be told, and what became of the rest.
+/// What waits to be sent, and what became of the rest.
 #[derive(Debug, Default)]
 pub struct Notices {
     waiting: Mutex<PendingNotices>,
@@ -106,8 +106,8 @@ impl Notices {
     }
 
     /// What became of all of them so far.
-    pub(crate) fn figures(&self) -> NotificationFigures {
-        NotificationFigures {
+    pub(crate) fn metrics(&self) -> NotificationMetrics {
+        NotificationMetrics {
             sent: self.sent.load(Ordering::Relaxed),
             failed: self.failed.load(Ordering::Relaxed),
             dropped: self.dropped.load(Ordering::Relaxed),

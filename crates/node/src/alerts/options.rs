@@ -16,7 +16,7 @@ const TIMEOUT_SECONDS: RangeInclusive<u64> = 1..=60;
 /// The time from one notification to the next of an alert that goes on, in seconds.
 const REPEAT_SECONDS: RangeInclusive<u64> = 60..=604_800;
 
-/// What is looked for, and who is told: the table `[alerts]` of the configuration.
+/// What is watched, and who is notified: the table `[alerts]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, try_from = "Unchecked")]
 pub struct AlertOptions {
@@ -24,7 +24,7 @@ pub struct AlertOptions {
     pub without_defaults: bool,
     /// Rules by name: one with the name of another takes its place, field by field.
     pub rule: Vec<RuleText>,
-    /// Who is told.
+    /// Who is notified.
     pub webhook: WebhookOptions,
 }
 
@@ -32,7 +32,7 @@ pub struct AlertOptions {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebhookOptions {
-    /// Where they go, `http://` or `https://`; without it nobody is told.
+    /// Where they go, `http://` or `https://`; without it none is notified.
     #[serde(deserialize_with = "url")]
     pub url: Option<String>,
     /// A file that others cannot read, whose one line is sent as the `Authorization` header.

@@ -112,7 +112,7 @@ pub enum RuleError {
 /// over them.
 ///
 /// # Errors
-/// When a rule is not understood; the first one that is not is told.
+/// When a rule is not understood; the first one that is not is reported.
 pub(super) fn rules(without_defaults: bool, texts: &[RuleText]) -> Result<Vec<Rule>, RuleError> {
     let mut rules = if without_defaults { Vec::new() } else { Rule::defaults() };
     let mut named = std::collections::BTreeSet::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Alert, AlertState, Rule, Subject};
-use crate::access::Sight;
+use crate::access::Visibility;
 
 /// The source whose errors are about devices alone, which everybody may see.
 const DEVICE_SOURCE: &str = "tenstorrent";
@@ -20,12 +20,12 @@ pub struct AlertStates {
     /// Alerts that found no room, since the service was started.
     pub dropped: u64,
     /// What became of notifications, since the service was started.
-    pub notifications: NotificationFigures,
+    pub notifications: NotificationMetrics,
 }
 
 /// What became of notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct NotificationFigures {
+pub struct NotificationMetrics {
     /// Those that the webhook took.
     pub sent: u64,
     /// Those that it did not take, however often it was tried.
@@ -57,13 +57,13 @@ impl AlertStates {
     /// What a reader may see: alerts about devices, about its own processes, and about sources
     /// without the names in their errors, which are paths and pids.
     #[must_use]
-    pub fn visible(&self, sight: Sight) -> VisibleAlerts {
-        let own = match sight {
-            Sight::Everything => {
+    pub fn visible(&self, visibility: Visibility) -> VisibleAlerts {
+        let own = match visibility {
+            Visibility::Everything => {
                 return VisibleAlerts { alerts: self.alerts.clone(), withheld: 0 };
             }
-            Sight::Own { uid } => Some(uid),
-            Sight::DevicesOnly => None,
+            Visibility::Own { uid } => Some(uid),
+            Visibility::DevicesOnly => None,
         };
         let mut seen = VisibleAlerts::default();
         for alert in &self.alerts {
@@ -90,7 +90,7 @@ pub(super) mod tests {
     use telltale_schema::process::ProcessIdentity;
 
     use super::{AlertStates, VisibleAlerts};
-    use crate::access::Sight;
+    use crate::access::Visibility;
     use crate::alerts::{Alert, AlertState, Rule, Severity, Subject};
 
     fn alert(rule: &str, subject: Subject, uid: Option<u32>, state: AlertState) -> Alert {
@@ -131,16 +131,16 @@ pub(super) mod tests {
     #[test]
     fn others_processes_and_paths_are_withheld() {
         let states = states();
-        let told = |sight| {
-            let VisibleAlerts { alerts, withheld } = states.visible(sight);
+        let reported = |visibility| {
+            let VisibleAlerts { alerts, withheld } = states.visible(visibility);
             let uids: Vec<_> = alerts.iter().filter_map(|alert| alert.uid).collect();
             let texts = alerts.iter().filter(|alert| alert.text == "secret").count();
             (alerts.len(), uids, texts, withheld)
         };
-        assert_eq!(told(Sight::Everything), (6, vec![1000, 1001], 6, 0));
-        assert_eq!(told(Sight::Own { uid: 1000 }), (4, vec![1000], 3, 2));
-        assert_eq!(told(Sight::DevicesOnly), (3, vec![], 2, 3));
-        let text = &states.visible(Sight::DevicesOnly).alerts[1].text;
+        assert_eq!(reported(Visibility::Everything), (6, vec![1000, 1001], 6, 0));
+        assert_eq!(reported(Visibility::Own { uid: 1000 }), (4, vec![1000], 3, 2));
+        assert_eq!(reported(Visibility::DevicesOnly), (3, vec![], 2, 3));
+        let text = &states.visible(Visibility::DevicesOnly).alerts[1].text;
         assert_eq!(text, "source ledgers has 2 errors");
     }
 

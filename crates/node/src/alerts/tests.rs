@@ -106,7 +106,7 @@ fn a_full_device_fires_after_its_time_and_clears_below_the_lower_threshold() {
         (30, 97, &["fired"]),
         (40, 92, &[]), // between the thresholds: goes on
         (41, 80, &[]), // clear, but not for long enough
-        (90, 92, &[]), // so the time starts anew
+        (90, 92, &[]), // so the time restarts
         (91, 80, &[]),
         (150, 80, &[]),
         (151, 80, &["resolved"]),
@@ -457,9 +457,10 @@ fn the_documentation_has_each_rule_and_each_key() {
         let cells = rows.map(|row| row.split('|').map(|cell| cell.trim().replace('`', "")));
         cells.map(Iterator::collect).collect::<Vec<Vec<String>>>()
     };
-    let told: Vec<_> = rows("rule").iter().map(|row| (row[1].clone(), row[2].clone())).collect();
+    let reported: Vec<_> =
+        rows("rule").iter().map(|row| (row[1].clone(), row[2].clone())).collect();
     let rule = |rule: Rule| (rule.name, rule.severity.name().to_owned());
-    assert_eq!(told, Rule::defaults().into_iter().map(rule).collect::<Vec<_>>());
+    assert_eq!(reported, Rule::defaults().into_iter().map(rule).collect::<Vec<_>>());
     let names = |heading| rows(heading).into_iter().map(|row| row[1].clone()).collect::<Vec<_>>();
     let fields = |of: Vec<ConfigurationKey>| of.into_iter().map(|key| key.path).collect::<Vec<_>>();
     assert_eq!(names("key of `[[alerts.rule]]`"), fields(keys_of::<RuleText>()));

@@ -43,7 +43,7 @@ impl Watching {
             rules: self.engine.shared_rules(),
             alerts: self.engine.alerts().cloned().collect(),
             dropped: self.engine.dropped(),
-            notifications: self.notices.figures(),
+            notifications: self.notices.metrics(),
         };
         // Most of the time there is nothing new, and what is published is kept by several.
         if *self.states != states {
@@ -55,7 +55,7 @@ impl Watching {
     fn tell(&self, transitions: Vec<Transition>, at: Timestamp) {
         let more = transitions.len().saturating_sub(MAX_LINES);
         for transition in transitions.iter().take(MAX_LINES) {
-            tell_log(transition);
+            log_transition(transition);
         }
         if more > 0 {
             warn!("{more} more alerts have changed; telltale alerts lists them");
@@ -69,7 +69,7 @@ impl Watching {
     }
 }
 
-fn tell_log(transition: &Transition) {
+fn log_transition(transition: &Transition) {
     match transition {
         Transition::Fired(alert) => {
             let Alert { rule, severity, text, .. } = alert;

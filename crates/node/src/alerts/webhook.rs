@@ -1,7 +1,7 @@
 //! Tells others of alerts: posts what fires and what is resolved, as JSON, to one URL.
 //!
 //! Notices go in their order, a few at a time, and the next ones wait until these are taken or
-//! given up; so whoever reads them never sees an alert resolved before it fired. Everything is
+//! given up; so their reader never sees an alert resolved before it fired. Everything is
 //! bounded: the queue, an attempt's time, the number of attempts. Nothing that answers is believed
 //! beyond its status, and redirects are not followed.
 
@@ -154,7 +154,7 @@ impl Sender {
         }
     }
 
-    /// Posts these until they are taken, given up, or nobody is to be told any more.
+    /// Posts these until they are taken, given up, or there is no receiver any more.
     async fn deliver(&mut self, notices: &[Notice]) {
         let mut attempts = 0;
         loop {
@@ -171,7 +171,7 @@ impl Sender {
             if attempts >= MAX_ATTEMPTS || !error.may_pass() {
                 self.found.notices.count_failed(notices);
                 let (count, why) = (notices.len(), with_causes(&error));
-                return warn!("{}", not_told(count, &why));
+                return warn!("{}", not_reported(count, &why));
             }
             if attempts == 1 {
                 warn!("retrying the webhook later: {}", with_causes(&error));
@@ -188,7 +188,7 @@ impl Sender {
             version: SHAPE_VERSION,
             host: &self.host,
             service_started_at: self.found.service_started_at,
-            dropped: self.found.notices.figures().dropped,
+            dropped: self.found.notices.metrics().dropped,
             notices,
         };
         serde_json::to_vec(&message).expect("notices are JSON")
@@ -196,12 +196,12 @@ impl Sender {
 }
 
 /// What the log says of alerts that were given up.
-fn not_told(count: usize, why: &str) -> String {
+fn not_reported(count: usize, why: &str) -> String {
     let alerts = if count == 1 { "alert" } else { "alerts" };
-    format!("the webhook was not told of {count} {alerts}: {why}")
+    format!("the webhook was not notified of {count} {alerts}: {why}")
 }
 
-/// Waits until the options are read again; for ever where nobody does that any more.
+/// Waits until the options are read again; for ever where that is no longer done.
 async fn changed(options: &mut watch::Receiver<WebhookOptions>) {
     if options.changed().await.is_err() {
         std::future::pending().await

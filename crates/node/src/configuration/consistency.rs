@@ -1,5 +1,5 @@
 //! What keys mean together, and whether the files and directories that they name can be used: what a
-//! service would find out when it begins, told before. Nothing is made, changed or listened on, and
+//! service would find out at its start, reported before. Nothing is made, changed or listened on, and
 //! what another service holds now is no fault.
 
 use std::net::SocketAddr;

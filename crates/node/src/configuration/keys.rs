@@ -2,7 +2,7 @@
 //!
 //! A struct is deserialized from a source that has nothing but a way to one key; what it asks for
 //! there is the key's kind. So a field that a part adds to its options is a key of the file, a
-//! variable and a line of `telltale config show`, and nobody has to write that down.
+//! variable and a line of `telltale config show`, without further code.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Layers of configuration, one over the other: what holds by itself, files, variables, arguments.
 //!
 //! Nothing is opened but the files, and nothing is written. Each layer is checked by itself, so that
-//! what is wrong is told where it is.
+//! what is wrong is reported at its place.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -189,7 +189,7 @@ impl Layers {
                 if !OTHER_VARIABLES.contains(&name)
                     && let Some(near) = nearest(name, known)
                 {
-                    remarks.push(format!("nobody reads the variable {name}: is it {near}?"));
+                    remarks.push(format!("nothing reads the variable {name}: is it {near}?"));
                 }
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Layers of configuration, and what is wrong with them, as a person is told.
+//! Layers of configuration, and what is wrong with them, for a person.
 
 use std::ffi::OsString;
 use std::fs;
@@ -58,8 +58,8 @@ fn what_is_wrong_is_told_with_its_place() {
     for (text, expected) in cases {
         let place = Scratch::new();
         let error = layers(&place, text, &[]).load().unwrap_err().to_string();
-        let told = error.split_once("t.toml:").unwrap().1;
-        assert!(told.starts_with(expected), "{text:?}: {told:?}");
+        let reported = error.split_once("t.toml:").unwrap().1;
+        assert!(reported.starts_with(expected), "{text:?}: {reported:?}");
     }
 }
 
@@ -76,7 +76,8 @@ fn every_wrong_value_of_a_file_is_told_at_once_in_its_order() {
     let text = "interval_seconds = 0.01\nb = 2\n[history]\nwrite_seconds = 0\n[grpc]\nlisten = \
                 [\"127.0.0.1:1\",\n  \"nowhere\"]\n[http]\nlistn = []\n";
     let error = layers(&place, text, &[]).load().unwrap_err().to_string();
-    let told: Vec<_> = error.lines().map(|line| line.split_once("t.toml:").unwrap().1).collect();
+    let reported: Vec<_> =
+        error.lines().map(|line| line.split_once("t.toml:").unwrap().1).collect();
     let expected = [
         "1:20: 0.01 is not from 0.1 to 3600 seconds",
         "2:1: unknown key `b`",
@@ -84,9 +85,9 @@ fn every_wrong_value_of_a_file_is_told_at_once_in_its_order() {
         "6:10: \"nowhere\" is no address",
         "9:1: unknown key `http.listn`",
     ];
-    assert_eq!(told.len(), expected.len(), "{error}");
-    for (told, expected) in told.iter().zip(expected) {
-        assert!(told.starts_with(expected), "{told:?}: {expected:?}");
+    assert_eq!(reported.len(), expected.len(), "{error}");
+    for (reported, expected) in reported.iter().zip(expected) {
+        assert!(reported.starts_with(expected), "{reported:?}: {expected:?}");
     }
 }
 
@@ -103,7 +104,10 @@ fn variables_and_arguments_are_checked_by_themselves() {
         assert!(error.starts_with(&format!("the variable {name} is wrong: {expected}")), "{error}");
     }
     let remarks = layers(&place, "", &[("TELLTALE_LOG_LEVL", "debug")]).load().unwrap().remarks;
-    assert_eq!(remarks, ["nobody reads the variable TELLTALE_LOG_LEVL: is it TELLTALE_LOG_LEVEL?"]);
+    assert_eq!(
+        remarks,
+        ["nothing reads the variable TELLTALE_LOG_LEVL: is it TELLTALE_LOG_LEVEL?"]
+    );
     let others = [("TELLTALE_DISABLED", "1"), ("TELLTALE_NOBODY_KNOWS_IT", "1")];
     assert!(layers(&place, "", &others).load().unwrap().remarks.is_empty());
 }

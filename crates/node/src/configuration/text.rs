@@ -10,7 +10,7 @@ use super::Configuration;
 use super::keys::{ConfigurationKey, ValueKind};
 use telltale_query::nearest;
 
-/// Problems of one file that are told.
+/// Problems of one file that are reported.
 const MAX_PROBLEMS: usize = 20;
 
 /// Something wrong in a file, with its place there.
@@ -41,7 +41,7 @@ impl fmt::Display for FileProblem {
 /// Reads a text.
 ///
 /// # Errors
-/// Everything that is wrong with it, as far as that can be told at once.
+/// Everything that is wrong with it, as far as known at once.
 pub(super) fn read(
     text: &str,
     keys: &[ConfigurationKey],

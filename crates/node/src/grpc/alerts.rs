@@ -6,13 +6,16 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_wire::telemetry::decode::AnswerError;
 use telltale_wire::telemetry::{CallError, Client, message};
 
-use crate::access::Sight;
+use crate::access::Visibility;
 use crate::alerts::{Alert, AlertState, Severity, Subject, VisibleAlerts};
 use crate::service::Published;
 
-/// What `sight` covers of the alerts of a publication.
-pub(super) fn response(published: &Published, sight: Sight) -> message::ListAlertsResponse {
-    let VisibleAlerts { alerts, withheld } = published.alerts.visible(sight);
+/// What `visibility` covers of the alerts of a publication.
+pub(super) fn response(
+    published: &Published,
+    visibility: Visibility,
+) -> message::ListAlertsResponse {
+    let VisibleAlerts { alerts, withheld } = published.alerts.visible(visibility);
     message::ListAlertsResponse {
         alerts: alerts.into_iter().map(message_of).collect(),
         withheld_alerts: withheld,
@@ -138,12 +141,12 @@ mod tests {
     use telltale_wire::telemetry::message;
 
     use super::{alert_of, message_of};
-    use crate::access::Sight;
+    use crate::access::Visibility;
     use crate::alerts::states_fixture;
 
     #[test]
     fn alerts_come_back_as_they_went_and_others_are_refused() {
-        let alerts = states_fixture().visible(Sight::Everything).alerts;
+        let alerts = states_fixture().visible(Visibility::Everything).alerts;
         assert!(alerts.len() > 5);
         for alert in alerts {
             let message = message_of(alert.clone());

@@ -25,12 +25,12 @@ use super::history::History;
 use super::watch::Watching;
 use super::{Serving, until_stop};
 use super::{alerts, filter};
-use crate::access::{Sight, chosen};
+use crate::access::{Visibility, chosen};
 use crate::service::{FreshError, Published};
 
 /// How long a call waits for a fresh collection.
 const FRESH_TIMEOUT: Duration = Duration::from_secs(5);
-/// For those who do not see everything, a state of this age is fresh: nobody can make the service
+/// For those who do not see everything, a state of this age is fresh: no client can make the service
 /// work without a pause.
 const FRESH_ENOUGH: Duration = Duration::from_millis(250);
 
@@ -91,7 +91,7 @@ impl Service<http::Request<Body>> for Telemetry {
 
 impl Method {
     /// The method of a whole path, `/SERVICE/METHOD`. The router hands over all that begins with our
-    /// service's name, and a longer path with one of our methods at its end is nobody's.
+    /// service's name, and a longer path with one of our methods at its end belongs to none.
     fn of_path(path: &str) -> Option<Self> {
         let method = path.strip_prefix('/')?.strip_prefix(SERVICE)?.strip_prefix('/')?;
         Some(match method {
@@ -118,26 +118,28 @@ impl ServerStreamingService<Bytes> for Call {
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
         let (serving, method) = (Arc::clone(&self.serving), self.method);
         Box::pin(async move {
-            let (sight, permit) = serving.enter(request.extensions(), request.metadata())?;
+            let (visibility, permit) = serving.enter(request.extensions(), request.metadata())?;
             let bytes = request.into_inner();
             let payload = match method {
                 Method::Watch => {
                     let asked: message::WatchRequest = decoded(&bytes)?;
                     let least = Duration::from_millis(asked.least_interval_ms.into());
                     let query = filter::read(&asked.filter)?;
-                    let watching = Watching::new(Arc::clone(&serving), sight, least, query);
+                    let watching = Watching::new(Arc::clone(&serving), visibility, least, query);
                     let held = GuardedStream(watching, permit);
                     let watched: Payloads = Box::pin(until_stop(held, serving.stop.clone()));
                     return Ok(Response::new(watched));
                 }
-                Method::ListDevices => serving.devices(&decoded(&bytes)?, sight).await?,
-                Method::ListProcesses => serving.processes(&decoded(&bytes)?, sight).await?,
-                Method::GetSnapshot => serving.snapshot(&decoded(&bytes)?, sight).await?,
-                Method::QueryHistory => serving.query_history(decoded(&bytes)?, sight).await?,
-                Method::ReportProcess => serving.report_process(&decoded(&bytes)?, sight).await?,
+                Method::ListDevices => serving.devices(&decoded(&bytes)?, visibility).await?,
+                Method::ListProcesses => serving.processes(&decoded(&bytes)?, visibility).await?,
+                Method::GetSnapshot => serving.snapshot(&decoded(&bytes)?, visibility).await?,
+                Method::QueryHistory => serving.query_history(decoded(&bytes)?, visibility).await?,
+                Method::ReportProcess => {
+                    serving.report_process(&decoded(&bytes)?, visibility).await?
+                }
                 Method::ListMetrics => encode::metrics(DEFINITIONS),
                 Method::ListAlerts => {
-                    let answer = alerts::response(&serving.view.latest(), sight);
+                    let answer = alerts::response(&serving.view.latest(), visibility);
                     Payload { shared: Bytes::new(), own: answer.encode_to_vec() }
                 }
             };
@@ -154,18 +156,19 @@ fn decoded<T: Message + Default>(bytes: &Bytes) -> Result<T, Status> {
 /// The rows that a filter wants of what is visible to the caller, and all where there is none.
 fn wanted<'s>(
     visible: &'s Snapshot,
-    sight: Sight,
+    visibility: Visibility,
     query: Option<&Query>,
 ) -> Result<Cow<'s, Snapshot>, Status> {
     let Some(query) = query else { return Ok(Cow::Borrowed(visible)) };
-    chosen(visible, sight, query).map(Cow::Owned).map_err(filter::too_slow)
+    chosen(visible, visibility, query).map(Cow::Owned).map_err(filter::too_slow)
 }
 
 impl Serving {
     /// The state that a call is answered with.
-    async fn state(&self, fresh: bool, sight: Sight) -> Result<Arc<Published>, Status> {
+    async fn state(&self, fresh: bool, visibility: Visibility) -> Result<Arc<Published>, Status> {
         let latest = self.view.latest();
-        let is_enough = sight != Sight::Everything && latest.made_at.elapsed() < FRESH_ENOUGH;
+        let is_enough =
+            visibility != Visibility::Everything && latest.made_at.elapsed() < FRESH_ENOUGH;
         if !fresh || is_enough {
             return Ok(latest);
         }
@@ -178,29 +181,29 @@ impl Serving {
     async fn devices(
         &self,
         asked: &message::ListDevicesRequest,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Result<Payload, Status> {
         let query = filter::read(&asked.filter)?;
-        let state = self.state(asked.fresh, sight).await?;
-        let visible = self.policy.visible(&state.snapshot, sight);
-        let rows = wanted(&visible, sight, query.as_ref())?;
+        let state = self.state(asked.fresh, visibility).await?;
+        let visible = self.policy.visible(&state.snapshot, visibility);
+        let rows = wanted(&visible, visibility, query.as_ref())?;
         Ok(encode::devices(&rows, state.sequence))
     }
 
     async fn processes(
         &self,
         asked: &message::ListProcessesRequest,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Result<Payload, Status> {
         let query = filter::read(&asked.filter)?;
-        let state = self.state(asked.fresh, sight).await?;
-        let visible = self.policy.visible(&state.snapshot, sight);
+        let state = self.state(asked.fresh, visibility).await?;
+        let visible = self.policy.visible(&state.snapshot, visibility);
         let id = asked.device_id.as_str();
         let is_it = |device: &Device| device.id == id;
         if !id.is_empty() && !visible.devices.iter().any(is_it) {
             return Err(Status::not_found("no device has this id; see ListDevices"));
         }
-        let rows = wanted(&visible, sight, query.as_ref())?;
+        let rows = wanted(&visible, visibility, query.as_ref())?;
         // A device that the filter leaves out has no processes left.
         let on = rows.devices.iter().position(is_it);
         let is_wanted = |process: &Process| {
@@ -214,24 +217,25 @@ impl Serving {
     async fn snapshot(
         &self,
         asked: &message::GetSnapshotRequest,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Result<Payload, Status> {
         let query = filter::read(&asked.filter)?;
         if let Some(at) = asked.at_unix_ns {
             if asked.fresh {
                 return Err(Status::invalid_argument("the past cannot be fresh; leave one out"));
             }
-            let (past, resolution_ms) = self.history()?.snapshot_at(Timestamp(at), sight).await?;
-            let rows = wanted(&past, sight, query.as_ref())?;
+            let (past, resolution_ms) =
+                self.history()?.snapshot_at(Timestamp(at), visibility).await?;
+            let rows = wanted(&past, visibility, query.as_ref())?;
             return Ok(encode::past_answer(&rows, resolution_ms));
         }
-        let state = self.state(asked.fresh, sight).await?;
+        let state = self.state(asked.fresh, visibility).await?;
         if let Some(query) = &query {
-            let rows = self.policy.chosen(&state.snapshot, sight, query);
+            let rows = self.policy.chosen(&state.snapshot, visibility, query);
             let bytes = encode::snapshot(&rows.map_err(filter::too_slow)?);
             return Ok(encode::snapshot_answer(bytes, Some(state.sequence)));
         }
-        let bytes = self.encodings.of(&state, &self.policy, sight);
+        let bytes = self.encodings.of(&state, &self.policy, visibility);
         Ok(encode::snapshot_answer(bytes, Some(state.sequence)))
     }
 }
@@ -245,18 +249,18 @@ impl Serving {
     async fn query_history(
         &self,
         asked: message::QueryHistoryRequest,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Result<Payload, Status> {
-        let answer = self.history()?.query(asked, sight).await?;
+        let answer = self.history()?.query(asked, visibility).await?;
         Ok(Payload { shared: Bytes::new(), own: answer.encode_to_vec() })
     }
 
     async fn report_process(
         &self,
         asked: &message::ReportProcessRequest,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Result<Payload, Status> {
-        let answer = self.history()?.report(&asked.process, sight).await?;
+        let answer = self.history()?.report(&asked.process, visibility).await?;
         Ok(Payload { shared: Bytes::new(), own: answer.encode_to_vec() })
     }
 }

@@ -34,7 +34,7 @@ pub enum ConnectError {
         /// Whose it is.
         uid: u32,
     },
-    /// Nobody answers.
+    /// No answer.
     #[error("no service answers at {path}; start one with `telltale serve`")]
     Silent {
         /// The socket.
@@ -63,10 +63,10 @@ impl ConnectError {
 /// Connects to the service at the socket `path`. Needs a tokio runtime with I/O and time.
 ///
 /// The socket must belong to root, to this process's user or to the owner of its directory. In a
-/// directory as the installation makes it nobody else can put another in its place afterwards.
+/// directory as the installation makes it no other user can put another in its place afterwards.
 ///
 /// # Errors
-/// When nobody answers there, or somebody else than these.
+/// When there is no answer, or one of another user.
 pub async fn connect(path: &Path) -> Result<Client, ConnectError> {
     Ok(Client::new(channel(path).await?))
 }

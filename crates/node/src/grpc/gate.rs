@@ -1,12 +1,12 @@
 //! Limits on how many of something there are at once, for each user and for all.
 //!
 //! One user who takes all that is allowed leaves the others theirs, and a reserve is kept for those
-//! who see everything, so that nobody can lock out the operator.
+//! who see everything, so that no user can lock out the operator.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::access::{Caller, Sight};
+use crate::access::{Caller, Visibility};
 use crate::service::Tally;
 
 /// How many there may be.
@@ -55,9 +55,13 @@ impl Gate {
     }
 
     /// Lets `caller` in, or counts a refusal.
-    pub(super) fn enter(self: &Arc<Self>, caller: &Caller, sight: Sight) -> Option<Permit> {
-        let whose = match (sight, caller) {
-            (Sight::Everything, _) => Whose::Privileged,
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        caller: &Caller,
+        visibility: Visibility,
+    ) -> Option<Permit> {
+        let whose = match (visibility, caller) {
+            (Visibility::Everything, _) => Whose::Privileged,
             (_, Caller::Local { uid, .. } | Caller::Loopback { uid }) => Whose::User(*uid),
             _ => Whose::Network,
         };
@@ -96,17 +100,18 @@ impl Drop for Permit {
 #[cfg(test)]
 mod tests {
     use super::{Gate, GateLimits};
-    use crate::access::{Caller, Sight};
+    use crate::access::{Caller, Visibility};
     use crate::service::Tally;
 
     #[test]
     fn each_has_a_share_and_the_operator_a_reserve() {
         let refused = Tally::default();
         let gate = Gate::new(GateLimits { all: 6, each: 2, reserve: 2 }, refused.clone());
-        let user = |uid| (Caller::Local { uid, gid: uid, groups: Vec::new() }, Sight::Own { uid });
-        let enter = |(caller, sight): (Caller, Sight)| gate.enter(&caller, sight);
-        let network = || (Caller::Anonymous, Sight::DevicesOnly);
-        let root = || (Caller::Token, Sight::Everything);
+        let user =
+            |uid| (Caller::Local { uid, gid: uid, groups: Vec::new() }, Visibility::Own { uid });
+        let enter = |(caller, visibility): (Caller, Visibility)| gate.enter(&caller, visibility);
+        let network = || (Caller::Anonymous, Visibility::DevicesOnly);
+        let root = || (Caller::Token, Visibility::Everything);
         let mut inside: Vec<_> = [enter(user(1)), enter(user(1)), enter(user(2))].into();
         assert!(inside.iter().all(Option::is_some));
         assert!(enter(user(1)).is_none(), "one user's share");

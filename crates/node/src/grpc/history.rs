@@ -15,7 +15,7 @@ use telltale_wire::telemetry::{CallError, Client, message};
 use tonic::Status;
 
 use super::report;
-use crate::access::{Sight, visible};
+use crate::access::{Visibility, visible};
 use crate::history::{HistoryReader, ReadHistoryError, SharedReadError, SharedReader};
 
 /// The history as this server asks it.
@@ -31,36 +31,36 @@ impl History {
         Self { reader }
     }
 
-    /// What `sight` covers of the machine at a past moment, and the length of the spans that its
-    /// figures are means over.
+    /// What `visibility` covers of the machine at a past moment, and the length of the spans that its
+    /// values are means over.
     pub(super) async fn snapshot_at(
         &self,
         at: Timestamp,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Result<(Arc<telltale_schema::snapshot::Snapshot>, u64), Status> {
         let past = self.read(move |reader| reader.snapshot_at(at)).await?;
-        Ok((visible(&Arc::new(past.snapshot), sight), past.resolution_ms))
+        Ok((visible(&Arc::new(past.snapshot), visibility), past.resolution_ms))
     }
 
     pub(super) async fn query(
         &self,
         asked: message::QueryHistoryRequest,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Result<message::QueryHistoryResponse, Status> {
         let query = query_of(asked)?;
-        let answer = self.read(move |reader| reader.query(&query, sight)).await?;
+        let answer = self.read(move |reader| reader.query(&query, visibility)).await?;
         Ok(response_of(answer))
     }
 
-    /// Processes over their whole lives, of those that `sight` covers.
+    /// Processes over their whole lives, of those that `visibility` covers.
     pub(super) async fn report(
         &self,
         process: &str,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Result<message::ReportProcessResponse, Status> {
         let choice = process.parse::<ProcessChoice>();
         let choice = choice.map_err(Status::invalid_argument)?;
-        let reports = self.read(move |reader| reader.report(&choice, sight)).await?;
+        let reports = self.read(move |reader| reader.report(&choice, visibility)).await?;
         Ok(report::response_of(reports))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use telltale_server::door::{Admission, End, Guest, Keeper, Stream, Tls};
 
 use super::gate::Gate;
-use crate::access::{AccessPolicy, Caller, sight};
+use crate::access::{AccessPolicy, Caller, visibility};
 
 /// The keeper of all sockets.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Keeper for GrpcKeeper {
     fn admit<'a>(&'a self, stream: &'a Stream) -> Admission<'a> {
         Box::pin(async move {
             let caller = self.caller(stream).await?;
-            let permit = self.gate.enter(&caller, sight(&self.policy, &caller))?;
+            let permit = self.gate.enter(&caller, visibility(&self.policy, &caller))?;
             Some(Guest::new(permit).with(Arc::new(caller)))
         })
     }

@@ -36,7 +36,7 @@ pub enum HealthError {
         /// How long it had.
         timeout: Duration,
     },
-    /// Whoever is there does not answer this question.
+    /// The server there does not support this request.
     #[error("{endpoint} does not tell its health; is it a node service?")]
     Refused {
         /// Where.
@@ -69,7 +69,7 @@ async fn ask(endpoint: &HealthEndpoint, tls: Option<&TlsToPort>) -> Result<Healt
     // The empty name is the whole server.
     let request = HealthCheckRequest { service: String::new() };
     let refused = |status| match in_the_way(endpoint, tls.as_ref(), &status) {
-        Some(obstacle) => obstacle.into(),
+        Some(diagnosis) => diagnosis.into(),
         None => HealthError::Refused { endpoint: endpoint.clone(), status: Box::new(status) },
     };
     let answer = HealthClient::new(channel).check(request).await.map_err(refused)?;

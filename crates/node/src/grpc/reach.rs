@@ -3,9 +3,9 @@
 use std::error::Error as _;
 use std::path::PathBuf;
 
+use telltale_server::diagnosis::{Caller, Diagnosis};
 use telltale_server::door::{TlsError, read_pem};
 use telltale_server::listen::Remote;
-use telltale_server::obstacle::{Caller, Obstacle};
 use telltale_wire::telemetry::Client;
 use tonic::Status;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
@@ -31,16 +31,16 @@ pub struct PreparedTls {
 /// Why there is no way to a service.
 #[derive(Debug, thiserror::Error)]
 pub enum ReachError {
-    /// Nobody, or nobody to be trusted, is at the socket.
+    /// No server, or no trusted one, is at the socket.
     #[error(transparent)]
     Socket(#[from] ConnectError),
     /// Something is in the way to the port.
-    #[error("{}", words(.endpoint, .obstacle))]
+    #[error("{}", words(.endpoint, .diagnosis))]
     Port {
         /// The port.
         endpoint: Remote,
         /// What.
-        obstacle: Obstacle,
+        diagnosis: Diagnosis,
     },
     /// The port cannot be called as it was given.
     #[error("{endpoint} cannot be called")]
@@ -80,7 +80,7 @@ impl TlsToPort {
 /// tokio runtime with I/O and time; how long it may take, its caller decides.
 ///
 /// # Errors
-/// When nobody answers there, or nobody to be trusted.
+/// When there is no answer, or none to be trusted.
 pub async fn reach(remote: &Remote, tls: Option<&PreparedTls>) -> Result<Client, ReachError> {
     Ok(Client::new(way(remote, tls).await?))
 }
@@ -100,7 +100,7 @@ pub(super) async fn way(remote: &Remote, tls: Option<&PreparedTls>) -> Result<Ch
             }
             endpoint.connect().await.map_err(|error| ReachError::Port {
                 endpoint: remote.clone(),
-                obstacle: Obstacle::of(&error, caller(tls)),
+                diagnosis: Diagnosis::of(&error, caller(tls)),
             })
         }
     }
@@ -116,8 +116,8 @@ pub fn in_the_way(
 ) -> Option<ReachError> {
     // What a service says has no source; what went wrong on the way has.
     let source = status.source().filter(|_| matches!(remote, Remote::Port(_)))?;
-    let obstacle = Obstacle::of_call(source, caller(tls));
-    Some(ReachError::Port { endpoint: remote.clone(), obstacle })
+    let diagnosis = Diagnosis::of_call(source, caller(tls));
+    Some(ReachError::Port { endpoint: remote.clone(), diagnosis })
 }
 
 fn caller(tls: Option<&PreparedTls>) -> Caller {
@@ -125,41 +125,41 @@ fn caller(tls: Option<&PreparedTls>) -> Caller {
 }
 
 /// What is in the way, and what helps.
-fn words(at: &Remote, obstacle: &Obstacle) -> String {
-    match obstacle {
-        Obstacle::NobodyListens => format!(
-            "no service answers at {at}: nobody listens there; start one with \
+fn words(at: &Remote, diagnosis: &Diagnosis) -> String {
+    match diagnosis {
+        Diagnosis::NoListener => format!(
+            "no service answers at {at}: no process listens there; start one with \
              `telltale serve --grpc`, or name its port"
         ),
-        Obstacle::Unresolved(why) => format!("cannot resolve {at}: {why}"),
-        Obstacle::SpeaksTls => format!("{at} speaks TLS; name its authority with --authority"),
-        Obstacle::SpeaksNoTls => format!(
+        Diagnosis::Unresolved(why) => format!("cannot resolve {at}: {why}"),
+        Diagnosis::SpeaksTls => format!("{at} speaks TLS; name its authority with --authority"),
+        Diagnosis::SpeaksNoTls => format!(
             "{at} does not speak TLS; leave out --authority, or give the service a certificate \
              (grpc.certificate)"
         ),
-        Obstacle::WantsCertificate => {
+        Diagnosis::WantsCertificate => {
             format!("{at} wants a certificate of the caller: --certificate, --key")
         }
-        Obstacle::RefusesCertificate => format!(
+        Diagnosis::RefusesCertificate => format!(
             "{at} does not take our certificate; it must be of the authority that the service has \
              for clients (grpc.client_authority), for clients, and valid now"
         ),
-        Obstacle::OtherAuthority => format!(
+        Diagnosis::OtherAuthority => format!(
             "{at}'s certificate is not of the authority that --authority names; name the one that \
              signed it"
         ),
-        Obstacle::OtherName => {
+        Diagnosis::OtherName => {
             format!("{at}'s certificate has other names; use one of them, or add this one to it")
         }
-        Obstacle::NotValidNow => {
+        Diagnosis::NotValidNow => {
             format!("{at}'s certificate is not valid now; renew it, or set the clocks right")
         }
-        Obstacle::UnfitCertificate => format!(
+        Diagnosis::UnfitCertificate => format!(
             "{at}'s certificate is not fit for a server; make one whose use is serverAuth, or any"
         ),
-        Obstacle::BrokeOff { perhaps } => {
+        Diagnosis::BrokeOff { perhaps } => {
             format!("{at} broke the connection off; perhaps it {perhaps}")
         }
-        Obstacle::Other(why) => format!("no service answers at {at}: {why}"),
+        Diagnosis::Other(why) => format!("no service answers at {at}: {why}"),
     }
 }

@@ -15,7 +15,7 @@ use tonic::Status;
 use tonic::codegen::Bytes;
 
 use super::{Serving, filter};
-use crate::access::Sight;
+use crate::access::Visibility;
 use crate::service::Published;
 
 /// After this time without a new state, a message says that there is none.
@@ -27,7 +27,7 @@ pub(super) const MOST_INTERVAL: Duration = Duration::from_secs(3600);
 /// What one caller watches.
 pub(super) struct Watching {
     serving: Arc<Serving>,
-    sight: Sight,
+    visibility: Visibility,
     states: WatchStream<Arc<Published>>,
     least_interval: Duration,
     filter: Option<Query>,
@@ -40,7 +40,7 @@ pub(super) struct Watching {
 impl Watching {
     pub(super) fn new(
         serving: Arc<Serving>,
-        sight: Sight,
+        visibility: Visibility,
         least_interval: Duration,
         filter: Option<Query>,
     ) -> Self {
@@ -48,7 +48,7 @@ impl Watching {
         let now = Instant::now();
         Self {
             serving,
-            sight,
+            visibility,
             states,
             least_interval: least_interval.min(MOST_INTERVAL),
             filter,
@@ -68,9 +68,9 @@ impl Watching {
         self.heartbeat.as_mut().reset(now + self.least_interval.max(HEARTBEAT));
         let Serving { encodings, policy, .. } = &*self.serving;
         let bytes = match &self.filter {
-            None => encodings.of(published, policy, self.sight),
+            None => encodings.of(published, policy, self.visibility),
             Some(query) => {
-                let rows = policy.chosen(&published.snapshot, self.sight, query);
+                let rows = policy.chosen(&published.snapshot, self.visibility, query);
                 encode::snapshot(&rows.map_err(filter::too_slow)?)
             }
         };

@@ -1,7 +1,7 @@
 //! Spans of equal length and what a series did in each: least, greatest, and its sum over time.
 //!
 //! All sums are whole numbers (value times milliseconds), so that adding up spans gives the same
-//! figure whatever their length: nothing is lost in keeping fewer of them.
+//! value whatever their length: nothing is lost in keeping fewer of them.
 
 use telltale_schema::reading::Absence;
 

@@ -22,7 +22,7 @@ const CACHE_KIB: i64 = 1024;
 const WRITER_CACHE_KIB: i64 = 192;
 /// Pages in the log after which they are taken over into the database: half a MiB.
 const CHECKPOINT_PAGES: i64 = 128;
-/// How long to wait for somebody who reads at the wrong moment.
+/// How long to wait for a process that reads at the wrong moment.
 const BUSY: Duration = Duration::from_secs(2);
 
 /// Why a database cannot be opened.
@@ -78,20 +78,20 @@ pub(super) fn open_to_write(path: &Path) -> Result<Connection, DatabaseError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let told = |source| explained(path, source);
-    let mut connection = Connection::open_with_flags(path, flags).map_err(told)?;
-    limit(&connection, WRITER_CACHE_KIB).map_err(told)?;
+    let reported = |source| explained(path, source);
+    let mut connection = Connection::open_with_flags(path, flags).map_err(reported)?;
+    limit(&connection, WRITER_CACHE_KIB).map_err(reported)?;
     check_version(&connection, path)?;
-    connection.pragma_update(None, "journal_mode", "wal").map_err(told)?;
+    connection.pragma_update(None, "journal_mode", "wal").map_err(reported)?;
     // With a log this loses no committed transaction to a killed process, and the last seconds to a
     // power failure; it never damages the file.
-    connection.pragma_update(None, "synchronous", "normal").map_err(told)?;
-    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(told)?;
-    migrate(&mut connection, &STEPS).map_err(told)?;
+    connection.pragma_update(None, "synchronous", "normal").map_err(reported)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(reported)?;
+    migrate(&mut connection, &STEPS).map_err(reported)?;
     Ok(connection)
 }
 
-/// Opens the database at `path` to read, while somebody else writes or not.
+/// Opens the database at `path` to read, while another process writes or not.
 ///
 /// Only SQLite may open the file: closing any descriptor of it drops all POSIX locks that this process
 /// has on it, and with them what keeps a foreign client from deleting the log under the writer
@@ -104,9 +104,9 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, DatabaseError> {
         _ => {}
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let told = |source| explained(path, source);
-    let connection = Connection::open_with_flags(path, flags).map_err(told)?;
-    limit(&connection, CACHE_KIB).map_err(told)?;
+    let reported = |source| explained(path, source);
+    let connection = Connection::open_with_flags(path, flags).map_err(reported)?;
+    limit(&connection, CACHE_KIB).map_err(reported)?;
     match check_version(&connection, path)? {
         0 => Err(DatabaseError::Missing { path: path.to_owned() }),
         _ => Ok(connection),
@@ -124,13 +124,13 @@ fn limit(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
 
 /// The version of the tables, 0 for an empty file; refuses what is not ours and what is newer.
 fn check_version(connection: &Connection, path: &Path) -> Result<i32, DatabaseError> {
-    let told = |source| explained(path, source);
+    let reported = |source| explained(path, source);
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (application, found) =
-        (number("application_id").map_err(told)?, number("user_version").map_err(told)?);
+        (number("application_id").map_err(reported)?, number("user_version").map_err(reported)?);
     let known = i32::try_from(STEPS.len()).expect("there are few steps");
     let tables = "SELECT count(*) FROM sqlite_schema";
-    let tables: i64 = connection.query_row(tables, [], |row| row.get(0)).map_err(told)?;
+    let tables: i64 = connection.query_row(tables, [], |row| row.get(0)).map_err(reported)?;
     match (application, tables) {
         (APPLICATION_ID, _) if found > known => {
             Err(DatabaseError::Newer { path: path.to_owned(), found, known })

@@ -80,7 +80,7 @@ pub(super) struct OwnDirectory {
 }
 
 /// Which files a database consists of. While a connection that writes is open, they stay the same
-/// unless somebody removes or replaces them.
+/// unless another process removes or replaces them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DatabaseFiles {
     database: Option<(u64, u64)>,
@@ -88,18 +88,18 @@ pub(super) struct DatabaseFiles {
     index: Option<(u64, u64)>,
 }
 
-/// Where the state of the service of a machine is: as told; below the root of an emulated or recorded
+/// Where the state of the service of a machine is: as configured; below the root of an emulated or recorded
 /// machine, so that no two machines share a history; else in [`default_directory`].
 #[must_use]
-pub fn directory_for(told: Option<&Path>, root: &Path) -> Option<PathBuf> {
-    match told {
-        Some(told) => Some(told.to_owned()),
+pub fn directory_for(reported: Option<&Path>, root: &Path) -> Option<PathBuf> {
+    match reported {
+        Some(reported) => Some(reported.to_owned()),
         None if root != Path::new("/") => Some(root.join("var/lib/telltale")),
         None => default_directory(),
     }
 }
 
-/// Where the service keeps its state unless told otherwise: `$STATE_DIRECTORY` (which systemd
+/// Where the service keeps its state by default: `$STATE_DIRECTORY` (which systemd
 /// sets), `/var/lib/telltale` for root, else `$XDG_STATE_HOME/telltale` or
 /// `~/.local/state/telltale`. None where a user has no home.
 #[must_use]
@@ -155,7 +155,7 @@ impl OwnDirectory {
         &self.path
     }
 
-    /// Whether it is still there: whoever removes it leaves a lock that nobody finds.
+    /// Whether it is still there: removing it leaves a lock that cannot be found.
     pub(super) fn is_there(&self) -> bool {
         let held = self.lock.metadata().ok().map(|held| (held.dev(), held.ino()));
         held.is_some() && held == identity(&self.path.join(LOCK))
@@ -169,7 +169,7 @@ impl OwnDirectory {
         match fs::symlink_metadata(&path) {
             Ok(found) => close_to_others(&path, &found).map_err(failed)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // An empty file of another name, closed before it gets this one, so that nobody can
+                // An empty file of another name, closed before it gets this one, so that no process can
                 // have it open when it is closed.
                 let new = self.path.join(NEW_DATABASE);
                 drop(private_file(&new).map_err(failed)?);
@@ -242,7 +242,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     Some((found.dev(), found.ino()))
 }
 
-/// Whether the directory could be taken, or made, by a service of this user; whoever has it now is no
+/// Whether the directory could be taken, or made, by a service of this user; its present owner is no
 /// reason against it. Makes and changes nothing.
 ///
 /// # Errors
@@ -284,7 +284,7 @@ fn changeable(path: &Path) -> Result<(), DirectoryError> {
 /// and its path without links.
 fn owned(path: &Path) -> Result<PathBuf, DirectoryError> {
     let failed = |source| DirectoryError::Use { path: path.to_owned(), source };
-    // A link that somebody else made leads to wherever that user likes.
+    // A link that another user made leads where that user likes.
     let named = fs::symlink_metadata(path).map_err(failed)?;
     if ![0, rustix::process::geteuid().as_raw()].contains(&named.uid()) {
         return Err(DirectoryError::Owner { path: path.to_owned(), owner: named.uid() });

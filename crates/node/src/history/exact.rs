@@ -13,9 +13,9 @@ use telltale_schema::snapshot::Snapshot;
 
 use super::blocks;
 use super::buckets::Buckets;
-use super::figure::SeriesKind;
 use super::part;
 use super::reader::chosen_blocks;
+use super::series_kind::SeriesKind;
 use super::store::Store;
 use super::stored;
 

@@ -1,4 +1,4 @@
-//! The series of one subject in one block: for each its figure's number, its length, its bytes.
+//! The series of one subject in one block: for each its metric's number, its length, its bytes.
 
 use super::varint;
 
@@ -9,7 +9,7 @@ pub(super) fn put(code: u16, series: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(series);
 }
 
-/// Takes the next series from the front: its figure's number and its bytes. None when there is no
+/// Takes the next series from the front: its metric's number and its bytes. None when there is no
 /// whole one.
 pub(super) fn take<'a>(from: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
     let code = u16::try_from(varint::take(from)?).ok()?;

@@ -15,11 +15,11 @@ use telltale_schema::snapshot::{
 
 use super::blocks::{self, Block, TIERS};
 use super::buckets;
-use super::figure::{self, SeriesKind};
 use super::reader::{HistoryReader, ReadHistoryError, milliseconds};
 use super::recorder::MACHINE;
 use super::rows::ProcessRow;
 use super::samples::{self, Item};
+use super::series_kind::{self, SeriesKind};
 use super::{moment, part, stored};
 
 /// The machine as it was.
@@ -27,13 +27,13 @@ use super::{moment, part, stored};
 pub struct Past {
     /// What was known then, as far as it is kept; `taken_at` is the moment that it is of.
     pub snapshot: Snapshot,
-    /// How long a span its figures are means over, in milliseconds; 0 where they are of that very
+    /// How long a span its values are means over, in milliseconds; 0 where they are of that very
     /// moment.
     pub resolution_ms: u64,
 }
 
 /// What one subject's series say of the moment.
-type Figures = Vec<(SeriesKind, Item)>;
+type Metrics = Vec<(SeriesKind, Item)>;
 
 // === impl HistoryReader ===
 
@@ -56,8 +56,8 @@ impl HistoryReader {
             }
         };
         let at = moment(at_ms);
-        let figures = figures_at(&connection, &block, place)?;
-        let snapshot = put_together(&connection, block.id, &figures, at)?;
+        let series_kinds = figures_at(&connection, &block, place)?;
+        let snapshot = put_together(&connection, block.id, &series_kinds, at)?;
         Ok(Past { snapshot, resolution_ms: block.resolution_ms.unsigned_abs() })
     }
 }
@@ -111,20 +111,20 @@ fn figures_at(
     connection: &Connection,
     block: &Block,
     place: usize,
-) -> rusqlite::Result<BTreeMap<i64, Figures>> {
+) -> rusqlite::Result<BTreeMap<i64, Metrics>> {
     let mut statement = connection.prepare("SELECT subject, series FROM part WHERE block = ?")?;
     let mut rows = statement.query([block.id])?;
     let mut all = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let bytes: Vec<u8> = row.get(1)?;
         let mut rest = bytes.as_slice();
-        let mut figures = Vec::new();
+        let mut series_kinds = Vec::new();
         while let Some((code, series)) = part::take(&mut rest) {
             let item = item_at(block, series, place);
-            figures.extend(SeriesKind::from_code(code).zip(item));
+            series_kinds.extend(SeriesKind::from_code(code).zip(item));
         }
-        if !figures.is_empty() {
-            all.insert(row.get(0)?, figures);
+        if !series_kinds.is_empty() {
+            all.insert(row.get(0)?, series_kinds);
         }
     }
     Ok(all)
@@ -150,7 +150,7 @@ fn item_at(block: &Block, series: &[u8], place: usize) -> Option<Item> {
 fn put_together(
     connection: &Connection,
     block: i64,
-    figures: &BTreeMap<i64, Figures>,
+    series_kinds: &BTreeMap<i64, Metrics>,
     at: Timestamp,
 ) -> rusqlite::Result<Snapshot> {
     let mut places = BTreeMap::new();
@@ -160,17 +160,17 @@ fn put_together(
     let mut statement = connection.prepare(text)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let Some(figures) = figures.get(&row.get(0)?) else { continue };
+        let Some(series_kinds) = series_kinds.get(&row.get(0)?) else { continue };
         places.insert(row.get::<_, i64>(1)?, devices.len());
-        devices.push(device(row, figures, at)?);
+        devices.push(device(row, series_kinds, at)?);
     }
-    let machine = figures.get(&MACHINE).map_or(&[][..], Vec::as_slice);
+    let machine = series_kinds.get(&MACHINE).map_or(&[][..], Vec::as_slice);
     Ok(Snapshot {
         schema_version: SCHEMA_VERSION,
         taken_at: at,
         collected_in_ns: 0,
         devices,
-        processes: processes(connection, block, figures, &places, at)?,
+        processes: processes(connection, block, series_kinds, &places, at)?,
         closed_processes: value(machine, SeriesKind::Closed).unwrap_or(0),
         withheld_processes: 0,
         left_out: None,
@@ -187,7 +187,7 @@ fn put_together(
 fn processes(
     connection: &Connection,
     block: i64,
-    figures: &BTreeMap<i64, Figures>,
+    series_kinds: &BTreeMap<i64, Metrics>,
     places: &BTreeMap<i64, usize>,
     at: Timestamp,
 ) -> rusqlite::Result<Vec<Process>> {
@@ -202,11 +202,11 @@ fn processes(
     for row in rows {
         let mut row = row?;
         stored::fill(connection, &mut row)?;
-        if let Some(figures) = figures.get(&row.track.subject).map(Vec::as_slice) {
-            processes.push((row, figures));
+        if let Some(series_kinds) = series_kinds.get(&row.track.subject).map(Vec::as_slice) {
+            processes.push((row, series_kinds));
         }
     }
-    let of_subject = |subject| figures.get(&subject).map_or(&[][..], Vec::as_slice);
+    let of_subject = |subject| series_kinds.get(&subject).map_or(&[][..], Vec::as_slice);
     Ok(processes
         .into_iter()
         .map(|(row, own)| {
@@ -222,7 +222,7 @@ fn processes(
 
 fn device(
     row: &rusqlite::Row<'_>,
-    figures: &[(SeriesKind, Item)],
+    series_kinds: &[(SeriesKind, Item)],
     at: Timestamp,
 ) -> rusqlite::Result<Device> {
     let (identity, facts, firmware): (String, String, String) =
@@ -230,9 +230,9 @@ fn device(
     let identity: DeviceIdentity = serde_json::from_str(&identity).unwrap_or_default();
     let mut telemetry = Telemetry::absent(Absence::NotKept, "");
     telemetry.firmware = serde_json::from_str(&firmware).unwrap_or_default();
-    for sensor in figure::sensors() {
-        if let Some(item) = item(figures, SeriesKind::Sensor(sensor)) {
-            figure::put_sensor(sensor, &mut telemetry, item, at);
+    for sensor in series_kind::sensors() {
+        if let Some(item) = item(series_kinds, SeriesKind::Sensor(sensor)) {
+            series_kind::put_sensor(sensor, &mut telemetry, item, at);
         }
     }
     let facts = serde_json::from_str(&facts)
@@ -244,16 +244,22 @@ fn device(
         telemetry,
         spaces: MemorySpace::ALL
             .into_iter()
-            .filter_map(|space| usage(space, figures, at))
+            .filter_map(|space| usage(space, series_kinds, at))
             .collect(),
-        kinds: MemoryKind::ALL.into_iter().filter_map(|kind| parts(kind, figures)).collect(),
+        kinds: MemoryKind::ALL.into_iter().filter_map(|kind| parts(kind, series_kinds)).collect(),
         holders: Reading::absent(Absence::NotKept, ""),
         faults: Vec::new(),
     })
 }
 
-fn usage(space: MemorySpace, figures: &[(SeriesKind, Item)], at: Timestamp) -> Option<SpaceUsage> {
-    let bytes = |figure| item(figures, figure).map(|item| whole(figure::reading(item, at)));
+fn usage(
+    space: MemorySpace,
+    series_kinds: &[(SeriesKind, Item)],
+    at: Timestamp,
+) -> Option<SpaceUsage> {
+    let bytes = |series_kind| {
+        item(series_kinds, series_kind).map(|item| whole(series_kind::reading(item, at)))
+    };
     let used_bytes = bytes(SeriesKind::SpaceUsed(space))?;
     let capacity_bytes = bytes(SeriesKind::SpaceCapacity(space))
         .unwrap_or_else(|| Reading::absent(Absence::NotKept, ""));
@@ -262,34 +268,35 @@ fn usage(space: MemorySpace, figures: &[(SeriesKind, Item)], at: Timestamp) -> O
 
 /// The parts of a kind; over a span each is a mean, rounded, and what living processes have is what
 /// is left, so that the parts add up.
-fn parts(kind: MemoryKind, figures: &[(SeriesKind, Item)]) -> Option<KindMemory> {
-    let total_bytes = value(figures, SeriesKind::KindTotal(kind))?;
-    let ghost = value(figures, SeriesKind::KindGhost(kind)).unwrap_or(0).min(total_bytes);
+fn parts(kind: MemoryKind, series_kinds: &[(SeriesKind, Item)]) -> Option<KindMemory> {
+    let total_bytes = value(series_kinds, SeriesKind::KindTotal(kind))?;
+    let ghost = value(series_kinds, SeriesKind::KindGhost(kind)).unwrap_or(0).min(total_bytes);
     let rest = total_bytes - ghost;
-    let unattributed = value(figures, SeriesKind::KindUnattributed(kind)).unwrap_or(0).min(rest);
+    let unattributed =
+        value(series_kinds, SeriesKind::KindUnattributed(kind)).unwrap_or(0).min(rest);
     Some(KindMemory {
         kind,
         total_bytes,
         processes_bytes: rest - unattributed,
         unattributed_bytes: unattributed,
         ghost_bytes: ghost,
-        live_buffers: value(figures, SeriesKind::KindBuffers(kind)),
+        live_buffers: value(series_kinds, SeriesKind::KindBuffers(kind)),
     })
 }
 
-fn held_device(device: usize, figures: &[(SeriesKind, Item)]) -> Option<HeldDevice> {
-    let accounting = match value(figures, SeriesKind::Accounting)? {
+fn held_device(device: usize, series_kinds: &[(SeriesKind, Item)]) -> Option<HeldDevice> {
+    let accounting = match value(series_kinds, SeriesKind::Accounting)? {
         0 => Accounting::Recorded,
         1 => Accounting::BytesOnly,
         2 => Accounting::OpenOnly,
         _ => Accounting::Unknown,
     };
     let kinds = MemoryKind::ALL.into_iter().filter_map(|kind| {
-        let live_bytes = value(figures, SeriesKind::Live(kind))?;
+        let live_bytes = value(series_kinds, SeriesKind::Live(kind))?;
         // Counts of allocations and the peak of that time are not kept.
         Some(HeldKind { kind, usage: HeldUsage::BytesOnly { live_bytes } })
     });
-    let open = value(figures, SeriesKind::OpenDescriptors).unwrap_or(0);
+    let open = value(series_kinds, SeriesKind::OpenDescriptors).unwrap_or(0);
     let mut held = HeldDevice {
         device,
         open_descriptors: u32::try_from(open).unwrap_or(u32::MAX),
@@ -298,18 +305,18 @@ fn held_device(device: usize, figures: &[(SeriesKind, Item)]) -> Option<HeldDevi
         ..HeldDevice::default()
     };
     held.add_up();
-    held.live_buffers = value(figures, SeriesKind::Buffers);
+    held.live_buffers = value(series_kinds, SeriesKind::Buffers);
     Some(held)
 }
 
 fn process(
     row: ProcessRow,
-    figures: &[(SeriesKind, Item)],
+    series_kinds: &[(SeriesKind, Item)],
     devices: Vec<HeldDevice>,
     at: Timestamp,
 ) -> Process {
     let known = row.described;
-    let fault = |which| value(figures, SeriesKind::Fault(which)).unwrap_or(0);
+    let fault = |which| value(series_kinds, SeriesKind::Fault(which)).unwrap_or(0);
     let since = |recording_ms| at.since_ns(moment(recording_ms));
     Process {
         identity: Some(row.identity),
@@ -320,7 +327,7 @@ fn process(
         uid: known.uid,
         user: known.user,
         container: known.container,
-        state: match value(figures, SeriesKind::State) {
+        state: match value(series_kinds, SeriesKind::State) {
             Some(2) => ProcessState::Hidden,
             _ => ProcessState::Alive,
         },
@@ -340,12 +347,12 @@ fn process(
     }
 }
 
-fn item(figures: &[(SeriesKind, Item)], figure: SeriesKind) -> Option<Item> {
-    figures.iter().find(|(known, _)| *known == figure).map(|(_, item)| *item)
+fn item(series_kinds: &[(SeriesKind, Item)], series_kind: SeriesKind) -> Option<Item> {
+    series_kinds.iter().find(|(known, _)| *known == series_kind).map(|(_, item)| *item)
 }
 
-fn value(figures: &[(SeriesKind, Item)], figure: SeriesKind) -> Option<u64> {
-    match item(figures, figure)? {
+fn value(series_kinds: &[(SeriesKind, Item)], series_kind: SeriesKind) -> Option<u64> {
+    match item(series_kinds, series_kind)? {
         Item::Value(value) => u64::try_from(value).ok(),
         Item::Absent(_) => None,
     }

@@ -13,13 +13,13 @@ use telltale_schema::history::{
 use super::blocks::{self, Block, TIERS};
 use super::buckets::{Bucket, Buckets};
 use super::database::{self, DatabaseError};
-use super::figure::SeriesKind;
 use super::rows::ProcessRow;
+use super::series_kind::SeriesKind;
 use super::{moment, part, stored};
-use crate::access::Sight;
+use crate::access::Visibility;
 
-/// Devices that are told where another one was asked for.
-const MAX_TOLD: usize = 32;
+/// Devices that are listed where another one was asked for.
+const MAX_REPORTED: usize = 32;
 
 /// Why the history could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ pub enum ReadHistoryError {
     },
 }
 
-/// A history that is open to be read, whoever writes it.
+/// A history that is open to be read, whichever process writes it.
 #[derive(Debug)]
 pub struct HistoryReader {
     pub(super) connection: Connection,
@@ -81,18 +81,18 @@ impl HistoryReader {
         Ok(Self { connection: database::open_to_read(path)? })
     }
 
-    /// Series over time, of what `sight` may see.
+    /// Series over time, of what `visibility` allows.
     ///
     /// # Errors
     /// When the database cannot be read, or a name stands for nothing.
     pub fn query(
         &self,
         query: &HistoryQuery,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Result<HistoryAnswer, ReadHistoryError> {
-        let wanted = figures(&query.metrics)?;
+        let wanted = series_kinds(&query.metrics)?;
         let snapshot = self.connection.unchecked_transaction()?;
-        self.check_names(query, sight)?;
+        self.check_names(query, visibility)?;
         let step_ms = query.step();
         let (from_ms, to_ms) = (milliseconds(query.from), milliseconds(query.to));
         let empty = Buckets::covering(from_ms, to_ms, step_ms);
@@ -104,15 +104,15 @@ impl HistoryReader {
             series: Vec::new(),
             series_left_out: 0,
         };
-        for subject in subjects(&snapshot, query, from_ms, sight)? {
+        for subject in subjects(&snapshot, query, from_ms, visibility)? {
             let mut all: Vec<(SeriesKind, Buckets)> = Vec::new();
             for block in &chosen {
                 let Some(bytes) = blocks::part(&snapshot, block.id, subject.id)? else { continue };
                 add_part(block, &bytes, &wanted, &empty, &mut all);
             }
-            for (figure, buckets) in all {
+            for (series_kind, buckets) in all {
                 match answer.series.len() < MAX_SERIES {
-                    true => answer.series.extend(series(figure, &subject, &buckets)),
+                    true => answer.series.extend(series(series_kind, &subject, &buckets)),
                     false => answer.series_left_out += 1,
                 }
             }
@@ -123,7 +123,11 @@ impl HistoryReader {
     /// Whether there is, or was, each device and process that is asked for by name: nothing is a
     /// series without values, and a slip of the pen must not look like one. A whole identity is none, and may
     /// be of a process that has begun since the last write.
-    fn check_names(&self, query: &HistoryQuery, sight: Sight) -> Result<(), ReadHistoryError> {
+    fn check_names(
+        &self,
+        query: &HistoryQuery,
+        visibility: Visibility,
+    ) -> Result<(), ReadHistoryError> {
         if !query.devices.is_empty() {
             let devices = device_names(&self.connection)?;
             // Before the first write there is none to compare with.
@@ -138,30 +142,30 @@ impl HistoryReader {
         }
         let is_name = |choice: &&ProcessChoice| !matches!(choice, ProcessChoice::Identity(_));
         for choice in query.processes.iter().filter(is_name) {
-            self.rows(choice, sight)?;
+            self.rows(choice, visibility)?;
         }
         Ok(())
     }
 
-    /// The processes that a choice names and `sight` may see, the newest first.
+    /// The processes that a choice names and `visibility` allows, the newest first.
     ///
     /// # Errors
     /// When the database cannot be read, or there is none.
     pub fn find(
         &self,
         choice: &ProcessChoice,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Result<Vec<PastProcess>, ReadHistoryError> {
-        Ok(self.rows(choice, sight)?.iter().map(past_process).collect())
+        Ok(self.rows(choice, visibility)?.iter().map(past_process).collect())
     }
 
     pub(super) fn rows(
         &self,
         choice: &ProcessChoice,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Result<Vec<ProcessRow>, ReadHistoryError> {
         let mut found = chosen_processes(&self.connection, choice)?;
-        found.retain(|row| may_see(sight, row));
+        found.retain(|row| may_see(visibility, row));
         match found.is_empty() {
             true => Err(ReadHistoryError::NoProcess { choice: choice.clone() }),
             false => Ok(found),
@@ -179,20 +183,22 @@ fn add_part(
 ) {
     let mut rest = bytes;
     while let Some((code, series)) = part::take(&mut rest) {
-        let Some(figure) = SeriesKind::from_code(code).filter(|figure| wanted(*figure)) else {
+        let Some(series_kind) =
+            SeriesKind::from_code(code).filter(|series_kind| wanted(*series_kind))
+        else {
             continue;
         };
-        let place = to.iter().position(|(known, _)| *known == figure).unwrap_or_else(|| {
-            to.push((figure, empty.clone()));
+        let place = to.iter().position(|(known, _)| *known == series_kind).unwrap_or_else(|| {
+            to.push((series_kind, empty.clone()));
             to.len() - 1
         });
         block.add_to(series, &mut to[place].1);
     }
 }
 
-fn series(figure: SeriesKind, subject: &Subject, buckets: &Buckets) -> Option<Series> {
-    let definition = figure.definition()?;
-    let scale = figure.scale();
+fn series(series_kind: SeriesKind, subject: &Subject, buckets: &Buckets) -> Option<Series> {
+    let definition = series_kind.definition()?;
+    let scale = series_kind.scale();
     let least = |of: &Bucket| of.extremes.map(|(least, _)| float(least) / scale);
     let mean = |of: &Bucket| of.mean().map(|mean| mean / scale);
     let greatest = |of: &Bucket| of.extremes.map(|(_, greatest)| float(greatest) / scale);
@@ -206,7 +212,7 @@ fn series(figure: SeriesKind, subject: &Subject, buckets: &Buckets) -> Option<Se
     Some(Series {
         metric: definition.name.to_owned(),
         unit: definition.unit.suffix().unwrap_or_default().to_owned(),
-        label: figure.label().map(|(name, value)| (name.to_owned(), value.to_owned())),
+        label: series_kind.label().map(|(name, value)| (name.to_owned(), value.to_owned())),
         device: subject.device.clone(),
         process: subject.process.clone(),
         whole: DenseSeries { least: least(&whole), mean: mean(&whole), greatest: greatest(&whole) },
@@ -253,7 +259,7 @@ fn subjects(
     connection: &Connection,
     query: &HistoryQuery,
     from_ms: i64,
-    sight: Sight,
+    visibility: Visibility,
 ) -> Result<Vec<Subject>, ReadHistoryError> {
     let mut found = Vec::new();
     let is_asked = |device: &str| {
@@ -278,7 +284,7 @@ fn subjects(
         return Ok(found);
     }
     for process in asked_processes(connection, query, from_ms)? {
-        if !may_see(sight, &process) {
+        if !may_see(visibility, &process) {
             continue;
         }
         let past = past_process(&process);
@@ -390,43 +396,43 @@ pub(super) fn past_process(row: &ProcessRow) -> PastProcess {
 }
 
 /// Whether a caller may see a process: as it is with the living, one of their own.
-pub(super) fn may_see(sight: Sight, row: &ProcessRow) -> bool {
-    match sight {
-        Sight::Everything => true,
-        Sight::Own { uid } => row.described.uid.value() == Some(&uid),
-        Sight::DevicesOnly => false,
+pub(super) fn may_see(visibility: Visibility, row: &ProcessRow) -> bool {
+    match visibility {
+        Visibility::Everything => true,
+        Visibility::Own { uid } => row.described.uid.value() == Some(&uid),
+        Visibility::DevicesOnly => false,
     }
 }
 
-/// Which figures these names stand for.
-fn figures(names: &[String]) -> Result<impl Fn(SeriesKind) -> bool + use<>, ReadHistoryError> {
+/// Which metrics these names stand for.
+fn series_kinds(names: &[String]) -> Result<impl Fn(SeriesKind) -> bool + use<>, ReadHistoryError> {
     let all: Vec<SeriesKind> = (0..u16::MAX).filter_map(SeriesKind::from_code).collect();
     let mut wanted: Vec<SeriesKind> = Vec::new();
     if names.is_empty() {
         // Memory by space, and what is drawn of sensors.
-        let is_usual = |figure: &SeriesKind| match figure {
+        let is_usual = |series_kind: &SeriesKind| match series_kind {
             SeriesKind::SpaceUsed(_) | SeriesKind::SpaceLive(_) => true,
             SeriesKind::Sensor(sensor) => sensor.is_graph,
             _ => false,
         };
-        wanted.extend(all.iter().filter(|figure| is_usual(figure)));
+        wanted.extend(all.iter().filter(|series_kind| is_usual(series_kind)));
     }
     for name in names {
         let before = wanted.len();
-        wanted.extend(all.iter().filter(|figure| is_named(**figure, name)));
+        wanted.extend(all.iter().filter(|series_kind| is_named(**series_kind, name)));
         if wanted.len() == before {
             let known = instead_of(name, &all);
             return Err(ReadHistoryError::NoMetric { name: name.clone(), known });
         }
     }
-    Ok(move |figure| wanted.contains(&figure))
+    Ok(move |series_kind| wanted.contains(&series_kind))
 }
 
-/// Whether a name is that of a figure's metric, a part of it at a `_`, or its label.
-fn is_named(figure: SeriesKind, name: &str) -> bool {
-    let Some(definition) = figure.definition() else { return false };
-    let label = figure.label();
-    let sensor = figure.sensor();
+/// Whether a name is that of a metric, a part of it at a `_`, or its label.
+fn is_named(series_kind: SeriesKind, name: &str) -> bool {
+    let Some(definition) = series_kind.definition() else { return false };
+    let label = series_kind.label();
+    let sensor = series_kind.sensor();
     label.is_some_and(|(key, value)| key == name || value == name)
         || sensor.is_some_and(|sensor| {
             sensor.name == name || format!("{}_", sensor.field).starts_with(&format!("{name}_"))
@@ -436,15 +442,19 @@ fn is_named(figure: SeriesKind, name: &str) -> bool {
 
 /// What was probably meant by a name that no metric has, or the names that there are.
 fn instead_of(name: &str, all: &[SeriesKind]) -> String {
-    let metrics: BTreeSet<&str> =
-        all.iter().filter_map(|figure| figure.definition()).map(|found| found.name).collect();
-    let labels = all.iter().filter_map(|figure| figure.label());
+    let metrics: BTreeSet<&str> = all
+        .iter()
+        .filter_map(|series_kind| series_kind.definition())
+        .map(|found| found.name)
+        .collect();
+    let labels = all.iter().filter_map(|series_kind| series_kind.label());
     let labels: BTreeSet<&str> = labels.flat_map(|(key, value)| [key, value]).collect();
     let parts: Vec<(&str, &str)> = metrics
         .iter()
         .flat_map(|metric| metric.match_indices('_').map(|(at, _)| (&metric[at + 1..], *metric)))
         .collect();
-    let fields = all.iter().filter_map(|figure| figure.sensor()).map(|sensor| sensor.field);
+    let fields =
+        all.iter().filter_map(|series_kind| series_kind.sensor()).map(|sensor| sensor.field);
     let words = metrics.iter().flat_map(|metric| metric.split('_').skip(1));
     let words = words.chain(fields.flat_map(|field| field.split('_').take(1)));
     let known =
@@ -465,10 +475,10 @@ fn instead_of(name: &str, all: &[SeriesKind]) -> String {
     format!("it keeps {}", names.join(", "))
 }
 
-/// Names to be told, some of them where they are many.
+/// Names to report, some of them where they are many.
 fn some_of(names: &[&str]) -> String {
-    match names.len().checked_sub(MAX_TOLD) {
-        Some(more) if more > 0 => format!("{} and {more} more", names[..MAX_TOLD].join(", ")),
+    match names.len().checked_sub(MAX_REPORTED) {
+        Some(more) if more > 0 => format!("{} and {more} more", names[..MAX_REPORTED].join(", ")),
         _ => names.join(", "),
     }
 }

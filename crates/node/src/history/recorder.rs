@@ -6,11 +6,11 @@ use telltale_schema::history::Ending;
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::{Device, HeldDevice, Process, ProcessState, Snapshot};
 
-use super::figure::{self, SeriesKind, kept, whole};
 use super::rows::{
     Described, DeviceFacts, DeviceRow, HeldRow, ProcessRow, RowState, Stored, Track, UsageRow,
 };
 use super::samples::Item;
+use super::series_kind::{self, SeriesKind, kept, whole};
 use super::timeline::{Moment, Timeline};
 use super::varint;
 
@@ -58,7 +58,7 @@ pub(super) struct NextIds {
     pub(super) subject: i64,
 }
 
-/// Boots of the machine: by them, a process that ended while nobody looked is told to have ended with
+/// Boots of the machine: by them, a process that ended unobserved is reported to have ended with
 /// an earlier one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Boots {
@@ -320,7 +320,7 @@ impl Recorder {
         }
     }
 
-    /// The boot that the history is to be marked with: once a snapshot of it was taken in, by which
+    /// The boot that the history is marked with: once a snapshot of it was taken in, by which
     /// those have ended who did not survive the one before.
     pub(super) fn boot_to_note(&self) -> Option<[u8; 16]> {
         self.boots.now.filter(|_| self.look > 0 && self.boots.now != self.boots.last)
@@ -353,7 +353,7 @@ impl Recorder {
     }
 }
 
-/// The last known figures of a process that left its ledger behind; they are in no series.
+/// The last known values of a process that left its ledger behind; they are in no series.
 fn note_dead(
     row: &mut ProcessRow,
     process: &Process,
@@ -421,7 +421,7 @@ fn see_usages(row: &mut HeldRow, held: &HeldDevice, at_ms: i64) {
             }
         }
     }
-    // Most of what is kept is these: none of them is to have room that nobody uses.
+    // Most of what is kept is these: none of them may have unused capacity.
     if row.usages.is_empty() {
         row.usages.reserve_exact(held.kinds.len());
     }
@@ -456,8 +456,8 @@ fn note_series(row: &mut HeldRow, held: &HeldDevice, place: u32) {
 }
 
 fn note_device(track: &mut Track, device: &Device, place: u32) {
-    for sensor in figure::sensors() {
-        if let Some(item) = figure::of_sensor(sensor, &device.telemetry) {
+    for sensor in series_kind::sensors() {
+        if let Some(item) = series_kind::of_sensor(sensor, &device.telemetry) {
             track.note(SeriesKind::Sensor(sensor), place, item);
         }
     }
@@ -466,7 +466,8 @@ fn note_device(track: &mut Track, device: &Device, place: u32) {
         track.note(SeriesKind::SpaceCapacity(usage.space), place, whole(&usage.capacity_bytes));
     }
     for parts in &device.kinds {
-        let mut note = |figure, bytes| track.note(figure, place, Item::Value(kept(bytes)));
+        let mut note =
+            |series_kind, bytes| track.note(series_kind, place, Item::Value(kept(bytes)));
         note(SeriesKind::KindTotal(parts.kind), parts.total_bytes);
         note(SeriesKind::KindUnattributed(parts.kind), parts.unattributed_bytes);
         note(SeriesKind::KindGhost(parts.kind), parts.ghost_bytes);

@@ -6,23 +6,23 @@ use telltale_schema::history::{ProcessChoice, ProcessReport, UsageReport};
 use super::moment;
 use super::reader::{HistoryReader, ReadHistoryError, device_names, past_process};
 use super::rows::{ProcessRow, UsageRow};
-use crate::access::Sight;
+use crate::access::Visibility;
 
 // === impl HistoryReader ===
 
 impl HistoryReader {
-    /// What is kept of the processes that a choice names and `sight` may see, the newest first.
+    /// What is kept of the processes that a choice names and `visibility` allows, the newest first.
     ///
     /// # Errors
     /// When the database cannot be read, or there is no such process.
     pub fn report(
         &self,
         choice: &ProcessChoice,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Result<Vec<ProcessReport>, ReadHistoryError> {
-        // A process and what it used are rows of two tables: they are to be of one moment.
+        // A process and what it used are rows of two tables: they must be of one moment.
         let snapshot = self.connection.unchecked_transaction()?;
-        let rows = self.rows(choice, sight)?;
+        let rows = self.rows(choice, visibility)?;
         Ok(rows.iter().map(|row| report(&snapshot, row)).collect::<Result<_, _>>()?)
     }
 }

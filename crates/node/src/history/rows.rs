@@ -6,15 +6,15 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Container, Device, Pod, Process, ProcessSource, RecordingFaults};
 
-use super::figure::kept;
 use super::samples::{Item, Samples};
+use super::series_kind::kept;
 
 /// A command line that is kept has so many bytes at most.
 const MAX_COMMAND_BYTES: usize = 1024;
 /// Any other text of a process.
 const MAX_TEXT_BYTES: usize = 256;
 
-/// A series of the open block: the figure's number and its samples.
+/// A series of the open block: the metric's number and its samples.
 pub(super) type OpenSeries = (u16, Samples);
 
 /// What one subject's open block is put together in.
@@ -127,7 +127,7 @@ pub(super) struct StoredUsage {
     pub(super) peak_ms: i64,
     pub(super) byte_milliseconds: i128,
     pub(super) watched_ms: i64,
-    /// The mark from which on it has had `last`; none where nobody looks any more.
+    /// The mark from which on it has had `last`; `None` where it is no longer sampled.
     pub(super) since_mark: Option<i64>,
 }
 
@@ -138,9 +138,14 @@ impl Track {
         Self { subject, series: Vec::new() }
     }
 
-    /// Notes what a sample says of a figure.
-    pub(super) fn note(&mut self, figure: super::figure::SeriesKind, place: u32, item: Item) {
-        let code = figure.code();
+    /// Notes what a sample says of a metric.
+    pub(super) fn note(
+        &mut self,
+        series_kind: super::series_kind::SeriesKind,
+        place: u32,
+        item: Item,
+    ) {
+        let code = series_kind.code();
         let found = self.series.iter_mut().find(|(known, _)| *known == code);
         let samples = match found {
             Some((_, samples)) => samples,
@@ -232,7 +237,7 @@ impl Described {
     }
 
     /// Takes in what a later look says; whether that changed anything worth writing. The dead are
-    /// told less of than the living, so that what is absent then does not replace what was known.
+    /// reported less of than the living, so that what is absent then does not replace what was known.
     pub(super) fn update(&mut self, later: Self) -> bool {
         let mut next = later;
         keep_known(&mut next.command, &self.command);
@@ -243,13 +248,13 @@ impl Described {
         keep_container(&mut next.container, self.container.as_ref());
         // It is computed from an uptime, and wobbles.
         next.recording_ms = self.recording_ms.or(next.recording_ms);
-        let changed = self.told() != next.told();
+        let changed = self.reported() != next.reported();
         *self = next;
         changed
     }
 
     /// Everything but when it was read.
-    fn told(&self) -> impl PartialEq + '_ {
+    fn reported(&self) -> impl PartialEq + '_ {
         (
             (&self.name, self.shown_pid, self.known_by, self.recording_ms, self.faults),
             (self.command.value(), self.command.absence(), self.user.value(), self.user.absence()),
@@ -323,7 +328,7 @@ impl UsageRow {
         }
     }
 
-    /// Takes in a figure, and the peak that the process itself knows of where it does.
+    /// Takes in a value, and the peak that the process itself knows of where it does.
     pub(super) fn see(&mut self, live_bytes: u64, own_peak: Option<u64>, at_ms: i64) {
         let live = kept(live_bytes);
         let peak = own_peak.map_or(live, |own| kept(own).max(live));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tracing::warn;
 
 use super::writer::HistoryWriter;
-use crate::service::{Control, HistoryFigures, Tally};
+use crate::service::{Control, HistoryMetrics, Tally};
 
-/// What is told of the history beside the log, as counts of what was dropped.
+/// What is reported of the history beside the log, as counts of what was dropped.
 struct Tallies {
     /// Snapshots that were not recorded.
     snapshots: Tally,
@@ -16,14 +16,14 @@ struct Tallies {
     blocks: Tally,
     /// Processes and devices for which there was no room.
     left_out: Tally,
-    /// What was told so far.
-    told: HistoryFigures,
+    /// What was reported so far.
+    reported: HistoryMetrics,
 }
 
 /// Keeps the history of what is published until `stop`; then writes what is left.
 ///
 /// # Errors
-/// None: a history that cannot be written is told and tried again.
+/// None: a history that cannot be written is reported and tried again.
 pub async fn serve(
     writer: HistoryWriter,
     control: Control,
@@ -35,7 +35,7 @@ pub async fn serve(
         snapshots: control.tally("history"),
         blocks: control.tally("history_blocks"),
         left_out: control.tally("history_left_out"),
-        told: HistoryFigures::default(),
+        reported: HistoryMetrics::default(),
     };
     let mut stop = std::pin::pin!(stop);
     published.mark_changed();
@@ -52,9 +52,9 @@ pub async fn serve(
                 // The configuration may have been read again.
                 writer.set_interval(view.interval());
                 writer.offer(snapshot);
-                let figures = writer.figures();
-                control.note_history(figures.clone());
-                tallies.tell(figures);
+                let metrics = writer.metrics();
+                control.note_history(metrics.clone());
+                tallies.tell(metrics);
             }
         }
     }
@@ -67,10 +67,10 @@ pub async fn serve(
 }
 
 impl Tallies {
-    fn tell(&mut self, figures: HistoryFigures) {
-        self.snapshots.add(figures.missed.saturating_sub(self.told.missed));
-        self.blocks.add(figures.lost_blocks.saturating_sub(self.told.lost_blocks));
-        self.left_out.add(figures.left_out.saturating_sub(self.told.left_out));
-        self.told = figures;
+    fn tell(&mut self, metrics: HistoryMetrics) {
+        self.snapshots.add(metrics.missed.saturating_sub(self.reported.missed));
+        self.blocks.add(metrics.lost_blocks.saturating_sub(self.reported.lost_blocks));
+        self.left_out.add(metrics.left_out.saturating_sub(self.reported.left_out));
+        self.reported = metrics;
     }
 }

@@ -23,7 +23,7 @@ pub struct SharedReader {
     health: Arc<ReadHealth>,
 }
 
-/// How reading goes, which the one who writes reports with its own figures. It also keeps readers
+/// How reading goes, which the one who writes reports with its own metrics. It also keeps readers
 /// away while the writer opens the database again.
 #[derive(Debug, Default)]
 pub(super) struct ReadHealth {
@@ -100,7 +100,7 @@ impl SharedReader {
 
 impl ReadHealth {
     /// Times that reading failed, and what is wrong now.
-    pub(super) fn figures(&self) -> (u64, Option<String>) {
+    pub(super) fn metrics(&self) -> (u64, Option<String>) {
         let problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
         let words = problem.as_ref().map(|problem| problem.words.clone());
         (self.failures.load(Ordering::Relaxed), words)

@@ -46,7 +46,7 @@ pub(super) enum StoreError {
     /// SQLite failed: the disk is full, the file damaged.
     #[error("writing the history failed")]
     Sqlite(#[from] rusqlite::Error),
-    /// Somebody who reads keeps the log from being emptied, and it has grown as far as it may.
+    /// A reader keeps the log from being emptied, and it has grown as far as it may.
     #[error("a reader keeps the history's log from being emptied")]
     Held,
 }
@@ -60,15 +60,15 @@ impl Store {
         let connection = database::open_to_write(path)?;
         connection.set_prepared_statement_cache_capacity(48);
         let most = Share::of(most_bytes);
-        let told = |source| DatabaseError::Sqlite { path: path.to_owned(), source };
-        let page = page_size(&connection).map_err(told)?;
+        let reported = |source| DatabaseError::Sqlite { path: path.to_owned(), source };
+        let page = page_size(&connection).map_err(reported)?;
         let pages = i64::try_from(most.database_bytes / page).unwrap_or(i64::MAX);
         // SQLite itself refuses what would be more. A file that has more already stays as it is,
         // until old blocks have made room in it.
-        connection.pragma_update(None, "max_page_count", pages).map_err(told)?;
+        connection.pragma_update(None, "max_page_count", pages).map_err(reported)?;
         // What the log is cut to once its pages were taken over.
         let log = i64::try_from(most.log_bytes / 4).unwrap_or(i64::MAX);
-        connection.pragma_update(None, "journal_size_limit", log).map_err(told)?;
+        connection.pragma_update(None, "journal_size_limit", log).map_err(reported)?;
         Ok(Self { connection, path: path.to_owned(), most })
     }
 
@@ -102,7 +102,7 @@ impl Store {
 
     /// A process that was followed before.
     pub(super) fn find(&self, identity: &ProcessIdentity) -> Option<ProcessRow> {
-        // One that cannot be read now is begun anew, and replaces the old row.
+        // One that cannot be read now is recreated, and replaces the old row.
         stored::find(&self.connection, identity).ok().flatten()
     }
 
@@ -152,7 +152,7 @@ impl Store {
 
     /// Takes over the log into the database, so that closing it is quick and nothing is left.
     pub(super) fn tidy(&self) {
-        // When that fails, whoever opens the file next does it.
+        // When that fails, the process that opens the file next does it.
         let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
     }
 

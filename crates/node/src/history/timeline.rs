@@ -1,5 +1,5 @@
 //! The history's own time: it follows the wall clock, runs as steadily as the monotonic one, and
-//! never goes back within a run. Where the wall clock was set, or nobody looked for a while, a new
+//! never goes back within a run. Where the wall clock was set, or there was no sample for a while, a new
 //! run begins.
 
 use telltale_schema::clock::Timestamp;

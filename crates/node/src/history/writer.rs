@@ -1,5 +1,5 @@
 //! The thread that writes: a bounded queue of snapshots at one end, the database at the other. What
-//! goes wrong is told, counted and tried again; the service goes on.
+//! goes wrong is reported, counted and tried again; the service goes on.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use super::recorder::{ClosedBlock, Recorder};
 use super::shared::{ReadHealth, SharedReader};
 use super::store::{Store, StoreError};
 use super::{HistoryOptions, blocks};
-use crate::service::HistoryFigures;
+use crate::service::HistoryMetrics;
 
 /// Snapshots that wait; a thread that writes for longer misses some, which is counted.
 const MAX_WAITING: usize = 16;
@@ -61,7 +61,7 @@ pub struct HistoryWriter {
 /// A snapshot, and when it was offered, on a clock that never goes back.
 type Offer = (Arc<Snapshot>, u64);
 
-/// What the thread and whoever offers share.
+/// What the thread and its callers share.
 #[derive(Debug, Default)]
 struct WriterCounts {
     /// The longest time from one snapshot to the next that is no gap.
@@ -123,7 +123,7 @@ impl HistoryWriter {
     }
 
     /// What servers of this process read the history by. What goes wrong there is in
-    /// [`Self::figures`].
+    /// [`Self::metrics`].
     #[must_use]
     pub fn reader(&self) -> SharedReader {
         SharedReader::reporting_to(self.database.clone(), Arc::clone(&self.reading))
@@ -148,11 +148,11 @@ impl HistoryWriter {
 
     /// How the history does.
     #[must_use]
-    pub fn figures(&self) -> HistoryFigures {
+    pub fn metrics(&self) -> HistoryMetrics {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let problem = self.counts.problem.lock().unwrap_or_else(PoisonError::into_inner);
-        let (read_failures, read_problem) = self.reading.figures();
-        HistoryFigures {
+        let (read_failures, read_problem) = self.reading.metrics();
+        HistoryMetrics {
             recorded: count(&self.counts.recorded),
             missed: count(&self.counts.missed),
             lost_blocks: count(&self.counts.lost_blocks),
@@ -174,7 +174,7 @@ impl Drop for HistoryWriter {
     fn drop(&mut self) {
         drop(self.queue.take());
         if let Some(thread) = self.thread.take() {
-            // A panic was told by its hook.
+            // The panic hook has reported it.
             let _ = thread.join();
         }
     }
@@ -299,7 +299,7 @@ impl Thread {
         self.own.is_there() && self.files == Some(DatabaseFiles::of(&self.path))
     }
 
-    /// Somebody removed or replaced files that are open: what is written to them is nobody's to read.
+    /// Another process removed or replaced files that are open: what is written to them cannot be read.
     fn open_other_files(&mut self) {
         self.counts.failures.fetch_add(1, Ordering::Relaxed);
         let directory = self.own.path().display().to_string();
@@ -444,7 +444,7 @@ impl WriterCounts {
     }
 }
 
-/// The machine's boot, by which processes of earlier ones are told to have ended.
+/// The machine's boot, by which processes of earlier ones are reported to have ended.
 fn boot_id() -> Option<[u8; 16]> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     parse_boot_id(&text)

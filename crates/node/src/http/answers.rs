@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::body_parts::BodyParts;
 use super::{App, filter};
-use crate::access::Sight;
+use crate::access::Visibility;
 use crate::samples::Writing;
 use crate::service::Published;
 use telltale_server::problem::Problem;
@@ -30,7 +30,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// `/metrics`.
 pub(super) async fn metrics(
     State(app): State<Arc<App>>,
-    Extension(sight): Extension<Sight>,
+    Extension(visibility): Extension<Visibility>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     app.counts.scrapes.fetch_add(1, Ordering::Relaxed);
@@ -41,9 +41,9 @@ pub(super) async fn metrics(
         Problem::new(StatusCode::NOT_ACCEPTABLE, detail)
     })?;
     let published = app.view.latest();
-    let body = match app.cache.metrics(&app, &published, sight, format) {
+    let body = match app.cache.metrics(&app, &published, visibility, format) {
         Some(text) => Body::from(text),
-        None => metrics_in_parts(app, published, sight, format),
+        None => metrics_in_parts(app, published, visibility, format),
     };
     let kind = HeaderValue::from_static(format.content_type());
     Ok(([(CONTENT_TYPE, kind)], body).into_response())
@@ -53,15 +53,15 @@ pub(super) async fn metrics(
 fn metrics_in_parts(
     app: Arc<App>,
     published: Arc<Published>,
-    sight: Sight,
+    visibility: Visibility,
     format: Format,
 ) -> Body {
     let (to, parts) = mpsc::channel(1);
-    let told = async move {
+    let reported = async move {
         let (mut took, mut length) = (Duration::ZERO, 0);
         let mut began = Instant::now();
-        let visible = app.policy.visible(&published.snapshot, sight);
-        let samples = app.cache.sample(&app, &published, &visible, sight);
+        let visible = app.policy.visible(&published.snapshot, visibility);
+        let samples = app.cache.sample(&app, &published, &visible, visibility);
         let mut writing = Writing::new(&samples, format);
         loop {
             let mut part = String::with_capacity(PART_BYTES + PART_BYTES / 16);
@@ -77,9 +77,9 @@ fn metrics_in_parts(
             began = Instant::now();
         }
         app.counts.made_text(took, samples.dropped());
-        app.cache.was_long(sight, length);
+        app.cache.was_long(visibility, length);
     };
-    Body::new(BodyParts::by(parts, told))
+    Body::new(BodyParts::by(parts, reported))
 }
 
 /// `/-/healthy`: the server answers.
@@ -98,23 +98,24 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, P
 /// `/api/v1/snapshot`.
 pub(super) async fn snapshot(
     State(app): State<Arc<App>>,
-    Extension(sight): Extension<Sight>,
+    Extension(visibility): Extension<Visibility>,
     Query(pairs): Query<Vec<(String, String)>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = filter::read(&pairs)?;
     let published = app.view.latest();
     let started = published.service.started_at.0;
-    let reader = match sight {
-        Sight::Everything => String::from("all"),
-        Sight::Own { uid } => format!("u{uid}"),
-        Sight::DevicesOnly => String::from("devices"),
+    let reader = match visibility {
+        Visibility::Everything => String::from("all"),
+        Visibility::Own { uid } => format!("u{uid}"),
+        Visibility::DevicesOnly => String::from("devices"),
     };
     // A tag is of one address, and the filter is part of that.
     let tag = format!("\"{started:x}-{}-{reader}\"", published.sequence);
-    let made = query.map(|query| filter::json(&app, &published, sight, Some(&query))).transpose();
+    let made =
+        query.map(|query| filter::json(&app, &published, visibility, Some(&query))).transpose();
     let made = made.map_err(filter::too_slow)?;
-    let body = || made.unwrap_or_else(|| app.cache.json(&app, &published, sight)).into();
+    let body = || made.unwrap_or_else(|| app.cache.json(&app, &published, visibility)).into();
     Ok(tagged(&headers, &tag, JSON, body))
 }
 

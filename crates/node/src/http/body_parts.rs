@@ -8,7 +8,7 @@ use axum::body::{Bytes, HttpBody};
 use hyper::body::Frame;
 use tokio::sync::mpsc;
 
-/// Parts of an answer as a task makes them. The task ends when nobody takes them any more.
+/// Parts of an answer as a task makes them. The task ends when they are not taken any more.
 pub(super) struct BodyParts {
     parts: mpsc::Receiver<Bytes>,
     task: tokio::task::JoinHandle<()>,

@@ -11,7 +11,7 @@ use telltale_schema::snapshot::Snapshot;
 use telltale_wire::exposition::Format;
 
 use super::App;
-use crate::access::Sight;
+use crate::access::Visibility;
 use crate::alerts::VisibleAlerts;
 use crate::samples::{SampleOptions, Sampler, Samples, Writing};
 use crate::service::Published;
@@ -26,12 +26,12 @@ const MAX_TEXT_BYTES: usize = 512 << 10;
 #[derive(Debug)]
 pub(super) struct Cache {
     options: SampleOptions,
-    kept: Mutex<Vec<OfSight>>,
+    kept: Mutex<Vec<OfVisibility>>,
 }
 
 #[derive(Debug)]
-struct OfSight {
-    sight: Sight,
+struct OfVisibility {
+    visibility: Visibility,
     asked: Instant,
     sequence: u64,
     sampler: Sampler,
@@ -65,13 +65,13 @@ struct ClientView {
     knows_loopback: bool,
 }
 
-/// What `sight` covers of a publication, or the rows of it that are wanted, with what is beside them.
-pub(super) fn whole(app: &App, of: &Published, sight: Sight, rows: &Snapshot) -> Bytes {
-    let alerts = of.alerts.visible(sight);
-    let sees = match sight {
-        Sight::Everything => "everything",
-        Sight::Own { .. } => "own",
-        Sight::DevicesOnly => "devices",
+/// What `visibility` covers of a publication, or the rows of it that are wanted, with what is beside them.
+pub(super) fn whole(app: &App, of: &Published, visibility: Visibility, rows: &Snapshot) -> Bytes {
+    let alerts = of.alerts.visible(visibility);
+    let sees = match visibility {
+        Visibility::Everything => "everything",
+        Visibility::Own { .. } => "own",
+        Visibility::DevicesOnly => "devices",
     };
     let (has_token, has_history) = (app.policy.has_token(), app.history.is_some());
     let knows_loopback = app.policy.knows_loopback();
@@ -90,64 +90,65 @@ impl Cache {
         &self,
         app: &App,
         of: &Published,
-        sight: Sight,
+        visibility: Visibility,
         format: Format,
     ) -> Option<Bytes> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_sight = self.of_sight(&mut kept, of, sight);
+        let of_visibility = self.of_visibility(&mut kept, of, visibility);
         let place = usize::from(format == Format::OpenMetrics);
-        if let Some(text) = &of_sight.texts[place] {
+        if let Some(text) = &of_visibility.texts[place] {
             return Some(text.clone());
         }
-        if of_sight.text_bytes > MAX_TEXT_BYTES {
+        if of_visibility.text_bytes > MAX_TEXT_BYTES {
             return None;
         }
         let began = Instant::now();
-        let visible = app.policy.visible(&of.snapshot, sight);
-        let samples = of_sight.sampler.sample(of, &visible, Some(&app.counts.figures()));
-        let mut room = String::with_capacity(of_sight.text_bytes + of_sight.text_bytes / 16);
+        let visible = app.policy.visible(&of.snapshot, visibility);
+        let samples = of_visibility.sampler.sample(of, &visible, Some(&app.counts.metrics()));
+        let mut room =
+            String::with_capacity(of_visibility.text_bytes + of_visibility.text_bytes / 16);
         let more = Writing::new(&samples, format).next_part(MAX_TEXT_BYTES, &mut room);
-        of_sight.text_bytes = room.len();
+        of_visibility.text_bytes = room.len();
         if more {
-            of_sight.text_bytes = MAX_TEXT_BYTES + 1;
+            of_visibility.text_bytes = MAX_TEXT_BYTES + 1;
             return None;
         }
         app.counts.made_text(began.elapsed(), samples.dropped());
         // The C library keeps as much of what is freed later as the largest block it was given back.
         room.shrink_to_fit();
         let text = Bytes::from(room);
-        of_sight.texts[place] = Some(text.clone());
+        of_visibility.texts[place] = Some(text.clone());
         Some(text)
     }
 
-    /// The samples for a text that is not kept. `visible` is what a reader of this sight may see.
+    /// The samples for a text that is not kept. `visible` is what a reader of this visibility may see.
     pub(super) fn sample<'a>(
         &self,
         app: &App,
         of: &'a Published,
         visible: &'a Arc<Snapshot>,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Samples<'a> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_sight = self.of_sight(&mut kept, of, sight);
-        of_sight.sampler.sample(of, visible, Some(&app.counts.figures()))
+        let of_visibility = self.of_visibility(&mut kept, of, visibility);
+        of_visibility.sampler.sample(of, visible, Some(&app.counts.metrics()))
     }
 
     /// Notes how long a text was that was not kept.
-    pub(super) fn was_long(&self, sight: Sight, text_bytes: usize) {
+    pub(super) fn was_long(&self, visibility: Visibility, text_bytes: usize) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(one) = kept.iter_mut().find(|one| one.sight == sight) {
+        if let Some(one) = kept.iter_mut().find(|one| one.visibility == visibility) {
             one.text_bytes = text_bytes;
         }
     }
 
     /// The snapshot as JSON, in one line.
-    pub(super) fn json(&self, app: &App, of: &Published, sight: Sight) -> Bytes {
+    pub(super) fn json(&self, app: &App, of: &Published, visibility: Visibility) -> Bytes {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_sight = self.of_sight(&mut kept, of, sight);
-        let made = of_sight
-            .json
-            .get_or_insert_with(|| whole(app, of, sight, &app.policy.visible(&of.snapshot, sight)));
+        let of_visibility = self.of_visibility(&mut kept, of, visibility);
+        let made = of_visibility.json.get_or_insert_with(|| {
+            whole(app, of, visibility, &app.policy.visible(&of.snapshot, visibility))
+        });
         made.clone()
     }
 
@@ -160,20 +161,20 @@ impl Cache {
         }
     }
 
-    fn of_sight<'k>(
+    fn of_visibility<'k>(
         &self,
-        kept: &'k mut Vec<OfSight>,
+        kept: &'k mut Vec<OfVisibility>,
         of: &Published,
-        sight: Sight,
-    ) -> &'k mut OfSight {
-        let place = kept.iter().position(|one| one.sight == sight).unwrap_or_else(|| {
+        visibility: Visibility,
+    ) -> &'k mut OfVisibility {
+        let place = kept.iter().position(|one| one.visibility == visibility).unwrap_or_else(|| {
             if kept.len() >= MAX_SIGHTS {
                 let oldest = kept.iter().enumerate().min_by_key(|(_, one)| one.asked);
                 let oldest = oldest.map_or(0, |(place, _)| place);
                 kept.swap_remove(oldest);
             }
-            kept.push(OfSight {
-                sight,
+            kept.push(OfVisibility {
+                visibility,
                 asked: Instant::now(),
                 sequence: 0,
                 sampler: Sampler::new(self.options),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::samples::{Dropped, HttpFigures};
+use crate::samples::{Dropped, HttpMetrics};
 
 /// Counters of all connections and requests.
 #[derive(Debug, Default)]
@@ -63,10 +63,10 @@ impl HttpCounts {
         rest.dropped.add(dropped);
     }
 
-    pub(super) fn figures(&self) -> HttpFigures {
+    pub(super) fn metrics(&self) -> HttpMetrics {
         let rest = self.rest();
         let refused = CloseReason::ALL.iter().zip(&self.refused);
-        HttpFigures {
+        HttpMetrics {
             scrapes: self.scrapes.load(Ordering::Relaxed),
             text_seconds: rest.text.map(|took| took.as_secs_f64()),
             dropped: rest.dropped,

@@ -29,7 +29,7 @@ pub(super) async fn asset(
     Ok(file(found, &headers))
 }
 
-/// A browser that has this very file is told so, and one that has another version's gets this one.
+/// A browser that has this very file is answered so, and one that has another version's gets this one.
 fn file(asset: Asset, headers: &HeaderMap) -> Response {
     let mut hasher = DefaultHasher::new();
     asset.bytes.hash(&mut hasher);

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use telltale_query::Query;
 
 use super::App;
-use crate::access::{Sight, TooSlow};
+use crate::access::{TooSlow, Visibility};
 use crate::service::Published;
 use telltale_server::problem::Problem;
 
@@ -36,14 +36,14 @@ pub(super) fn read(pairs: &[(String, String)]) -> Result<Option<Query>, Problem>
 pub(super) fn json(
     app: &App,
     of: &Published,
-    sight: Sight,
+    visibility: Visibility,
     filter: Option<&Query>,
 ) -> Result<Bytes, TooSlow> {
     match filter {
-        None => Ok(app.cache.json(app, of, sight)),
+        None => Ok(app.cache.json(app, of, visibility)),
         Some(query) => {
-            let rows = app.policy.chosen(&of.snapshot, sight, query)?;
-            Ok(super::cache::whole(app, of, sight, &rows))
+            let rows = app.policy.chosen(&of.snapshot, visibility, query)?;
+            Ok(super::cache::whole(app, of, visibility, &rows))
         }
     }
 }

@@ -15,8 +15,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::App;
-use super::seats::ConnectionKind;
-use crate::access::{Caller, Sight, sight};
+use super::slots::ConnectionKind;
+use crate::access::{Caller, Visibility, visibility};
 use telltale_server::problem::Problem;
 
 /// What answers have unless they say otherwise: no browser is to guess a type, load anything, show
@@ -38,8 +38,8 @@ pub(super) async fn guard(
     next: Next,
 ) -> Response {
     let mut response = match check(&app, &request) {
-        Ok(sight) => {
-            request.extensions_mut().insert(sight);
+        Ok(visibility) => {
+            request.extensions_mut().insert(visibility);
             next.run(request).await
         }
         Err(problem) => problem.into_response(),
@@ -52,7 +52,7 @@ pub(super) async fn guard(
     response
 }
 
-fn check(app: &App, request: &Request) -> Result<Sight, Problem> {
+fn check(app: &App, request: &Request) -> Result<Visibility, Problem> {
     let caller = request.extensions().get::<Caller>().cloned().unwrap_or(Caller::Anonymous);
     // A browser reaches no Unix socket, and clients make up hosts for them.
     if !matches!(caller, Caller::Local { .. }) {
@@ -70,17 +70,17 @@ fn check(app: &App, request: &Request) -> Result<Sight, Problem> {
         return Err(unauthorized());
     };
     let caller = app.policy.authorized(caller, header).ok_or_else(unauthorized)?;
-    let sight = sight(&app.policy, &caller);
+    let visibility = visibility(&app.policy, &caller);
     let place = request.extensions().get::<Arc<ConnectionKind>>();
-    if place.is_some_and(|place| !place.shows(sight)) {
+    if place.is_some_and(|place| !place.shows(visibility)) {
         let detail = "all connections are taken; send the token, or come back later";
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
         return Err(problem.with(CONNECTION, "close"));
     }
-    Ok(sight)
+    Ok(visibility)
 }
 
-/// Who asks by this request: nobody known where it may be another's than the process's that sent it.
+/// The client of this request: unknown where it may be another's than the process's that sent it.
 fn known(caller: Caller, request: &Request) -> Caller {
     let is_loopback = matches!(caller, Caller::Loopback { .. });
     if is_loopback && !is_direct(request) {

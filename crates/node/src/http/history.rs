@@ -12,12 +12,12 @@ use telltale_schema::history::{HistoryQuery, Subjects};
 use telltale_schema::text::with_causes;
 
 use super::App;
-use crate::access::Sight;
+use crate::access::Visibility;
 use crate::history::{ReadHistoryError, SharedReadError};
 use telltale_collector::clock::SystemClock;
 use telltale_server::problem::Problem;
 
-/// How far back is looked where nobody says.
+/// How far back by default.
 const USUAL_SECONDS: u64 = 3600;
 
 /// Devices, processes and metrics that one question may name, each.
@@ -26,7 +26,7 @@ const MAX_NAMED: usize = 64;
 /// Answers with a [`telltale_schema::history::HistoryAnswer`].
 pub(super) async fn history(
     State(app): State<Arc<App>>,
-    Extension(sight): Extension<Sight>,
+    Extension(visibility): Extension<Visibility>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Result<Response, Problem> {
     let query = query(&pairs, SystemClock.now())
@@ -34,7 +34,8 @@ pub(super) async fn history(
     let reader = app.history.as_ref().ok_or_else(|| {
         Problem::new(StatusCode::NOT_FOUND, "this service keeps no history; its log says why")
     })?;
-    let answer = reader.read(move |reader| reader.query(&query, sight)).await.map_err(refused)?;
+    let answer =
+        reader.read(move |reader| reader.query(&query, visibility)).await.map_err(refused)?;
     Ok(axum::Json(answer).into_response())
 }
 

@@ -1,7 +1,7 @@
 //! `/api/v1/stream`: snapshots as server-sent events
 //! (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
 //!
-//! A reader that is slow gets the newest snapshot and is told how many it missed: nothing waits
+//! A reader that is slow gets the newest snapshot and learns how many it missed: nothing waits
 //! for it in a queue.
 
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::body_parts::BodyParts;
 use super::{App, filter};
-use crate::access::Sight;
+use crate::access::Visibility;
 use telltale_server::problem::Problem;
 
 /// How long a reader shall wait before it connects again.
@@ -31,14 +31,14 @@ const STILL_HERE: &str = ": still here\n\n";
 /// Begins a stream.
 pub(super) async fn stream(
     State(app): State<Arc<App>>,
-    Extension(sight): Extension<Sight>,
+    Extension(visibility): Extension<Visibility>,
     Query(pairs): Query<Vec<(String, String)>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = filter::read(&pairs)?;
-    let taken = Arc::clone(&app.streams).try_acquire_owned().or_else(|full| match sight {
-        Sight::Everything => Arc::clone(&app.kept_streams).try_acquire_owned(),
-        Sight::Own { .. } | Sight::DevicesOnly => Err(full),
+    let taken = Arc::clone(&app.streams).try_acquire_owned().or_else(|full| match visibility {
+        Visibility::Everything => Arc::clone(&app.kept_streams).try_acquire_owned(),
+        Visibility::Own { .. } | Visibility::DevicesOnly => Err(full),
     });
     let Ok(permit) = taken else {
         let detail = "all streams are taken; try again, or read /api/v1/snapshot";
@@ -47,7 +47,8 @@ pub(super) async fn stream(
     // What a reader saw last. A number of another service's is of no use, and does no harm.
     let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
     let (sender, parts) = mpsc::channel(1);
-    let body = BodyParts::by(parts, tell(Arc::clone(&app), sight, query, seen, sender, permit));
+    let body =
+        BodyParts::by(parts, tell(Arc::clone(&app), visibility, query, seen, sender, permit));
     let kind = HeaderValue::from_static("text/event-stream");
     Ok(([(CONTENT_TYPE, kind)], Body::new(body)).into_response())
 }
@@ -55,7 +56,7 @@ pub(super) async fn stream(
 /// Tells of each snapshot, until the service stops or the reader has gone.
 async fn tell(
     app: Arc<App>,
-    sight: Sight,
+    visibility: Visibility,
     query: Option<telltale_query::Query>,
     mut seen: Option<u64>,
     to: mpsc::Sender<Bytes>,
@@ -79,7 +80,7 @@ async fn tell(
             Ok(Err(_)) => return,
             Ok(Ok(())) => {
                 let published = Arc::clone(&latest.borrow_and_update());
-                let Ok(json) = filter::json(&app, &published, sight, query.as_ref()) else {
+                let Ok(json) = filter::json(&app, &published, visibility, query.as_ref()) else {
                     // Asking again tells why.
                     return;
                 };

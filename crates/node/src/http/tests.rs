@@ -128,7 +128,7 @@ fn a_snapshot_is_json_and_not_sent_twice() {
     // One who may see less has other bytes, and another tag.
     let less = server.get("/api/v1/snapshot", &[&format!("If-None-Match: {tag}")]);
     assert_eq!(less.status, 200);
-    server.publisher.as_ref().unwrap().publish(fixture::everything(), fixture::figures());
+    server.publisher.as_ref().unwrap().publish(fixture::everything(), fixture::own_metrics());
     let next = server.get("/api/v1/snapshot", &[&format!("If-None-Match: {tag}"), &token]);
     assert_eq!(next.status, 200);
 }
@@ -138,20 +138,20 @@ fn alerts_are_beside_the_snapshot_for_those_who_may_see_them() {
     let mut server = Server::new();
     let publisher = server.publisher.as_mut().unwrap();
     publisher.set_alerts(Arc::new(crate::alerts::states_fixture()));
-    publisher.publish(fixture::everything(), fixture::figures());
-    let told = |body: &str| {
+    publisher.publish(fixture::everything(), fixture::own_metrics());
+    let reported = |body: &str| {
         let read: serde_json::Value = serde_json::from_str(body).unwrap();
         assert!(read["devices"].is_array(), "the snapshot is there");
         (read["alerts"].as_array().unwrap().len(), read["withheld_alerts"].clone())
     };
-    assert_eq!(told(&server.get_all("/api/v1/snapshot").body), (6, 0.into()));
-    assert_eq!(told(&server.get("/api/v1/snapshot", &[]).body), (3, 3.into()));
+    assert_eq!(reported(&server.get_all("/api/v1/snapshot").body), (6, 0.into()));
+    assert_eq!(reported(&server.get("/api/v1/snapshot", &[]).body), (3, 3.into()));
 }
 
 #[test]
 fn a_reader_is_told_how_much_it_sees() {
     let server = Server::new();
-    let told =
+    let reported =
         |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()["reader"].clone();
     let reader = |sees: &str| {
         serde_json::json!({
@@ -159,8 +159,8 @@ fn a_reader_is_told_how_much_it_sees() {
         })
     };
     let everything = reader("everything");
-    assert_eq!(told(&server.get_all("/api/v1/snapshot").body), everything);
-    assert_eq!(told(&server.get("/api/v1/snapshot", &[]).body), reader("devices"));
+    assert_eq!(reported(&server.get_all("/api/v1/snapshot").body), everything);
+    assert_eq!(reported(&server.get("/api/v1/snapshot", &[]).body), reader("devices"));
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn a_stream_tells_each_snapshot_and_what_was_missed() {
     let server = Server::new();
     let publisher = server.publisher.as_ref().unwrap();
     for _ in 2..=7 {
-        publisher.publish(fixture::everything(), fixture::figures());
+        publisher.publish(fixture::everything(), fixture::own_metrics());
     }
     let mut stream = server.connect();
     let head = "GET /api/v1/stream HTTP/1.0\r\nHost: localhost\r\nLast-Event-ID: 3\r\n\r\n";
@@ -365,7 +365,7 @@ fn a_stream_tells_each_snapshot_and_what_was_missed() {
     let read: Snapshot = serde_json::from_str(&first[2].1).unwrap();
     assert_eq!(read.devices.len(), 2);
     assert!(read.processes.is_empty(), "without a token");
-    publisher.publish(fixture::everything(), fixture::figures());
+    publisher.publish(fixture::everything(), fixture::own_metrics());
     let second = event(&mut stream);
     assert_eq!(second[0], ("id".to_owned(), "8".to_owned()));
 }
@@ -389,7 +389,7 @@ fn streams_are_bounded_and_end_with_the_service() {
     drop(open.pop());
     let publisher = server.publisher.as_ref().unwrap();
     let again = || {
-        publisher.publish(fixture::everything(), fixture::figures());
+        publisher.publish(fixture::everything(), fixture::own_metrics());
         let mut stream = BufReader::new(server.connect());
         stream.get_mut().write_all(request).unwrap();
         answer(&mut stream, true).status == 200
@@ -410,14 +410,14 @@ fn a_reader_that_takes_nothing_costs_no_memory() {
     stream.write_all(head.as_bytes()).unwrap();
     let mut stream = BufReader::new(stream);
     assert_eq!(answer(&mut stream, true).status, 200);
-    // Far more than sockets have room for; nobody reads meanwhile.
+    // Far more than sockets have room for; without a reader.
     let publisher = server.publisher.as_ref().unwrap();
     for _ in 0..5000 {
-        publisher.publish(fixture::everything(), fixture::figures());
+        publisher.publish(fixture::everything(), fixture::own_metrics());
     }
     let newest = server.view.latest().sequence;
-    // It is told of the newest, of few in between, and how many it missed.
-    let (mut told, mut missed, mut last) = (0u64, 0u64, 0u64);
+    // It receives the newest, of few in between, and how many it missed.
+    let (mut reported, mut missed, mut last) = (0u64, 0u64, 0u64);
     let mut first = None;
     while last < newest {
         let fields = event(&mut stream);
@@ -427,7 +427,7 @@ fn a_reader_that_takes_nothing_costs_no_memory() {
                 missed += data["missed"].as_u64().unwrap();
             }
             Some("snapshot") => {
-                told += 1;
+                reported += 1;
                 last = fields[0].1.parse().unwrap();
                 first.get_or_insert(last);
             }
@@ -436,8 +436,8 @@ fn a_reader_that_takes_nothing_costs_no_memory() {
     }
     // What was published before its stream began, it did not miss.
     let since = newest - first.unwrap() + 1;
-    assert_eq!(told + missed, since, "{told} told, {missed} missed");
-    assert!(told < since, "{told} told of {since}");
+    assert_eq!(reported + missed, since, "{reported} told, {missed} missed");
+    assert!(reported < since, "{reported} told of {since}");
 }
 
 #[test]
@@ -446,7 +446,7 @@ fn a_port_that_others_reach_needs_a_token_or_a_word() {
     let policy = || std::sync::Arc::new(AccessPolicy::new(4_000_000, None));
     let everything = fixture::everything();
     let (_publisher, view) =
-        crate::service::Publisher::new(Duration::from_secs(1), everything, fixture::figures())
+        crate::service::Publisher::new(Duration::from_secs(1), everything, fixture::own_metrics())
             .unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = |options: HttpOptions| {

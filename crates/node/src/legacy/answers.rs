@@ -1,8 +1,8 @@
-//! What the allocation server's clients are told when they ask: from the snapshot, in their own
+//! What the allocation server's clients receive on request: from the snapshot, in their own
 //! numbers. Pure.
 //!
-//! Totals are the device's, whoever reports them, as a viewer expects; they used to be what the
-//! server's own clients had said. What nobody knows is 0, for the protocol has nothing else.
+//! Totals are the device's, from any reporter, as a viewer expects; they used to be what the
+//! server's own clients had said. What is unknown is 0, for the protocol has nothing else.
 
 use telltale_schema::chip::{Architecture, ChipFacts};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
@@ -101,7 +101,7 @@ fn totals(device: &Device) -> Fields {
 /// The ring buffer that kernels are loaded through, as the processes on the device tell it: the
 /// largest one, and what all of them have in it.
 fn ring(device: &Device, snapshot: &Snapshot) -> Fields {
-    let told = |metric: &'static MetricDefinition| {
+    let reported = |metric: &'static MetricDefinition| {
         let living = snapshot.processes.iter().filter(|one| one.state == ProcessState::Alive);
         let samples = living.flat_map(|process| process.metrics.iter());
         samples.filter_map(move |sample| match sample.value {
@@ -114,8 +114,8 @@ fn ring(device: &Device, snapshot: &Snapshot) -> Fields {
             _ => None,
         })
     };
-    let used = told(PROCESS_L1_RING_BUFFER_USED_BYTES).fold(0, u64::saturating_add);
-    let total = told(PROCESS_L1_RING_BUFFER_CAPACITY_BYTES).max().unwrap_or(0);
+    let used = reported(PROCESS_L1_RING_BUFFER_USED_BYTES).fold(0, u64::saturating_add);
+    let total = reported(PROCESS_L1_RING_BUFFER_CAPACITY_BYTES).max().unwrap_or(0);
     vec![(&RING_TOTAL, total), (&RING_USED, used)]
 }
 
@@ -197,13 +197,13 @@ mod tests {
             process: 0,
             buffer: 0,
         };
-        let told = answer(&request, &Arc::clone(&machine)).unwrap();
-        let of = |field| told.fields.iter().find(|one| std::ptr::eq(one.0, field)).unwrap().1;
+        let reported = answer(&request, &Arc::clone(&machine)).unwrap();
+        let of = |field| reported.fields.iter().find(|one| std::ptr::eq(one.0, field)).unwrap().1;
         assert_eq!((of(&RING_TOTAL), of(&RING_USED)), (70_656, 1_024));
-        let bytes = told.encode(MessageForm::Ring);
+        let bytes = reported.encode(MessageForm::Ring);
         assert_eq!(bytes[128..132], 70_656u32.to_le_bytes());
         assert_eq!(bytes[132..136], 1_024u32.to_le_bytes());
-        assert_eq!(bytes[136..], [0; 8], "nobody counts programs by device");
-        assert_eq!(told.encode(MessageForm::Programs).len(), 128);
+        assert_eq!(bytes[136..], [0; 8], "programs are not counted by device");
+        assert_eq!(reported.encode(MessageForm::Programs).len(), 128);
     }
 }

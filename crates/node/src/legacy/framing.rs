@@ -90,7 +90,7 @@ mod tests {
         LegacyAnswer { code: verb.code(), device, fields: Vec::new() }.encode(form)
     }
 
-    /// The devices of the messages that are told so far, and their forms.
+    /// The devices of the messages that are known so far, and their forms.
     fn all(framing: &mut Framing) -> Result<Vec<(MessageForm, i32)>, Contradiction> {
         let mut all = Vec::new();
         while let Some((form, request)) = framing.next()? {

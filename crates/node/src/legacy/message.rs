@@ -9,7 +9,7 @@
 use telltale_schema::memory::MemoryKind;
 
 /// Where what only answers have begins. Every known client zeroes a request before it fills it
-/// in, so all of a request from here on is zero; that is what forms are told apart by.
+/// in, so all of a request from here on is zero; that is what distinguishes forms.
 const ANSWERS_FROM: usize = 40;
 
 /// One of the three forms.
@@ -246,7 +246,7 @@ impl Request {
         kinds.get(place).copied()
     }
 
-    /// The kinds that what is to be freed can be: the request does not say which.
+    /// The possible kinds of what is freed: the request does not say which.
     pub(crate) fn freed_kinds(&self) -> &'static [MemoryKind] {
         match self.verb {
             Verb::Free => &BUFFERS,

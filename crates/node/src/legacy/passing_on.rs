@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 
 use super::roster::Roster;
 use super::{PAUSE_AFTER_FAILURE, ServeError, unix};
-use crate::access::{AccessPolicy, Caller, Sight, sight};
+use crate::access::{AccessPolicy, Caller, Visibility, visibility};
 use telltale_collector::legacy::{DeviceClaim, END, LegacyProcess};
 
 /// Collectors that are answered at a time; others wait in the socket's queue.
@@ -89,7 +89,7 @@ async fn accept(listener: UnixListener, roster: Roster, policy: Arc<AccessPolicy
 }
 
 /// What the collector at the other end of `stream` may know, in frames, to the end; or why it
-/// cannot be told.
+/// is unknown.
 fn answer(roster: &Roster, policy: &AccessPolicy, stream: &UnixStream) -> Vec<u8> {
     let answer = reports(roster, policy, stream).and_then(|reports| {
         let mut frames = Vec::new();
@@ -116,11 +116,11 @@ fn reports(
     stream: &UnixStream,
 ) -> Result<Vec<Report>, String> {
     let caller = Caller::of_socket(stream).map_err(|error| with_causes(&error))?;
-    let sight = sight(policy, &caller);
-    let may_see = |process: &LegacyProcess| match sight {
-        Sight::Everything => true,
-        Sight::Own { uid } => process.uid == uid,
-        Sight::DevicesOnly => false,
+    let visibility = visibility(policy, &caller);
+    let may_see = |process: &LegacyProcess| match visibility {
+        Visibility::Everything => true,
+        Visibility::Own { uid } => process.uid == uid,
+        Visibility::DevicesOnly => false,
     };
     let (boot_id, pid_namespace) =
         own_namespace().ok_or("its boot id or PID namespace cannot be read from /proc")?;
@@ -163,7 +163,7 @@ fn report(identity: ProcessIdentity, devices: Vec<DeviceClaim>, faults: Recordin
 }
 
 async fn send(mut stream: UnixStream, answer: Vec<u8>) {
-    // A collector that has gone is nobody's loss.
+    // A collector that has gone is no loss.
     let _ = stream.write_all(&answer).await;
 }
 
@@ -191,15 +191,15 @@ mod tests {
         let client = LegacyClient { pid, start_time_ticks: 7, uid: pid };
         let devices = [0..DEVICES / 2, DEVICES / 2..DEVICES];
         devices.map(|devices| {
-            let seat = roster.seat(client).unwrap();
+            let slot = roster.slot(client).unwrap();
             for device in devices {
                 for buffer_type in 0..4 {
                     let (verb, process, buffer) = (Verb::Alloc, 1, 64);
                     let request = Request { verb, device, size: 60, buffer_type, process, buffer };
-                    seat.note(&request, Some([100; 3]));
+                    slot.note(&request, Some([100; 3]));
                 }
             }
-            seat
+            slot
         })
     }
 
@@ -222,16 +222,17 @@ mod tests {
     fn all_devices_of_a_process_arrive_and_a_collector_that_waits_is_answered() {
         let (place, roster) = (Scratch::new(), Roster::default());
         let users = u32::try_from(MAX_CLIENTS_OF_USER).unwrap() * 4;
-        let seats: Vec<_> = (1..=users).map(|pid| used(&roster, pid)).collect();
+        let slots: Vec<_> = (1..=users).map(|pid| used(&roster, pid)).collect();
         serving(&place, &roster);
         // Each takes a slot and nothing of its answer, which is more than a socket holds.
         let connect = || UnixStream::connect(place.join(SOCKET_NAME)).unwrap();
         let mut stalled: Vec<UnixStream> = (0..MOST_ASKING).map(|_| connect()).collect();
         let directory = RuntimeDirectory::open(place.path(), Purpose::Reading).unwrap();
-        let told =
+        let reported =
             telltale_collector::legacy::ask(&directory, Duration::from_secs(60)).unwrap().unwrap();
-        let devices: Vec<usize> = told.reports.iter().map(|report| report.devices.len()).collect();
-        assert_eq!(devices, vec![usize::try_from(DEVICES).unwrap(); seats.len()]);
+        let devices: Vec<usize> =
+            reported.reports.iter().map(|report| report.devices.len()).collect();
+        assert_eq!(devices, vec![usize::try_from(DEVICES).unwrap(); slots.len()]);
         // They were cut off, and can tell by the end that is not there.
         let mut answer = Vec::new();
         stalled[0].read_to_end(&mut answer).unwrap();

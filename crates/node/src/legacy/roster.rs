@@ -10,7 +10,7 @@ use telltale_schema::snapshot::{KindUsage, RecordingFaults};
 
 use super::book::{Book, BookRefusal, Room, place};
 use super::message::{Request, Verb};
-use crate::service::{LegacyFigures, LegacySocket};
+use crate::service::{LegacyMetrics, LegacySocket};
 use telltale_collector::legacy::{DeviceClaim, LegacyClients, LegacyProcess, MAX_CLIENTS};
 
 /// Clients of one user at a time, root's included.
@@ -58,8 +58,8 @@ impl LegacyClients for Roster {
 }
 
 impl LegacySocket for Roster {
-    fn figures(&self) -> Option<LegacyFigures> {
-        self.state().figures()
+    fn metrics(&self) -> Option<LegacyMetrics> {
+        self.state().metrics()
     }
 }
 
@@ -71,7 +71,7 @@ impl Roster {
         self.state().is_open = true;
     }
 
-    /// Whether there is a socket here, so that nobody else need be asked for clients.
+    /// Whether there is a socket here, so that no other need be asked for clients.
     fn is_open(&self) -> bool {
         self.state().is_open
     }
@@ -82,7 +82,7 @@ impl Roster {
     }
 
     /// Lets a client in, if there is room for its user.
-    pub(super) fn seat(&self, client: LegacyClient) -> Option<ClientSlot> {
+    pub(super) fn slot(&self, client: LegacyClient) -> Option<ClientSlot> {
         let mut state = self.state();
         let same = state.clients.values().filter(|(other, _)| other.uid == client.uid).count();
         if state.clients.len() >= MAX_CLIENTS || same >= MAX_CLIENTS_OF_USER {
@@ -127,8 +127,8 @@ impl Roster {
 
 impl RosterState {
     /// What happened so far; none where there is no socket.
-    fn figures(&self) -> Option<LegacyFigures> {
-        self.is_open.then(|| LegacyFigures {
+    fn metrics(&self) -> Option<LegacyMetrics> {
+        self.is_open.then(|| LegacyMetrics {
             connections: u64::try_from(self.clients.len()).unwrap_or(u64::MAX),
             messages: Verb::ALL.map(Verb::name).into_iter().zip(self.messages).collect(),
             refused: self.refused.iter().map(|(reason, count)| (*reason, *count)).collect(),
@@ -246,9 +246,9 @@ mod tests {
     #[test]
     fn two_processes_with_the_same_address_are_two_and_two_connections_of_one_are_one() {
         let roster = Roster::default();
-        let one = roster.seat(client(1, 5)).unwrap();
-        let again = roster.seat(client(1, 5)).unwrap();
-        let other = roster.seat(client(2, 5)).unwrap();
+        let one = roster.slot(client(1, 5)).unwrap();
+        let again = roster.slot(client(1, 5)).unwrap();
+        let other = roster.slot(client(2, 5)).unwrap();
         assert!(one.note(&alloc(60), CAPACITY) && !one.note(&alloc(1), CAPACITY));
         assert!(other.note(&alloc(60), CAPACITY));
         assert!(!again.note(&alloc(60), CAPACITY), "the process would have more than the device");
@@ -264,20 +264,20 @@ mod tests {
         assert_eq!(seen(&roster), [(1, 30), (2, 60)], "what a connection has goes with it");
         drop((again, other));
         assert_eq!(seen(&roster), []);
-        assert_eq!(roster.figures(), None);
+        assert_eq!(roster.metrics(), None);
         roster.open();
-        let figures = roster.figures().unwrap();
-        assert_eq!((figures.connections, figures.messages[0]), (0, ("alloc", 5)));
-        assert_eq!(figures.refused, [("pid_ignored", 1), ("too_large", 1)]);
+        let metrics = roster.metrics().unwrap();
+        assert_eq!((metrics.connections, metrics.messages[0]), (0, ("alloc", 5)));
+        assert_eq!(metrics.refused, [("pid_ignored", 1), ("too_large", 1)]);
     }
 
     #[test]
     fn one_user_does_not_take_all_places() {
         let roster = Roster::default();
-        let seats: Vec<_> = (0..).map_while(|pid| roster.seat(client(pid, 5))).collect();
-        assert_eq!(seats.len(), MAX_CLIENTS_OF_USER);
-        assert!(roster.seat(client(99, 6)).is_some());
-        drop(seats);
-        assert!(roster.seat(client(1, 5)).is_some());
+        let slots: Vec<_> = (0..).map_while(|pid| roster.slot(client(pid, 5))).collect();
+        assert_eq!(slots.len(), MAX_CLIENTS_OF_USER);
+        assert!(roster.slot(client(99, 6)).is_some());
+        drop(slots);
+        assert!(roster.slot(client(1, 5)).is_some());
     }
 }

@@ -72,8 +72,8 @@ async fn accept(listener: UnixListener, serving: Arc<Serving>) {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    if let Some((seat, end)) = admit(&stream, &serving.roster) {
-                        clients.spawn(attend(stream, end, seat, Arc::clone(&serving)));
+                    if let Some((slot, end)) = admit(&stream, &serving.roster) {
+                        clients.spawn(attend(stream, end, slot, Arc::clone(&serving)));
                     }
                 }
                 Err(_) => sleep(PAUSE_AFTER_FAILURE).await,
@@ -83,11 +83,11 @@ async fn accept(listener: UnixListener, serving: Arc<Serving>) {
     }
 }
 
-/// A place for a client whose process can be told.
+/// A slot for a client whose process is known.
 fn admit(stream: &UnixStream, roster: &Roster) -> Option<(ClientSlot, AsyncFd<OwnedFd>)> {
     match peer::look(stream) {
         Ok(Some((client, end))) => match follow(end) {
-            Ok(end) => roster.seat(client).map(|seat| (seat, end)),
+            Ok(end) => roster.slot(client).map(|slot| (slot, end)),
             Err(error) => {
                 debug!("a legacy client is not let in: {}", with_causes(&error));
                 roster.refuse("no_descriptors");
@@ -99,7 +99,7 @@ fn admit(stream: &UnixStream, roster: &Roster) -> Option<(ClientSlot, AsyncFd<Ow
             None
         }
         Err(error) => {
-            debug!("a legacy client cannot be told: {}", with_causes(&error));
+            debug!("cannot answer a legacy client: {}", with_causes(&error));
             roster.refuse("unseen_process");
             None
         }
@@ -116,26 +116,26 @@ fn follow(end: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 async fn attend(
     stream: UnixStream,
     end: AsyncFd<OwnedFd>,
-    seat: ClientSlot,
+    slot: ClientSlot,
     serving: Arc<Serving>,
 ) {
     let outcome = tokio::select! {
-        // A process that ended counts no more, whoever may still have its connection.
+        // A process that ended counts no more, even if another still has its connection.
         _ = end.readable() => Ok(()),
-        outcome = converse(&stream, &seat, &serving.control) => outcome,
+        outcome = converse(&stream, &slot, &serving.control) => outcome,
     };
     if let Err(Reason(reason)) = outcome {
         serving.roster.refuse(reason);
     }
-    let was_used = seat.is_used();
-    drop(seat);
+    let was_used = slot.is_used();
+    drop(slot);
     if was_used {
         serving.control.note_change();
     }
 }
 
 /// Reads messages and answers them until the client hangs up.
-async fn converse(stream: &UnixStream, seat: &ClientSlot, control: &Control) -> Result<(), Reason> {
+async fn converse(stream: &UnixStream, slot: &ClientSlot, control: &Control) -> Result<(), Reason> {
     let mut framing = Framing::default();
     let mut pace = MessagePace::new();
     let mut buffer = [0; READ_BYTES];
@@ -145,7 +145,7 @@ async fn converse(stream: &UnixStream, seat: &ClientSlot, control: &Control) -> 
             framing.next().map_err(|_| Reason("contradictory_form"))?
         {
             begun = None;
-            hear(stream, seat, control, (form, &request)).await?;
+            hear(stream, slot, control, (form, &request)).await?;
             pace.wait().await;
         }
         let until = if framing.awaits_silence() {
@@ -170,17 +170,17 @@ async fn converse(stream: &UnixStream, seat: &ClientSlot, control: &Control) -> 
 /// Takes note of one message and answers it.
 async fn hear(
     stream: &UnixStream,
-    seat: &ClientSlot,
+    slot: &ClientSlot,
     control: &Control,
     (form, request): (MessageForm, &Request),
 ) -> Result<(), Reason> {
     let published = control.view().latest();
     let capacity = answers::capacity(&published.snapshot, request.device);
-    if seat.note(request, capacity) {
+    if slot.note(request, capacity) {
         control.note_change();
     }
     if request.verb == Verb::DumpRemaining {
-        debug!("{}", seat.remaining());
+        debug!("{}", slot.remaining());
     }
     let Some(answer) = answers::answer(request, &published.snapshot) else { return Ok(()) };
     let message = answer.encode(form);

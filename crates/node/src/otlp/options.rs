@@ -112,7 +112,7 @@ impl OtlpOptions {
     }
 }
 
-/// Reads a receiver's address, so that one that is none is told with its place in the file.
+/// Reads a receiver's address, so that one that is none is reported with its place in the file.
 fn endpoint<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     if is_receiver(&text) {

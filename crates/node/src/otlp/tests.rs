@@ -128,7 +128,7 @@ fn what_has_gone_is_in_no_message_and_counters_say_since_when() {
     let one = |pid| fixture::process(pid, &format!("p{pid}"), "ada", 100);
     let mut restarted = at(30, vec![one(1)]);
     let device = &mut std::sync::Arc::make_mut(&mut restarted).devices[0];
-    // The device was reset, and counts anew.
+    // The device was reset, and counts from zero.
     device.telemetry.heartbeat_total = telltale_schema::reading::Reading::new(3, fixture::NOW);
     let all = made(vec![at(0, vec![one(1), one(2)]), at(15, vec![one(1)]), restarted]);
     let since = |request, name| -> Vec<u64> {
@@ -143,7 +143,7 @@ fn what_has_gone_is_in_no_message_and_counters_say_since_when() {
     assert_eq!(since(&all[1], "telltale.device.heartbeats"), [0]);
     assert_eq!(since(&all[2], "telltale.device.heartbeats"), [15], "begun since the last message");
     let started = numbers(&all[0], "telltale.collections")[0].start_time_unix_nano;
-    assert_eq!(started, fixture::figures().started_at.0, "the service's own");
+    assert_eq!(started, fixture::own_metrics().started_at.0, "the service's own");
 }
 
 /// A receiver that is not there at first.
@@ -177,7 +177,7 @@ impl MetricsService for Receiver {
 fn control() -> (Publisher, Control) {
     let interval = Duration::from_secs(60);
     let (publisher, _) =
-        Publisher::new(interval, fixture::everything(), fixture::figures()).unwrap();
+        Publisher::new(interval, fixture::everything(), fixture::own_metrics()).unwrap();
     let control = publisher.control();
     (publisher, control)
 }

@@ -22,8 +22,9 @@ pub(super) fn add<'a>(samples: &mut Samples<'a>, published: &'a Published) {
         samples.put(ALERT_FIRING, sets, Number::Whole(alerts.firing(rule)));
     }
     samples.put(ALERTS_DROPPED_TOTAL, [SetId::default(); 3], Number::Whole(alerts.dropped));
-    let told = alerts.notifications;
-    let results = [("sent", told.sent), ("failed", told.failed), ("dropped", told.dropped)];
+    let reported = alerts.notifications;
+    let results =
+        [("sent", reported.sent), ("failed", reported.failed), ("dropped", reported.dropped)];
     for (result, count) in results {
         let result = samples.sets.one("result", result);
         let sets = [result, SetId::default(), SetId::default()];

@@ -1,5 +1,5 @@
 //! What keeps a row's counters and histograms from going down when a process of it ends, or moves
-//! to another row: a smaller number would look as if all had begun anew, and be counted a second
+//! to another row: a smaller number would look as if all had restarted, and be counted a second
 //! time.
 //!
 //! What a process had when it was last seen stays with the row it was in; a row that it moves to
@@ -22,7 +22,7 @@ use super::rows::RowKey;
 use super::{BucketCounts, SampleOptions, SampleValue, Samples, Total};
 
 /// Numbers of one row that are remembered of processes that have ended: one for a counter, one for
-/// each bucket of a histogram. One more, and what it counts begins anew.
+/// each bucket of a histogram. One more, and what it counts restarts.
 const MAX_CARRIED_NUMBERS: usize = 4096;
 
 /// Where a process is counted.
@@ -153,7 +153,7 @@ impl CarriedRow {
             if known.add(more) {
                 return;
             }
-            // Its buckets are others now: the series begins anew.
+            // Its buckets are others now: the series restarts.
             self.numbers -= known.numbers();
             self.series.remove(series);
         }

@@ -1,4 +1,4 @@
-//! Samples of devices: all of them, whoever asks.
+//! Samples of devices: all of them, for every client.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -56,14 +56,15 @@ fn identity<'a>(samples: &mut Samples<'a>, device: &'a Device, set: SetId) {
     ]);
     samples.put(DEVICE_INFO, [set, info, SetId::default()], Number::Whole(1));
     if let Some(other) = other {
-        let told = |text: &'a Option<String>| Cow::Borrowed(text.as_deref().unwrap_or_default());
+        let reported =
+            |text: &'a Option<String>| Cow::Borrowed(text.as_deref().unwrap_or_default());
         let product = samples.sets.of([
             ("vendor".into(), other.vendor.as_str().into()),
             ("class".into(), other.class.name().into()),
-            ("model".into(), told(&other.model)),
-            ("driver".into(), told(&other.driver)),
-            ("uuid".into(), told(&other.uuid)),
-            ("parent".into(), told(&other.parent)),
+            ("model".into(), reported(&other.model)),
+            ("driver".into(), reported(&other.driver)),
+            ("uuid".into(), reported(&other.uuid)),
+            ("parent".into(), reported(&other.parent)),
         ]);
         samples.put(DEVICE_PRODUCT_INFO, [set, product, SetId::default()], Number::Whole(1));
     }

@@ -1,23 +1,23 @@
-//! What a row has of one series, and how the figures of several processes become one.
+//! What a row has of one series, and how the values of several processes become one.
 
 use telltale_wire::exposition::Number;
 
 use super::label_sets::SetId;
 use super::{BucketCounts, SampleValue};
 
-/// A figure of one process or of a row; its series is the first three fields.
+/// A value of one process or of a row; its series is the first three fields.
 #[derive(Debug, Clone)]
 pub(super) struct SampleEntry<'a> {
     pub(super) family: usize,
     pub(super) second: SetId,
     pub(super) third: SetId,
-    /// None where there is something and nobody says how much: what it is a part of is then not
+    /// `None` where there is something of unknown amount: what it is a part of is then not
     /// known either.
     pub(super) value: Option<SampleValue<'a>>,
     pub(super) joining: Joining,
 }
 
-/// How two figures become one.
+/// How two values become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joining {
     /// By adding them.

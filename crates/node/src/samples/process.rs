@@ -107,7 +107,7 @@ impl<'s, 'a> Making<'s, 'a> {
             + process.metrics.iter().filter(|sample| is_ours(&sample.name)).count()
     }
 
-    /// Takes out what tells one process from another, for the row of those that are not told apart.
+    /// Removes the labels that distinguish processes, for the aggregate row.
     pub(super) fn without_identities(&self, entries: &mut Vec<SampleEntry<'a>>) {
         let identities = [self.fields.info, self.fields.pod];
         entries.retain(|entry| !identities.contains(&entry.family));
@@ -151,7 +151,7 @@ impl<'s, 'a> Making<'s, 'a> {
             }
         }
         for sample in process.metrics.iter().filter(|sample| is_ours(&sample.name)) {
-            match self.told(sample) {
+            match self.reported(sample) {
                 Some(entry) => entries.push(entry),
                 None => self.samples.dropped.malformed += 1,
             }
@@ -178,7 +178,7 @@ impl<'s, 'a> Making<'s, 'a> {
     }
 
     /// The names of the pod. They are not labels of each series: names may come later than the first
-    /// figures, and a series would then end and another begin.
+    /// values, and a series would then end and another begin.
     fn pod(&mut self, process: &'a Process, entries: &mut Vec<SampleEntry<'a>>) {
         let container = process.container.as_ref();
         let Some(pod) = container.and_then(|container| container.pod.as_ref()) else { return };
@@ -198,12 +198,12 @@ impl<'s, 'a> Making<'s, 'a> {
 
     fn memory(&mut self, held: &'a HeldDevice, entries: &mut Vec<SampleEntry<'a>>) {
         // Which devices there are was checked when the snapshot was made; what is not there has
-        // no label to be told apart by.
+        // no label to be distinguished by.
         let Some(second) = self.devices.get(held.device).copied() else { return };
         for held in &held.kinds {
             let third = self.kinds[usize::from(held.kind.code())];
             let recorded = held.usage.recorded();
-            let figures = [
+            let amounts = [
                 Some(held.usage.live_bytes()),
                 recorded.map(|usage| usage.live_buffers),
                 recorded.map(|usage| usage.peak_bytes),
@@ -211,8 +211,8 @@ impl<'s, 'a> Making<'s, 'a> {
                 recorded.map(|usage| usage.allocated_bytes),
                 recorded.map(|usage| usage.failed_allocations),
             ];
-            for (family, figure) in self.fields.memory.into_iter().zip(figures) {
-                let value = figure.map(|figure| SampleValue::Number(Number::Whole(figure)));
+            for (family, amount) in self.fields.memory.into_iter().zip(amounts) {
+                let value = amount.map(|amount| SampleValue::Number(Number::Whole(amount)));
                 entries.push(SampleEntry { family, second, third, value, joining: Joining::Sum });
             }
         }
@@ -220,7 +220,7 @@ impl<'s, 'a> Making<'s, 'a> {
 
     /// What a process tells of itself, where it is a metric that a process can tell: of the right
     /// kind, with the right labels, about a device that there is.
-    fn told(&mut self, sample: &'a MetricSample) -> Option<SampleEntry<'a>> {
+    fn reported(&mut self, sample: &'a MetricSample) -> Option<SampleEntry<'a>> {
         let found = DEFINITIONS.binary_search_by(|other| other.name.cmp(&sample.name)).ok()?;
         let definition = DEFINITIONS[found];
         if definition.scope != Scope::Process || self.fields.has(found) {

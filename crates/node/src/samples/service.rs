@@ -19,7 +19,7 @@ use crate::service::Published;
 
 /// What the HTTP server says of itself.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct HttpFigures {
+pub struct HttpMetrics {
     /// Times that metrics were asked for.
     pub scrapes: u64,
     /// How long the last text took to make, in seconds.
@@ -56,7 +56,7 @@ const OF_SERVICE: [&MetricDefinition; 14] = [
 pub(super) fn add<'a>(
     samples: &mut Samples<'a>,
     published: &'a Published,
-    http: Option<&HttpFigures>,
+    http: Option<&HttpMetrics>,
 ) {
     for definition in OF_SERVICE {
         samples.families[place(definition)].created = Some(published.service.started_at);
@@ -65,7 +65,7 @@ pub(super) fn add<'a>(
     let version = samples.sets.one("version", env!("CARGO_PKG_VERSION"));
     samples.put(BUILD_INFO, [version, SetId::default(), SetId::default()], Number::Whole(1));
     let (snapshot, service) = (&published.snapshot, &published.service);
-    let figures = [
+    let metrics = [
         (COLLECTION_DURATION_SECONDS, seconds(snapshot.collected_in_ns)),
         (COLLECTIONS_TOTAL, Number::Whole(service.collections)),
         (COLLECTION_SECONDS_TOTAL, Number::Float(service.collection_seconds)),
@@ -75,7 +75,7 @@ pub(super) fn add<'a>(
         (SERVICE_START_TIME_SECONDS, seconds(service.started_at.0)),
         (SERVICE_CPU_SECONDS_TOTAL, Number::Float(service.cpu_seconds)),
     ];
-    for (definition, value) in figures {
+    for (definition, value) in metrics {
         samples.put(definition, [SetId::default(); 3], value);
     }
     if let Some(bytes) = service.resident_bytes.value() {
@@ -129,7 +129,7 @@ fn sources<'a>(samples: &mut Samples<'a>, published: &'a Published) {
     }
 }
 
-fn of_http(samples: &mut Samples<'_>, http: &HttpFigures) {
+fn of_http(samples: &mut Samples<'_>, http: &HttpMetrics) {
     samples.put(SCRAPES_TOTAL, [SetId::default(); 3], Number::Whole(http.scrapes));
     samples.put(HTTP_CONNECTIONS, [SetId::default(); 3], Number::Whole(http.connections));
     if let Some(took) = http.text_seconds {

@@ -78,13 +78,13 @@ fn small(process_series: usize) -> SampleOptions {
 fn every_definition_is_told_and_nothing_else() {
     let pids = SampleOptions { process_pids: true, ..SampleOptions::default() };
     let families = families(&everything(), pids);
-    let told: Vec<&str> = families
+    let reported: Vec<&str> = families
         .iter()
         .map(|family| family.name.as_str())
         .filter(|name| !name.starts_with(APPLICATION_PREFIX))
         .collect();
     let defined: Vec<&str> = DEFINITIONS.iter().map(|definition| definition.name).collect();
-    assert_eq!(told, defined);
+    assert_eq!(reported, defined);
     for definition in DEFINITIONS {
         let family = families.iter().find(|family| family.name == definition.name).unwrap();
         assert_eq!(family.help, definition.help);
@@ -143,12 +143,12 @@ fn what_is_not_known_is_not_there() {
     silent.kinds.clear();
     silent.spaces.clear();
     let families = families(&snapshot(vec![silent], Vec::new()), SampleOptions::default());
-    let told: Vec<&str> = families
+    let reported: Vec<&str> = families
         .iter()
         .map(|family| family.name.as_str())
         .filter(|name| name.starts_with("telltale_device") || name.starts_with("telltale_process"))
         .collect();
-    assert_eq!(told, ["telltale_device_info", "telltale_device_up"]);
+    assert_eq!(reported, ["telltale_device_info", "telltale_device_up"]);
     assert_eq!(values(&families, "telltale_device_up", &["device"])["1001"], 0.0);
 }
 
@@ -230,7 +230,7 @@ fn a_counter_never_goes_down_while_its_row_is_there() {
     let next = vec![one(2, "a", 900), one(5, "a", 1), one(3, "b", 5), busy];
     let now = allocations(next);
     assert_eq!((now["a"], now[OTHER]), (30.0, 27.0));
-    // All of a row end: it begins anew with the next process of its kind.
+    // All of a row end: it restarts with the next process of its kind.
     assert!(!allocations(vec![one(4, "c", 10)]).contains_key("a"));
     assert_eq!(allocations(vec![one(6, "a", 900), one(4, "c", 10)])["a"], 10.0);
 }
@@ -289,7 +289,7 @@ fn a_hostile_process_steers_no_series_but_its_own() {
     let mut hostile = process(7, "x\",user=\"root\"} 1\n# EOF", "eve", 1);
     let histogram =
         |bounds: Vec<f64>, counts| MetricValue::Histogram { bounds, counts, sum: f64::NAN };
-    let mut told = vec![
+    let mut reported = vec![
         // Ours, which it may not tell, or not so.
         metric("telltale_device_up", &[("device", "1001")], MetricValue::Gauge(0.0)),
         metric("telltale_process_memory_live_bytes", &[], MetricValue::Gauge(1e18)),
@@ -315,12 +315,12 @@ fn a_hostile_process_steers_no_series_but_its_own() {
         metric("steps_created", &[], MetricValue::Gauge(1.0)),
         metric("steps_total", &[], MetricValue::Counter(2)),
     ];
-    told.push(metric(
+    reported.push(metric(
         "kept",
         &[("user", "root"), ("pid", "1"), ("le", "2"), ("text", "\u{202e}\"\\\0")],
         MetricValue::Gauge(f64::INFINITY),
     ));
-    hostile.metrics = told.into();
+    hostile.metrics = reported.into();
     let machine = snapshot(vec![device(1)], vec![hostile]);
     let (text, dropped) = text(&mut Sampler::default(), &machine);
     let families = parse(&text, false).unwrap_or_else(|reason| panic!("{reason}\n{text}"));

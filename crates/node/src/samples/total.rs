@@ -1,5 +1,5 @@
 //! Sums of floating-point numbers that do not depend on the order of their parts: a counter that is
-//! smaller by its last bit, because parts came in another order, would look as if all had begun anew.
+//! smaller by its last bit, because parts came in another order, would look as if all had restarted.
 
 /// A sum with the part of it that a number of 64 bits has no room for.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -1,5 +1,5 @@
 //! Samples as text, in one piece or in parts that follow each other: thousands of series are megabytes
-//! of text, of which nobody needs more at a time than what a connection takes.
+//! of text, of which no client needs more at a time than what a connection takes.
 
 use telltale_wire::exposition::{Buckets, Encoder, FamilyEncoder, Format, Labels};
 

@@ -160,7 +160,7 @@ impl AsFd for Changes {
     }
 }
 
-/// A directory that is to be watched.
+/// A directory to watch.
 struct Meant {
     path: PathBuf,
     entries: bool,
@@ -248,7 +248,7 @@ mod tests {
         changes.follow(&[open(place.path())], &[]);
         changes.follow(&[], &[]);
         fs::write(place.join("metrics_7.sock"), "").unwrap();
-        // The end of the watch is an event that nobody minds.
+        // The end of the watch is an event that is ignored.
         assert_eq!(changes.take(), NOTHING);
     }
 

@@ -11,7 +11,7 @@ use telltale_schema::snapshot::Snapshot;
 
 use super::changes::Changes;
 use super::control::Control;
-use super::figures::{CollectionTotals, ServiceFigures};
+use super::metrics::{CollectionTotals, ServiceMetrics};
 use super::schedule::{CollectionCause, Schedule, ScheduleStep};
 use super::shared::ServiceShared;
 use super::tally::Tally;
@@ -29,15 +29,15 @@ pub(crate) struct Collecting {
     legacy: Option<Arc<dyn LegacySocket>>,
     shared: Arc<ServiceShared>,
     publisher: Publisher,
-    figures: CollectionTotals,
+    metrics: CollectionTotals,
     schedule: Schedule,
     changes: Option<Changes>,
     overflows: Tally,
     alerts: Watching,
     clock: Arc<dyn Clock>,
-    /// It has been told that something cannot be watched.
+    /// It was reported that something cannot be watched.
     complained: bool,
-    /// Directories of which it has been told that they have too many names.
+    /// Directories reported because they have too many names.
     truncated: Truncated,
 }
 
@@ -51,7 +51,7 @@ impl Collecting {
         shared: Arc<ServiceShared>,
         clock: Arc<dyn Clock>,
     ) -> (Self, Control) {
-        let mut figures = CollectionTotals::new(clock.now());
+        let mut metrics = CollectionTotals::new(clock.now());
         shared.begin();
         let now = Instant::now();
         let mut schedule = Schedule::new(shared.interval(), now);
@@ -65,8 +65,8 @@ impl Collecting {
             thread_cpu().saturating_sub(cpu_before),
             Instant::now(),
         );
-        figures.count(&snapshot, &collector.repeated());
-        let own = own_figures((&collector, legacy.as_deref()), &figures, &shared, &*clock);
+        metrics.count(&snapshot, &collector.repeated());
+        let own = own_metrics((&collector, legacy.as_deref()), &metrics, &shared, &*clock);
         let (publisher, _) = Publisher::of(Arc::clone(&shared), snapshot, own);
         let control = publisher.control();
         let changes = Changes::new();
@@ -83,7 +83,7 @@ impl Collecting {
             legacy,
             shared,
             publisher,
-            figures,
+            metrics,
             schedule,
             changes: changes.ok(),
             overflows,
@@ -122,11 +122,11 @@ impl Collecting {
             self.publisher.begin();
         }
         let snapshot = Arc::new(self.collector.collect_round(round));
-        self.figures.count(&snapshot, &self.collector.repeated());
+        self.metrics.count(&snapshot, &self.collector.repeated());
         self.look_for_alerts(&snapshot);
-        let own = own_figures(
+        let own = own_metrics(
             (&self.collector, self.legacy.as_deref()),
-            &self.figures,
+            &self.metrics,
             &self.shared,
             &*self.clock,
         );
@@ -160,10 +160,10 @@ impl Collecting {
         self.complained = missed > 0;
     }
 
-    /// Waits until something is to be done, but no longer than `until`.
+    /// Waits until there is something to do, but no longer than `until`.
     fn wait(&mut self, until: Instant, for_changes: bool) {
-        let bell = self.shared.bell();
-        let mut descriptors = vec![PollFd::new(bell, PollFlags::IN)];
+        let wake_up = self.shared.eventfd();
+        let mut descriptors = vec![PollFd::new(wake_up, PollFlags::IN)];
         if for_changes {
             let ends = self.collector.ends();
             descriptors.extend(ends.map(|ends| PollFd::from_borrowed_fd(ends, PollFlags::IN)));
@@ -175,7 +175,7 @@ impl Collecting {
         // An error (a signal) only means that we look earlier.
         let _ = poll(&mut descriptors, timeout.as_ref());
         let something = descriptors.iter().skip(1).any(|one| !one.revents().is_empty());
-        bell.silence();
+        wake_up.silence();
         if self.shared.take_change() {
             self.schedule.note_change();
         }
@@ -192,7 +192,7 @@ impl Collecting {
         if change.relevant || self.has_ended() {
             self.schedule.note_change();
         } else {
-            // Files of others in a directory that everybody writes to are not to keep us busy.
+            // Files of others in a directory that everybody writes to must not keep us busy.
             self.schedule.note_noise(Instant::now());
         }
     }
@@ -207,15 +207,15 @@ impl Collecting {
 }
 
 /// What the service says of itself after a collection.
-fn own_figures(
+fn own_metrics(
     (collector, legacy): (&Collector, Option<&dyn LegacySocket>),
-    figures: &CollectionTotals,
+    metrics: &CollectionTotals,
     shared: &ServiceShared,
     clock: &dyn Clock,
-) -> ServiceFigures {
-    ServiceFigures {
-        legacy: legacy.and_then(LegacySocket::figures),
+) -> ServiceMetrics {
+    ServiceMetrics {
+        legacy: legacy.and_then(LegacySocket::metrics),
         truncated_directories: u64::try_from(collector.truncated().len()).unwrap_or(u64::MAX),
-        ..figures.now(shared, clock.now())
+        ..metrics.now(shared, clock.now())
     }
 }

@@ -1,10 +1,10 @@
-//! What the service is told: by its configuration what to do, and by its parts what they have done.
+//! The service's inputs: its configuration, and what its parts have done.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::figures::HistoryFigures;
+use super::metrics::HistoryMetrics;
 use super::shared::ServiceShared;
 use super::tally::Tally;
 use super::view::{Publisher, View};
@@ -33,7 +33,7 @@ impl Control {
     /// Says that a process has come or gone, of which nothing in the file system tells.
     pub(crate) fn note_change(&self) {
         self.shared.changed.store(true, Ordering::Release);
-        self.shared.bell.ring();
+        self.shared.eventfd.ring();
     }
 
     /// From now on collects each `interval`.
@@ -44,23 +44,23 @@ impl Control {
     /// From now on looks for what these rules say.
     pub fn set_rules(&self, rules: Vec<Rule>) {
         *self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner) = Some(rules);
-        self.shared.bell.ring();
+        self.shared.eventfd.ring();
     }
 
-    /// What is to be told of alerts.
+    /// What to report of alerts.
     pub fn notices(&self) -> &Arc<Notices> {
         &self.shared.notices
     }
 
     /// The counter of what the queue or limit of this name drops or refuses, which is published
-    /// with the service's figures. The name is part of a metric: lower case, words by underscores.
+    /// with the service's metrics. The name is part of a metric: lower case, words by underscores.
     pub fn tally(&self, queue: &'static str) -> Tally {
         self.shared.tallies.of(queue)
     }
 
     /// Notes how the history does, for the publications from now on.
-    pub fn note_history(&self, figures: HistoryFigures) {
-        *self.shared.history.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
+    pub fn note_history(&self, metrics: HistoryMetrics) {
+        *self.shared.history.lock().unwrap_or_else(PoisonError::into_inner) = Some(metrics);
     }
 
     /// Counts that the configuration was read again, and `taken` or refused.

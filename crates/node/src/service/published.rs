@@ -1,11 +1,11 @@
-//! What the service publishes: a snapshot and the service's own figures, never changed again.
+//! What the service publishes: a snapshot and the service's own metrics, never changed again.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use telltale_schema::snapshot::Snapshot;
 
-use super::figures::ServiceFigures;
+use super::metrics::ServiceMetrics;
 use crate::alerts::AlertStates;
 
 /// One publication.
@@ -16,7 +16,7 @@ pub struct Published {
     /// The machine.
     pub snapshot: Arc<Snapshot>,
     /// The service itself.
-    pub service: ServiceFigures,
+    pub service: ServiceMetrics,
     /// What is wrong with the machine, by the rules of the configuration.
     pub alerts: Arc<AlertStates>,
     /// When it was published, on a clock that never goes back.

@@ -1,8 +1,8 @@
-//! When the service collects, and what. Pure: it is told the time and what has happened.
+//! When the service collects, and what. Pure: it receives the time and what has happened.
 //!
 //! Everything is read each interval. In between, a process that comes or goes brings a collection
 //! at once, but not one for each of a thousand: after one, the next waits a moment, and longer when
-//! such collections have taken more than their share. Somebody who asks for a fresh one gets it, up
+//! such collections have taken more than their share. A client that asks for a fresh one gets it, up
 //! to a rate; beyond that, callers wait for the same.
 
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ const ENDPOINTS_AT_LEAST_EACH: Duration = Duration::from_secs(10);
 pub(crate) enum CollectionCause {
     /// The interval is over.
     Interval,
-    /// Somebody waits for a fresh one.
+    /// A client waits for a fresh one.
     Asked,
     /// Something came or went.
     Change,
@@ -53,12 +53,12 @@ pub(crate) enum CollectionCause {
     Settled,
 }
 
-/// What is to be done.
+/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScheduleStep {
     /// Collect this.
     Collect(CollectionCause, Round),
-    /// Wait until then, or until something happens. Changes are to wake nobody up while one is
+    /// Wait until then, or until something happens. Changes must not wake the thread while one is
     /// known already, or just after noise.
     Wait { until: Instant, for_changes: bool },
 }
@@ -120,7 +120,7 @@ impl Schedule {
         self.deaf_until = now + LEAST_GAP;
     }
 
-    /// What is to be done at `now`; `asked` when somebody waits for a fresh collection.
+    /// The action at `now`; `asked` when a client waits for a fresh collection.
     pub(crate) fn next(&mut self, now: Instant, asked: bool) -> ScheduleStep {
         self.refill(now);
         if asked && self.fresh_left > 0 {

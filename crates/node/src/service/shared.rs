@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::figures::HistoryFigures;
+use super::metrics::HistoryMetrics;
 use super::tally::Tallies;
 use super::wake_up::WakeUp;
 use crate::alerts::{Notices, Rule};
@@ -17,11 +17,11 @@ const LONGEST_COLLECTION: Duration = Duration::from_secs(20);
 /// What views and the collecting thread share.
 #[derive(Debug)]
 pub(crate) struct ServiceShared {
-    pub(super) bell: WakeUp,
+    pub(super) eventfd: WakeUp,
     pub(super) interval_ns: AtomicU64,
     /// The number of the last collection that has begun asking everybody.
     pub(super) begun: AtomicU64,
-    /// The number of the last such collection that somebody waits for.
+    /// The number of the last such collection that a client waits for.
     pub(super) wanted: AtomicU64,
     pub(super) stop: AtomicBool,
     /// A part has seen a process come or go.
@@ -37,7 +37,7 @@ pub(crate) struct ServiceShared {
     pub(super) rules: Mutex<Option<Vec<Rule>>>,
     pub(super) notices: Arc<Notices>,
     /// How the history does, where one is wanted.
-    pub(super) history: Mutex<Option<HistoryFigures>>,
+    pub(super) history: Mutex<Option<HistoryMetrics>>,
 }
 
 // === impl ServiceShared ===
@@ -45,7 +45,7 @@ pub(crate) struct ServiceShared {
 impl ServiceShared {
     pub(crate) fn new(interval: Duration) -> io::Result<Self> {
         Ok(Self {
-            bell: WakeUp::new()?,
+            eventfd: WakeUp::new()?,
             interval_ns: AtomicU64::new(nanoseconds(interval)),
             begun: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
@@ -62,8 +62,8 @@ impl ServiceShared {
         })
     }
 
-    pub(crate) fn bell(&self) -> &WakeUp {
-        &self.bell
+    pub(crate) fn eventfd(&self) -> &WakeUp {
+        &self.eventfd
     }
 
     pub(crate) fn interval(&self) -> Duration {
@@ -72,7 +72,7 @@ impl ServiceShared {
 
     pub(super) fn set_interval(&self, interval: Duration) {
         self.interval_ns.store(nanoseconds(interval), Ordering::Relaxed);
-        self.bell.ring();
+        self.eventfd.ring();
     }
 
     /// How often the configuration was read again, and how often it was refused.
@@ -90,7 +90,7 @@ impl ServiceShared {
     }
 
     /// How the history did at last.
-    pub(crate) fn history(&self) -> Option<HistoryFigures> {
+    pub(crate) fn history(&self) -> Option<HistoryMetrics> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -103,7 +103,7 @@ impl ServiceShared {
         // One that has begun may have asked some before this call.
         let wanted = self.begun.load(Ordering::Acquire) + 1;
         self.wanted.fetch_max(wanted, Ordering::AcqRel);
-        self.bell.ring();
+        self.eventfd.ring();
         wanted
     }
 
@@ -129,7 +129,7 @@ impl ServiceShared {
 
     pub(crate) fn ask_to_stop(&self) {
         self.stop.store(true, Ordering::Release);
-        self.bell.ring();
+        self.eventfd.ring();
     }
 
     /// Whether a part has seen a process come or go since the last call.

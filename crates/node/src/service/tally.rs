@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::figures::QueueDrops;
+use super::metrics::QueueDrops;
 
 /// Queues and limits that may have a tally.
 pub const MAX_TALLIES: usize = 64;

@@ -156,8 +156,8 @@ fn a_wall_clock_that_jumps_changes_neither_the_pace_nor_what_is_known() {
         assert!(latest.snapshot.collected_in_ns < 20_000_000_000);
         walls.push(latest.snapshot.taken_at);
     }
-    let figures = writer.figures();
-    assert_eq!((figures.failures, figures.problem), (0, None));
+    let metrics = writer.metrics();
+    assert_eq!((metrics.failures, metrics.problem), (0, None));
     drop(writer);
     let reader = HistoryReader::open(&database_in(state.path())).unwrap();
     for wall in walls {

@@ -6,7 +6,7 @@ use tracing::{info, warn};
 
 use telltale_ledger::directory::MOST_ENTRIES_LISTED;
 
-/// Those that have been told of.
+/// Those that have been reported.
 #[derive(Debug, Default)]
 pub(super) struct Truncated(BTreeSet<PathBuf>);
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use telltale_schema::snapshot::Snapshot;
 use tokio::sync::watch;
 
-use super::figures::ServiceFigures;
+use super::metrics::ServiceMetrics;
 use super::published::Published;
 use super::shared::ServiceShared;
 use crate::alerts::AlertStates;
@@ -131,7 +131,7 @@ impl Publisher {
     pub fn new(
         interval: Duration,
         snapshot: Arc<Snapshot>,
-        service: ServiceFigures,
+        service: ServiceMetrics,
     ) -> io::Result<(Self, View)> {
         Ok(Self::of(Arc::new(ServiceShared::new(interval)?), snapshot, service))
     }
@@ -139,7 +139,7 @@ impl Publisher {
     pub(crate) fn of(
         shared: Arc<ServiceShared>,
         snapshot: Arc<Snapshot>,
-        service: ServiceFigures,
+        service: ServiceMetrics,
     ) -> (Self, View) {
         let fresh = shared.begun.load(Ordering::Acquire);
         let (alerts, made_at) = (Arc::default(), Instant::now());
@@ -157,7 +157,7 @@ impl Publisher {
     }
 
     /// Publishes; answers everybody who waits for a collection that has begun.
-    pub fn publish(&self, snapshot: Arc<Snapshot>, service: ServiceFigures) {
+    pub fn publish(&self, snapshot: Arc<Snapshot>, service: ServiceMetrics) {
         let fresh = self.shared.begun.load(Ordering::Acquire);
         let sequence = self.latest.borrow().sequence + 1;
         let (alerts, made_at) = (Arc::clone(&self.alerts), Instant::now());
@@ -170,7 +170,7 @@ impl Publisher {
         self.alerts = alerts;
     }
 
-    /// Whether somebody waits for a collection that has not begun.
+    /// Whether a client waits for a collection that has not begun.
     pub fn is_wanted(&self) -> bool {
         self.shared.is_fresh_wanted()
     }

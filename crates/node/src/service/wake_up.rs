@@ -1,4 +1,4 @@
-//! A bell that wakes up the collector's thread from any other.
+//! An eventfd that wakes up the collector's thread from any other.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,7 +14,7 @@ impl WakeUp {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    /// Wakes up whoever waits.
+    /// Wakes up the waiting thread.
     pub(crate) fn ring(&self) {
         // It fails when it has been rung 2^64 - 2 times and is readable anyway.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
@@ -22,7 +22,7 @@ impl WakeUp {
 
     /// Takes the rings so far.
     pub(crate) fn silence(&self) {
-        // It fails when nobody has rung.
+        // It fails when not signalled.
         let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
     }
 }

@@ -21,7 +21,7 @@ use crate::collecting::workload::{Role, SOCKET, command, started};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A service with its socket. Its interval is an hour: whatever is seen was told.
+/// A service with its socket. Its interval is an hour: what is seen was notified.
 struct Serving {
     bench: Bench,
     path: PathBuf,
@@ -100,7 +100,7 @@ impl Serving {
     }
 
     fn refused(&self, reason: &str) -> u64 {
-        let refused = self.roster.figures().unwrap().refused;
+        let refused = self.roster.metrics().unwrap().refused;
         refused.iter().find(|(name, _)| *name == reason).map_or(0, |(_, count)| *count)
     }
 }
@@ -136,7 +136,7 @@ fn each_form_is_understood_and_answered_in_its_own() {
     for form in [112, 128, 144] {
         let mut client = serving.client(form);
         let pid = client.guard.id();
-        // The first message alone: told by the silence after it.
+        // The first message alone: known by the silence after it.
         let info = client.say("6 0 0 0 0");
         assert!(info.starts_with("type 7 device 0 dram 0 "), "{form}: {info}");
         let board = "total 12884901888 arch 2 channels 6 available 1 devices 0";
@@ -191,7 +191,7 @@ fn a_process_that_also_has_a_ledger_counts_once() {
     let guard = started(command);
     serving.comes_to(guard.id(), MemoryKind::Dram, (1000, Some(1000)));
     wait_until("its message to be counted", TIMEOUT, || {
-        let messages = serving.roster.figures().unwrap().messages;
+        let messages = serving.roster.metrics().unwrap().messages;
         messages.contains(&("alloc", 1))
     });
     assert_eq!(serving.bytes(guard.id(), MemoryKind::Dram), (1000, Some(1000)));
@@ -270,6 +270,6 @@ fn a_flood_grows_no_book_beyond_its_limit_and_keeps_nobody_waiting() {
     let sent = sender.join().unwrap();
     assert!(sent > 1 << 16, "{sent}");
     wait_until("the flood to be gone", TIMEOUT, || {
-        serving.roster.figures().unwrap().connections == 1
+        serving.roster.metrics().unwrap().connections == 1
     });
 }

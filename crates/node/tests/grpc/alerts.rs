@@ -6,7 +6,7 @@ use telltale_node::alerts::{Alert, AlertState, AlertStates, Severity, Subject, V
 use telltale_node::grpc::ask_alerts;
 use telltale_schema::memory::MemorySpace;
 
-use crate::grpc::machine::{NOW, figures, machine};
+use crate::grpc::machine::{NOW, machine, own_metrics};
 use crate::grpc::serving::{Served, wait};
 
 #[test]
@@ -29,6 +29,6 @@ fn what_is_published_is_told() {
     let alerts = vec![alert];
     let states = AlertStates { alerts: alerts.clone(), ..AlertStates::default() };
     served.publisher.set_alerts(Arc::new(states));
-    served.publisher.publish(machine(1, 1), figures());
+    served.publisher.publish(machine(1, 1), own_metrics());
     assert_eq!(ask(&served), VisibleAlerts { alerts, withheld: 0 });
 }

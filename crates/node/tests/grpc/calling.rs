@@ -10,7 +10,7 @@ use tonic::transport::Endpoint;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 
-use crate::grpc::machine::{ALICE, figures, machine};
+use crate::grpc::machine::{ALICE, machine, own_metrics};
 use crate::grpc::serving::{Served, wait};
 
 #[test]
@@ -31,7 +31,7 @@ fn a_fresh_one_is_waited_for_and_shared_by_those_who_wait() {
         while !callers.iter().all(|caller| caller.is_finished()) {
             if served.publisher.is_wanted() {
                 served.publisher.begin();
-                served.publisher.publish(newer.clone(), figures());
+                served.publisher.publish(newer.clone(), own_metrics());
             }
             std::thread::yield_now();
         }
@@ -133,9 +133,12 @@ fn health_is_the_truth_at_that_moment() {
     }
     assert_eq!(status(&served, "nothing").unwrap_err().code(), tonic::Code::NotFound);
     // A publisher that is gone publishes no more.
-    let (publisher, _) =
-        telltale_node::service::Publisher::new(Duration::from_secs(1), machine(1, 1), figures())
-            .unwrap();
+    let (publisher, _) = telltale_node::service::Publisher::new(
+        Duration::from_secs(1),
+        machine(1, 1),
+        own_metrics(),
+    )
+    .unwrap();
     drop(std::mem::replace(&mut served.publisher, publisher));
     for service in ["", SERVICE] {
         assert_eq!(status(&served, service).unwrap(), ServingStatus::NotServing);

@@ -8,7 +8,7 @@ use telltale_schema::snapshot::Snapshot;
 use telltale_wire::telemetry::{CallError, Client, message};
 use tonic::Code;
 
-use crate::grpc::machine::{figures, machine};
+use crate::grpc::machine::{machine, own_metrics};
 use crate::grpc::serving::{Served, wait};
 
 const FILTERS: [&str; 5] = [
@@ -85,7 +85,7 @@ fn a_watch_goes_on_with_the_rows_of_each_state() {
         for processes in [2, 5, 1] {
             let state = machine(1, processes);
             if processes > 2 || served.view.latest().sequence > 1 {
-                served.publisher.publish(state.clone(), figures());
+                served.publisher.publish(state.clone(), own_metrics());
             }
             let update = updates.next().await.unwrap().unwrap();
             assert_eq!(update.snapshot, Some(chosen(filter, &state)), "{processes}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_collector::clock::SystemClock;
-use telltale_node::access::Sight;
+use telltale_node::access::Visibility;
 use telltale_node::grpc::{GrpcOptions, query_history};
 use telltale_node::history::{HistoryOptions, HistoryReader, HistoryWriter, database_in};
 use telltale_schema::clock::Timestamp;
@@ -36,9 +36,9 @@ fn recorded(scratch: &Scratch) -> HistoryReader {
             }
         };
         writer.offer(Arc::new(snapshot));
-        wait_until("it to be recorded", TIMEOUT, || writer.figures().recorded > second);
+        wait_until("it to be recorded", TIMEOUT, || writer.metrics().recorded > second);
     }
-    assert_eq!(writer.figures().missed, 0);
+    assert_eq!(writer.metrics().missed, 0);
     drop(writer);
     HistoryReader::open(&database_in(scratch.path())).expect("a database")
 }
@@ -59,12 +59,12 @@ fn what_was_is_told_as_the_database_has_it() {
     wait(async {
         let mut client = served.client().await;
         for query in &queries {
-            let told = query_history(&mut client, query).await.unwrap();
-            assert_eq!(told, reader.query(query, Sight::Everything).unwrap(), "{query:?}");
-            assert!(!told.series.is_empty(), "{query:?}");
+            let reported = query_history(&mut client, query).await.unwrap();
+            assert_eq!(reported, reader.query(query, Visibility::Everything).unwrap(), "{query:?}");
+            assert!(!reported.series.is_empty(), "{query:?}");
         }
-        let told = query_history(&mut client, &queries[0]).await.unwrap();
-        let mut gaps = told.series.iter().flat_map(|series| &series.absent).flatten();
+        let reported = query_history(&mut client, &queries[0]).await.unwrap();
+        let mut gaps = reported.series.iter().flat_map(|series| &series.absent).flatten();
         assert!(gaps.any(|reason| *reason == Absence::Resetting), "a gap has its reason");
 
         let past = client.snapshot_at(later(7)).await.unwrap();
@@ -95,9 +95,9 @@ fn who_sees_devices_alone_has_no_past_of_processes() {
         let endpoint = tonic::transport::Endpoint::from_shared(address).unwrap();
         let mut client = telltale_wire::telemetry::Client::new(endpoint.connect().await.unwrap());
         let query = HistoryQuery::over(NOW, later(30));
-        let told = query_history(&mut client, &query).await.unwrap();
-        assert!(!told.series.is_empty());
-        assert!(told.series.iter().all(|series| series.process.is_none()));
+        let reported = query_history(&mut client, &query).await.unwrap();
+        assert!(!reported.series.is_empty());
+        assert!(reported.series.iter().all(|series| series.process.is_none()));
         let past = client.snapshot_at(later(7)).await.unwrap().snapshot;
         assert_eq!((past.processes.len(), past.withheld_processes), (0, 3));
     });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use telltale_node::service::ServiceFigures;
+use telltale_node::service::ServiceMetrics;
 use telltale_schema::chip::{AsicId, BoardType, ChipFacts, ChipIdentity};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
@@ -20,8 +20,8 @@ pub(crate) const BOB: u32 = 61_002;
 pub(crate) const NOW: Timestamp = Timestamp(1_700_000_000_000_000_000);
 
 /// A service that has done nothing yet.
-pub(crate) fn figures() -> ServiceFigures {
-    ServiceFigures::at_start(NOW)
+pub(crate) fn own_metrics() -> ServiceMetrics {
+    ServiceMetrics::at_start(NOW)
 }
 
 /// So many devices and processes, each process with something on each device. Even pids are

@@ -7,7 +7,7 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_wire::telemetry::Client;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
-use crate::grpc::machine::{figures, machine};
+use crate::grpc::machine::{machine, own_metrics};
 use crate::grpc::serving::TIMEOUT;
 use crate::grpc::tls::{ask, options, served, written};
 
@@ -45,7 +45,7 @@ fn a_renewed_certificate_is_for_new_connections_and_calls_go_on() {
     read_again();
     assert!(ask(&served, &new, None, None).is_ok(), "it stays as it was");
 
-    served.publisher.publish(machine(1, 1), figures());
+    served.publisher.publish(machine(1, 1), own_metrics());
     let update = runtime.block_on(async { tokio::time::timeout(TIMEOUT, watching.next()).await });
     let update = update.expect("the call goes on").unwrap().unwrap();
     assert_eq!(update.snapshot.unwrap().devices.len(), 1);

@@ -18,7 +18,7 @@ use telltale_server::listen::{Address, Listener, SocketFile};
 use telltale_wire::telemetry::Client;
 use tokio::sync::{oneshot, watch};
 
-use crate::grpc::machine::figures;
+use crate::grpc::machine::own_metrics;
 
 /// How long a test waits for what must come.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
@@ -26,7 +26,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 /// The user and group as which the tests' service is installed.
 pub(crate) const SERVICE: u32 = 61_000;
 
-/// A service that publishes what it is told.
+/// A service that publishes what it is given.
 pub(crate) struct Served {
     pub(crate) publisher: Publisher,
     pub(crate) view: View,
@@ -106,7 +106,7 @@ impl Served {
         let policy = Arc::new(change(AccessPolicy::of_directory(&path).expect("a directory")));
         let interval = Duration::from_secs(3600);
         let (publisher, view) =
-            Publisher::new(interval, snapshot, figures()).expect("an event descriptor");
+            Publisher::new(interval, snapshot, own_metrics()).expect("an event descriptor");
         let (mut listeners, mut files) = (Vec::new(), Vec::new());
         for address in &options.listen {
             let (listener, file) = Listener::bind(address, Some(&path)).expect("free sockets");

@@ -1,4 +1,4 @@
-//! Real users at one socket: root, the service's group, two strangers, and nobody.
+//! Real users at one socket: root, the service's group, two strangers, and `nobody`.
 
 use std::os::unix::fs::lchown;
 use std::os::unix::net::UnixListener;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use telltale_wire::telemetry::decode::Update;
 
-use crate::grpc::machine::{figures, machine};
+use crate::grpc::machine::{machine, own_metrics};
 use crate::grpc::serving::{Served, wait};
 
 fn numbers(update: &Update) -> (u64, u64) {
@@ -21,7 +21,7 @@ fn a_quick_reader_sees_each_state() {
         assert_eq!(numbers(&first), (1, 0));
         assert_eq!(first.snapshot, Some((*machine(1, 2)).clone()));
         for sequence in 2..6 {
-            served.publisher.publish(machine(1, 3), figures());
+            served.publisher.publish(machine(1, 3), own_metrics());
             let next = updates.next().await.unwrap().unwrap();
             assert_eq!(numbers(&next), (sequence, 0));
         }
@@ -38,7 +38,7 @@ fn a_slow_reader_lags_and_is_told() {
         let mut client = served.client().await;
         let mut updates = client.watch(Duration::ZERO).await.unwrap();
         for _ in 0..400 {
-            served.publisher.publish(large.clone(), figures());
+            served.publisher.publish(large.clone(), own_metrics());
             std::thread::yield_now();
         }
         let (mut seen, mut missed) = (0, 0);
@@ -66,7 +66,7 @@ fn who_asks_for_fewer_gets_fewer() {
         updates.next().await.unwrap().unwrap();
         let first = Instant::now();
         for _ in 0..9 {
-            served.publisher.publish(machine(1, 1), figures());
+            served.publisher.publish(machine(1, 1), own_metrics());
         }
         let second = updates.next().await.unwrap().unwrap();
         assert_eq!(numbers(&second), (10, 8));
@@ -87,7 +87,7 @@ fn many_watchers_see_the_same() {
         for updates in &mut all {
             assert_eq!(updates.next().await.unwrap().unwrap().sequence, 1);
         }
-        served.publisher.publish(machine(2, 11), figures());
+        served.publisher.publish(machine(2, 11), own_metrics());
         for updates in &mut all {
             let update = updates.next().await.unwrap().unwrap();
             assert_eq!(update.snapshot.unwrap().processes.len(), 11);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_harness::{Scratch, needs_root};
-use telltale_node::access::Sight;
+use telltale_node::access::Visibility;
 use telltale_node::history::{
     DatabaseError, DirectoryError, HistoryError, HistoryOptions, HistoryReader, HistoryWriter,
     database_in,
@@ -48,9 +48,9 @@ fn damage_that_is_found_while_writing_costs_the_old_file_and_not_the_service() {
     let length = file.metadata().unwrap().len();
     file.write_all_at(&vec![0xa5; usize::try_from(length - 4096).unwrap()], 4096).unwrap();
     kept.see_for(60, &[device(0, 1, None)], &[process(12, 5, &[0])]);
-    let figures = kept.writer().figures();
-    assert!(figures.failures > 0, "{figures:?}");
-    assert_eq!(figures.problem, None, "it recovered");
+    let metrics = kept.writer().metrics();
+    assert!(metrics.failures > 0, "{metrics:?}");
+    assert_eq!(metrics.problem, None, "it recovered");
     kept.stop();
     assert!(kept.scratch.join("history.db.broken.1").exists());
     assert_eq!(integrity(&kept.path()), "ok");
@@ -61,19 +61,19 @@ fn damage_that_is_found_while_writing_costs_the_old_file_and_not_the_service() {
 fn a_directory_that_was_removed_is_made_again_and_what_follows_is_kept() {
     let mut kept = Kept::new();
     kept.see_for(40, &[device(0, 1, None)], &[process(11, 5, &[0])]);
-    assert_eq!(kept.writer().figures().failures, 0);
+    assert_eq!(kept.writer().metrics().failures, 0);
     fs::remove_dir_all(kept.scratch.path()).unwrap();
     kept.see_for(60, &[device(0, 1, None)], &[process(12, 5, &[0])]);
-    let figures = kept.writer().figures();
-    assert!(figures.failures > 0 && figures.lost_blocks > 0, "{figures:?}");
-    assert_eq!(figures.problem, None, "it is written again");
+    let metrics = kept.writer().metrics();
+    assert!(metrics.failures > 0 && metrics.lost_blocks > 0, "{metrics:?}");
+    assert_eq!(metrics.problem, None, "it is written again");
     assert_eq!(fs::metadata(kept.scratch.path()).unwrap().mode() & 0o777, 0o700);
     assert_eq!(kept.report("12").process.name, "job12");
 
     // The database alone.
     fs::remove_file(kept.path()).unwrap();
     kept.see_for(60, &[device(0, 1, None)], &[process(13, 5, &[0])]);
-    assert_eq!(kept.writer().figures().problem, None);
+    assert_eq!(kept.writer().metrics().problem, None);
     assert_eq!(kept.report("13").process.name, "job13");
     assert!(matches!(start(&kept.scratch), Err(HistoryError::Directory(_))), "it has the lock");
     kept.stop();
@@ -88,11 +88,11 @@ fn a_log_that_is_removed_costs_nothing_and_is_reported_until_the_next_writing() 
         fs::remove_file(format!("{}{suffix}", kept.path().display())).unwrap();
     }
     kept.see_for(10, &[device(0, 1, None)], &[process(11, 5, &[0])]);
-    let figures = kept.writer().figures();
-    assert_eq!((figures.failures, figures.lost_blocks), (1, 0), "{figures:?}");
-    assert!(figures.problem.unwrap().contains("was removed while it was open"));
+    let metrics = kept.writer().metrics();
+    assert_eq!((metrics.failures, metrics.lost_blocks), (1, 0), "{metrics:?}");
+    assert!(metrics.problem.unwrap().contains("was removed while it was open"));
     kept.see_for(20, &[device(0, 1, None)], &[process(11, 5, &[0])]);
-    assert_eq!(kept.writer().figures().problem, None);
+    assert_eq!(kept.writer().metrics().problem, None);
     kept.stop();
     assert_eq!(kept.report("11").usage[0].byte_seconds, 69 * 5, "70 collections, and no gap");
     assert_eq!(integrity(&kept.path()), "ok");
@@ -106,19 +106,19 @@ fn a_query_that_fails_is_counted_and_no_other_is_needed_to_be_well_again() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let ask = || {
         let choice = choice.clone();
-        runtime.block_on(reader.read(move |reader| reader.report(&choice, Sight::Everything)))
+        runtime.block_on(reader.read(move |reader| reader.report(&choice, Visibility::Everything)))
     };
     assert!(ask().is_ok());
     for suffix in ["-wal", "-shm"] {
         fs::remove_file(format!("{}{suffix}", kept.path().display())).unwrap();
     }
     let failed = ask().unwrap_err().to_string();
-    let figures = kept.writer().figures();
-    assert_eq!(figures.failures, 1, "{failed}");
-    assert!(figures.problem.is_some(), "{failed}");
+    let metrics = kept.writer().metrics();
+    assert_eq!(metrics.failures, 1, "{failed}");
+    assert!(metrics.problem.is_some(), "{failed}");
     kept.see_for(30, &[device(0, 1, None)], &[process(11, 5, &[0])]);
-    let figures = kept.writer().figures();
-    assert_eq!((figures.problem, figures.lost_blocks), (None, 0));
+    let metrics = kept.writer().metrics();
+    assert_eq!((metrics.problem, metrics.lost_blocks), (None, 0));
     assert!(ask().is_ok());
 }
 
@@ -135,17 +135,17 @@ fn a_damaged_page_is_reported_until_a_query_succeeds_however_often_is_written() 
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let ask = |name: &str| {
         let choice = name.parse::<ProcessChoice>().unwrap();
-        runtime.block_on(reader.read(move |reader| reader.report(&choice, Sight::Everything)))
+        runtime.block_on(reader.read(move |reader| reader.report(&choice, Visibility::Everything)))
     };
     for failures in 1..=3 {
         let failed = ask("job1000").unwrap_err();
         kept.see_for(20, &[device(0, 1, None)], &[process(11, 5, &[0])]);
-        let figures = kept.writer().figures();
-        assert_eq!((figures.failures, figures.lost_blocks), (failures, 0), "{failed}");
-        assert!(figures.problem.unwrap().contains("malformed"), "{failed}");
+        let metrics = kept.writer().metrics();
+        assert_eq!((metrics.failures, metrics.lost_blocks), (failures, 0), "{failed}");
+        assert!(metrics.problem.unwrap().contains("malformed"), "{failed}");
     }
     assert!(ask("job11").is_ok());
-    assert_eq!(kept.writer().figures().problem, None);
+    assert_eq!(kept.writer().metrics().problem, None);
 }
 
 /// Overwrites the page that has what the first processes used, which nothing but a query about them
@@ -170,11 +170,11 @@ fn a_database_that_is_replaced_is_reported_and_what_is_there_goes_on() {
     kept.see_for(40, &[device(0, 1, None)], &[process(11, 5, &[0])]);
     fs::rename(other.path(), kept.path()).unwrap();
     kept.see_for(10, &[device(0, 1, None)], &[process(11, 5, &[0])]);
-    let figures = kept.writer().figures();
-    assert_eq!((figures.failures, figures.lost_blocks), (1, 1), "{figures:?}");
-    assert!(figures.problem.unwrap().contains("removed or replaced"));
+    let metrics = kept.writer().metrics();
+    assert_eq!((metrics.failures, metrics.lost_blocks), (1, 1), "{metrics:?}");
+    assert!(metrics.problem.unwrap().contains("removed or replaced"));
     kept.see_for(30, &[device(0, 1, None)], &[process(11, 5, &[0])]);
-    assert_eq!(kept.writer().figures().problem, None);
+    assert_eq!(kept.writer().metrics().problem, None);
     kept.stop();
     assert_eq!(kept.report("12").process.name, "job12", "what was there is read");
     assert_eq!(kept.report("11").process.name, "job11");

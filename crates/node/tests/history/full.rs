@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_harness::{on_small_disk, wait_until};
-use telltale_node::access::Sight;
+use telltale_node::access::Visibility;
 use telltale_node::history::{
     HistoryOptions, HistoryReader, HistoryWriter, check_directory, database_in,
 };
@@ -60,10 +60,10 @@ fn fill_and_make_room(disk: &Path) {
             offered += 1;
             clock.advance_ns(SECOND);
             wait_until("it to be taken in", Duration::from_secs(20), || {
-                writer.figures().recorded + writer.figures().missed == offered
+                writer.metrics().recorded + writer.metrics().missed == offered
             });
         }
-        writer.figures()
+        writer.metrics()
     };
     let fine = see_for(30);
     assert_eq!((fine.failures, fine.problem), (0, None));
@@ -81,7 +81,7 @@ fn fill_and_make_room(disk: &Path) {
     let path = database_in(disk);
     assert_eq!(integrity(&path), "ok");
     let query = HistoryQuery { step_ms: Some(10_000), ..HistoryQuery::over(after(0), after(259)) };
-    let answer = HistoryReader::open(&path).unwrap().query(&query, Sight::Everything).unwrap();
+    let answer = HistoryReader::open(&path).unwrap().query(&query, Visibility::Everything).unwrap();
     let used = &series(&answer, "device_memory_used", "dram").mean;
     assert!(used[0].is_some() && used[24].is_some(), "{used:?}");
     assert_eq!(used[8], None, "what had no room is missing, and not made up");

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use telltale_harness::rounds;
-use telltale_node::access::Sight;
+use telltale_node::access::Visibility;
 use telltale_node::history::{HistoryOptions, HistoryReader, ReadHistoryError};
 use telltale_schema::history::{Ending, HistoryQuery, Subjects};
 use telltale_schema::memory::MemoryKind;
@@ -40,7 +40,7 @@ fn a_minute_is_found_again_second_by_second() {
     let heat = series(&answer, "temperature", "asic");
     assert_eq!(heat.greatest[..2], [Some(49.0), Some(59.0)]);
     assert_eq!(heat.mean[..2], [Some(44.5), Some(54.5)]);
-    assert_eq!(heat.least[3], Some(71.0), "what is absent is in no figure");
+    assert_eq!(heat.least[3], Some(71.0), "absent values are not counted");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_report_is_of_one_moment_while_the_history_is_written() {
         let reading = scope.spawn(|| {
             let reader = HistoryReader::open(&path).unwrap();
             while !is_over.load(Ordering::Relaxed) {
-                let report = reader.report(&choice, Sight::Everything).unwrap().remove(0);
+                let report = reader.report(&choice, Visibility::Everything).unwrap().remove(0);
                 let lived = report.last_seen.since_ns(report.first_seen) as f64 / 1e9;
                 assert!(report.usage[0].watched_seconds <= lived, "{report:?}");
                 reports.fetch_add(1, Ordering::Relaxed);
@@ -166,7 +166,7 @@ fn a_pid_that_was_used_again_is_two_processes() {
     kept.stop();
     let reader = kept.reader();
     let find = |text: &str| {
-        let found = reader.find(&text.parse().unwrap(), Sight::Everything).unwrap();
+        let found = reader.find(&text.parse().unwrap(), Visibility::Everything).unwrap();
         found.iter().map(|process| process.identity.start_time_ticks).collect::<Vec<_>>()
     };
     assert_eq!(
@@ -185,21 +185,21 @@ fn users_see_their_own_and_strangers_see_devices() {
     kept.stop();
     let reader = kept.reader();
     let query = HistoryQuery::over(after(0), after(12));
-    let seen = |sight, subjects| {
-        let answer = reader.query(&HistoryQuery { subjects, ..query.clone() }, sight).unwrap();
+    let seen = |visibility, subjects| {
+        let answer = reader.query(&HistoryQuery { subjects, ..query.clone() }, visibility).unwrap();
         let owners = answer.series.iter().map(|one| one.process.as_ref().and_then(|p| p.uid));
         owners.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>()
     };
-    assert_eq!(seen(Sight::Everything, Subjects::All), [None, Some(1000), Some(1001)]);
-    assert_eq!(seen(Sight::Own { uid: 1001 }, Subjects::All), [None, Some(1001)]);
-    assert_eq!(seen(Sight::DevicesOnly, Subjects::All), [None]);
-    assert_eq!(seen(Sight::Everything, Subjects::Processes), [Some(1000), Some(1001)]);
-    assert_eq!(seen(Sight::Everything, Subjects::Devices), [None]);
+    assert_eq!(seen(Visibility::Everything, Subjects::All), [None, Some(1000), Some(1001)]);
+    assert_eq!(seen(Visibility::Own { uid: 1001 }, Subjects::All), [None, Some(1001)]);
+    assert_eq!(seen(Visibility::DevicesOnly, Subjects::All), [None]);
+    assert_eq!(seen(Visibility::Everything, Subjects::Processes), [Some(1000), Some(1001)]);
+    assert_eq!(seen(Visibility::Everything, Subjects::Devices), [None]);
     let job10 = "job10".parse().unwrap();
-    assert!(reader.report(&job10, Sight::Own { uid: 1000 }).is_ok());
-    for sight in [Sight::Own { uid: 1001 }, Sight::DevicesOnly] {
-        let refused = reader.report(&job10, sight);
-        assert!(matches!(refused, Err(ReadHistoryError::NoProcess { .. })), "{sight:?}");
+    assert!(reader.report(&job10, Visibility::Own { uid: 1000 }).is_ok());
+    for visibility in [Visibility::Own { uid: 1001 }, Visibility::DevicesOnly] {
+        let refused = reader.report(&job10, visibility);
+        assert!(matches!(refused, Err(ReadHistoryError::NoProcess { .. })), "{visibility:?}");
     }
 }
 
@@ -212,7 +212,7 @@ fn metrics_are_found_by_name_part_and_label_and_others_are_refused() {
     let found = |name: &str| {
         let metrics = vec![name.to_owned()];
         let query = HistoryQuery { metrics, ..HistoryQuery::over(after(0), after(12)) };
-        reader.query(&query, Sight::Everything).map(|answer| answer.series.len())
+        reader.query(&query, Visibility::Everything).map(|answer| answer.series.len())
     };
     assert_eq!(found("telltale_device_temperature_celsius").unwrap(), 1);
     assert_eq!(found("memory_capacity").unwrap(), 2);
@@ -242,20 +242,22 @@ fn devices_and_processes_that_never_were_are_refused_and_those_of_another_time_a
     kept.see_for(12, &devices, &[]);
     kept.stop();
     let reader = kept.reader();
-    let of = |device: Option<&str>, process: Option<&str>, sight| {
+    let of = |device: Option<&str>, process: Option<&str>, visibility| {
         let devices = device.into_iter().map(str::to_owned).collect();
         let processes = process.into_iter().map(|text| text.parse().unwrap()).collect();
         let query = HistoryQuery { devices, processes, ..HistoryQuery::over(after(18), after(24)) };
-        reader.query(&query, sight).map(|answer| answer.series.len())
+        reader.query(&query, visibility).map(|answer| answer.series.len())
     };
-    let refused = of(Some("7"), None, Sight::Everything).unwrap_err();
+    let refused = of(Some("7"), None, Visibility::Everything).unwrap_err();
     let words = format!("the history has no device 7; it has {}", devices[0].id);
     assert_eq!(refused.to_string(), words);
-    assert!(of(Some(&devices[0].id), None, Sight::DevicesOnly).unwrap() > 0);
+    assert!(of(Some(&devices[0].id), None, Visibility::DevicesOnly).unwrap() > 0);
     // It was there, at another time.
-    assert!(of(None, Some("job10"), Sight::Everything).is_ok());
-    for (name, sight) in [("job11", Sight::Everything), ("job10", Sight::Own { uid: 1 })] {
-        let refused = of(None, Some(name), sight).unwrap_err();
+    assert!(of(None, Some("job10"), Visibility::Everything).is_ok());
+    for (name, visibility) in
+        [("job11", Visibility::Everything), ("job10", Visibility::Own { uid: 1 })]
+    {
+        let refused = of(None, Some(name), visibility).unwrap_err();
         assert!(matches!(refused, ReadHistoryError::NoProcess { .. }), "{refused:?}");
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use telltale_collector::clock::SystemClock;
 use telltale_harness::{ChildGuard, Scratch, rounds};
-use telltale_node::access::Sight;
+use telltale_node::access::Visibility;
 use telltale_node::history::{HistoryOptions, HistoryReader, HistoryWriter, database_in};
 use telltale_schema::clock::Clock;
 
@@ -29,7 +29,7 @@ fn write_until_killed(directory: &Path) {
         let jobs: Vec<_> =
             (1..40).map(|pid| process(pid, (round * 977) << (pid % 16), &[0])).collect();
         writer.offer(Arc::new(snapshot(SystemClock.now(), &[device(0, round, Some(1.0))], &jobs)));
-        let bytes = writer.figures().bytes;
+        let bytes = writer.metrics().bytes;
         writeln!(out.lock(), "{bytes}").unwrap();
         // A pace, so that the queue is not full; nothing waits for it.
         std::thread::park_timeout(interval);
@@ -76,7 +76,7 @@ fn a_kill_at_any_moment_loses_nothing_that_was_written() {
     assert!(had.0 > 0 && had.1 > 0, "{had:?}");
     let reports = HistoryReader::open(&path)
         .unwrap()
-        .report(&"job3".parse().unwrap(), Sight::Everything)
+        .report(&"job3".parse().unwrap(), Visibility::Everything)
         .unwrap();
     assert_eq!(reports.len(), 1, "one process over all runs");
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_harness::Scratch;
-use telltale_node::access::Sight;
+use telltale_node::access::Visibility;
 use telltale_node::history::{HistoryOptions, HistoryReader, HistoryWriter, database_in};
 use telltale_schema::chip::{AsicId, BoardType, ChipFacts, ChipIdentity};
 use telltale_schema::clock::{Clock, ManualClock, Timestamp};
@@ -48,7 +48,7 @@ impl Kept {
         kept
     }
 
-    /// Starts the service's part anew, on what is there.
+    /// Starts the service's part again, on what is there.
     pub(crate) fn start(&mut self) {
         drop(self.writer.take());
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
@@ -94,8 +94,8 @@ impl Kept {
     /// Waits until the thread has taken everything in, without ending a block.
     pub(crate) fn settle(&self) {
         telltale_harness::wait_until("the queue to be empty", Duration::from_secs(60), || {
-            let figures = self.writer().figures();
-            figures.recorded + figures.missed >= self.offered.get()
+            let metrics = self.writer().metrics();
+            metrics.recorded + metrics.missed >= self.offered.get()
         });
     }
 
@@ -108,12 +108,12 @@ impl Kept {
     }
 
     pub(crate) fn query(&self, query: &HistoryQuery) -> HistoryAnswer {
-        self.reader().query(query, Sight::Everything).unwrap()
+        self.reader().query(query, Visibility::Everything).unwrap()
     }
 
     pub(crate) fn report(&self, process: &str) -> ProcessReport {
         let choice = process.parse().unwrap();
-        let reports = self.reader().report(&choice, Sight::Everything).unwrap();
+        let reports = self.reader().report(&choice, Visibility::Everything).unwrap();
         let [report] = <[ProcessReport; 1]>::try_from(reports).expect("one process of this name");
         report
     }

@@ -33,7 +33,7 @@ fn the_oldest_goes_first_and_the_limit_is_never_passed() {
             most = most.max(bytes(&kept));
         }
     }
-    assert_eq!(kept.writer().figures().failures, 0, "{:?}", kept.writer().figures());
+    assert_eq!(kept.writer().metrics().failures, 0, "{:?}", kept.writer().metrics());
     kept.stop();
     assert!(most <= limit, "{most} bytes of {limit}");
     assert!(most > limit / 2, "the test fills it: {most}");

@@ -1,7 +1,7 @@
 //! Restarts, clocks that are set, and what days leave behind.
 
 use rusqlite::Connection;
-use telltale_node::access::Sight;
+use telltale_node::access::Visibility;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{Ending, HistoryQuery, MAX_POINTS};
 
@@ -23,7 +23,7 @@ fn a_restart_continues_series_and_totals_and_counts_nothing_twice() {
     let report = kept.report("11");
     assert_eq!((report.first_seen, report.last_seen), (after(0), after(49)));
     assert_eq!(report.ending, None);
-    // The second between the two services was watched by nobody.
+    // The second between the two services was not observed.
     assert_eq!(report.usage[0].byte_seconds, 24 * 100 + 24 * 100);
     let query = HistoryQuery { step_ms: Some(1_000), ..HistoryQuery::over(after(0), after(49)) };
     let answer = kept.query(&query);
@@ -32,7 +32,7 @@ fn a_restart_continues_series_and_totals_and_counts_nothing_twice() {
     assert_eq!(live[0].mean, vec![Some(100.0); 50]);
 }
 
-/// How process 11 is told to have ended, which lived when one service ended and is gone when the next
+/// How process 11 is reported to have ended, which lived when one service ended and is gone when the next
 /// begins. Its boot id is another than the machine's. `between` changes the history meanwhile.
 fn ending(between: &str) -> Option<Ending> {
     let mut kept = Kept::new();
@@ -108,7 +108,7 @@ fn clocks_that_are_set_corrupt_nothing_and_integrate_nothing() {
         assert_eq!((past.snapshot.taken_at, past.snapshot.processes.len()), (moment, 1));
     }
     let query = HistoryQuery::over(after(0), after(70));
-    let answer = reader.query(&query, Sight::Everything).unwrap();
+    let answer = reader.query(&query, Visibility::Everything).unwrap();
     let heat = series(&answer, "temperature", "asic");
     assert_eq!(heat.mean.iter().flatten().count(), 60);
 }
@@ -212,7 +212,7 @@ fn see_with_jumps(
                 &[process(11, bytes, &[0])],
             )));
             kept.count_offer();
-            // The last of a stretch stands for no time: nobody knows how much has passed.
+            // The last of a stretch stands for no time: how much has passed is unknown.
             total += if step + 1 < SAMPLES { bytes * 4 } else { 0 };
             if step + 1 < SAMPLES {
                 kept.clock.advance_ns(4 * SECOND);

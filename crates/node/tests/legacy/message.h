@@ -1,4 +1,4 @@
-/* The allocation server's message in the form of FORM bytes (112, 128 or 144), declared anew from
+/* The allocation server's message in the form of FORM bytes (112, 128 or 144), redeclared from
  * what is known of the protocol. */
 #ifndef TELLTALE_TESTS_LEGACY_MESSAGE_H
 #define TELLTALE_TESTS_LEGACY_MESSAGE_H

@@ -44,7 +44,7 @@ typedef struct ndebug_stream_payload_debug_tensor_read {
     uint64_t tensor_data_size; /* Bytes of the tensor. */
     char reserved0[416];       /* Zeros. */
 #ifdef __cplusplus
-    /* C++ has no such member; its compilers do, and warn unless told. */
+    /* C++ has no such member; its compilers do, and warn without this. */
     __extension__ char tensor_data[];
 #else
     char tensor_data[]; /* The tensor. Aligned to 16 bytes, as malloc aligns the payload. */
@@ -55,7 +55,7 @@ typedef struct ndebug_stream_payload_debug_tensor_read {
  * Connects to a core's stream; from then on its events are kept until they are read. What was
  * published before is not seen.
  *
- *   NRT_INVALID   no such core, a null pointer, a child of fork, or somebody is connected already
+ *   NRT_INVALID   no such core, a null pointer, a child of fork, or a consumer is connected already
  *   NRT_RESOURCE  no descriptor or no memory
  *   NRT_CLOSED    after nrt_close
  *

@@ -29,7 +29,7 @@ typedef enum {
  * without them), NEURON_RT_DEBUG_STREAM_BUFFER_SIZE (65536 events), TELLTALE_DEBUG_STREAM_BYTES
  * (268435456) and TELLTALE_DEBUG_FILTER. With NEURON_RT_DEBUG_OUTPUT_DIR set, it starts the default
  * consumer, which writes what no client reads to files below that directory and prints it. A value
- * that cannot be used is told once on standard error, and the default holds.
+ * that cannot be used is logged once to stderr, and the default holds.
  */
 NRT_STATUS nrt_init(nrt_framework_type_t framework, const char *fw_version,
                     const char *fal_version);

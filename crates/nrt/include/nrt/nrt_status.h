@@ -22,7 +22,7 @@ typedef enum {
     NRT_UNSUPPORTED_NEFF_VERSION = 10,
     NRT_FAIL_HOST_MEM_ALLOC = 11, /* No longer used. */
     NRT_UNINITIALIZED = 13, /* Not begun. */
-    NRT_CLOSED = 14, /* Nobody is connected, or nrt_close was called. */
+    NRT_CLOSED = 14, /* No consumer is connected, or nrt_close was called. */
     NRT_QUEUE_EMPTY = 15, /* No event waits. */
     NRT_EXEC_UNIT_UNRECOVERABLE = 101,
     NRT_EXEC_BAD_INPUT = 1002,

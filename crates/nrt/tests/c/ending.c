@@ -1,4 +1,4 @@
-/* Publishes events and ends in the way that it is told to: ending EVENTS WAY [SIGNAL [PREFIX]].
+/* Publishes events and ends in the given way: ending EVENTS WAY [SIGNAL [PREFIX]].
  *
  * What handlers of its own say goes to standard error, where the default consumer says nothing. */
 #include <pthread.h>
@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
     } else if (is(way, "ignored")) {
         signal(number, SIG_IGN);
     } else if (number) {
-        // Whoever runs the tests may ignore it, as a shell does with SIGINT for what it runs behind.
+        // The runner of the tests may ignore it, as a shell does with SIGINT for what it runs behind.
         signal(number, SIG_DFL);
     }
     if (is(way, "prefix")) {

@@ -1,4 +1,4 @@
-/* Everything that a caller can get wrong: each ends with a status, and touches nobody's files. */
+/* Everything that a caller can get wrong: each ends with a status, and touches no other's files. */
 #include "check.h"
 
 #include <fcntl.h>
@@ -118,7 +118,7 @@ static void reused_numbers(void) {
     CHECK(read_number(second) == 3);
     close(first);
     first = connected(0);
-    /* Another eventfd under the number is told apart, too. */
+    /* Another eventfd under the number is distinguished, too. */
     int event = eventfd(9, EFD_NONBLOCK);
     CHECK(dup2(event, first) == first);
     read_refused(NRT_INVALID, first);
@@ -159,7 +159,7 @@ static void in_a_child(void) {
         read_refused(NRT_INVALID, fd);
         EXPECT(NRT_INVALID, nrt_debug_client_connect(1, &none));
         CHECK(none == -1);
-        /* Whether the parent had somebody who reads, or was known to have nobody. */
+        /* Whether the parent had a reader, or was known to have none. */
         EXPECT(NRT_INVALID, publish(0, 2));
         EXPECT(NRT_INVALID, publish(1, 2));
         EXPECT(NRT_INVALID, telltale_debug_counts(0, &counts));

@@ -55,7 +55,7 @@ fn ended(way: &str, signal: i32) -> (Scratch, Output) {
     (scratch, output)
 }
 
-fn told(output: &Output) -> String {
+fn reported(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -88,7 +88,7 @@ fn check_all_saved(directory: &Path, context: &str) {
 fn everything_is_written_when_the_process_ends_by_itself() {
     for (way, code) in [("return", 7), ("exit", 8), ("close", 0), ("drain", 0), ("fork", 0)] {
         let (scratch, output) = ended(way, 0);
-        assert_eq!(output.status.code(), Some(code), "{way}: {}", told(&output));
+        assert_eq!(output.status.code(), Some(code), "{way}: {}", reported(&output));
         check_all_saved(scratch.path(), way);
         let lines = String::from_utf8(output.stdout).unwrap();
         let printed = lines.lines().filter(|line| line.starts_with("[core 0] number#")).count();
@@ -112,13 +112,13 @@ fn underscore_exit_loses_what_waits_and_leaves_what_is_there_whole() {
 fn everything_is_written_before_each_signal_ends_the_process() {
     for signal in SIGNALS {
         let (scratch, output) = ended("raise", signal);
-        assert_eq!(output.status.signal(), Some(signal), "{}", told(&output));
+        assert_eq!(output.status.signal(), Some(signal), "{}", reported(&output));
         check_all_saved(scratch.path(), &format!("signal {signal}"));
     }
     let faults = [("fault", 11), ("fault in a thread", 11), ("bad tensor", 11)];
     for (way, signal) in faults.into_iter().chain([("abort", 6)]) {
         let (scratch, output) = ended(way, 0);
-        assert_eq!(output.status.signal(), Some(signal), "{way}: {}", told(&output));
+        assert_eq!(output.status.signal(), Some(signal), "{way}: {}", reported(&output));
         check_all_saved(scratch.path(), way);
     }
 }
@@ -127,27 +127,27 @@ fn everything_is_written_before_each_signal_ends_the_process() {
 fn handlers_that_were_there_before_run_and_decide() {
     for signal in [2, 10, 15] {
         let (_, output) = ended("plain", signal);
-        assert_eq!((output.status.code(), told(&output)), (Some(3), "plain\n".to_owned()));
+        assert_eq!((output.status.code(), reported(&output)), (Some(3), "plain\n".to_owned()));
         let (scratch, output) = ended("detailed", signal);
         let expected = (Some(signal), "detailed, from ourselves\n".to_owned());
-        assert_eq!((output.status.signal(), told(&output)), expected);
+        assert_eq!((output.status.signal(), reported(&output)), expected);
         if signal != 10 {
             check_all_saved(scratch.path(), &format!("handled signal {signal}"));
         }
         let (_, output) = ended("once", signal);
         let expected = (Some(signal), "plain\n".to_owned());
-        assert_eq!((output.status.signal(), told(&output)), expected, "the second one ends it");
+        assert_eq!((output.status.signal(), reported(&output)), expected, "the second one ends it");
         let (_, output) = ended("ignored", signal);
-        assert_eq!((output.status.code(), told(&output)), (Some(3), String::new()));
+        assert_eq!((output.status.code(), reported(&output)), (Some(3), String::new()));
         let (_, output) = ended("late", signal);
-        assert_eq!((output.status.code(), told(&output)), (Some(3), "plain\n".to_owned()));
+        assert_eq!((output.status.code(), reported(&output)), (Some(3), "plain\n".to_owned()));
     }
 }
 
 #[test]
 fn a_producer_that_never_stops_does_not_keep_the_process_alive() {
     let (scratch, output) = ended("busy", TERMINATED);
-    assert_eq!(output.status.signal(), Some(TERMINATED), "{}", told(&output));
+    assert_eq!(output.status.signal(), Some(TERMINATED), "{}", reported(&output));
     assert!(saved(scratch.path()).len() as u64 >= EVENTS);
 }
 
@@ -174,7 +174,7 @@ fn a_killed_process_leaves_whole_events_and_the_next_one_goes_on() {
 #[test]
 fn the_default_consumer_steps_aside_for_a_client_and_comes_back() {
     let (scratch, output) = ended("client", 0);
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", reported(&output));
     let saved = saved(scratch.path());
     let values: Vec<u32> = saved.into_iter().map(|(_, value)| value).collect();
     let expected: Vec<u32> = (0..EVENTS as u32).chain([78]).collect();
@@ -184,7 +184,7 @@ fn the_default_consumer_steps_aside_for_a_client_and_comes_back() {
 #[test]
 fn closing_ends_it_and_beginning_anew_begins_it_anew() {
     let (scratch, output) = ended("close and begin", 0);
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", reported(&output));
     assert_eq!(saved(scratch.path()).len() as u64, EVENTS + 1);
 }
 
@@ -195,10 +195,10 @@ fn what_cannot_be_saved_is_told_once_and_ends_nothing() {
     std::fs::write(&file, "in the way").unwrap();
     let output = command(&file, EVENTS, "return", 0).output().unwrap();
     assert_eq!(output.status.code(), Some(7));
-    let told = told(&output);
-    assert!(told.starts_with("telltale: cannot save a debug event in "), "{told}");
-    assert!(told.contains("another directory with NEURON_RT_DEBUG_OUTPUT_DIR"), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+    let reported = reported(&output);
+    assert!(reported.starts_with("telltale: cannot save a debug event in "), "{reported}");
+    assert!(reported.contains("another directory with NEURON_RT_DEBUG_OUTPUT_DIR"), "{reported}");
+    assert_eq!(reported.lines().count(), 1, "{reported}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "in the way");
     let printed = String::from_utf8_lossy(&output.stdout).lines().count();
     assert_eq!(printed as u64, 2 * EVENTS, "each event is printed");
@@ -220,10 +220,10 @@ fn a_full_disk_is_told_once_and_what_fits_is_whole() {
     outer.args(["--mount", "sh", "-c", script]).arg(&full).arg(&copy);
     outer.arg(inner.get_program()).args(inner.get_args()).env(DIRECTORY, &full);
     let output = outer.output().unwrap();
-    let told = told(&output);
-    assert_eq!(output.status.code(), Some(7), "{told}");
-    assert!(told.contains("No space left on device"), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+    let reported = reported(&output);
+    assert_eq!(output.status.code(), Some(7), "{reported}");
+    assert!(reported.contains("No space left on device"), "{reported}");
+    assert_eq!(reported.lines().count(), 1, "{reported}");
     let saved = saved(&copy);
     assert!(!saved.is_empty() && (saved.len() as u64) < EVENTS, "{}", saved.len());
     for (iteration, value) in saved {
@@ -240,7 +240,7 @@ fn hostile_prefixes_make_one_directory_inside() {
         let inside = scratch.join("inside");
         let mut publish = command(&inside, 2, "prefix", 0);
         let output = publish.arg(prefix).output().unwrap();
-        assert!(output.status.success(), "{prefix:?}: {}", told(&output));
+        assert!(output.status.success(), "{prefix:?}: {}", reported(&output));
         let names = |directory: &Path| -> Vec<String> {
             let entries = std::fs::read_dir(directory).unwrap();
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -254,7 +254,7 @@ fn hostile_prefixes_make_one_directory_inside() {
         assert_eq!(iterations, ["0", "1"].map(str::to_owned).into(), "{prefix:?}");
         assert!(output.stdout.is_empty(), "its pipe is standard error");
         let steers = |one: char| one.is_control() && one != '\n' || one == '\u{202e}';
-        assert!(!told(&output).contains(steers), "{prefix:?}: {:?}", told(&output));
+        assert!(!reported(&output).contains(steers), "{prefix:?}: {:?}", reported(&output));
     }
 }
 
@@ -281,17 +281,17 @@ fn the_umask_and_the_wish_for_bytes_alone_are_respected() {
 
 #[test]
 fn a_filter_of_the_environment_holds_for_programs_in_c() {
-    for (filter, expected, told_lines) in [
+    for (filter, expected, reported_lines) in [
         ("every=100", &[0, 100, 200][..], 0),
         ("prefix=nothing*;core=0", &[], 0),
         ("core=zero", &[0, 1, 2], 1),
     ] {
         let scratch = Scratch::new();
-        let events = if told_lines > 0 { 3 } else { EVENTS };
+        let events = if reported_lines > 0 { 3 } else { EVENTS };
         let mut filtered = command(scratch.path(), events, "return", 0);
         let output = filtered.env("TELLTALE_DEBUG_FILTER", filter).output().unwrap();
-        assert_eq!(output.status.code(), Some(7), "{filter}: {}", told(&output));
-        assert_eq!(told(&output).lines().count(), told_lines, "{filter}");
+        assert_eq!(output.status.code(), Some(7), "{filter}: {}", reported(&output));
+        assert_eq!(reported(&output).lines().count(), reported_lines, "{filter}");
         let values: Vec<u32> = saved(scratch.path()).into_iter().map(|(_, value)| value).collect();
         assert_eq!(values, expected, "{filter}");
     }

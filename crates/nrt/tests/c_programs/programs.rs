@@ -20,10 +20,10 @@ fn run(program: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> [Strin
     }
     command.args(arguments).envs(variables.iter().copied());
     let output = command.output().expect("what was just built can be started");
-    let [written, told] =
+    let [written, reported] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(output.status.success(), "{program:?} {arguments:?} {variables:?}: {told}");
-    [written, told]
+    assert!(output.status.success(), "{program:?} {arguments:?} {variables:?}: {reported}");
+    [written, reported]
 }
 
 const SIZE: &str = "NEURON_RT_DEBUG_STREAM_BUFFER_SIZE";
@@ -33,7 +33,7 @@ const TWO_CORES: (&str, &str) = ("NEURON_RT_VISIBLE_CORES", "3,4");
 fn every_published_sentence_holds_at_each_size_of_the_buffer() {
     let scratch = Scratch::new();
     let conformance = program("conformance.c", &install(&scratch));
-    for (variables, events, told) in [
+    for (variables, events, reported) in [
         (&[TWO_CORES][..], "65536", ""),
         (&[TWO_CORES, (SIZE, "4")], "4", ""),
         (&[TWO_CORES, (SIZE, "1000")], "1000", ""),
@@ -45,7 +45,7 @@ fn every_published_sentence_holds_at_each_size_of_the_buffer() {
         ),
     ] {
         let [_, message] = run(&conformance, &[events], variables);
-        assert_eq!(message, told, "{variables:?}");
+        assert_eq!(message, reported, "{variables:?}");
     }
 }
 
@@ -63,8 +63,8 @@ fn the_header_finds_who_reads_however_a_program_is_linked() {
     ] {
         for (source, arguments) in [("conformance.c", &["30000"][..]), ("misuse.c", &[])] {
             let program = program_with(source, &prefix, flags);
-            let [_, told] = run(&program, arguments, &[TWO_CORES, (SIZE, "30000")]);
-            assert_eq!(told, "", "{flags:?}");
+            let [_, reported] = run(&program, arguments, &[TWO_CORES, (SIZE, "30000")]);
+            assert_eq!(reported, "", "{flags:?}");
         }
     }
 }
@@ -73,8 +73,8 @@ fn the_header_finds_who_reads_however_a_program_is_linked() {
 fn misuse_ends_with_a_status_and_touches_nobodys_files() {
     let scratch = Scratch::new();
     let misuse = program("misuse.c", &install(&scratch));
-    let [_, told] = run(&misuse, &[], &[("NEURON_RT_NUM_CORES", "2")]);
-    assert_eq!(told, "");
+    let [_, reported] = run(&misuse, &[], &[("NEURON_RT_NUM_CORES", "2")]);
+    assert_eq!(reported, "");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A fault belongs to the operation that made it: it is told where a tensor of that operation is
+//! A fault belongs to the operation that made it: it is reported where a tensor of that operation is
 //! read, with its name, and nothing else is blamed or held up.
 
 use std::error::Error;
@@ -11,7 +11,7 @@ use telltale_program_cache::{
 
 use crate::operations::bench::Bench;
 
-/// result = number, unless it is told to give up.
+/// result = number, unless it must give up.
 struct Give;
 
 impl Operation for Give {
@@ -113,7 +113,7 @@ fn what_uses_a_tensor_that_is_not_there_is_not_run_and_says_whose_fault_it_is() 
                     one that failed: operation give failed: ";
     let first = said(session, &sum);
     assert!(first.starts_with(expected), "{first}");
-    // It was told, so what comes next runs; what was not run is still not there.
+    // It was reported, so what comes next runs; what was not run is still not there.
     give(session, 2, false, &from, &to);
     assert_eq!(said(session, &to), "2");
     assert!(said(session, &sum).starts_with(expected));

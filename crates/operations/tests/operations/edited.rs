@@ -1,4 +1,4 @@
-//! A kernel whose file, or a file that it includes, is edited is compiled anew: in a running process
+//! A kernel whose file, or a file that it includes, is edited is recompiled: in a running process
 //! whatever the program cache's mode, and in the next process.
 
 use std::fs;

@@ -1,5 +1,5 @@
 //! A kernel that goes wrong in a library that it has called: the library may hold a lock there that
-//! nobody can give back, so the accelerator says that the process may be damaged. Where no lock can
+//! cannot be given back, so the accelerator says that the process may be damaged. Where no lock can
 //! be held, everything can be used afterwards.
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! What a cache has done, and how long each phase of it took.
 //!
 //! A thread counts in a stripe of its own, so two threads that hit do not pull one cache line back
-//! and forth, and nobody else writes there, so that counting is a load and a store. Threads beyond
+//! and forth, and no other writes there, so that counting is a load and a store. Threads beyond
 //! the first [`OWN_STRIPES`] share some stripes and add atomically. Misses, compilations and checks are timed each; of the hits of a stripe the first
 //! [`TIMED_FIRST`] dispatches of a thread, and then for one in [`TIMED_EACH`], which stands for the
 //! others: reading the clock each time would cost as much as the look-up itself.
@@ -31,7 +31,7 @@ pub enum Phase {
     Compile,
     /// Writing arguments into a program that was found.
     Update,
-    /// Building a descriptor anew and comparing it.
+    /// Rebuilding a descriptor and comparing it.
     Check,
 }
 
@@ -68,9 +68,9 @@ pub struct CacheCounts {
     pub failed_compiles: u64,
     /// Programs dropped to make room.
     pub evictions: u64,
-    /// Look-ups that met another key with the same 64-bit hash and told it from theirs.
+    /// Look-ups that met another key with the same 64-bit hash and were distinguished from it.
     pub collisions: u64,
-    /// Hits that were compared with a descriptor built anew.
+    /// Hits that were compared with a descriptor rebuilt.
     pub checks: u64,
     /// Of these, the ones that differed.
     pub failed_checks: u64,

@@ -1,8 +1,8 @@
 //! One program of the cache, and who may touch it.
 //!
 //! A program is used by one thread at a time, under its entry's lock, for writing its arguments
-//! and handing it to the device belong together. Whoever drops an entry takes the program out
-//! under the same lock, so nobody's program disappears in use; whoever then finds the entry by an
+//! and handing it to the device belong together. The thread that drops an entry takes the program out
+//! under the same lock, so no program disappears in use; a thread that then finds the entry by an
 //! old reference finds it empty.
 
 use std::any::TypeId;
@@ -47,7 +47,7 @@ pub(crate) struct Entry<P, S> {
     pub(crate) weight_bytes: u64,
     /// Used since the eviction's hand last passed.
     recently_used: AtomicBool,
-    /// To be dropped as soon as nobody uses it.
+    /// To be dropped when unused.
     retired: AtomicBool,
     /// Number of the thread that uses the program; 0 for none.
     user: AtomicUsize,
@@ -139,7 +139,7 @@ impl<P, S> Entry<P, S> {
         }
     }
 
-    /// The program, once nobody else uses it; `None` if it has been dropped meanwhile.
+    /// The program, once unused; `None` if it has been dropped meanwhile.
     ///
     /// # Errors
     /// When this thread uses it already, where waiting would never end.
@@ -196,7 +196,7 @@ impl<P, S> Entry<P, S> {
         Some(InUse { entry: self, program })
     }
 
-    /// Says that nobody is to start using the program any more. Its last user drops it.
+    /// Marks that no thread may start using the program any more. Its last user drops it.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
     }
@@ -206,7 +206,7 @@ impl<P, S> Entry<P, S> {
         self.recently_used.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether somebody uses it at this moment.
+    /// Whether it is in use at this moment.
     pub(crate) fn is_in_use(&self) -> bool {
         matches!(self.program.try_lock(), Err(TryLockError::WouldBlock))
     }
@@ -214,7 +214,7 @@ impl<P, S> Entry<P, S> {
     /// Takes the program out.
     ///
     /// # Errors
-    /// When somebody uses it.
+    /// When it is in use.
     pub(crate) fn take(&self) -> Result<Option<P>, InUseElsewhere> {
         match self.program.try_lock() {
             Ok(mut program) => Ok(program.take()),
@@ -224,7 +224,7 @@ impl<P, S> Entry<P, S> {
     }
 }
 
-/// Somebody uses the program.
+/// The program is in use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InUseElsewhere;
 

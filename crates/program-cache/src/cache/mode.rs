@@ -15,17 +15,17 @@ pub enum CacheMode {
     /// Programs are kept and found again.
     #[default]
     On,
-    /// Each program is compiled anew, which rules the cache out as the cause of a wrong result.
+    /// Each program is recompiled, which rules the cache out as the cause of a wrong result.
     Off,
-    /// As [`CacheMode::On`], and each hit is compared with a descriptor that is built anew.
+    /// As [`CacheMode::On`], and each hit is compared with a descriptor that is rebuilt.
     Check,
 }
 
 /// The variable has a value that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{MODE_VARIABLE} is {found:?}: set it to `on` (programs are cached), `off` (each is compiled \
-     anew) or `check` (cached, and each hit is compared with a rebuilt descriptor), or unset it"
+    "{MODE_VARIABLE} is {found:?}: set it to `on` (programs are cached), `off` (each is  \
+     recompiled) or `check` (cached, and each hit is compared with a rebuilt descriptor), or unset it"
 )]
 pub struct ModeError {
     /// The value; characters that are not Unicode are replaced.

@@ -19,7 +19,7 @@ pub(crate) struct ProgramTable<P, S, F> {
     pub(crate) index: Index<P, S>,
     cold: Mutex<Cold<P, S, F>>,
     limit_bytes: u64,
-    /// Copies of what is behind the lock, so that reading them waits for nobody.
+    /// Copies of what is behind the lock, so that reading them never waits.
     entry_count: AtomicUsize,
     weight_bytes: AtomicU64,
     evictions: AtomicU64,
@@ -82,7 +82,7 @@ impl<P, S, F: Clone> ProgramTable<P, S, F> {
         thread: ThreadNumber,
     ) -> Result<Joined<P, S, F>, Reentered> {
         let mut cold = self.cold();
-        // Entries are added under the lock, so what is not there now is nobody's but in flight.
+        // Entries are added under the lock, so what is not there now is only in flight.
         if let Some(entry) = self.index.get(wanted) {
             return Ok(Joined::Here(entry));
         }
@@ -99,7 +99,7 @@ impl<P, S, F: Clone> ProgramTable<P, S, F> {
     }
 
     /// Adds what was compiled and ends the flight; gives the programs that made room, to be dropped.
-    /// The caller holds the entry's program, so that nobody drops it before its first use. An
+    /// The caller holds the entry's program, so that it is not dropped before its first use. An
     /// entry that is too heavy for the cache, or whose flight began before the cache was cleared,
     /// is for this one use only.
     #[must_use = "programs are dropped where no lock is held"]
@@ -124,7 +124,7 @@ impl<P, S, F: Clone> ProgramTable<P, S, F> {
         left
     }
 
-    /// Drops programs that nobody uses until the cache is lighter by `bytes`, or all of them; gives
+    /// Drops programs that are unused until the cache is lighter by `bytes`, or all of them; gives
     /// them, to be dropped.
     #[must_use = "programs are dropped where no lock is held"]
     pub(crate) fn evict(&self, bytes: u64) -> Vec<P> {
@@ -223,7 +223,7 @@ impl<P, S, F: Clone> Cold<P, S, F> {
         self.flights.retain(|one| !Arc::ptr_eq(one, flight));
     }
 
-    /// Takes the programs out of entries that have left, unless somebody still uses them.
+    /// Takes the programs out of entries that have left, unless still in use.
     fn sweep(&mut self) -> Vec<P> {
         let mut left = Vec::new();
         self.leaving.retain(|entry| {

@@ -9,7 +9,7 @@ use crate::descriptor::circular_buffer::{CircularBufferDescriptor, CircularBuffe
 use crate::descriptor::kernel::KernelDescriptor;
 use crate::descriptor::semaphore::SemaphoreDescriptor;
 
-/// A field that differs between a program that was found and what was described anew.
+/// A field that differs between a program that was found and what was described again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// Which: kernel, core, argument.
@@ -34,7 +34,7 @@ impl Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { field, found, rebuilt } = self;
-        write!(formatter, "{field}: the program has {found}, described anew it is {rebuilt}")
+        write!(formatter, "{field}: the program has {found}, the new description {rebuilt}")
     }
 }
 

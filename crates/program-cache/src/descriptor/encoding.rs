@@ -204,7 +204,7 @@ pub(crate) fn put_semaphores(encoder: &mut KeyEncoder, semaphores: &[SemaphoreDe
     });
 }
 
-/// Semaphores with the same id are told apart by the first of their cores: valid ones share none.
+/// Semaphores with the same id are distinguished by the first of their cores: valid ones share none.
 fn compare_semaphores(one: &SemaphoreDescriptor, two: &SemaphoreDescriptor) -> Ordering {
     let first_core = |semaphore: &SemaphoreDescriptor| {
         semaphore.core_ranges.ranges().first().map(CoreRange::start)

@@ -1,4 +1,4 @@
-//! Whether a described program can be a program at all, for whoever wants to know before a back end
+//! Whether a described program can be a program at all, for callers that want to know before a back end
 //! compiles it. A back end checks by itself what its device cannot do.
 
 use std::collections::HashSet;

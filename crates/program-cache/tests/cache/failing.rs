@@ -1,4 +1,4 @@
-//! What goes wrong is told with names, concerns the dispatch that met it, and is kept for nobody.
+//! An error is reported with names, concerns the dispatch that met it, and is not kept.
 
 use std::error::Error;
 
@@ -29,7 +29,7 @@ impl Operation for Fragile {
 const BOTH: Dispatch<'static> = Dispatch { operands: &[], dynamics: &[5, 6], semaphores: &[] };
 
 /// An error with its causes.
-fn told(error: &dyn Error) -> String {
+fn reported(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -46,7 +46,7 @@ fn a_compilation_that_failed_is_tried_again() {
     for attempt in 1..=3 {
         let error = run::<Fragile>(&cache, &true, &BOTH).expect_err("it is refused");
         assert_eq!(
-            told(&error),
+            reported(&error),
             "the program of fragile cannot be compiled: kernel `refused` is refused"
         );
         assert_eq!((cache.counts().failed_compiles, cache.entries()), (attempt, 0));
@@ -60,7 +60,7 @@ fn an_operand_that_is_missing_is_named_with_who_wants_it() {
     let operands = [at(&shape, 1), None];
     let error = run::<Matmul>(&cache, &(), &with(&operands)).expect_err("operand 2 is missing");
     assert_eq!(
-        told(&error),
+        reported(&error),
         "operation matmul cannot describe its program: operand 2 is needed and was not given"
     );
 }
@@ -71,7 +71,7 @@ fn a_symbol_that_names_nothing_is_refused_at_its_place() {
     let one = Dispatch { dynamics: &[5], ..BOTH };
     let error = run::<Fragile>(&cache, &false, &one).expect_err("a value is missing");
     assert_eq!(
-        told(&error),
+        reported(&error),
         "operation fragile was dispatched without something that its program takes: kernel 0 \
          `fine`, core (0, 0), argument 0 cannot be written: the program takes dynamic value 1, \
          which was not given"

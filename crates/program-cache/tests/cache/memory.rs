@@ -1,4 +1,4 @@
-//! A device that has no memory left for a program: what nobody uses makes room, and no more is tried
+//! A device that has no memory left for a program: unused programs make room, and no more is tried
 //! than that can help.
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! A program whose files have changed is dropped and compiled anew, whatever the mode.
+//! A program whose files have changed is dropped and recompiled, whatever the mode.
 
 use std::sync::atomic::Ordering;
 

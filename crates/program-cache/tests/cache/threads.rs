@@ -48,7 +48,7 @@ impl Backend for Gathering {
 
 static MISSED: AtomicU64 = AtomicU64::new(0);
 
-/// Its factory waits until as many threads as it is told have missed.
+/// Its factory waits until as many threads as configured have missed.
 struct Slow;
 
 /// How long anything may take here.

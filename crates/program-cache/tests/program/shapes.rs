@@ -56,7 +56,7 @@ fn no_two_shapes_have_one_key() {
     assert!(collisions <= 1, "{collisions} collisions: the hash is weak");
 }
 
-fn assert_told_apart(one: &[u32], two: &[u32]) {
+fn assert_distinguished(one: &[u32], two: &[u32]) {
     let (mut first, mut second) = (KeyEncoder::new(), KeyEncoder::new());
     let one = key_of(&mut first, &operand(Shape::new(one)));
     let two = key_of(&mut second, &operand(Shape::new(two)));
@@ -66,19 +66,19 @@ fn assert_told_apart(one: &[u32], two: &[u32]) {
 
 #[test]
 fn issue_45821_shapes_3_17_and_1_152() {
-    assert_told_apart(&[3, 17, 1, 1], &[1, 152, 1, 1]);
+    assert_distinguished(&[3, 17, 1, 1], &[1, 152, 1, 1]);
 }
 
 #[test]
 fn issue_45089_shapes_1_1_1_64_and_1_4_64_64() {
-    assert_told_apart(&[1, 1, 1, 64], &[1, 4, 64, 64]);
+    assert_distinguished(&[1, 1, 1, 64], &[1, 4, 64, 64]);
 }
 
 #[test]
 fn issue_55167_dimensions_not_their_product() {
-    assert_told_apart(&[2, 3], &[3, 2]);
-    assert_told_apart(&[6], &[2, 3]);
-    assert_told_apart(&[1, 6], &[6]);
-    assert_told_apart(&[0], &[0, 0]);
-    assert_told_apart(&[], &[1]);
+    assert_distinguished(&[2, 3], &[3, 2]);
+    assert_distinguished(&[6], &[2, 3]);
+    assert_distinguished(&[1, 6], &[6]);
+    assert_distinguished(&[0], &[0, 0]);
+    assert_distinguished(&[], &[1]);
 }

@@ -1,4 +1,4 @@
-//! Whatever somebody types is read or refused, and changes nothing else.
+//! Any typed text is read or refused, and changes nothing else.
 
 use proptest::prelude::*;
 use telltale_harness::rounds;

@@ -1,4 +1,4 @@
-//! What is no query, and how that is told.
+//! What is no query, and how that is reported.
 
 use telltale_query::{MAX_DEPTH, MAX_PATTERNS, MAX_QUERY_BYTES, Query};
 

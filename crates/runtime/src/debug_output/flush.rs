@@ -1,4 +1,4 @@
-//! How whoever is about to end the process, or wants to be sure, has the writing thread write what
+//! How a caller that is about to end the process, or wants to be sure, has the writing thread write what
 //! waits, and waits for it.
 //!
 //! Everything here that [`before_death`] calls may run in a signal handler: atomics, system calls,
@@ -22,7 +22,7 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 static THREAD: AtomicU32 = AtomicU32::new(0);
 /// Whether the writing thread is there, or about to be.
 static RUNS: AtomicBool = AtomicBool::new(false);
-static BELL: OnceLock<Arc<OwnedFd>> = OnceLock::new();
+static WAKE_UP: OnceLock<Arc<OwnedFd>> = OnceLock::new();
 /// The number of the last request; they wrap.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 /// The number of the last request that was met. Threads wait on it.
@@ -44,7 +44,7 @@ pub(super) fn is_this_thread() {
     THREAD.store(this_thread(), Ordering::Relaxed);
 }
 
-/// Nobody waits for it any more.
+/// It is no longer waited for.
 pub(super) fn ended() {
     THREAD.store(0, Ordering::Relaxed);
     RUNS.store(false, Ordering::Release);
@@ -89,20 +89,20 @@ pub(super) fn is_running() -> bool {
     RUNS.load(Ordering::Acquire)
 }
 
-pub(super) fn bell() -> Option<Arc<OwnedFd>> {
-    BELL.get().map(Arc::clone)
+pub(super) fn wake_up() -> Option<Arc<OwnedFd>> {
+    WAKE_UP.get().map(Arc::clone)
 }
 
-pub(super) fn set_bell(bell: Arc<OwnedFd>) -> Arc<OwnedFd> {
-    Arc::clone(BELL.get_or_init(|| bell))
+pub(super) fn set_wake_up(wake_up: Arc<OwnedFd>) -> Arc<OwnedFd> {
+    Arc::clone(WAKE_UP.get_or_init(|| wake_up))
 }
 
 /// Wakes the thread; whether that could be done.
 pub(super) fn ring() -> bool {
-    BELL.get().is_some_and(|bell| rustix::io::write(bell, &1_u64.to_ne_bytes()).is_ok())
+    WAKE_UP.get().is_some_and(|wake_up| rustix::io::write(wake_up, &1_u64.to_ne_bytes()).is_ok())
 }
 
-/// Has everything that waits written; whether that came to pass in time. True if nobody writes.
+/// Has everything that waits written; whether that came to pass in time. True without a writer.
 pub(super) fn written_within(timeout: Duration) -> bool {
     if is_foreign() || !is_running() {
         return true;

@@ -1,5 +1,5 @@
 //! Standard output and standard error, written to without a lock and without being stopped by
-//! whoever does not read them.
+//! a client that does not read them.
 //!
 //! The application's own buffers and locks are left alone: a thread of it that crashed may hold
 //! them.
@@ -25,7 +25,7 @@ pub(super) struct Standard {
 
 /// Tells a person what went wrong.
 pub(super) fn tell(problem: &str) {
-    // Whoever has no standard error cannot be told.
+    // Without stderr it cannot be reported.
     let _ = Standard::error().write_all(format!("telltale: {problem}\n").as_bytes());
 }
 

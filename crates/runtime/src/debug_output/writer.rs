@@ -25,14 +25,14 @@ const COPYING: Duration = Duration::from_millis(100);
 
 /// What the thread has.
 pub(super) struct OutputWriter {
-    bell: Arc<OwnedFd>,
+    wake_up: Arc<OwnedFd>,
     files: DefaultConsumer,
     output: Standard,
     error: Standard,
     /// The connection of each core that no client reads.
     held: Vec<Option<Consumer>>,
-    has_told_unsaved: bool,
-    has_told_unconnected: bool,
+    has_reported_unsaved: bool,
+    has_reported_unconnected: bool,
 }
 
 /// Tells that the thread has ended, however it did.
@@ -45,15 +45,15 @@ impl Drop for Ended {
 }
 
 impl OutputWriter {
-    pub(super) fn new(settings: OutputSettings, bell: Arc<OwnedFd>) -> Self {
+    pub(super) fn new(settings: OutputSettings, wake_up: Arc<OwnedFd>) -> Self {
         Self {
-            bell,
+            wake_up,
             files: DefaultConsumer::new(settings.directory, settings.saved, TextStyle::default()),
             output: Standard::output(),
             error: Standard::error(),
             held: Vec::new(),
-            has_told_unsaved: false,
-            has_told_unconnected: false,
+            has_reported_unsaved: false,
+            has_reported_unconnected: false,
         }
     }
 
@@ -68,11 +68,11 @@ impl OutputWriter {
             let Some(stream) = cores::stream(core).filter(|one| !one.is_connected()) else {
                 continue;
             };
-            match stream.connect_standby(&self.bell) {
+            match stream.connect_standby(&self.wake_up) {
                 Ok(consumer) => *place = Some(consumer),
                 Err(ConnectError::Occupied) => {}
-                Err(error) if !self.has_told_unconnected => {
-                    self.has_told_unconnected = true;
+                Err(error) if !self.has_reported_unconnected => {
+                    self.has_reported_unconnected = true;
                     let error = with_causes(&error);
                     tell(&format!("events of some cores are not written to files: {error}"));
                 }
@@ -81,19 +81,19 @@ impl OutputWriter {
         }
     }
 
-    /// Writes until it is told to end.
+    /// Writes until asked to end.
     pub(super) fn run(mut self) {
         let _ended = Ended;
-        // Somebody may have asked before the thread ran.
+        // A caller may have asked before the thread ran.
         let mut met = flush::last_met();
         loop {
-            // Whatever comes after this rings the bell again.
+            // Whatever comes after this signals again.
             self.connect();
             let asked = flush::asked();
             let is_busy = self.take_turns();
             if asked != met {
                 self.take_what_waits();
-                // Before whoever asked goes on: it may want to connect.
+                // Before the caller goes on: it may want to connect.
                 if flush::is_to_end() {
                     self.held.clear();
                     return;
@@ -106,13 +106,13 @@ impl OutputWriter {
         }
     }
 
-    /// Waits for the bell; whether there is still one.
+    /// Waits for the eventfd; whether it is still open.
     fn sleep(&self) -> bool {
         loop {
-            match rustix::io::read(&*self.bell, &mut [0; 8]) {
+            match rustix::io::read(&*self.wake_up, &mut [0; 8]) {
                 Ok(_) => return true,
                 Err(Errno::INTR) => {}
-                // Somebody closed what was not theirs.
+                // It was closed by other code.
                 Err(_) => return false,
             }
         }
@@ -189,8 +189,8 @@ impl OutputWriter {
         if let Some(stream) = stream(index) {
             stream.count_unsaved(1);
         }
-        if matches!(error, TakeError::Unsaved { .. }) && !self.has_told_unsaved {
-            self.has_told_unsaved = true;
+        if matches!(error, TakeError::Unsaved { .. }) && !self.has_reported_unsaved {
+            self.has_reported_unsaved = true;
             let error = with_causes(&error);
             tell(&format!(
                 "{error}; make room there, or choose another directory with {DIRECTORY_VARIABLE}; \

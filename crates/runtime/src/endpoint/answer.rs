@@ -1,4 +1,4 @@
-//! What is answered to a query, from the session and what the runtime told.
+//! What is answered to a query, from the session and what the runtime reported.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -98,13 +98,13 @@ fn ledger_descriptor(session: &Session) -> Option<OwnedFd> {
 
 fn report(query: Query, answering: &Answering, counts: &EndpointCounts) -> Result<Report, Refusal> {
     let Answering { shared, session, ask } = answering;
-    let told = ask(shared.id, session);
+    let reported = ask(shared.id, session);
     let reading = query.includes_memory().then(|| session.usage()).flatten();
     let wanted = |device: &&OpenDevice| match query.device {
         DeviceSelector::All => true,
         DeviceSelector::One(id) => device.description.logical_id == id,
     };
-    let mut devices: Vec<DeviceReport> = told
+    let mut devices: Vec<DeviceReport> = reported
         .devices
         .iter()
         .filter(wanted)
@@ -115,17 +115,17 @@ fn report(query: Query, answering: &Answering, counts: &EndpointCounts) -> Resul
         return Err(refuse(RefusalReason::NoSuchDevice, text));
     }
     if query.knows_memory {
-        devices.retain(tells_more_than_memory);
+        devices.retain(has_more_than_memory);
     }
     let kernels = query.kind.includes_kernels();
-    let caches = told.program_caches.counts();
+    let caches = reported.program_caches.counts();
     let mut metrics = Vec::new();
     if query.kind.includes_performance() {
         metrics = counts.samples();
         metrics.extend(shared.problems.counts().map(|(step, count)| problem_sample(step, count)));
         metrics.extend(caches.as_ref().map(program_caches::samples).into_iter().flatten());
         metrics.extend(debug_streams::samples());
-        metrics.extend(samples(&told.series));
+        metrics.extend(samples(&reported.series));
     }
     Ok(Report {
         identity: session.owner.identity,
@@ -135,8 +135,8 @@ fn report(query: Query, answering: &Answering, counts: &EndpointCounts) -> Resul
         uptime_ns: Some(session.uptime_ns()),
         devices,
         faults: session.fault_counts(),
-        programs: program_caches::programs(told.programs, caches.as_ref()).filter(|_| kernels),
-        kernel_cache: told.kernel_cache.filter(|_| kernels),
+        programs: program_caches::programs(reported.programs, caches.as_ref()).filter(|_| kernels),
+        kernel_cache: reported.kernel_cache.filter(|_| kernels),
         metrics,
         metrics_omitted: 0,
         ledger_follows: false,
@@ -174,7 +174,7 @@ fn device_report(
 }
 
 /// Whether a device has something that a ledger does not have.
-fn tells_more_than_memory(device: &DeviceReport) -> bool {
+fn has_more_than_memory(device: &DeviceReport) -> bool {
     device.ring_buffer.is_some()
         || device.operations.is_some()
         || device.traffic.is_some()

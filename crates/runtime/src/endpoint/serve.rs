@@ -17,9 +17,9 @@ use crate::process_hooks::ClosedInChild;
 
 /// Connections at one time; more wait in the listener's backlog.
 const MAX_CONNECTIONS: usize = 16;
-/// How long nobody is accepted after accepting failed, as it does while descriptors are short.
+/// How long no client is accepted after accepting failed, as it does while descriptors are short.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
-/// How long the thread rests when it cannot wait: whoever closes the last device waits that long.
+/// How long the thread rests when it cannot wait: closing the last device waits that long.
 const WAIT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Who may ask.
@@ -31,7 +31,7 @@ pub(super) struct Admission {
 
 impl Admission {
     /// Root, this process's user and the owner of the runtime directory. The overflow uid is what
-    /// the kernel calls everyone whom this user namespace cannot name, so it is nobody.
+    /// the kernel's id for users that this user namespace cannot name, so it is no user.
     fn admits(self, uid: u32) -> bool {
         uid != OVERFLOW_UID && [0, self.own_uid, self.directory_owner].contains(&uid)
     }
@@ -80,7 +80,7 @@ impl EndpointServer {
         }
     }
 
-    /// Serves until it is told to stop.
+    /// Serves until asked to stop.
     pub(super) fn run(&mut self) {
         loop {
             let woken = match self.wait() {
@@ -129,7 +129,7 @@ impl EndpointServer {
         Ok(Woken { stop, listener, connections })
     }
 
-    /// Until the next deadline; none, and so no wake-up, when nobody is connected.
+    /// Until the next deadline; none, and so no wake-up, without connections.
     fn timeout(&self) -> Option<Timespec> {
         if self.connections.iter().any(Connection::has_query) {
             return Some(Timespec::default());

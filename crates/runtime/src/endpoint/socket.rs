@@ -1,5 +1,5 @@
 //! How the socket gets its name: made under another one with its final mode, listening, and only
-//! then renamed, so that nobody ever finds it half made.
+//! then renamed, so that it is never found half made.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

@@ -142,7 +142,7 @@ impl IndexTable {
         self.wide.insert_unique(wide_hash(hash), slot, |found| wide_hash(found.hash()));
     }
 
-    /// Puts everything anew into so many lines.
+    /// Rehashes everything into so many lines.
     fn rebuild(&mut self, lines: usize) {
         let old_lines = std::mem::replace(&mut self.lines, vec![Line::EMPTY; lines]);
         let old_wide = std::mem::take(&mut self.wide);
@@ -170,7 +170,7 @@ impl IndexTable {
             self.take(hash(address, tag), address, tag);
         }
         self.wide.retain(|slot| is_wanted(slot.tag()));
-        // The lines count anew what is elsewhere.
+        // The lines recount what is elsewhere.
         self.rebuild(self.lines.len());
     }
 

@@ -145,12 +145,12 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut
     }
 }
 
-/// Has the signal do what it does by itself: it comes again, with all that it told, when the
+/// Has the signal do what it does by itself: it comes again, with all its data, when the
 /// handler returns.
 fn end(signal: c_int, info: *mut libc::siginfo_t) {
     use_default(signal);
     // SAFETY: the calls have no conditions but a valid `info`, which is the kernel's own, unchanged.
-    // A thread may send itself what it was sent, whoever sent it.
+    // A thread may send itself what it was sent, from any sender.
     unsafe {
         let (process, thread) = (libc::getpid(), libc::syscall(libc::SYS_gettid));
         let sent =

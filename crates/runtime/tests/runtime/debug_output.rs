@@ -67,7 +67,7 @@ fn saved(directory: &Path) -> u32 {
 fn events_are_in_files_however_a_program_ends() {
     let scratch = Scratch::new();
     let program = program(&scratch);
-    for (end, code, signal, told) in [
+    for (end, code, signal, reported) in [
         ("return", Some(0), None, ""),
         ("drain", None, Some(9), ""),
         ("stop", None, Some(9), ""),
@@ -87,7 +87,7 @@ fn events_are_in_files_however_a_program_ends() {
             (code, signal),
             "{end} {errors}"
         );
-        assert!(errors.contains(told), "{end}: {errors}");
+        assert!(errors.contains(reported), "{end}: {errors}");
         assert_eq!(saved(&directory), EVENTS, "{end}");
     }
 }

@@ -33,17 +33,20 @@ fn a_full_file_system_degrades_recording() {
     player.says("waits");
     player.go_on();
     assert_eq!(player.says("recorded"), "[\"ledger\"]");
-    let told = player.end();
-    assert!(told.contains("memory is not recorded") && told.lines().count() == 1, "{told}");
-    assert!(told.contains(&*full.to_string_lossy()), "{told}");
+    let reported = player.end();
+    assert!(
+        reported.contains("memory is not recorded") && reported.lines().count() == 1,
+        "{reported}"
+    );
+    assert!(reported.contains(&*full.to_string_lossy()), "{reported}");
 }
 
 #[test]
 fn a_directory_that_does_not_exist_is_told_once() {
     let scratch = Scratch::new();
     let mut chosen = options(&scratch.join("absent"));
-    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::<Problem>::new()));
-    let sink = std::sync::Arc::clone(&told);
+    let reported = std::sync::Arc::new(std::sync::Mutex::new(Vec::<Problem>::new()));
+    let sink = std::sync::Arc::clone(&reported);
     chosen.on_problem =
         Some(std::sync::Arc::new(move |problem| sink.lock().unwrap().push(problem.clone())));
     let runtime = Runtime::start(chosen);
@@ -53,9 +56,9 @@ fn a_directory_that_does_not_exist_is_told_once() {
         device.free(MemoryKind::Dram, 0);
     }
     assert_eq!(runtime.problems(), [(ProblemStep::Directory, 3)]);
-    let told = told.lock().unwrap();
-    assert_eq!(told.len(), 1);
-    assert!(told[0].cause.contains("absent"), "{}", told[0]);
+    let reported = reported.lock().unwrap();
+    assert_eq!(reported.len(), 1);
+    assert!(reported[0].cause.contains("absent"), "{}", reported[0]);
 }
 
 #[test]
@@ -64,7 +67,7 @@ fn names_that_others_have_taken_do_not_disable_the_endpoint() {
     let directory = RuntimeDirectory::open(scratch.path(), Purpose::Writing).unwrap();
     let me = telltale_ledger::identity_of_this_process().unwrap();
     for number in 0..16 {
-        // Left by a killed process of this pid, or taken by somebody who guesses.
+        // Left by a killed process of this pid, or taken by a process that guesses.
         let left = temporary_name(me.pid, me.start_time_ticks, number);
         std::fs::write(scratch.join(left), "").unwrap();
         let guessed = format!(".metrics_{}.{number}.new", me.pid);

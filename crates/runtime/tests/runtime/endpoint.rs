@@ -40,12 +40,12 @@ fn each_query_type_answers_its_part() {
     device.allocation_failed(MemoryKind::L1);
     device.count_operations(7);
     device.count_traffic(Traffic { host_to_device_bytes: 10, device_to_host_bytes: 0 });
-    device.tell_ring_buffer(RingBuffer { total_bytes: 100, used_bytes: 50, programs: 2 });
-    device.tell_quota(Quota { space: MemorySpace::Dram, limit_bytes: 5000 });
-    device.tell_throttled(true);
-    device.tell_throttled(true);
-    runtime.tell_programs(Programs { cached: 3, hits: Some(1), ..Programs::default() });
-    runtime.tell_kernel_cache(KernelCache { bytes: 9, evictions: None });
+    device.report_ring_buffer(RingBuffer { total_bytes: 100, used_bytes: 50, programs: 2 });
+    device.report_quota(Quota { space: MemorySpace::Dram, limit_bytes: 5000 });
+    device.report_throttled(true);
+    device.report_throttled(true);
+    runtime.report_programs(Programs { cached: 3, hits: Some(1), ..Programs::default() });
+    runtime.report_kernel_cache(KernelCache { bytes: 9, evictions: None });
     runtime.registry().counter("steps", "Training steps.", "", &[]).add(5);
 
     let all = ask(&scratch, Query::of(QueryKind::All));

@@ -54,7 +54,7 @@ fn caches_are_shown_as_sums_while_they_exist() {
             ran.expect("an empty program can run");
         }
     }
-    runtime.tell_programs(Programs { cached: 1, hits: Some(5), ..Programs::default() });
+    runtime.report_programs(Programs { cached: 1, hits: Some(5), ..Programs::default() });
 
     let all = ask(&scratch, Query::of(QueryKind::All));
     let programs = all.programs.expect("there are caches");
@@ -75,11 +75,11 @@ fn caches_are_shown_as_sums_while_they_exist() {
         assert!(value > 0.0, "{name} is {value}");
     }
 
-    // Hits and misses are among what is told of programs.
-    let told = ["hits_total", "misses_total"];
+    // Hits and misses are among what is reported of programs.
+    let reported = ["hits_total", "misses_total"];
     for definition in DEFINITIONS {
         let name = definition.name.strip_prefix("telltale_process_program_cache_");
-        if let Some(name) = name.filter(|name| !told.contains(name)) {
+        if let Some(name) = name.filter(|name| !reported.contains(name)) {
             assert!(all.metrics.iter().any(|one| one.name.ends_with(name)), "{name} is missing");
         }
     }

@@ -129,10 +129,10 @@ fn a_region_that_somebody_locks_holds_up_nobody() {
 
 #[test]
 fn settings_that_are_not_understood_are_told_once_with_the_choices() {
-    let told = |set: &[(&str, &str)]| {
+    let reported = |set: &[(&str, &str)]| {
         let scratch = Scratch::new();
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&told);
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&reported);
         let mut chosen = Options::from_variables("test 1", |name| {
             set.iter().find(|(found, _)| *found == name).map(|(_, value)| value.into())
         });
@@ -145,11 +145,11 @@ fn settings_that_are_not_understood_are_told_once_with_the_choices() {
         for _ in 0..2 {
             drop([runtime.open_device(chip(0, 0)), runtime.open_device(chip(1, 1))]);
         }
-        let told = told.lock().expect("no panic");
-        told.clone()
+        let reported = reported.lock().expect("no panic");
+        reported.clone()
     };
     assert_eq!(
-        told(&[("TT_METAL_SHM_STATS_ENABLED", "true"), ("TELLTALE_DISABLED", "no")]),
+        reported(&[("TT_METAL_SHM_STATS_ENABLED", "true"), ("TELLTALE_DISABLED", "no")]),
         [
             "telltale: a setting is not understood: TELLTALE_DISABLED is \"no\", which is not 0 or 1, \
           so it is taken as 0; TT_METAL_SHM_STATS_ENABLED is \"true\", which is not 0 or 1, so it \
@@ -157,7 +157,7 @@ fn settings_that_are_not_understood_are_told_once_with_the_choices() {
         ]
     );
     assert_eq!(
-        told(&[("TT_METAL_SHM_STATS_ENABLED", "1"), ("TELLTALE_SHM_LAYOUT", "2")]),
+        reported(&[("TT_METAL_SHM_STATS_ENABLED", "1"), ("TELLTALE_SHM_LAYOUT", "2")]),
         ["telltale: a setting is not understood: TELLTALE_SHM_LAYOUT is \"2\", which is not 1, \
           3 or 4, so it is taken as 3; correct it and start the program again"]
     );

@@ -88,8 +88,8 @@ fn a_name_taken_by_another_user_is_told_and_avoided() {
     let names = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name());
     let second = names.map(|name| name.into_string().unwrap()).find(|name| name.starts_with(&own));
     assert!(second.is_some());
-    let told = alice.end();
-    assert!(told.starts_with("telltale: ") && told.contains("user 61002"), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+    let reported = alice.end();
+    assert!(reported.starts_with("telltale: ") && reported.contains("user 61002"), "{reported}");
+    assert_eq!(reported.lines().count(), 1, "{reported}");
     assert!(plain.exists(), "the other user's entry is not ours to remove");
 }

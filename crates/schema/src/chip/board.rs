@@ -58,7 +58,7 @@ pub enum BoardType {
 }
 
 impl BoardId {
-    /// The product number (UPI), bits 36 to 55, by which boards are told apart.
+    /// The product number (UPI), bits 36 to 55, by which boards are distinguished.
     pub fn product(self) -> u32 {
         u32::try_from((self.0 >> 36) & 0xF_FFFF).expect("20 bits")
     }

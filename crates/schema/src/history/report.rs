@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::memory::MemoryKind;
 use crate::snapshot::{Container, RecordingFaults};
 
-/// How a process ended, as far as it can be told.
+/// How a process ended, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
@@ -41,7 +41,7 @@ pub struct ProcessReport {
     pub lifetime_seconds: f64,
     /// How it ended; none when it lived when the history was last written.
     pub ending: Option<Ending>,
-    /// When it was found to have ended; none when nobody looked at the time.
+    /// When it was found to have ended; none when it was not observed.
     pub ended: Option<Timestamp>,
     /// What it had, by device and kind.
     pub usage: Vec<UsageReport>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A container, as told by the process's cgroup.
+/// A container, as named by the process's cgroup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Container {

@@ -129,7 +129,7 @@ pub struct Holder {
 pub struct SpaceUsage {
     /// The space.
     pub space: MemorySpace,
-    /// Bytes in use: the total of its kinds. Absent when somebody holds the device and nobody
+    /// Bytes in use: the total of its kinds. Absent when a process holds the device and no source
     /// says how much.
     pub used_bytes: Reading<u64>,
     /// Bytes there are.

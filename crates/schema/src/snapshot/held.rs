@@ -1,4 +1,4 @@
-//! What a process has on one device, as far as anybody says. What nobody says is left out, never 0.
+//! What a process has on one device, as far as reported. What is not reported is left out, never 0.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct HeldDevice {
     /// How much is known of its memory there.
     #[serde(default)]
     pub accounting: Accounting,
-    /// Why what the process says of its memory there is not believed, where it is not: nobody has
+    /// Why what the process reports of its memory there is not trusted, where it is not: no source has
     /// more than the device has. Nothing is known then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -52,7 +52,7 @@ pub enum Accounting {
 pub struct HeldKind {
     /// The kind.
     pub kind: MemoryKind,
-    /// Its figures.
+    /// Its values.
     #[serde(flatten)]
     pub usage: HeldUsage,
 }
@@ -90,7 +90,7 @@ pub struct HeldSpace {
 pub struct KindUsage {
     /// The kind.
     pub kind: MemoryKind,
-    /// Its figures.
+    /// Its values.
     #[serde(flatten)]
     pub usage: MemoryUsage,
 }
@@ -106,7 +106,7 @@ impl Accounting {
         }
     }
 
-    /// The figures of a kind that is not mentioned: zeros, as far as anything is known.
+    /// The values of a kind that is not mentioned: zeros, as far as anything is known.
     pub fn of_nothing(self) -> Option<HeldUsage> {
         match self {
             Self::Recorded | Self::OpenOnly => Some(HeldUsage::Recorded(MemoryUsage::default())),
@@ -133,8 +133,8 @@ impl HeldUsage {
         }
     }
 
-    /// Both added up, with the figures that both have. A sum that does not fit stays at the
-    /// largest number: the figures come from other processes, which may write what they like.
+    /// Both added up, with the values that both have. A sum that does not fit stays at the
+    /// largest number: the values come from other processes, which may write what they like.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let (Self::Recorded(one), Self::Recorded(two)) = (self, other) else {
@@ -171,7 +171,7 @@ impl HeldDevice {
         self.live_buffers = sum.and_then(buffers);
     }
 
-    /// Bytes that the process has in `space`; none when nobody says so.
+    /// Bytes that the process has in `space`; `None` when not reported.
     pub fn live_bytes(&self, space: MemorySpace) -> Option<u64> {
         let nothing = self.accounting.of_nothing().map(|usage| usage.live_bytes());
         let found = self.spaces.iter().find(|held| held.space == space);

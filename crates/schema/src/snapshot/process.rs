@@ -31,7 +31,7 @@ pub struct Process {
     pub container: Option<Container>,
     /// Whether it lives.
     pub state: ProcessState,
-    /// Where its memory figures come from; the first of these that knew it.
+    /// Where its memory values come from; the first of these that knew it.
     pub known_by: Option<ProcessSource>,
     /// Seconds since its runtime started recording.
     pub uptime_seconds: Reading<f64>,
@@ -45,7 +45,7 @@ pub struct Process {
     pub metrics: Arc<[MetricSample]>,
 }
 
-/// Where a process's memory figures come from, in the order of trust.
+/// Where a process's memory values come from, in the order of trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -104,7 +104,7 @@ impl ProcessState {
 pub enum ProcessState {
     /// It lives.
     Alive,
-    /// It ended; its last known figures are shown and are in no total.
+    /// It ended; its last known values are shown and are in no total.
     Dead,
     /// It cannot be seen from our PID namespace.
     Hidden,

@@ -1,5 +1,5 @@
 //! What a process tells of its program cache, put together from its metrics. Derived here, once,
-//! so that whoever shows it computes nothing.
+//! so that code that shows it computes nothing.
 
 use super::{MetricValue, Process};
 use crate::metric::MetricDefinition;
@@ -37,14 +37,14 @@ impl Process {
     /// How its program cache did; none where it tells of none.
     #[must_use]
     pub fn programs(&self) -> Option<ProgramUse> {
-        let hits = self.told(PROCESS_PROGRAM_CACHE_HITS_TOTAL)?;
-        let misses = self.told(PROCESS_PROGRAM_CACHE_MISSES_TOTAL)?;
-        let cached = self.told(PROCESS_PROGRAMS_CACHED)?;
+        let hits = self.reported(PROCESS_PROGRAM_CACHE_HITS_TOTAL)?;
+        let misses = self.reported(PROCESS_PROGRAM_CACHE_MISSES_TOTAL)?;
+        let cached = self.reported(PROCESS_PROGRAMS_CACHED)?;
         Some(ProgramUse { cached, hits, dispatches: hits.saturating_add(misses) })
     }
 
     /// A whole number that the process tells once.
-    fn told(&self, definition: &MetricDefinition) -> Option<u64> {
+    fn reported(&self, definition: &MetricDefinition) -> Option<u64> {
         let sample = self.metrics.iter().find(|sample| sample.name == definition.name)?;
         match sample.value {
             MetricValue::Counter(count) => Some(count),

@@ -14,7 +14,7 @@ use super::stream::Stream;
 
 /// Who is let in.
 pub trait Keeper: Send + Sync {
-    /// What is to be known of a connection that has just come; none where it is refused, which the
+    /// What is known of a connection that has just come; none where it is refused, which the
     /// keeper counts. It may be asked for several at once.
     fn admit<'a>(&'a self, stream: &'a Stream) -> Admission<'a>;
 
@@ -38,7 +38,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// One that holds this seat.
+    /// One that holds this slot.
     pub fn new(seat: impl Any + Send) -> Self {
         Self {
             extensions: Extensions::new(),

@@ -102,8 +102,8 @@ mod tests {
             assert!(bad.parse::<Address>().is_err(), "{bad}");
         }
         // Programs with other ports of their own say this too.
-        let told = "9440".parse::<Address>().unwrap_err().to_string();
+        let reported = "9440".parse::<Address>().unwrap_err().to_string();
         let expected = r#""9440" is no address; write 127.0.0.1:PORT, [::1]:PORT or unix:PATH"#;
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 }

@@ -10,7 +10,7 @@ use super::Listener;
 /// Sockets that are looked at.
 const MAX_HANDED: usize = 64;
 
-/// Sockets that were handed over and that nobody has taken yet.
+/// Sockets that were handed over and are not taken yet.
 #[derive(Debug, Default)]
 pub struct Handed {
     sockets: Vec<(String, Listener)>,
@@ -19,7 +19,7 @@ pub struct Handed {
 /// Why what was handed over is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum HandedError {
-    /// It listens to nobody.
+    /// It does not listen.
     #[error(
         "descriptor {place} that systemd handed over ({name}) is no listening TCP or Unix stream \
          socket; use ListenStream= in its unit"
@@ -52,7 +52,7 @@ impl Handed {
     /// Those that were handed to this process; `known` are the names of the servers.
     ///
     /// # Errors
-    /// When one cannot be listened to, or nobody would.
+    /// When one cannot be listened to, or none would.
     pub fn from_environment(known: &[&str]) -> Result<Self, HandedError> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');

@@ -1,5 +1,5 @@
 //! The kernel's table of sockets, `/proc/net/tcp` and `/proc/net/tcp6` (`proc_net_tcp.rst` in its
-//! documentation). Reading it takes as long as there are connections, whoever made them.
+//! documentation). Reading it takes as long as there are connections, of any origin.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

@@ -111,11 +111,13 @@ fn a_caller_that_has_sent_all_it_will_is_known_and_one_that_has_closed_is_not() 
     }
 }
 
-/// A connection whose client's socket belongs to `user`, from `port` or any.
+/// A connection whose client's socket belongs to `user`, from `port` or any. Another program may have
+/// the port for a moment.
 fn connection(listener: &TcpListener, user: u32, port: u16) -> [TcpStream; 2] {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     fchown(&socket, Some(user), None).unwrap();
-    rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    wait_until("the port to be free", DEADLINE, || rustix::net::bind(&socket, &address).is_ok());
     rustix::net::connect(&socket, &listener.local_addr().unwrap()).unwrap();
     [TcpStream::from(socket), listener.accept().unwrap().0]
 }

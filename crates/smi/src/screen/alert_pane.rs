@@ -55,7 +55,7 @@ impl AlertPane {
     ) {
         match &self.alerts {
             Availability::Awaited => {
-                scroll.reason(canvas, area, "The service has not told its alerts yet.")
+                scroll.reason(canvas, area, "The service has not sent its alerts yet.")
             }
             Availability::Absent(why) => scroll.reason(canvas, area, why),
             Availability::Known(known) if known.alerts.is_empty() => {

@@ -1,4 +1,4 @@
-//! What the view is told beside snapshots, each by whoever knows it.
+//! What the view receives beside snapshots, each from its source.
 
 use telltale_schema::clock::Timestamp;
 
@@ -8,7 +8,7 @@ pub enum Availability<T> {
     /// It was asked for, and nothing has come yet.
     #[default]
     Awaited,
-    /// Nobody tells it, and why.
+    /// Not reported, and why.
     Absent(String),
     /// It is this.
     Known(T),
@@ -112,13 +112,13 @@ pub struct Agent {
 pub struct Tail {
     /// What [`TailLine::facts`] are.
     pub heading: String,
-    /// The last events and what was told between them, the newest last.
+    /// The last events and what was reported between them, the newest last.
     pub lines: Vec<TailLine>,
     /// How many there were before these.
     pub earlier: u64,
 }
 
-/// An event of a capture, or what was told in its place.
+/// An event of a capture, or what was reported in its place.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TailLine {
     /// Seconds since the first event.

@@ -117,7 +117,7 @@ fn of_node(node: &JobNode) -> Line {
         .collect()
 }
 
-/// The matrix with figures, or with characters where these have no room.
+/// The matrix with numbers, or with characters where these have no room.
 fn of_matrix(lines: &mut Vec<Line>, matrix: &Matrix, width: u16) {
     let count = matrix.nodes.len();
     paragraph(lines, &matrix.about, width, Role::Heading);
@@ -125,9 +125,9 @@ fn of_matrix(lines: &mut Vec<Line>, matrix: &Matrix, width: u16) {
     let longest = matrix.nodes.iter().map(|node| text::width(node)).max().unwrap_or(0);
     let name = cells(longest + digits + 1).min(MOST_NAME);
     let room = usize::from(width.saturating_sub(name + 1));
-    let has_figures = count * 6 <= room;
+    let has_shown_values = count * 6 <= room;
     let mut headings = vec![Span::left("", name, Role::Plain)];
-    match has_figures {
+    match has_shown_values {
         true => headings.extend((0..count).map(|to| Span::right(to.to_string(), 5, Role::Faint))),
         false => {
             // The last digit alone: rows have the whole number.
@@ -139,13 +139,13 @@ fn of_matrix(lines: &mut Vec<Line>, matrix: &Matrix, width: u16) {
     for (from, node) in matrix.nodes.iter().enumerate() {
         let mut line = vec![Span::left(format!("{from:>digits$} {node}"), name, Role::Plain)];
         let row = (0..count).map(|to| matrix.cells.get(from * count + to).copied().flatten());
-        match has_figures {
+        match has_shown_values {
             true => line.extend(row.map(|cell| {
-                let (words, role) = figure(cell);
+                let (words, role) = shown_metric(cell);
                 Span::right(words, 5, role)
             })),
             false => {
-                let hottest = row.clone().map(|cell| figure(cell).1);
+                let hottest = row.clone().map(|cell| shown_metric(cell).1);
                 let role = hottest.fold(Role::Plain, |one, two| match (one, two) {
                     (Role::Alarm, _) | (_, Role::Alarm) => Role::Alarm,
                     (Role::Warning, _) | (_, Role::Warning) => Role::Warning,
@@ -156,11 +156,11 @@ fn of_matrix(lines: &mut Vec<Line>, matrix: &Matrix, width: u16) {
         }
         lines.push(line);
     }
-    let legend = if has_figures { LEGEND_OF_FIGURES } else { LEGEND };
+    let legend = if has_shown_values { LEGEND_OF_FIGURES } else { LEGEND };
     paragraph(lines, legend, width, Role::Faint);
 }
 
-fn figure(cell: Option<Latency>) -> (String, Role) {
+fn shown_metric(cell: Option<Latency>) -> (String, Role) {
     let Some(cell) = cell else { return (String::new(), Role::Plain) };
     let Some(times) = cell.times else { return (String::from("? "), Role::Faint) };
     let role = match (cell.is_slow, times) {
@@ -168,12 +168,12 @@ fn figure(cell: Option<Latency>) -> (String, Role) {
         (false, 1.25..) => Role::Warning,
         _ => Role::Plain,
     };
-    let figure = match times {
+    let shown_metric = match times {
         0.0..10.0 => format!("{times:.2}"),
         10.0..1000.0 => format!("{times:.0}"),
         _ => String::from(">999"),
     };
-    (format!("{figure}{}", if cell.is_slow { '!' } else { ' ' }), role)
+    (format!("{shown_metric}{}", if cell.is_slow { '!' } else { ' ' }), role)
 }
 
 fn mark(cell: Option<Latency>) -> char {
@@ -193,7 +193,8 @@ fn of_agent(lines: &mut Vec<Line>, agent: &Agent, width: u16) {
         return;
     }
     if agent.latencies.is_empty() {
-        return lines.push(faint("  It has no latency: no collective or transfer was told to it."));
+        return lines
+            .push(faint("  It has no latency: no collective or transfer was reported to it."));
     }
     let pairs: Vec<String> =
         agent.latencies.iter().map(|(peer, ms)| format!("{peer} {ms:.3} ms")).collect();

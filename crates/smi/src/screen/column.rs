@@ -138,18 +138,18 @@ impl Column {
         }
     }
 
-    /// Whether it is a figure, which stands at the right, and whose largest are of interest.
-    pub(super) const fn is_figure(self) -> bool {
+    /// Whether it is a number, which is right-aligned, and whose largest are of interest.
+    pub(super) const fn is_number(self) -> bool {
         !matches!(self, Self::User | Self::Container | Self::Device | Self::State | Self::Command)
     }
 
-    /// What the column says of a process and its figures; empty where that is nothing.
+    /// What the column says of a process and its values; empty where that is nothing.
     pub(super) fn text(
         self,
         snapshot: &Snapshot,
         process: &Process,
         device: Option<usize>,
-        figures: &RowValues,
+        shown_metrics: &RowValues,
     ) -> String {
         const ABSENT: &str = "n/a";
         let bytes = |bytes: Option<u64>| bytes.map_or_else(|| ABSENT.to_owned(), quantity::bytes);
@@ -162,10 +162,12 @@ impl Column {
                 Some(device) => device.id.clone(),
                 None => several(crate::rows::devices(&process.devices).iter().flatten().count()),
             },
-            Self::Dram => bytes(figures.dram),
-            Self::L1 => bytes(figures.l1),
-            Self::Host => bytes(figures.host),
-            Self::Buffers => figures.buffers.map_or_else(|| ABSENT.to_owned(), quantity::count),
+            Self::Dram => bytes(shown_metrics.dram),
+            Self::L1 => bytes(shown_metrics.l1),
+            Self::Host => bytes(shown_metrics.host),
+            Self::Buffers => {
+                shown_metrics.buffers.map_or_else(|| ABSENT.to_owned(), quantity::count)
+            }
             Self::Programs => programs().map_or_else(String::new, |it| quantity::count(it.cached)),
             Self::Hits => programs()
                 .and_then(|it| it.hit_ratio())
@@ -185,19 +187,21 @@ impl Column {
         snapshot: &Snapshot,
         process: &Process,
         device: Option<usize>,
-        figures: &RowValues,
+        shown_metrics: &RowValues,
     ) -> SortKey {
-        let number = |figure: Option<u64>| SortKey::Number(figure.map(|figure| figure as f64));
+        let number = |shown_metric: Option<u64>| {
+            SortKey::Number(shown_metric.map(|shown_metric| shown_metric as f64))
+        };
         match self {
             Self::Pid => number(process.pid.map(u64::from)),
-            Self::Dram => number(figures.dram),
-            Self::L1 => number(figures.l1),
-            Self::Host => number(figures.host),
-            Self::Buffers => number(figures.buffers),
+            Self::Dram => number(shown_metrics.dram),
+            Self::L1 => number(shown_metrics.l1),
+            Self::Host => number(shown_metrics.host),
+            Self::Buffers => number(shown_metrics.buffers),
             Self::Programs => number(process.programs().map(|it| it.cached)),
             Self::Hits => SortKey::Number(process.programs().and_then(|it| it.hit_ratio())),
             Self::Up => SortKey::Number(process.uptime_seconds.value().copied()),
-            _ => SortKey::Text(self.text(snapshot, process, device, figures)),
+            _ => SortKey::Text(self.text(snapshot, process, device, shown_metrics)),
         }
     }
 }

@@ -19,10 +19,10 @@ use crate::text::width;
 /// Columns of the parts; the graph has what is left.
 const PARTS_WIDTH: u16 = 60;
 
-/// Where the figures of a line are, and how wide.
-const FIGURES: [(u16, u16); 4] = [(18, 10), (28, 10), (38, 9), (48, 12)];
+/// Where the values of a line are, and how wide.
+const SHOWN_METRICS: [(u16, u16); 4] = [(18, 10), (28, 10), (38, 9), (48, 12)];
 
-/// A line of parts: its name, then figures.
+/// A line of parts: its name, then values.
 type Part = (String, [String; 4]);
 
 /// Paints the pane.
@@ -61,12 +61,12 @@ fn process_details(
             let buffers = recorded.map_or_else(absent, |it| quantity::count(it.live_buffers));
             let live = bytes(Some(one.usage.live_bytes()));
             let peak = bytes(recorded.map(|usage| usage.peak_bytes));
-            let figures = [live, peak, buffers, device.to_owned()];
-            parts.push((one.kind.name().to_owned(), figures));
+            let shown_metrics = [live, peak, buffers, device.to_owned()];
+            parts.push((one.kind.name().to_owned(), shown_metrics));
         }
     }
     let headings = ["LIVE", "PEAK", "BUFFERS", "DEVICE"];
-    let nothing = process.known_by.map_or("nobody says what it has", |_| "it has nothing");
+    let nothing = process.known_by.map_or("no source reports what it has", |_| "it has nothing");
     about(canvas, area, &process_words(process));
     let inside = table(canvas, area, "KIND", headings, &parts, nothing);
     match view.history.process(who) {
@@ -89,21 +89,21 @@ fn process_details(
 
 fn device_details(view: &View, canvas: &mut Canvas<'_>, area: Rect, device: &Device) {
     let part = |kind: &telltale_schema::snapshot::KindMemory| {
-        let figures =
+        let shown_metrics =
             [kind.total_bytes, kind.processes_bytes, kind.unattributed_bytes, kind.ghost_bytes];
-        (kind.kind.name().to_owned(), figures.map(quantity::bytes))
+        (kind.kind.name().to_owned(), shown_metrics.map(quantity::bytes))
     };
     let parts: Vec<Part> = device.kinds.iter().map(part).collect();
     about(canvas, area, &device_words(device));
     let headings = ["TOTAL", "PROCESSES", "UNATTR.", "GHOST"];
     let inside = table(canvas, area, "KIND", headings, &parts, &in_use(device));
-    let figure = view.settings.figure;
-    if let Some(series) = view.history.device(&device.id, figure) {
-        let most = device_pane::most(device, figure, series, inside.width);
-        let now = figure.value(device);
-        let now = now.map_or_else(absent, |now| figure.text(now));
-        let top = figure.text(f64::from(most));
-        let name = figure.name();
+    let shown_metric = view.settings.shown_metric;
+    if let Some(series) = view.history.device(&device.id, shown_metric) {
+        let most = device_pane::most(device, shown_metric, series, inside.width);
+        let now = shown_metric.value(device);
+        let now = now.map_or_else(absent, |now| shown_metric.text(now));
+        let top = shown_metric.text(f64::from(most));
+        let name = shown_metric.name();
         let words = [
             format!("{name} {now}, to {top}"),
             format!("{now}, to {top}"),
@@ -120,7 +120,7 @@ fn absent() -> String {
     String::from("n/a")
 }
 
-/// What to say of a device without parts: that nothing is in use, or why nobody knows.
+/// What to say of a device without parts: that nothing is in use, or why it is unknown.
 fn in_use(device: &Device) -> String {
     let unknown = device.spaces.iter().find_map(|usage| match &usage.used_bytes {
         Reading::Value { .. } => None,
@@ -158,7 +158,7 @@ fn process_words(process: &Process) -> Vec<String> {
 
 fn device_words(device: &Device) -> Vec<String> {
     let holders = device.holders.value().map(|holders| match holders.len() {
-        0 => String::from("nobody has it open"),
+        0 => String::from("no process has it open"),
         1 => String::from("1 process has it open"),
         many => format!("{many} processes have it open"),
     });
@@ -183,20 +183,20 @@ fn table(
     nothing: &str,
 ) -> Rect {
     let mut y = area.y + 1;
-    let mut line = |canvas: &mut Canvas<'_>, name: &str, figures: [&str; 4], role: Role| {
-        // Words without figures have the whole line.
-        let room = if figures == [""; 4] { PARTS_WIDTH } else { FIGURES[0].0 };
+    let mut line = |canvas: &mut Canvas<'_>, name: &str, shown_metrics: [&str; 4], role: Role| {
+        // Text without values has the whole line.
+        let room = if shown_metrics == [""; 4] { PARTS_WIDTH } else { SHOWN_METRICS[0].0 };
         canvas.text(area.x, y, room, name, role);
-        for ((x, room), figure) in FIGURES.into_iter().zip(figures) {
-            canvas.right(area.x + x, y, room, figure, role);
+        for ((x, room), shown_metric) in SHOWN_METRICS.into_iter().zip(shown_metrics) {
+            canvas.right(area.x + x, y, room, shown_metric, role);
         }
         y += 1;
     };
     line(canvas, title, headings, Role::Faint);
     let room = usize::from(area.height.saturating_sub(2));
     let fitting = if parts.len() > room { room.saturating_sub(1) } else { parts.len() };
-    for (name, figures) in &parts[..fitting] {
-        line(canvas, name, figures.each_ref().map(String::as_str), Role::Plain);
+    for (name, shown_metrics) in &parts[..fitting] {
+        line(canvas, name, shown_metrics.each_ref().map(String::as_str), Role::Plain);
     }
     if parts.is_empty() {
         for row in wrapped(nothing, PARTS_WIDTH).iter().take(room) {

@@ -1,4 +1,4 @@
-//! The pane of devices: a row each, with bars and the history of one figure.
+//! The pane of devices: a row each, with bars and the history of one metric.
 
 use ratatui_core::layout::Rect;
 use telltale_schema::memory::MemorySpace;
@@ -17,7 +17,7 @@ use super::view::{Focus, View};
 use crate::style::Tone;
 use crate::text;
 
-/// Where the figures of a device are, in its part of a row.
+/// Where the values of a device are, in its part of a row.
 struct Columns {
     id: u16,
     bar: u16,
@@ -162,7 +162,7 @@ fn device_heading(view: &View, canvas: &mut Canvas<'_>, area: Rect, columns: &Co
         x += width;
     }
     let room = area.right().saturating_sub(x + 1);
-    canvas.text(x + 1, area.y, room, &view.settings.figure.heading(), Role::Heading);
+    canvas.text(x + 1, area.y, room, &view.settings.shown_metric.heading(), Role::Heading);
 }
 
 fn device_row(
@@ -187,18 +187,18 @@ fn device_row(
     }
     x += columns.memory();
     for (sensor, width) in &columns.sensors {
-        let figure = GraphValue::Sensor(sensor);
-        let (text, role) = match figure.value(device) {
-            Some(value) => (figure.text(value), figure.tone(value, device).into()),
+        let shown_metric = GraphValue::Sensor(sensor);
+        let (text, role) = match shown_metric.value(device) {
+            Some(value) => (shown_metric.text(value), shown_metric.tone(value, device).into()),
             None => (String::from("n/a"), Role::Faint),
         };
         canvas.right(x, y, *width, &text, role);
         x += width;
     }
-    let figure = view.settings.figure;
+    let shown_metric = view.settings.shown_metric;
     let room = area.right().saturating_sub(x + 1);
-    if let Some(series) = view.history.device(&device.id, figure) {
-        let most = most(device, figure, series, room);
+    if let Some(series) = view.history.device(&device.id, shown_metric) {
+        let most = most(device, shown_metric, series, room);
         graph::paint(canvas, Rect::new(x + 1, y, room, 1), series, most);
     }
 }
@@ -245,8 +245,13 @@ fn role_of_text(role: Role) -> Role {
 }
 
 /// What the top of a graph stands for: the limit where there is one, else the largest seen.
-pub(super) fn most(device: &Device, figure: GraphValue, series: &GraphSeries, columns: u16) -> f32 {
+pub(super) fn most(
+    device: &Device,
+    shown_metric: GraphValue,
+    series: &GraphSeries,
+    columns: u16,
+) -> f32 {
     // A graph has some hundred levels.
     #[allow(clippy::cast_possible_truncation)]
-    figure.full(device).map_or_else(|| graph::largest(series, columns), |full| full as f32)
+    shown_metric.full(device).map_or_else(|| graph::largest(series, columns), |full| full as f32)
 }

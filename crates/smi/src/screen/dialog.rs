@@ -36,7 +36,7 @@ const HELP: [(&str, &str); 27] = [
     ("C", "next theme: default, colour-blind, monochrome"),
     ("Ctrl-L", "paint everything anew"),
     ("", ""),
-    ("n/a", "nobody tells; `telltale smi -d` says why"),
+    ("n/a", "not reported; `telltale smi -d` shows why"),
     ("UNATTR.", "in a region's total and in no process's row"),
     ("GHOST", "rows of dead processes in a region"),
     ("", ""),
@@ -213,7 +213,7 @@ fn paint_filter(canvas: &mut Canvas<'_>, area: Rect, line: &FilterLine) -> Posit
     let room = usize::from(area.width - prompt);
     let text: Vec<char> = line.text().chars().collect();
     let columns = |until: usize| width(&text[..until.min(text.len())].iter().collect::<String>());
-    // The beginning goes out of sight, as far as the cursor asks for.
+    // The beginning scrolls out of view, as far as the cursor asks for.
     let hidden = (0..=text.len())
         .find(|from| columns(line.cursor()) - columns(*from) < room)
         .unwrap_or(text.len());

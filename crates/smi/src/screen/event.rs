@@ -1,4 +1,4 @@
-//! What reaches the view from a keyboard and a mouse, and what it asks of whoever drives it.
+//! What reaches the view from a keyboard and a mouse, and what it asks of its driver.
 
 use telltale_schema::clock::Timestamp;
 use telltale_schema::process::ProcessIdentity;
@@ -70,7 +70,7 @@ pub enum Action {
     Quit,
     /// Give the terminal back and stop, as Ctrl-Z has it.
     Suspend,
-    /// Paint everything anew: somebody else has written on the terminal.
+    /// Repaint everything: another process has written on the terminal.
     Repaint,
     /// Find the machine at this past moment.
     Look(Timestamp),

@@ -54,7 +54,7 @@ impl EventPane {
 }
 
 fn tail_lines(scroll: &mut Scroll, canvas: &mut Canvas<'_>, area: Rect, tail: &Tail) {
-    // Whoever looks at the end goes on looking at it.
+    // A view of the end stays at the end.
     scroll.seen.stay_at_end();
     let name = area.width.saturating_sub(TIME + CORE + FACTS + 3).clamp(NAME[0], NAME[1]);
     let heading = vec![
@@ -148,11 +148,11 @@ fn of_process(process: &Process) -> Vec<Line> {
 
 fn of_core(process: &Process, published: &MetricSample) -> Line {
     let core = label(published, "core").unwrap_or("-");
-    let told = |name: &str| {
+    let reported = |name: &str| {
         let mut samples = process.metrics.iter();
         samples.find(|sample| sample.name == name && label(sample, "core") == Some(core))
     };
-    let counted = |name: &str| told(name).map_or_else(|| String::from("n/a"), count);
+    let counted = |name: &str| reported(name).map_or_else(|| String::from("n/a"), count);
     let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
     let texts = [
         pid,
@@ -161,9 +161,9 @@ fn of_core(process: &Process, published: &MetricSample) -> Line {
         counted(PROCESS_DEBUG_EVENTS_DELIVERED_TOTAL.name),
         counted(PROCESS_DEBUG_EVENTS_WAITING.name),
     ];
-    let figures = texts.into_iter().zip(COUNTED);
+    let shown_metrics = texts.into_iter().zip(COUNTED);
     let mut line: Line =
-        figures.map(|(text, (_, cells))| Span::right(text, cells, Role::Plain)).collect();
+        shown_metrics.map(|(text, (_, cells))| Span::right(text, cells, Role::Plain)).collect();
     let lost: Vec<String> = process
         .metrics
         .iter()

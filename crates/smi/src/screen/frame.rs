@@ -15,7 +15,7 @@ use super::theme::Role;
 use super::{KeyMode, SMALLEST, Screen, device_pane, dialog, process_pane};
 use crate::text::width;
 
-/// Columns that the figures of one device take at least.
+/// Columns that the values of one device take at least.
 const DEVICE_WIDTH: u16 = 80;
 /// Rows of the pane below, its tabs included.
 const PANE_ROWS: u16 = 8;
@@ -234,7 +234,7 @@ impl Screen {
         canvas.right(area.x, area.y, area.width, &wrong, Role::Alarm);
     }
 
-    /// The last row: what is to be said, else the keys.
+    /// The last row: a message, else the keys.
     fn last_row(&self, canvas: &mut Canvas<'_>, area: Rect, places: &mut Places) {
         if let Some(words) = &self.message {
             // What does not fit goes on above: a remedy often stands at its end.

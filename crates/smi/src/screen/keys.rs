@@ -13,7 +13,7 @@ use super::{KeyMode, OverlayPage, Screen};
 const WHEEL_ROWS: usize = 3;
 
 impl Screen {
-    /// Takes an event; gives what whoever drives the view is to do.
+    /// Takes an event; returns the action for the view's driver.
     pub fn event(&mut self, event: InputEvent) -> Option<Action> {
         self.message = None;
         match event {
@@ -96,7 +96,9 @@ impl Screen {
             PressedKey::Escape if self.view.filter.take().is_some() => self.view.select(),
             PressedKey::Tab => self.view.focus = self.view.next_focus(),
             PressedKey::Char('C') => self.view.settings.theme = self.view.settings.theme.next(),
-            PressedKey::Char('g') => self.view.settings.figure = self.view.settings.figure.next(),
+            PressedKey::Char('g') => {
+                self.view.settings.shown_metric = self.view.settings.shown_metric.next()
+            }
             PressedKey::Char('i') | PressedKey::Function(3) => {
                 self.view.settings.details = !self.view.settings.details;
                 if self.view.focus == Focus::Pane {
@@ -225,7 +227,7 @@ impl Screen {
         let process = &shown.processes[place];
         let (Some(pid), Some(identity)) = (process.pid, process.identity) else {
             return self.tell(
-                "this process cannot be told from another with the same pid, so none is signalled",
+                "this process cannot be distinguished from another with the same pid, so none is signalled",
             );
         };
         let name = crate::processes::command(process).text().to_owned();

@@ -17,14 +17,14 @@ pub(super) struct Span {
     device: Option<usize>,
 }
 
-/// What a pane shows: a heading that stays, and lines of which those in sight are made.
+/// What a pane shows: a heading that stays, and lines of which the visible ones are made.
 pub(super) struct Lines<'a> {
     pub(super) heading: Vec<Span>,
     pub(super) count: usize,
     pub(super) line: &'a dyn Fn(usize) -> Vec<Span>,
 }
 
-/// Which lines of how many are in sight.
+/// Which lines of how many are visible.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct VisibleLines {
     first: usize,
@@ -32,7 +32,7 @@ pub(super) struct VisibleLines {
     all: usize,
 }
 
-/// Which of a pane's lines are in sight, and where they name devices.
+/// Which of a pane's lines are visible, and where they name devices.
 #[derive(Debug, Default)]
 pub(super) struct Scroll {
     pub(super) seen: VisibleLines,
@@ -70,14 +70,14 @@ impl Span {
 // === impl VisibleLines ===
 
 impl VisibleLines {
-    /// Goes on with the end, where that is what is in sight.
+    /// Goes on with the end, where that is what is visible.
     pub(super) fn stay_at_end(&mut self) {
         if self.first.saturating_add(self.rows) >= self.all {
             self.first = usize::MAX;
         }
     }
 
-    /// What is in sight, where that is not everything, in so many cells.
+    /// What is visible, where that is not everything, in so many cells.
     pub(super) fn words(self, room: usize) -> Option<String> {
         let last = self.all.min(self.first + self.rows);
         let long = format!(" {}-{last}/{}", self.first + 1, self.all);

@@ -44,12 +44,12 @@ impl Machines {
         })
     }
 
-    /// Whether the process in this place is as its machine told it some time ago.
+    /// Whether the process in this place is as its host reported it some time ago.
     pub(super) fn is_old_process(&self, place: usize) -> bool {
         self.is_old(self.0.partition_point(|machine| machine.processes <= place))
     }
 
-    /// Whether the device in this place is as its machine told it some time ago.
+    /// Whether the device in this place is as its host reported it some time ago.
     pub(super) fn is_old_device(&self, place: usize) -> bool {
         self.is_old(self.0.partition_point(|machine| machine.devices <= place))
     }

@@ -90,10 +90,10 @@ impl Menu {
     }
 }
 
-/// Sorts by a column: figures by the largest, words by the alphabet, and the same column once more
+/// Sorts by a column: numbers by the largest, text by the alphabet, and the same column once more
 /// the other way round.
 pub(super) fn sort_by(column: Column, settings: &mut ViewSettings) {
     settings.descending =
-        if settings.sort == column { !settings.descending } else { column.is_figure() };
+        if settings.sort == column { !settings.descending } else { column.is_number() };
     settings.sort = column;
 }

@@ -1,4 +1,4 @@
-//! Looking back: a past moment is shown until the view is told to go on with the present. Who
+//! Looking back: a past moment is shown until the user returns with the present. Who
 //! drives the view finds the moments.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Screen {
     /// Shows what was found for a moment that was asked for.
     pub fn show_past(&mut self, sought: Timestamp, snapshot: Arc<Snapshot>) {
         let Some(past) = &mut self.view.past else { return };
-        // Whoever has gone further meanwhile is shown that.
+        // If the user has gone further meanwhile, that is shown.
         if past.sought == sought {
             past.snapshot = Some(snapshot);
             self.view.select();

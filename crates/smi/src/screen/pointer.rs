@@ -1,11 +1,11 @@
-//! The selected row of a list that changes: it stays on the same thing, and in sight.
+//! The selected row of a list that changes: it stays on the same thing, and visible.
 
 /// A selection.
 #[derive(Debug)]
 pub(super) struct Pointer<T> {
     id: Option<T>,
     at: usize,
-    /// The first row in sight.
+    /// The first visible row.
     top: usize,
     rows: usize,
 }
@@ -53,7 +53,7 @@ impl<T: PartialEq> Pointer<T> {
         self.id = (self.rows > 0).then(|| id(self.at));
     }
 
-    /// The first row in sight where so many can be seen, such that the selected one is.
+    /// The first visible row where so many can be seen, such that the selected one is.
     pub(super) fn first(&mut self, height: usize) -> usize {
         let most = self.rows.saturating_sub(height);
         self.top = self.top.min(most).min(self.at).max((self.at + 1).saturating_sub(height));

@@ -41,7 +41,7 @@ pub(super) fn paint(
             true => format!("TREE{mark}"),
             false => format!("{}{mark}", column.heading()),
         };
-        match column.is_figure() && !is_tree_column(view, *column) {
+        match column.is_number() && !is_tree_column(view, *column) {
             true => canvas.right(*x, heading.y, *width, &title, Role::Heading),
             false => {
                 canvas.text(*x, heading.y, *width, &title, Role::Heading);
@@ -151,25 +151,26 @@ fn cell(
         canvas.text(area.x, area.y, area.width, &text, role);
         return;
     }
-    let figure = |figure: Option<u64>, words: fn(u64) -> String| figure.map(words);
+    let shown_metric =
+        |shown_metric: Option<u64>, words: fn(u64) -> String| shown_metric.map(words);
     let text = match (column, process) {
-        // Of a group or a part there are the figures that it has.
-        (Column::Dram, _) if is_part => figure(row.figures.dram, quantity::bytes),
-        (Column::L1, _) if is_part => figure(row.figures.l1, quantity::bytes),
-        (Column::Host, _) if is_part => figure(row.figures.host, quantity::bytes),
-        (Column::Buffers, _) if is_part => figure(row.figures.buffers, quantity::count),
+        // Of a group or a part the values that it has are shown.
+        (Column::Dram, _) if is_part => shown_metric(row.shown_metrics.dram, quantity::bytes),
+        (Column::L1, _) if is_part => shown_metric(row.shown_metrics.l1, quantity::bytes),
+        (Column::Host, _) if is_part => shown_metric(row.shown_metrics.host, quantity::bytes),
+        (Column::Buffers, _) if is_part => shown_metric(row.shown_metrics.buffers, quantity::count),
         (Column::Device, Some(_)) if is_part => {
             row.device.and_then(|at| shown.devices.get(at)).map(|device| device.id.clone())
         }
         (_, Some(process)) if !is_part => {
-            Some(column.text(shown, process, row.device, &row.figures))
+            Some(column.text(shown, process, row.device, &row.shown_metrics))
         }
         _ => None,
     };
     let Some(text) = text else { return };
     let faint = text == "n/a" || process.is_some_and(|it| it.state != ProcessState::Alive);
     let role = if faint { Role::Faint } else { Role::Plain };
-    match column.is_figure() {
+    match column.is_number() {
         true => canvas.right(area.x, area.y, area.width, &text, role),
         false => {
             canvas.text(area.x, area.y, area.width, &text, role);

@@ -1,4 +1,4 @@
-//! The pane of programs: what each process tells of its program cache, whoever dispatches most first.
+//! The pane of programs: each process's program cache, most dispatches first.
 
 use std::cmp::Reverse;
 
@@ -33,7 +33,7 @@ const MORE_COLUMNS: [(&str, u16); 5] =
     [("FAILED", 6), ("COLLIDED", 8), ("DIFFERED", 8), ("WEIGHT", 9), ("COMPILING", 9)];
 const WIDE: u16 = 130;
 
-const NOBODY: &str = "No process tells of a program cache. One that caches its programs with \
+const NOBODY: &str = "No process reports a program cache. One that caches its programs with \
                       telltale-program-cache and has an endpoint does (docs/program-cache.md).";
 
 /// Paints the pane.
@@ -56,7 +56,7 @@ pub(super) fn paint(
         }
         (true, _) => NOBODY.to_owned(),
         (false, 0) => String::new(),
-        (false, 1) => String::from("1 other process tells of no program cache."),
+        (false, 1) => String::from("1 other process reports no program cache."),
         (false, many) => format!("{} other processes tell of none.", count(many)),
     };
     if rows.is_empty() {
@@ -84,13 +84,13 @@ pub(super) fn paint(
 fn heading(is_wide: bool) -> Vec<Span> {
     let more = MORE_COLUMNS.into_iter().filter(|_| is_wide);
     let columns = COLUMNS.into_iter().chain(more);
-    let figures = columns.map(|(title, cells)| Span::right(title, cells, Role::Heading));
-    figures.chain([Span::rest("COMMAND", Role::Heading)]).collect()
+    let shown_metrics = columns.map(|(title, cells)| Span::right(title, cells, Role::Heading));
+    shown_metrics.chain([Span::rest("COMMAND", Role::Heading)]).collect()
 }
 
 fn row(process: &Process, programs: &ProgramUse, role: Role, is_wide: bool) -> Vec<Span> {
-    let told = |definition| sample(process, definition, None);
-    let counted = |definition| told(definition).map_or_else(absent, counted);
+    let reported = |definition| sample(process, definition, None);
+    let counted = |definition| reported(definition).map_or_else(absent, counted);
     let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
     // Cut, not rounded: 100 % are all of them.
     let hits = programs
@@ -106,7 +106,7 @@ fn row(process: &Process, programs: &ProgramUse, role: Role, is_wide: bool) -> V
         counted(PROCESS_PROGRAM_CACHE_COMPILES_TOTAL),
     ];
     if is_wide {
-        let weight = told(PROCESS_PROGRAM_CACHE_WEIGHT_BYTES);
+        let weight = reported(PROCESS_PROGRAM_CACHE_WEIGHT_BYTES);
         let compiling = sample(process, PROCESS_PROGRAM_CACHE_PHASE_SECONDS, Some("compile"));
         texts.extend([
             counted(PROCESS_PROGRAM_CACHE_FAILED_COMPILES_TOTAL),

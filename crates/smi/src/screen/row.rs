@@ -11,7 +11,7 @@ use super::machines::Machines;
 use super::settings::ViewSettings;
 use crate::rows;
 
-/// Who a process is, as far as it can be told from one snapshot to the next.
+/// Who a process is, as far as recognizable from one snapshot to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Who {
     Known(ProcessIdentity),
@@ -31,7 +31,7 @@ pub(super) enum RowId {
     Kind(Who, usize, MemoryKind),
 }
 
-/// The figures of a row, where they are known.
+/// The values of a row, where they are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct RowValues {
     pub(super) dram: Option<u64>,
@@ -52,7 +52,7 @@ pub(super) struct Row {
     pub(super) process: Option<usize>,
     /// The place of its device in the snapshot, if it is of one.
     pub(super) device: Option<usize>,
-    pub(super) figures: RowValues,
+    pub(super) shown_metrics: RowValues,
     /// Whether there are rows below it, and whether they are shown.
     pub(super) open: Option<bool>,
 }
@@ -139,7 +139,7 @@ fn process_row(process: &Process, place: usize, held: Option<&HeldDevice>) -> Ro
         label: String::new(),
         process: Some(place),
         device,
-        figures: held.map(RowValues::of).unwrap_or_default(),
+        shown_metrics: held.map(RowValues::of).unwrap_or_default(),
         open: None,
     }
 }
@@ -149,7 +149,7 @@ fn sort(rows: &mut Vec<Row>, snapshot: &Snapshot, settings: &ViewSettings) {
     let key = |row: &Row| {
         let process = row.process.and_then(|place| snapshot.processes.get(place));
         process.map_or(SortKey::Number(None), |process| {
-            settings.sort.key(snapshot, process, row.device, &row.figures)
+            settings.sort.key(snapshot, process, row.device, &row.shown_metrics)
         })
     };
     let mut keyed: Vec<(SortKey, Row)> = rows.drain(..).map(|row| (key(&row), row)).collect();
@@ -176,7 +176,7 @@ fn tree(
     let all = snapshot.processes.iter().enumerate();
     let mut processes: Vec<Row> = all
         .map(|(place, process)| Row {
-            figures: RowValues::sum(&process.devices),
+            shown_metrics: RowValues::sum(&process.devices),
             ..process_row(process, place, None)
         })
         .collect();
@@ -208,14 +208,14 @@ impl Levels<'_> {
     fn group(&mut self, group: &RowGroup, depth: usize) {
         let id = RowId::Group(group.id.clone());
         let open = !self.turned.contains(&id);
-        let figures = group.below.iter().map(|at| self.processes[*at].figures);
+        let shown_metrics = group.below.iter().map(|at| self.processes[*at].shown_metrics);
         self.rows.push(Row {
             id,
             depth,
             label: format!("{} ({})", group.label, group.below.len()),
             process: None,
             device: None,
-            figures: figures.reduce(RowValues::plus).unwrap_or_default(),
+            shown_metrics: shown_metrics.reduce(RowValues::plus).unwrap_or_default(),
             open: Some(open),
         });
         if !open {
@@ -260,7 +260,7 @@ impl Levels<'_> {
                     label: one.kind.name().to_owned(),
                     process: Some(place),
                     device: Some(held.device),
-                    figures: of_kind(one),
+                    shown_metrics: of_kind(one),
                     open: None,
                 });
             }

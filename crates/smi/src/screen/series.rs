@@ -98,8 +98,8 @@ impl History {
         }
         for (id, series) in &mut self.devices {
             let device = seen.get(id.as_str()).copied().flatten();
-            for (figure, series) in GraphValue::all().zip(series) {
-                series.push(device.and_then(|device| figure.value(device)));
+            for (shown_metric, series) in GraphValue::all().zip(series) {
+                series.push(device.and_then(|device| shown_metric.value(device)));
             }
         }
         self.devices.retain(|id, series| {
@@ -147,8 +147,8 @@ impl History {
         self.left_out = snapshot.processes.len().saturating_sub(self.processes.len());
     }
 
-    pub(super) fn device(&self, id: &str, figure: GraphValue) -> Option<&GraphSeries> {
-        self.devices.get(id)?.get(figure.place())
+    pub(super) fn device(&self, id: &str, shown_metric: GraphValue) -> Option<&GraphSeries> {
+        self.devices.get(id)?.get(shown_metric.place())
     }
 
     /// What a process had in [`Self::space`], in bytes.

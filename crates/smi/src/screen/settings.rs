@@ -1,4 +1,4 @@
-//! What a person may choose and keep, and what the view is told once at its start.
+//! What a person may choose and keep, and what the view receives once at its start.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub struct ViewSettings {
     /// Whether it has the place of the processes too.
     pub enlarged: bool,
     /// What the graphs of devices show.
-    pub figure: GraphValue,
+    pub shown_metric: GraphValue,
 }
 
 /// What a graph of a device shows.
@@ -44,7 +44,7 @@ pub enum GraphValue {
     Sensor(&'static Sensor),
 }
 
-/// What the view is told at its start and does not change.
+/// What the view receives at its start and does not change.
 #[derive(Debug, Clone)]
 pub struct Terms {
     /// How the machine is called in the tree.
@@ -68,7 +68,7 @@ impl Default for ViewSettings {
             details: true,
             pane: Pane::default(),
             enlarged: false,
-            figure: GraphValue::default(),
+            shown_metric: GraphValue::default(),
         }
     }
 }
@@ -80,7 +80,7 @@ impl Default for GraphValue {
 }
 
 impl GraphValue {
-    /// All figures: memory, then the sensors that are drawn.
+    /// All metrics: memory, then the sensors that are drawn.
     pub fn all() -> impl Iterator<Item = Self> {
         let sensors = SENSORS.iter().filter(|sensor| sensor.is_graph).map(Self::Sensor);
         [Self::Space(MemorySpace::Dram), Self::Space(MemorySpace::L1)].into_iter().chain(sensors)
@@ -95,10 +95,10 @@ impl GraphValue {
         }
     }
 
-    /// The figure of this name.
+    /// The metric of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::all().find(|figure| figure.name() == name)
+        Self::all().find(|shown_metric| shown_metric.name() == name)
     }
 
     /// What stands above its graphs.
@@ -110,7 +110,7 @@ impl GraphValue {
     }
 
     pub(super) fn place(self) -> usize {
-        Self::all().position(|figure| figure == self).unwrap_or(0)
+        Self::all().position(|shown_metric| shown_metric == self).unwrap_or(0)
     }
 
     pub(super) fn next(self) -> Self {

@@ -11,7 +11,7 @@ pub enum Theme {
     /// The sixteen colours of the terminal.
     #[default]
     Default,
-    /// Blue and orange, told apart with any kind of colour vision; needs 256 colours.
+    /// Blue and orange, distinguishable with any kind of colour vision; needs 256 colours.
     ColourBlind,
     /// No colour: bold, faint, underlined, reversed.
     Monochrome,

@@ -1,5 +1,5 @@
 //! The pane of the topology: which devices share a board or a Galaxy, how each is reached, and one
-//! figure of each.
+//! value of each.
 
 use ratatui_core::layout::Rect;
 use telltale_schema::chip::BoardType;
@@ -13,7 +13,7 @@ use super::topology::{CHIPS_OF_A_TRAY, DeviceGroup, TRAYS, Trays, units};
 use super::view::{Focus, View};
 use crate::text;
 
-/// Cells of board, serial number, device at least, PCI address, way and figure.
+/// Cells of board, serial number, device at least, PCI address, path and value.
 const CELLS: [u16; 6] = [9, 16, 12, 12, 15, 6];
 /// Cells of a tray's name.
 const TRAY: u16 = 3;
@@ -81,10 +81,10 @@ pub(super) fn paint(
 }
 
 fn heading(view: &View, id: u16) -> Line {
-    let figure = view.settings.figure.heading();
+    let shown_metric = view.settings.shown_metric.heading();
     let titles = ["BOARD", "SERIAL", "DEVICE", "PCI", "REACHED"].into_iter().zip(with(id));
     let left = titles.map(|(title, cells)| Span::left(title, cells, Role::Heading));
-    left.chain([Span::right(figure, CELLS[5], Role::Heading)]).collect()
+    left.chain([Span::right(shown_metric, CELLS[5], Role::Heading)]).collect()
 }
 
 /// The line of a device; `first` is that of its board, if that is another one.
@@ -114,7 +114,7 @@ fn device_line(view: &View, shown: &Snapshot, at: usize, first: Option<usize>, i
         (false, None, _) => absent(),
     };
     let pci = device.identity.pci().map_or_else(String::new, |pci| pci.to_string());
-    let (figure, role) = figure_words(view, device);
+    let (shown_metric, role) = shown_value_text(view, device);
     let parts = [board, serial, device.id.clone(), pci, reached];
     let mut line: Line = parts
         .into_iter()
@@ -122,7 +122,7 @@ fn device_line(view: &View, shown: &Snapshot, at: usize, first: Option<usize>, i
         .map(|(part, cells)| Span::left(part, cells, Role::Plain))
         .collect();
     line[2] = Span::left(device.id.as_str(), id, role_of_device(view, at)).of_device(at);
-    line.push(Span::right(figure, CELLS[5], role));
+    line.push(Span::right(shown_metric, CELLS[5], role));
     line
 }
 
@@ -136,8 +136,9 @@ fn galaxy(
     let seen = trays.iter().flatten().flatten().count();
     let all = usize::from(TRAYS) * usize::from(CHIPS_OF_A_TRAY);
     let unseen = if seen < all { "; -: none is seen" } else { "" };
-    let figure = view.settings.figure.name();
-    let words = format!("{}: {seen} of {all} chips, each by PCI; {figure}{unseen}", board.name());
+    let shown_metric = view.settings.shown_metric.name();
+    let words =
+        format!("{}: {seen} of {all} chips, each by PCI; {shown_metric}{unseen}", board.name());
     lines.push(vec![Span::rest(words, Role::Heading)]);
     let chips = u16::from(CHIPS_OF_A_TRAY);
     let room = (width.saturating_sub(TRAY + chips) / chips).clamp(CHIP[0], CHIP[1]);
@@ -149,24 +150,24 @@ fn galaxy(
                 line.push(Span::left(format!("{name} -"), room, Role::Faint));
                 continue;
             };
-            let (figure, role) = figure_words(view, &shown.devices[device]);
+            let (shown_metric, role) = shown_value_text(view, &shown.devices[device]);
             let role = match role_of_device(view, device) {
                 Role::Plain => role,
                 selected => selected,
             };
-            line.push(Span::left(format!("{name} {figure}"), room, role).of_device(device));
+            line.push(Span::left(format!("{name} {shown_metric}"), room, role).of_device(device));
         }
         lines.push(line);
     }
 }
 
-/// The figure that graphs show too, in few cells.
-fn figure_words(view: &View, device: &Device) -> (String, Role) {
-    let figure = view.settings.figure;
-    let Some(value) = figure.value(device) else { return (absent(), Role::Faint) };
-    let (number, unit) = figure.parts(value);
+/// The metric that graphs show too, in few cells.
+fn shown_value_text(view: &View, device: &Device) -> (String, Role) {
+    let shown_metric = view.settings.shown_metric;
+    let Some(value) = shown_metric.value(device) else { return (absent(), Role::Faint) };
+    let (number, unit) = shown_metric.parts(value);
     let words = number + &unit.chars().take(1).collect::<String>();
-    (words, figure.tone(value, device).into())
+    (words, shown_metric.tone(value, device).into())
 }
 
 fn role_of_device(view: &View, at: usize) -> Role {

@@ -175,7 +175,7 @@ impl View {
         }
     }
 
-    /// What keys go to after this one, of what is to be seen.
+    /// What keys go to after this one, of the visible ones.
     pub(super) fn next_focus(&self) -> Focus {
         let hidden = |focus: Focus| match focus {
             Focus::Processes => self.is_enlarged() && self.pane_scrolls(),

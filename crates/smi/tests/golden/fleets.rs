@@ -62,7 +62,7 @@ fn the_tables_say_whose_each_row_is_and_who_is_silent() {
         let widest = page.lines().map(UnicodeWidthStr::width).max();
         assert!(widest <= Some(width), "{width}: {page}");
     }
-    // Where nobody ever answered, nothing is said of devices and processes.
+    // Where no host ever answered, nothing is shown of devices and processes.
     let mut silent = machines();
     silent.hosts.retain(|host| host.snapshot.is_none());
     let page = fleet(&silent, &Style::PLAIN);

@@ -60,7 +60,7 @@ fn alerts_that_fire_come_first_and_are_counted_at_the_tab() {
 #[test]
 fn a_pane_without_anything_says_why() {
     let mut screen = pane(Pane::Alerts);
-    assert!(page(&mut screen, 80, 24).contains("has not told its alerts yet"));
+    assert!(page(&mut screen, 80, 24).contains("has not sent its alerts yet"));
     let why = "No alerts: no service runs here, and it is the service that looks for them. \
                `telltale serve` starts one; `telltale alerts` looks once.";
     screen.set_alerts(Availability::Absent(why.to_owned()));
@@ -112,7 +112,7 @@ fn boards() -> Snapshot {
 fn boards_trays_and_partitions_are_together_and_what_is_not_known_is_said() {
     let settings = ViewSettings {
         pane: Pane::Topology,
-        figure: GraphValue::named("temperature").unwrap(),
+        shown_metric: GraphValue::named("temperature").unwrap(),
         ..ViewSettings::default()
     };
     let mut screen = screen_with(settings, terms(), boards());
@@ -168,7 +168,7 @@ fn program_caches_are_sorted_by_use_and_others_are_counted() {
     let mut screen = screen_with(settings.clone(), terms(), snapshot);
     check_sizes("programs", &mut screen);
     let mut nobody = screen_with(settings, terms(), empty());
-    assert!(page(&mut nobody, 80, 24).contains("No process tells of a program cache."));
+    assert!(page(&mut nobody, 80, 24).contains("No process reports a program cache."));
 }
 
 /// A job of some nodes, of which the second is slow with everybody.
@@ -196,7 +196,7 @@ fn job(count: usize) -> JobView {
         heading: String::from("Job trial: runs; epoch 3, mode act"),
         is_well: false,
         facts: vec![
-            ("nodes", String::from("3 of 3 slots filled, 2 heard; 0 standing by, 1 silent")),
+            ("nodes", String::from("3 of 3 slots filled, 2 heard; 0 standby, 1 silent")),
             ("incident", words.to_owned()),
         ],
         nodes: (0..count.min(3)).map(node).collect(),
@@ -361,7 +361,7 @@ fn a_pane_scrolls_with_keys_and_wheel_and_the_rest_does_not() {
 
 #[test]
 fn every_pane_has_every_size_theme_and_terminal() {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for theme in Theme::ALL {
         for pane in Pane::ALL {
             let settings = ViewSettings { pane, theme, enlarged: true, ..ViewSettings::default() };
@@ -375,12 +375,12 @@ fn every_pane_has_every_size_theme_and_terminal() {
                 let steers = |it: char| it != '\n' && telltale_schema::text::steers(it);
                 assert!(!page.contains(steers), "{page}");
             }
-            told.push((pane, painted(&mut screen, 100, 30).to_string()));
+            reported.push((pane, painted(&mut screen, 100, 30).to_string()));
         }
     }
     let panes = Pane::ALL.len();
-    for (at, (pane, page)) in told.iter().enumerate() {
-        assert_eq!(page, &told[at % panes].1, "{pane:?} says something by colour alone");
+    for (at, (pane, page)) in reported.iter().enumerate() {
+        assert_eq!(page, &reported[at % panes].1, "{pane:?} says something by colour alone");
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn terms() -> Terms {
     }
 }
 
-/// The troubled machine, whose trainer can be told from any other process.
+/// The troubled machine, whose trainer can be distinguished from any other process.
 pub(crate) fn machine() -> Snapshot {
     let mut snapshot = troubled();
     snapshot.processes[0].identity = Some(IDENTITY);
@@ -105,8 +105,10 @@ fn gpus() -> Snapshot {
 
 #[test]
 fn devices_without_l1_show_how_busy_they_are() {
-    let settings =
-        ViewSettings { figure: GraphValue::named("busy").unwrap(), ..ViewSettings::default() };
+    let settings = ViewSettings {
+        shown_metric: GraphValue::named("busy").unwrap(),
+        ..ViewSettings::default()
+    };
     let mut screen = screen_with(settings, terms(), gpus());
     let shown = page(&mut screen, 120, 24);
     let line = |words: &str| {
@@ -160,7 +162,7 @@ fn nobody_knowing_is_not_nothing() {
     let mut screen = screen_with(ViewSettings::default(), terms(), snapshot);
     press(&mut screen, &[PressedKey::Char('N'), PressedKey::Char('I'), PressedKey::Home]);
     let shown = page(&mut screen, 80, 24);
-    assert!(shown.contains("nobody says what it has"), "{shown}");
+    assert!(shown.contains("no source reports what it has"), "{shown}");
     press(&mut screen, &[PressedKey::Tab, PressedKey::Home]);
     let shown = page(&mut screen, 80, 24);
     assert!(shown.contains("not known") && shown.contains("its user or root"), "{shown}");
@@ -264,8 +266,8 @@ fn what_is_too_long_for_its_row_goes_on() {
     }
     press(&mut screen, &[PressedKey::Escape]);
     screen.tell(words.as_str());
-    let told = page(&mut screen, 80, 24);
-    assert!(spaced(&told).ends_with(&words), "{told}");
+    let reported = page(&mut screen, 80, 24);
+    assert!(spaced(&reported).ends_with(&words), "{reported}");
     // And so does what is wrong with a query.
     press(&mut screen, &[PressedKey::Char('/')]);
     type_in(&mut screen, "dram");
@@ -323,7 +325,7 @@ fn signals_are_refused_where_they_are_not_wanted_or_not_safe() {
     // No process of this one has an identity.
     let mut screen = screen_with(ViewSettings::default(), terms(), troubled());
     press(&mut screen, &[PressedKey::Char('k')]);
-    assert!(page(&mut screen, 80, 24).contains("cannot be told from another"));
+    assert!(page(&mut screen, 80, 24).contains("cannot be distinguished from another"));
 }
 
 #[test]
@@ -377,7 +379,7 @@ fn a_recording_is_gone_through_by_steps_and_its_graphs_end_where_one_is() {
     let played = page(&mut screen, 80, 24);
     assert!(played.contains("RECORDED 20 of 40 (p: halt)"), "{played}");
     let samples = |page: &str| page.lines().nth(2).unwrap().matches('█').count();
-    // Whoever goes back sees what was before, and nothing of what comes after.
+    // Going back shows what was before, and nothing of what comes after.
     show(&mut screen, 4, false);
     check("screen-recorded", &page(&mut screen, 80, 24));
     assert!(samples(&played) > samples(&page(&mut screen, 80, 24)));

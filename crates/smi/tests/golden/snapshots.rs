@@ -44,7 +44,7 @@ fn source(name: &str, errors: Vec<SourceError>, errors_dropped: u64) -> SourceSt
     SourceStatus { name, duration_ns: 1, errors, errors_dropped, notes }
 }
 
-/// An n300 whose first chip is hot and nearly full, and whose second nobody can look into; all
+/// An n300 whose first chip is hot and nearly full, and whose second cannot be read; all
 /// kinds of processes on it.
 pub(crate) fn troubled() -> Snapshot {
     let error = SourceError {
@@ -83,7 +83,7 @@ fn identity(location: u8) -> ChipIdentity {
     }
 }
 
-/// A device that nobody holds, with nothing in use.
+/// A device without holders, with nothing in use.
 pub(crate) fn idle_device(id: &str) -> Device {
     let mut device =
         Device { id: id.to_owned(), holders: at(Vec::new()), kinds: Vec::new(), ..local_device() };

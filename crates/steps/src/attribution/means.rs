@@ -113,7 +113,7 @@ impl Means {
                     let others = self.roles.iter().filter(|(other, _)| *other != role);
                     weighted(others.map(|(_, of)| of[kind]))
                 };
-                // Of kinds that nobody else has nothing is compared, and what is done once a step (an optimizer) is
+                // Of kinds that no other rank has nothing is compared, and what is done once a step (an optimizer) is
                 // not what a stage was given to do of each micro-batch.
                 let most = of.iter().map(|mean| mean.count).max().unwrap_or(0);
                 let compared = (0..self.kinds).filter(|kind| {

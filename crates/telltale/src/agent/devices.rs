@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_NAME_BYTES: usize = 128;
 const MAX_FAULT_BYTES: usize = 512;
 
-/// Asks whichever of `sockets` has a service, until nobody wants to know any more.
+/// Asks whichever of `sockets` has a service, until it is no longer wanted.
 pub(super) fn follow(sockets: Vec<PathBuf>) -> watch::Receiver<Vec<DeviceHealth>> {
     let (known, receiver) = watch::channel(Vec::new());
     tokio::spawn(async move {
@@ -34,7 +34,7 @@ pub(super) fn follow(sockets: Vec<PathBuf>) -> watch::Receiver<Vec<DeviceHealth>
             let answered = tokio::time::timeout(TIMEOUT, asking.ask()).await;
             let health = answered.unwrap_or_else(|_| Err(String::from("it took too long")));
             known.send_replace(health.unwrap_or_else(|reason| {
-                debug!("the node service tells nothing of devices: {reason}");
+                debug!("the node service reports no devices: {reason}");
                 asking.client = None;
                 Vec::new()
             }));
@@ -94,10 +94,10 @@ async fn reach(sockets: &[PathBuf]) -> Result<Client, String> {
 fn health(listed: &[Listed], alerts: &[Alert], known: &mut BTreeSet<String>) -> Vec<DeviceHealth> {
     let there: BTreeSet<&str> = listed.iter().map(|one| one.device.as_str()).collect();
     let mut health: Vec<DeviceHealth> =
-        listed.iter().map(|one| told(&one.device, fault(one, alerts))).collect();
+        listed.iter().map(|one| reported(&one.device, fault(one, alerts))).collect();
     for device in known.iter().filter(|device| !there.contains(device.as_str())) {
         let gone = String::from("the node service lists it no longer");
-        health.push(told(device, Some(gone)));
+        health.push(reported(device, Some(gone)));
     }
     health.truncate(MAX_DEVICES);
     let new = there.into_iter().filter(|device| !known.contains(*device)).map(str::to_owned);
@@ -108,7 +108,7 @@ fn health(listed: &[Listed], alerts: &[Alert], known: &mut BTreeSet<String>) -> 
 }
 
 /// What is wrong with a device: that it does not answer, and the alerts that fire about the device
-/// itself. Full memory and what a process does are no fault of a device, unless somebody has made a
+/// itself. Full memory and what a process does are no fault of a device, unless the user has made a
 /// critical rule of it.
 fn fault(listed: &Listed, alerts: &[Alert]) -> Option<String> {
     let silent = match listed.absence {
@@ -132,7 +132,7 @@ fn fault(listed: &Listed, alerts: &[Alert]) -> Option<String> {
     (!faults.is_empty()).then(|| faults.join("; "))
 }
 
-fn told(device: &str, fault: Option<String>) -> DeviceHealth {
+fn reported(device: &str, fault: Option<String>) -> DeviceHealth {
     let cut = |text: &str, most: usize| text[..text.floor_char_boundary(most)].to_owned();
     DeviceHealth {
         device: cut(device, MAX_NAME_BYTES),
@@ -205,7 +205,7 @@ mod tests {
         let mut known = BTreeSet::new();
         assert_eq!(health(&many, &[], &mut known).len(), MAX_DEVICES);
         assert_eq!(known.len(), MAX_DEVICES);
-        let long = told(&"\u{e9}".repeat(100), Some("\u{e9}x".repeat(300)));
+        let long = reported(&"\u{e9}".repeat(100), Some("\u{e9}x".repeat(300)));
         assert_eq!(long.device.len(), MAX_NAME_BYTES);
         assert!(long.fault.is_some_and(|fault| fault.len() <= MAX_FAULT_BYTES));
     }

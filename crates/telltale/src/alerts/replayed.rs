@@ -46,7 +46,7 @@ pub(super) fn show(
         true => serde_json::to_string(&replayed).expect("alerts are JSON") + "\n",
         false => as_table(&replayed, output),
     })?;
-    let fired = replayed.notices.iter().any(|told| told.event == NoticeEvent::Fired);
+    let fired = replayed.notices.iter().any(|reported| reported.event == NoticeEvent::Fired);
     Ok(match (fired, is_whole) {
         (true, _) => Status::Firing,
         (false, true) => Status::Fine,
@@ -54,7 +54,7 @@ pub(super) fn show(
     })
 }
 
-/// A snapshot that cannot be read is told and passed over; the second value says that there was none.
+/// A snapshot that cannot be read is reported and skipped; the second value says that there was none.
 fn replay(recording: &Recording, rules: Vec<Rule>) -> (Replayed, bool) {
     let mut engine = Engine::new(rules);
     let frames = recording.frames();
@@ -69,7 +69,7 @@ fn replay(recording: &Recording, rules: Vec<Rule>) -> (Replayed, bool) {
             Ok(snapshot) => {
                 // The clock of the recorder may have been set back; time goes on all the same.
                 now_ns = now_ns.max(frame.at.0);
-                let told = engine.step(now_ns, &snapshot).into_iter().map(|one| match one {
+                let reported = engine.step(now_ns, &snapshot).into_iter().map(|one| match one {
                     Transition::Fired(alert) => {
                         ReplayedAlert { event: NoticeEvent::Fired, at: frame.at, alert }
                     }
@@ -77,7 +77,7 @@ fn replay(recording: &Recording, rules: Vec<Rule>) -> (Replayed, bool) {
                         ReplayedAlert { event: NoticeEvent::Resolved, at: frame.at, alert }
                     }
                 });
-                notices.extend(told);
+                notices.extend(reported);
             }
         }
     }
@@ -88,12 +88,12 @@ fn replay(recording: &Recording, rules: Vec<Rule>) -> (Replayed, bool) {
 }
 
 fn as_table(replayed: &Replayed, output: &StandardOutput) -> String {
-    let rows = replayed.notices.iter().map(|told| TransitionRow {
-        at: calendar::format(told.at),
-        fired: told.event == NoticeEvent::Fired,
-        severity: told.alert.severity.name(),
-        rule: &told.alert.rule,
-        text: &told.alert.text,
+    let rows = replayed.notices.iter().map(|reported| TransitionRow {
+        at: calendar::format(reported.at),
+        fired: reported.event == NoticeEvent::Fired,
+        severity: reported.alert.severity.name(),
+        rule: &reported.alert.rule,
+        text: &reported.alert.text,
     });
     let rows: Vec<TransitionRow<'_>> = rows.collect();
     let mut text = telltale_smi::transitions(&rows, &output.style());

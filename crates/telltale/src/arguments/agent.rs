@@ -123,7 +123,7 @@ pub(crate) struct AgentArguments {
     pub(crate) command: Vec<OsString>,
 }
 
-/// By what right the agent attends, and who may order it about.
+/// The agent's credentials, and who may send it orders.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArguments {
     /// Use TLS and verify the coordinator against the authority in FILE (PEM)
@@ -155,7 +155,7 @@ pub(crate) struct TrustArguments {
 /// Who is asked how accelerators are.
 #[derive(Debug, Clone)]
 pub(crate) enum NodeService {
-    /// Nobody.
+    /// No one.
     Off,
     /// The service at this socket file.
     Socket(PathBuf),

@@ -1,4 +1,4 @@
-//! The arguments of what `telltale agent` starts for itself. Nobody else is to run these.
+//! The arguments of what `telltale agent` starts for itself. Nothing else may run these.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

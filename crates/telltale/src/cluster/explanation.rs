@@ -7,10 +7,10 @@ use telltale_smi::{Style, Tone, paragraph};
 use super::{heat, lists, report};
 
 /// Signs that are listed; those in between are counted.
-const MAX_SIGNS: usize = 20;
+const MAX_EVENTS: usize = 20;
 /// What stands where the map would be.
 const NO_MAP: &str =
-    "There is no map of latencies: by then workers had told of no transfers between two nodes.";
+    "There is no map of latencies: by then workers had reported no transfers between two nodes.";
 
 /// All that is known of an incident.
 pub(super) fn text(explanation: &ExplanationView, style: &Style) -> String {
@@ -29,7 +29,7 @@ pub(super) fn text(explanation: &ExplanationView, style: &Style) -> String {
     let mut text = Tone::Heading.paint(&heading, style) + "\n";
     text.push_str(&paragraph(&capital(&incident.text), 0, style));
     text.push('\n');
-    text.push_str(&signs(incident, style));
+    text.push_str(&events(incident, style));
     if !explanation.verdicts.is_empty() {
         text.push('\n');
         text.push_str(&(Tone::Heading.paint("What it was taken for", style) + "\n"));
@@ -52,19 +52,19 @@ pub(super) fn text(explanation: &ExplanationView, style: &Style) -> String {
     text
 }
 
-fn signs(incident: &IncidentView, style: &Style) -> String {
+fn events(incident: &IncidentView, style: &Style) -> String {
     let mut text = Tone::Heading.paint("Signs, in the order they came", style) + "\n";
-    let shown = incident.signs.len().min(MAX_SIGNS);
-    for sign in &incident.signs[..shown] {
-        let after_ms = sign.at_unix_ms.map(|at| at.saturating_sub(incident.opened_unix_ms));
+    let shown = incident.events.len().min(MAX_EVENTS);
+    for event in &incident.events[..shown] {
+        let after_ms = event.at_unix_ms.map(|at| at.saturating_sub(incident.opened_unix_ms));
         let after = after_ms
             .filter(|after_ms| *after_ms > 0)
             .map(|after_ms| format!(" (after {})", duration(after_ms.saturating_mul(1_000_000))));
-        let line = format!("  {}{}", sign.text, after.unwrap_or_default());
+        let line = format!("  {}{}", event.text, after.unwrap_or_default());
         text.push_str(&paragraph(&line, 4, style));
     }
-    let listed = u64::try_from(incident.signs.len() - shown).unwrap_or(u64::MAX);
-    let more = listed.saturating_add(incident.dropped_signs);
+    let listed = u64::try_from(incident.events.len() - shown).unwrap_or(u64::MAX);
+    let more = listed.saturating_add(incident.dropped_events);
     if more > 0 {
         text.push_str(&format!("  and {more} more\n"));
     }

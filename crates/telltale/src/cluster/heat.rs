@@ -1,7 +1,7 @@
 //! The matrix of latencies as a heat map of characters.
 //!
-//! How hot a cell is can be read without colour: from its figure, or where there is no room for
-//! figures, from its character. Colours go from dark blue to yellow, which those who see few colours
+//! How hot a cell is can be read without colour: from its number, or where there is no room for
+//! numbers, from its character. Colours go from dark blue to yellow, which those who see few colours
 //! tell apart, and by their brightness on paper too.
 
 use telltale_control_plane::view::MatrixView;
@@ -31,14 +31,14 @@ const HEATS: [Heat; 6] = [
 /// What stands for a pair of which nothing is known, or nothing is usual yet.
 const NOTHING: char = ' ';
 const NO_USUAL: char = '?';
-/// Behind a figure: slower than usual beyond doubt.
+/// Behind a number: slower than usual beyond doubt.
 const SLOW: char = '!';
 
 /// How a cell is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
-    /// As a figure, in six columns.
-    Figures,
+    /// As a number, in six columns.
+    Metrics,
     /// As a character, with one before it.
     Spaced,
     /// As a character.
@@ -51,7 +51,7 @@ pub(super) fn map(matrix: &MatrixView, style: &Style) -> String {
     let width = style.width.unwrap_or(usize::MAX);
     let number = nodes.len().saturating_sub(1).to_string().len();
     let longest = nodes.iter().map(|node| node.chars().count()).max().unwrap_or(0);
-    let scale = [Scale::Figures, Scale::Spaced]
+    let scale = [Scale::Metrics, Scale::Spaced]
         .into_iter()
         .find(|scale| number + 1 + longest.min(12) + scale.columns() * nodes.len() <= width)
         .unwrap_or(Scale::Tight);
@@ -84,9 +84,9 @@ pub(super) fn map(matrix: &MatrixView, style: &Style) -> String {
     text + &legend(scale, style)
 }
 
-/// The numbers of the columns: upright, a digit above the other, where figures do not fit.
+/// The numbers of the columns: upright, a digit above the other, where numbers do not fit.
 fn headings(nodes: usize, indent: usize, scale: Scale) -> String {
-    if scale == Scale::Figures {
+    if scale == Scale::Metrics {
         let numbers: String = (0..nodes).map(|to| format!("{to:>5} ")).collect();
         return format!("{:indent$}{}\n", "", numbers.trim_end());
     }
@@ -109,20 +109,20 @@ fn cell(matrix: &MatrixView, from: usize, to: usize, scale: Scale, style: &Style
     let Some(times) = known.and_then(|cell| cell.times) else {
         let mark = if known.is_some() { NO_USUAL } else { NOTHING };
         return match scale {
-            Scale::Figures => format!("{mark:>5} "),
+            Scale::Metrics => format!("{mark:>5} "),
             Scale::Spaced => format!(" {mark}"),
             Scale::Tight => mark.to_string(),
         };
     };
     let is_slow = known.is_some_and(|cell| cell.is_slow);
     let heat = HEATS.iter().rev().find(|heat| times >= heat.least).unwrap_or(&HEATS[0]);
-    let figure = match times {
+    let metric = match times {
         0.0..10.0 => format!("{times:.2}"),
         10.0..1000.0 => format!("{times:.0}"),
         _ => String::from(">999"),
     };
     let (before, text) = match scale {
-        Scale::Figures => (" ", format!("{figure:>4}{}", if is_slow { SLOW } else { ' ' })),
+        Scale::Metrics => (" ", format!("{metric:>4}{}", if is_slow { SLOW } else { ' ' })),
         Scale::Spaced => (" ", heat.mark.to_string()),
         Scale::Tight => ("", heat.mark.to_string()),
     };
@@ -144,8 +144,8 @@ fn legend(scale: Scale, style: &Style) -> String {
             _ => format!("from {}", heat.least),
         };
         let (painted, plain) = match scale {
-            Scale::Figures if !style.color => continue,
-            Scale::Figures => (format!(" {range} "), String::new()),
+            Scale::Metrics if !style.color => continue,
+            Scale::Metrics => (format!(" {range} "), String::new()),
             _ => (heat.mark.to_string(), format!(" {range}")),
         };
         let columns = painted.len() + plain.len();
@@ -162,12 +162,12 @@ fn legend(scale: Scale, style: &Style) -> String {
         text.push('\n');
     }
     let marks = match (scale, style.color) {
-        (Scale::Figures, _) => "! is slower than usual beyond doubt, ? is nothing usual yet.",
+        (Scale::Metrics, _) => "! is slower than usual beyond doubt, ? is nothing usual yet.",
         (_, true) => {
             "Underlined is slower than usual beyond doubt, ? is nothing usual yet; --json has the \
-             figures."
+              numbers."
         }
-        (_, false) => "? is nothing usual yet; --json has the figures.",
+        (_, false) => "? is nothing usual yet; --json has the numbers.",
     };
     text + &paragraph(marks, 0, style)
 }
@@ -177,7 +177,7 @@ fn legend(scale: Scale, style: &Style) -> String {
 impl Scale {
     const fn columns(self) -> usize {
         match self {
-            Self::Figures => 6,
+            Self::Metrics => 6,
             Self::Spaced => 2,
             Self::Tight => 1,
         }

@@ -28,7 +28,7 @@ pub(super) fn status(status: &StatusView, style: &Style) -> String {
         status.mode
     );
     let others = format!(
-        "{} of {} slots filled, {} heard; {} standing by, {} silent, {} kept out",
+        "{} of {} slots filled, {} heard; {} standby, {} silent, {} quarantined",
         status.filled_slots,
         status.slots,
         status.active_nodes,
@@ -159,13 +159,13 @@ pub(super) fn incidents(incidents: &[IncidentView], style: &Style) -> String {
             "collecting" | "held" => Tone::Alarm,
             _ => Tone::Plain,
         };
-        let signs = u64::try_from(incident.signs.len()).unwrap_or(u64::MAX);
+        let events = u64::try_from(incident.events.len()).unwrap_or(u64::MAX);
         table.push(vec![
             Cell::new(printable(&incident.id)),
             Cell::new(moment(incident.opened_unix_ms)),
             Cell::new(incident.epoch.to_string()),
             Cell::toned(incident.standing, tone),
-            Cell::new(quantity::count(signs.saturating_add(incident.dropped_signs))),
+            Cell::new(quantity::count(events.saturating_add(incident.dropped_events))),
             Cell::new(printable(&incident.text)),
         ]);
     }
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_store_that_fails_is_told_first() {
-        let told = |trouble: &str| {
+        let reported = |trouble: &str| {
             let answer = GetStatusResponse {
                 job: "trial".to_owned(),
                 phase: JobPhase::Committed.into(),
@@ -195,10 +195,10 @@ mod tests {
             };
             status(&StatusView::from(&answer), &Style::PLAIN)
         };
-        let text = told("cannot write the journal /j/journal; make room on its disk");
+        let text = reported("cannot write the journal /j/journal; make room on its disk");
         let line =
             "  store      fails, for 12.0 s: cannot write the journal /j/journal; make room on";
-        assert!(text.lines().nth(1).is_some_and(|told| told.starts_with(line)), "{text}");
-        assert!(!told("").contains("fails"));
+        assert!(text.lines().nth(1).is_some_and(|reported| reported.starts_with(line)), "{text}");
+        assert!(!reported("").contains("fails"));
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn restart(asking: &ClusterQuery, wait: Option<Duration>) -> Result<S
     let ordered = asking.ask(async |client: &mut Client| client.restart().await);
     match (ordered, wait) {
         (Ok(answer), Some(wait)) => wait_until_it_runs(asking, answer.epoch, wait),
-        (ordered, _) => told(asking, ordered, "the job is restarted"),
+        (ordered, _) => reported(asking, ordered, "the job is restarted"),
     }
 }
 
@@ -36,22 +36,22 @@ pub(super) fn drain(asking: &ClusterQuery, node: &str) -> Result<Status, Failure
     let none = status.is_ok_and(|status| status.standby_nodes == 0);
     let none = if none { "; there is none now" } else { "" };
     let done = format!("{} leaves as soon as a spare can take its slot{none}", printable(node));
-    told(asking, ordered, &done)
+    reported(asking, ordered, &done)
 }
 
 pub(super) fn remove(asking: &ClusterQuery, node: &str) -> Result<Status, Failure> {
     let ordered = asking.ask(async |client: &mut Client| client.remove(node).await);
-    told(asking, ordered, &format!("{} leaves now", printable(node)))
+    reported(asking, ordered, &format!("{} leaves now", printable(node)))
 }
 
 pub(super) fn readmit(asking: &ClusterQuery, node: &str) -> Result<Status, Failure> {
     let ordered = asking.ask(async |client: &mut Client| client.readmit(node).await);
-    told(asking, ordered, &format!("{} may take slots again", printable(node)))
+    reported(asking, ordered, &format!("{} may take slots again", printable(node)))
 }
 
 pub(super) fn set_mode(asking: &ClusterQuery, mode: Mode) -> Result<Status, Failure> {
     let ordered = asking.ask(async |client: &mut Client| client.set_mode(mode).await);
-    told(asking, ordered, &format!("the mode is {}", view::mode(mode)))
+    reported(asking, ordered, &format!("the mode is {}", view::mode(mode)))
 }
 
 /// Whether the coordinator answered, and the answer is no.
@@ -60,7 +60,7 @@ pub(super) fn is_refusal(error: &CallError) -> bool {
 }
 
 /// Tells a refusal.
-pub(super) fn tell_refusal(asking: &ClusterQuery, error: &CallError) -> Result<Status, Failure> {
+pub(super) fn report_refusal(asking: &ClusterQuery, error: &CallError) -> Result<Status, Failure> {
     let reason = match error {
         CallError::Refused(status) => status.message().to_owned(),
         other => telltale_schema::text::with_causes(other),
@@ -73,7 +73,7 @@ pub(super) fn tell_refusal(asking: &ClusterQuery, error: &CallError) -> Result<S
     Ok(Status::Refused)
 }
 
-fn told(
+fn reported(
     asking: &ClusterQuery,
     ordered: Result<OrderResponse, OperatorError>,
     done: &str,
@@ -87,13 +87,13 @@ fn told(
             asking.output.print(&format!("{done}; epoch {}\n", answer.epoch))?;
             Ok(Status::Fine)
         }
-        Err(OperatorError::Call(error)) if is_refusal(&error) => tell_refusal(asking, &error),
+        Err(OperatorError::Call(error)) if is_refusal(&error) => report_refusal(asking, &error),
         Err(error) => Err(Failure::because(&error)),
     }
 }
 
 /// Asks until the job runs in this epoch or a later one. That a coordinator does not answer meanwhile
-/// is told only at the end: a leader may just be changing.
+/// is reported only at the end: a leader may just be changing.
 fn wait_until_it_runs(
     asking: &ClusterQuery,
     epoch: u64,

@@ -2,12 +2,12 @@
 //! node is killed half-way; what it takes to go on is shown, and at the end the weights are compared
 //! with those of the same training undisturbed. Whatever it started or made is gone when it ends.
 
-mod company;
 mod comparison;
+mod demo_nodes;
 mod event;
 mod page;
 mod process;
-mod story;
+mod timeline;
 mod view;
 mod worker_line;
 
@@ -17,10 +17,10 @@ use crate::arguments::DemoArguments;
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::StandardOutput;
-use company::{Company, Heard, LineSource, NAMES, SLOTS};
 use comparison::TrainingComparison;
+use demo_nodes::{DemoNodes, Heard, LineSource, NAMES, SLOTS};
 use page::Undisturbed;
-use story::Story;
+use timeline::Timeline;
 use view::CoordinatorPoller;
 use worker_line::WorkerLine;
 
@@ -39,23 +39,23 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     super::stage::refuse_nobody()?;
     let steps = arguments.steps.unwrap_or(STEPS);
     let began = (Instant::now(), SystemTime::now());
-    let mut company = Company::start(steps)?;
-    let story = Story::begin(NAMES.map(str::to_owned).to_vec(), SLOTS, steps, began.1);
-    let screen = Screen { output: StandardOutput::detect(), json: arguments.json, told: 0 };
-    let mut show = Show { began: began.0, story, screen, undisturbed: Vec::new() };
-    let shown = show.run(&mut company, &interrupt).map_err(|failure| match failure {
-        Failure::Message(text) => Failure::Message(text + &company.complaints()),
+    let mut demo_nodes = DemoNodes::start(steps)?;
+    let timeline = Timeline::begin(NAMES.map(str::to_owned).to_vec(), SLOTS, steps, began.1);
+    let screen = Screen { output: StandardOutput::detect(), json: arguments.json, reported: 0 };
+    let mut show = Show { began: began.0, timeline, screen, undisturbed: Vec::new() };
+    let shown = show.run(&mut demo_nodes, &interrupt).map_err(|failure| match failure {
+        Failure::Message(text) => Failure::Message(text + &demo_nodes.complaints()),
         other => other,
     });
     interrupt.finish_undisturbed();
-    show.story.has_ended = true;
-    // The last page stays, and is not to offer what is over.
+    show.timeline.has_ended = true;
+    // The last page stays, and must not offer what is over.
     let redrawn = match &shown {
-        Ok(_) if show.screen.is_repainted() => show.screen.show(&show.story, show.compared()),
+        Ok(_) if show.screen.is_repainted() => show.screen.show(&show.timeline, show.compared()),
         _ => Ok(()),
     };
     let ended = show.screen.end();
-    let struck = company.strike();
+    let struck = demo_nodes.strike();
     let is_over = shown?;
     redrawn?;
     ended?;
@@ -67,9 +67,9 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
 /// The demo as it goes.
 struct Show {
     began: Instant,
-    story: Story,
+    timeline: Timeline,
     screen: Screen,
-    /// The steps and the weights of the ranks that nobody disturbs.
+    /// The steps and the weights of the ranks that are undisturbed.
     undisturbed: Vec<(u64, Option<String>)>,
 }
 
@@ -78,84 +78,85 @@ struct Screen {
     output: StandardOutput,
     json: bool,
     /// Events that were printed.
-    told: usize,
+    reported: usize,
 }
 
 // === impl Show ===
 
 impl Show {
     /// Goes on until there is something to compare; false when it was asked to end before.
-    fn run(&mut self, company: &mut Company, interrupt: &Interrupt) -> Result<bool, Failure> {
+    fn run(&mut self, demo_nodes: &mut DemoNodes, interrupt: &Interrupt) -> Result<bool, Failure> {
         self.screen.begin()?;
-        let asking = CoordinatorPoller::at(&company.socket())?;
-        let train = |show: &mut Self, company: &mut Company| {
-            show.hear(company);
+        let asking = CoordinatorPoller::at(&demo_nodes.socket())?;
+        let train = |show: &mut Self, demo_nodes: &mut DemoNodes| {
             let view = asking.view();
+            // Heard last, so that the kill comes as soon after the step as this process runs.
+            show.hear(demo_nodes);
             let at = show.began.elapsed();
             match view {
-                Ok(view) => show.story.look(at, view),
+                Ok(view) => show.timeline.look(at, view),
                 // It does not answer yet.
-                Err(_) if show.story.view.epoch == 0 => {}
+                Err(_) if show.timeline.view.epoch == 0 => {}
                 Err(error) => return Err(Failure::because(&error)),
             }
-            if show.story.view.epoch > 0 && !company.is_complete() {
-                company.start_node()?;
+            if show.timeline.view.epoch > 0 && !demo_nodes.is_complete() {
+                demo_nodes.start_node()?;
             }
-            if show.story.is_half_way(VICTIM) {
+            if show.timeline.is_half_way(VICTIM) {
                 let at = show.began.elapsed();
-                let processes = company.kill(VICTIM);
-                show.story.kill(at, VICTIM, processes);
+                let processes = demo_nodes.kill(VICTIM);
+                show.timeline.kill(at, VICTIM, processes);
             }
-            Ok(show.story.is_over())
+            Ok(show.timeline.is_over())
         };
-        if !self.until(company, interrupt, train)? {
+        if !self.until(demo_nodes, interrupt, train)? {
             return Ok(false);
         }
-        if !self.story.has_killed() {
+        if !self.timeline.has_evicted() {
             return Err(Failure::Message(String::from(
-                "the training was over before there was a spare for a node to be killed; let it take \
-                 more --steps",
+                "the training was over before a node could be killed and replaced; run it with more \
+                 --steps",
             )));
         }
-        company.end_cluster();
-        company.start_undisturbed()?;
+        demo_nodes.end_cluster();
+        demo_nodes.start_undisturbed()?;
         self.undisturbed = vec![(0, None); SLOTS];
-        let train_again = |show: &mut Self, company: &mut Company| {
-            show.hear(company);
+        let train_again = |show: &mut Self, demo_nodes: &mut DemoNodes| {
+            show.hear(demo_nodes);
             Ok(show.undisturbed.iter().all(|(_, digest)| digest.is_some()))
         };
-        if !self.until(company, interrupt, train_again)? {
+        if !self.until(demo_nodes, interrupt, train_again)? {
             return Ok(false);
         }
         if let Some(digest) = self.undisturbed_digest() {
-            self.story.undisturbed(self.began.elapsed(), digest);
+            self.timeline.undisturbed(self.began.elapsed(), digest);
         }
         if !self.screen.is_repainted() {
-            self.screen.show(&self.story, None)?;
+            self.screen.show(&self.timeline, None)?;
         }
         Ok(true)
     }
 
-    /// Does `look` again and again, and shows what it found, until it is true; false when the demo was
+    /// Calls `look` periodically, and shows what it found, until it is true; false when the demo was
     /// asked to end before.
     fn until(
         &mut self,
-        company: &mut Company,
+        demo_nodes: &mut DemoNodes,
         interrupt: &Interrupt,
-        mut look: impl FnMut(&mut Self, &mut Company) -> Result<bool, Failure>,
+        mut look: impl FnMut(&mut Self, &mut DemoNodes) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let mut moved = (Instant::now(), self.progress());
         loop {
-            let is_done = look(self, company)?;
+            let is_done = look(self, demo_nodes)?;
             let undisturbed = self.undisturbed.iter().map(|(step, _)| *step).min();
-            self.screen.show(&self.story, undisturbed.map(|step| Undisturbed { step }))?;
+            self.screen.show(&self.timeline, undisturbed.map(|step| Undisturbed { step }))?;
             if is_done {
                 return Ok(true);
             }
             if interrupt.sleep(PERIOD) {
                 return Ok(false);
             }
-            company.check()?;
+            demo_nodes.check()?;
             if self.progress() != moved.1 {
                 moved = (Instant::now(), self.progress());
             }
@@ -169,16 +170,16 @@ impl Show {
 
     /// Something that changes as long as something happens.
     fn progress(&self) -> (usize, u64) {
-        let steps = self.story.nodes.iter().map(|node| node.step);
+        let steps = self.timeline.nodes.iter().map(|node| node.step);
         let more = self.undisturbed.iter().map(|(step, _)| *step);
-        (self.story.events.len(), steps.chain(more).sum())
+        (self.timeline.events.len(), steps.chain(more).sum())
     }
 
-    fn hear(&mut self, company: &Company) {
-        for Heard { from, line, at } in company.heard() {
+    fn hear(&mut self, demo_nodes: &DemoNodes) {
+        for Heard { from, line, at } in demo_nodes.heard() {
             let at = at.saturating_duration_since(self.began);
             match (from, line) {
-                (LineSource::Node(node), line) => self.story.hear(at, node, line),
+                (LineSource::Node(node), line) => self.timeline.hear(at, node, line),
                 (LineSource::Undisturbed(rank), WorkerLine::Step { step, .. }) => {
                     self.undisturbed[rank].0 = step;
                 }
@@ -190,14 +191,14 @@ impl Show {
         }
     }
 
-    /// The weights that all ranks have that nobody disturbed.
+    /// The weights that all ranks have that are undisturbed.
     fn undisturbed_digest(&self) -> Option<String> {
         let (_, first) = self.undisturbed.first()?;
         let same = self.undisturbed.iter().all(|(_, digest)| digest == first);
         first.clone().filter(|_| same)
     }
 
-    /// How far the training that nobody disturbs has come, while it goes on.
+    /// How far the undisturbed training has come, while it goes on.
     fn compared(&self) -> Option<Undisturbed> {
         let goes_on = self.undisturbed.iter().any(|(_, digest)| digest.is_none());
         let step = self.undisturbed.iter().map(|(step, _)| *step).min();
@@ -217,10 +218,10 @@ impl Show {
     /// Says whether the weights are the same, as the last line and the exit status.
     fn compare(&self) -> Result<Status, Failure> {
         let comparison = TrainingComparison {
-            steps: self.story.steps,
-            with: self.story.digest(),
+            steps: self.timeline.steps,
+            with: self.timeline.digest(),
             without: self.undisturbed_digest(),
-            recovery: self.story.recovery(),
+            recovery: self.timeline.recovery(),
         };
         self.screen.output.print(&if self.screen.json {
             format!("{}\n", comparison.json())
@@ -246,17 +247,21 @@ impl Screen {
     }
 
     /// Shows how things are, where that can be, and else what has happened since the last time.
-    fn show(&mut self, story: &Story, undisturbed: Option<Undisturbed>) -> Result<(), Failure> {
+    fn show(
+        &mut self,
+        timeline: &Timeline,
+        undisturbed: Option<Undisturbed>,
+    ) -> Result<(), Failure> {
         if self.is_repainted() {
             let rows = self.output.rows_of_a_page();
-            let page = page::page(story, undisturbed, rows, &self.output.style());
+            let page = page::page(timeline, undisturbed, rows, &self.output.style());
             return Ok(self.output.repaint(&page)?);
         }
-        for event in &story.events[self.told..] {
+        for event in &timeline.events[self.reported..] {
             let line = if self.json { event.json().to_string() } else { event.line() };
             self.output.print(&format!("{line}\n"))?;
         }
-        self.told = story.events.len();
+        self.reported = timeline.events.len();
         Ok(())
     }
 

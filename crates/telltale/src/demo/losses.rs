@@ -15,15 +15,15 @@ pub(super) fn lines(snapshot: &Snapshot) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// How many trainings have told a loss.
+/// How many trainings have reported a loss.
 pub(super) fn count(snapshot: &Snapshot) -> usize {
     snapshot.processes.iter().filter(|process| gauge(process, LOSS).is_some()).count()
 }
 
 fn line(process: &Process) -> Option<String> {
     let pid = process.pid?;
-    let told = gauge(process, LOSS).zip(gauge(process, STEP)).zip(gauge(process, SPEED));
-    let Some(((loss, step), speed)) = told else {
+    let reported = gauge(process, LOSS).zip(gauge(process, STEP)).zip(gauge(process, SPEED));
+    let Some(((loss, step), speed)) = reported else {
         return Some(format!("process {pid}: compiling kernels"));
     };
     let [step, speed] = [step, speed].map(|value| quantity::count(value as u64));

@@ -87,7 +87,7 @@ impl Stage {
         }
     }
 
-    /// Returns when every training has told a loss, and in any case after a while.
+    /// Returns when every training has reported a loss, and in any case after a while.
     pub(super) fn wait_for_losses(
         &mut self,
         collector: &mut Collector,
@@ -103,7 +103,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Fails when a workload has ended although nobody asked for it. Whoever asks the demo to end
+    /// Fails when a workload has ended unexpectedly. A user who asks the demo to end
     /// may have asked the workloads too, so their end means nothing after it.
     pub(super) fn check_workloads(&mut self, interrupt: &Interrupt) -> Result<(), Failure> {
         for (arguments, workload) in &mut self.workloads {

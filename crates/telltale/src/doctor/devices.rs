@@ -12,7 +12,7 @@ use super::finding::Finding;
 
 /// Looks at what a snapshot tells of the devices of the machine below `root`.
 ///
-/// A source without devices is told with its reason, and is no fault.
+/// A source without devices is shown with its reason, and is no fault.
 pub(super) fn look(
     snapshot: &Snapshot,
     root: &Path,
@@ -100,13 +100,13 @@ fn faults(device: &Device) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// A board that nothing can be told of.
+/// A board of which nothing is known.
 fn driverless(board: &DriverlessBoard) -> Finding {
     let DriverlessBoard { pci, vendor, module, held_by } = board;
     match held_by {
         Some(driver) => Finding::not_here(
             "hardware",
-            format!("{vendor} at {pci} is {driver}'s, for a virtual machine; it is told of there"),
+            format!("{vendor} at {pci} is {driver}'s, for a virtual machine; it is reported there"),
         ),
         None => Finding::broken(
             "hardware",

@@ -1,4 +1,4 @@
-//! What the system offers to whoever watches processes.
+//! What the system offers to process monitors.
 
 use std::path::Path;
 

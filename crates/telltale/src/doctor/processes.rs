@@ -39,7 +39,7 @@ pub(super) fn look(snapshot: &Snapshot, findings: &mut Vec<Finding>) {
     });
     if snapshot.closed_processes > 0 {
         let what = format!(
-            "{} of other users cannot be read by this one and are in no figure",
+            "{} of other users cannot be read by this one and are not counted",
             snapshot.closed_processes
         );
         findings.push(Finding::partly("processes", what, "sudo telltale doctor"));

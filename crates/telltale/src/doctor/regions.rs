@@ -29,7 +29,7 @@ pub(super) fn look(root: &Path, findings: &mut Vec<Finding>) {
     for (version, number) in versions {
         let lacks = match version {
             1 | 2 => String::new(),
-            _ => ": no bytes of kernels, and nobody but its user and root may read it; a program \
+            _ => ": no bytes of kernels, and only its user and root may read it; a program \
                   that keeps one with TELLTALE_SHM_LAYOUT=1 has both"
                 .to_owned(),
         };

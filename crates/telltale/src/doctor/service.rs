@@ -76,7 +76,7 @@ fn unwell(socket: &Path, said: Result<Health, HealthError>) -> Finding {
     };
     match &error {
         HealthError::Reach(ReachError::Socket(ConnectError::Silent { .. })) => {
-            let what = format!("nobody answers at {shown}; a service that was killed leaves it");
+            let what = format!("no service answers at {shown}; a killed service leaves it");
             Finding::broken("service", what, status).mended_by("telltale serve")
         }
         HealthError::Reach(ReachError::Socket(ConnectError::Stranger { .. })) => {

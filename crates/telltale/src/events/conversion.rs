@@ -20,7 +20,7 @@ use crate::arguments::EventFormat;
 use crate::exit::{self, Failure};
 use crate::output::StandardOutput;
 
-/// How often a terminal is told how far it is.
+/// How often progress is shown on a terminal.
 const TOLD_EVERY: Duration = Duration::from_millis(250);
 
 /// Writes events into files.
@@ -29,9 +29,9 @@ pub(super) struct Conversion {
     target: ConversionTarget,
     wanted: PathBuf,
     rows: Rows,
-    /// When a terminal was last told how far it is.
-    told_at: Option<Instant>,
-    has_told: bool,
+    /// When progress was last shown on a terminal.
+    reported_at: Option<Instant>,
+    has_reported: bool,
     written: u64,
     no_tensors: u64,
     without_numbers: u64,
@@ -71,8 +71,8 @@ impl Conversion {
             target,
             wanted: out.to_owned(),
             rows,
-            told_at: io::stderr().is_terminal().then(Instant::now),
-            has_told: false,
+            reported_at: io::stderr().is_terminal().then(Instant::now),
+            has_reported: false,
             written: 0,
             no_tensors: 0,
             without_numbers: 0,
@@ -102,7 +102,7 @@ impl Conversion {
             let is_left_out = event.data().is_none() && self.form != EventFormat::Text;
             self.without_numbers += u64::from(is_left_out);
         }
-        self.tell_progress();
+        self.report_progress();
         Ok(())
     }
 
@@ -208,19 +208,19 @@ impl Conversion {
         }
     }
 
-    fn tell_progress(&mut self) {
-        if self.told_at.is_none_or(|told_at| told_at.elapsed() < TOLD_EVERY) {
+    fn report_progress(&mut self) {
+        if self.reported_at.is_none_or(|reported_at| reported_at.elapsed() < TOLD_EVERY) {
             return;
         }
-        // A terminal that has gone needs to be told nothing.
+        // A terminal that has gone needs no output.
         let _ = write!(io::stderr(), "\r{} so far", plural(self.written, "event"));
-        (self.told_at, self.has_told) = (Some(Instant::now()), true);
+        (self.reported_at, self.has_reported) = (Some(Instant::now()), true);
     }
 
     fn end_progress(&mut self) {
-        if self.has_told {
+        if self.has_reported {
             let _ = write!(io::stderr(), "\r\x1b[K");
-            self.has_told = false;
+            self.has_reported = false;
         }
     }
 }

@@ -17,12 +17,12 @@ use crate::interrupt::Interrupt;
 
 /// How often a capture that is not there is looked for.
 const ABSENT: Duration = Duration::from_millis(200);
-/// How often a file is looked at although nobody says that it changed: other machines may.
+/// How often a file is checked although no event says that it changed: other machines may.
 const UNTOLD: Duration = Duration::from_secs(1);
 /// Likewise a directory of which not everything could be watched.
 const UNWATCHED: Duration = Duration::from_secs(2);
 
-/// Whoever is given what a capture has, and what is added to it.
+/// The receiver of what a capture has, and what is added to it.
 pub(crate) trait Follower {
     /// Takes the next item.
     fn take(&mut self, item: Item) -> Result<(), Failure>;
@@ -78,11 +78,11 @@ pub(super) fn run(
 
 /// Gives what there is and what comes, until it is over or the capture gone.
 pub(crate) fn follow(path: &Path, follower: &mut impl Follower) -> Result<(), Failure> {
-    let mut is_told = false;
+    let mut is_reported = false;
     while !path.exists() {
-        if !is_told {
+        if !is_reported {
             follower.tell(&format!("waiting for {} to be made", path.display()));
-            is_told = true;
+            is_reported = true;
         }
         if follower.wait_for(None, Some(ABSENT)) {
             return Ok(());
@@ -97,7 +97,7 @@ fn directory(path: &Path, follower: &mut impl Follower) -> Result<(), Failure> {
     };
     let mut directory =
         Directory::follow(path).map_err(|error| cannot("following the directory", error))?;
-    let mut is_told = false;
+    let mut is_reported = false;
     loop {
         while let Some(item) = directory.next_item() {
             follower.take(item)?;
@@ -108,12 +108,12 @@ fn directory(path: &Path, follower: &mut impl Follower) -> Result<(), Failure> {
             return Ok(());
         };
         let is_incomplete = watch.is_incomplete();
-        if is_incomplete && !is_told {
+        if is_incomplete && !is_reported {
             follower.tell(
                 "not all directories can be watched, so they are looked through every two \
                  seconds; the limit is fs.inotify.max_user_watches",
             );
-            is_told = true;
+            is_reported = true;
         }
         if follower.wait_for(Some(watch.as_fd()), is_incomplete.then_some(UNWATCHED)) {
             let unfinished = directory.unfinished();
@@ -139,12 +139,12 @@ fn file(path: &Path, follower: &mut impl Follower) -> Result<(), Failure> {
         match what_became_of(path, &reader) {
             Became::Same => {}
             Became::Other(words) => {
-                // What was added in between, then half an event that nobody will complete.
+                // What was added in between, then half an event that is never completed.
                 take_all(path, &mut reader, follower)?;
                 while let Some(item) = reader.next_left() {
                     follower.take(item)?;
                 }
-                follower.tell(&format!("{} {words}; reading it anew", path.display()));
+                follower.tell(&format!("{} {words}; reading it again", path.display()));
                 reader = open(path)?;
                 continue;
             }
@@ -180,7 +180,7 @@ fn open(path: &Path) -> Result<Sequential<File>, Failure> {
     match Capture::open(path).map_err(cannot_open)? {
         Capture::File(reader) => Ok(reader),
         Capture::Directory(_) => {
-            Err(Failure::Message(format!("{} became a directory; start anew", path.display())))
+            Err(Failure::Message(format!("{} became a directory; restart", path.display())))
         }
     }
 }
@@ -192,7 +192,7 @@ fn standard_input(
 ) -> Result<(), Failure> {
     let mut source = Source::open(path, Some(interrupt))?;
     while let Some(item) = source.next_item()? {
-        // Whoever writes it may wait for an answer.
+        // Its writer may wait for an answer.
         events.take(item)?;
         events.flush()?;
     }

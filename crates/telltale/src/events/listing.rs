@@ -132,8 +132,8 @@ impl Rows {
             Item::Event(event) => self.event(event, started_ns),
             Item::Lost(losses) => format!("-- {}\n", words::lost(losses)),
             Item::Missing { core, events } => format!("-- {}\n", words::missing(*core, *events)),
-            Item::Unreadable(told) => {
-                let (place, reason) = (printable(&told.place), printable(&told.reason));
+            Item::Unreadable(reported) => {
+                let (place, reason) = (printable(&reported.place), printable(&reported.reason));
                 format!("-- unreadable: {place}: {reason}\n")
             }
         }

@@ -1,4 +1,4 @@
-//! Which events of a capture are wanted. Looks at what is told of an event, never at its data.
+//! Which events of a capture are wanted. Looks at an event's metadata, never at its data.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -41,7 +41,7 @@ impl<'arguments> Selection<'arguments> {
         Self { wanted, prefixes, started_ns: None, seen: 0, counted: HashMap::new() }
     }
 
-    /// Whether whoever asks wants no event at all.
+    /// Whether the filter accepts no event at all.
     pub(super) fn wants_none(&self) -> bool {
         self.wanted.last == Some(0)
     }

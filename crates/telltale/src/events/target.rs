@@ -150,7 +150,7 @@ impl Drop for Unfinished {
         if self.is_done {
             return;
         }
-        // Nobody is left to be told.
+        // No one is left to notify.
         let _ = if self.path.is_dir() {
             fs::remove_dir_all(&self.path)
         } else {

@@ -1,4 +1,4 @@
-//! When a training's checkpoint is read and written. A checkpoint that cannot be written is told
+//! When a training's checkpoint is read and written. A checkpoint that cannot be written is reported
 //! once, and the training goes on.
 
 use telltale_gpt::Training;
@@ -15,7 +15,7 @@ pub(super) struct Keeper {
     found: Option<Checkpoint>,
     /// The steps of the checkpoint that is on the disk.
     kept_steps: Option<u64>,
-    /// The last attempt to write failed, and that was told.
+    /// The last attempt to write failed, and that was reported.
     failed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The machine that a training runs on: one that somebody emulates, or one inside this process.
+//! The machine that a training runs on: one that is emulated, or one inside this process.
 
 use std::path::{Path, PathBuf};
 

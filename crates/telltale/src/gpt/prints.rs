@@ -1,5 +1,5 @@
 //! What a training prints into the debug stream of the core that prints: the loss of each step from
-//! here, and from a kernel the activations that were asked for. Where nobody else reads that
+//! here, and from a kernel the activations that were asked for. Where no other reads that
 //! stream, it is read here: events are shown, and summed up on the endpoint.
 
 use std::collections::HashMap;

@@ -57,7 +57,7 @@ impl TrainingProgress {
     }
 
     /// What is trained, and where.
-    pub(super) fn tell_start(
+    pub(super) fn report_start(
         &self,
         training: &Training,
         ranks: Option<&Ranks>,
@@ -120,12 +120,17 @@ impl TrainingProgress {
         let took = started.elapsed();
         self.prints.print_loss(loss);
         let printed = self.prints.take(self.json)?;
-        self.tell_step(training, loss, took)?;
+        self.report_step(training, loss, took)?;
         self.output.print(&printed)?;
         Ok(Stepped::Done)
     }
 
-    fn tell_step(&mut self, training: &Training, loss: f32, took: Duration) -> Result<(), Failure> {
+    fn report_step(
+        &mut self,
+        training: &Training,
+        loss: f32,
+        took: Duration,
+    ) -> Result<(), Failure> {
         let step = training.steps();
         let tokens_per_second =
             f64::from(training.config().tokens_in_step()) / took.as_secs_f64().max(1e-9);
@@ -148,7 +153,7 @@ impl TrainingProgress {
     }
 
     /// What is left of it.
-    pub(super) fn tell_end(&self, training: &Training, digest: bool) -> Result<(), Failure> {
+    pub(super) fn report_end(&self, training: &Training, digest: bool) -> Result<(), Failure> {
         if !digest {
             return Ok(());
         }

@@ -10,14 +10,14 @@ use std::sync::atomic::AtomicBool;
 use telltale_gpt::checkpoint::{Checkpoint, Identity};
 use telltale_gpt::parallel::{JoinError, Joined, Master, ParallelRank, Ring};
 
-use super::telling::Telling;
+use super::reporting::Telling;
 use crate::exit::Failure;
 
 /// This process's place, before the others are there.
 pub(super) struct RankEnvironment {
     member: ParallelRank,
     master: Master,
-    telling: Option<Telling>,
+    reporting: Option<Telling>,
 }
 
 /// This process among the others.
@@ -25,7 +25,7 @@ pub(super) struct Ranks {
     pub(super) ring: Ring,
     /// Whose checkpoint all go on from, if it had to be passed round.
     pub(super) passed_by: Option<u32>,
-    telling: Option<Telling>,
+    reporting: Option<Telling>,
 }
 
 // === impl RankEnvironment ===
@@ -41,8 +41,8 @@ impl RankEnvironment {
             .map_err(|error| Failure::Message(format!("RANK and WORLD_SIZE: {error}")))?;
         let master =
             Master { host: needed("MASTER_ADDR")?, port: needed::<NonZeroU16>("MASTER_PORT")? };
-        let telling = Telling::from_environment(member)?;
-        Ok(Self { member, master, telling })
+        let reporting = Telling::from_environment(member)?;
+        Ok(Self { member, master, reporting })
     }
 
     pub(super) fn rank(&self) -> u32 {
@@ -57,13 +57,13 @@ impl RankEnvironment {
         held: Option<Checkpoint>,
         stop: Arc<AtomicBool>,
     ) -> Result<Option<(Ranks, Option<Checkpoint>)>, Failure> {
-        let Self { member, master, telling } = self;
+        let Self { member, master, reporting } = self;
         match Ring::join(member, &master, identity, held, stop) {
             Ok(Joined { mut ring, checkpoint, passed_by }) => {
-                if let Some(telling) = &telling {
-                    ring.observe(telling.observer());
+                if let Some(reporting) = &reporting {
+                    ring.observe(reporting.observer());
                 }
-                Ok(Some((Ranks { ring, passed_by, telling }, checkpoint)))
+                Ok(Some((Ranks { ring, passed_by, reporting }, checkpoint)))
             }
             Err(JoinError::Stopped) => Ok(None),
             Err(error) => Err(Failure::because(&error)),
@@ -84,12 +84,12 @@ impl Ranks {
 
     /// Does something that takes its time and is no fault, as keeping a checkpoint is.
     pub(super) fn excused<T>(&self, work: impl FnOnce() -> T) -> T {
-        if let Some(telling) = &self.telling {
-            telling.tell_checkpoint(false);
+        if let Some(reporting) = &self.reporting {
+            reporting.report_checkpoint(false);
         }
         let done = work();
-        if let Some(telling) = &self.telling {
-            telling.tell_checkpoint(true);
+        if let Some(reporting) = &self.reporting {
+            reporting.report_checkpoint(true);
         }
         done
     }

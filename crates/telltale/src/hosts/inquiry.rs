@@ -1,5 +1,5 @@
 //! Asks machines, all at the same time, and keeps what each said last. On a thread of its own: a
-//! machine that is silent holds nobody up but itself.
+//! machine that is silent delays only itself.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ const BEGINNING: Duration = Duration::from_millis(100);
 /// The least time between two attempts to reach a machine that does not answer.
 const LEAST_PAUSE: Duration = Duration::from_secs(1);
 
-/// By what right, how patiently and how often machines are asked.
+/// The credentials, timeout and period for asking hosts.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
     pub(crate) tls: Option<PreparedTls>,
@@ -50,7 +50,7 @@ pub(crate) struct Inquiry {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What is known of each machine, written by whoever asks it.
+/// What is known of each machine, written by its client thread.
 pub(super) struct Board {
     hosts: Mutex<Vec<Host>>,
     /// Rung when a machine is no longer waited for.
@@ -91,7 +91,7 @@ impl Inquiry {
                 let all = async { while asked.join_next().await.is_some() {} };
                 tokio::select! {
                     () = all => {}
-                    // Either way nobody wants to know any more.
+                    // Either way it is no longer wanted.
                     _ = ended => {}
                 }
             });
@@ -106,7 +106,7 @@ impl Inquiry {
         let waiting =
             |hosts: &mut Vec<Host>| hosts.iter().any(|host| host.state == HostState::Waiting);
         let hosts = self.board.lock();
-        // A thread that panicked has told so; what it wrote is whole.
+        // A thread that panicked has reported it; what it wrote is whole.
         drop(self.board.settled.wait_timeout_while(hosts, most, waiting));
     }
 
@@ -122,7 +122,7 @@ impl Drop for Inquiry {
     fn drop(&mut self) {
         self.end.take();
         if let Some(thread) = self.thread.take() {
-            // A panic has been told by its hook.
+            // The panic hook has reported it.
             let _ = thread.join();
         }
     }
@@ -227,7 +227,7 @@ async fn ask(
         }
         Ok(Err(InquiryError::Call(CallError::Refused(status)))) => {
             match in_the_way(remote, tls(remote, terms), &status) {
-                Some(obstacle) => reason(&obstacle),
+                Some(diagnosis) => reason(&diagnosis),
                 None => reason(&CallError::Refused(status)),
             }
         }

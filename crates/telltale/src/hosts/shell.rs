@@ -78,7 +78,7 @@ pub(super) async fn follow(
         }
     }
     let status = tokio::time::timeout(END_TIMEOUT, child.wait()).await;
-    // Somebody else may have its errors still open.
+    // Another process may have its errors still open.
     let _ = tokio::time::timeout(END_TIMEOUT, listening).await;
     let said = complaint.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let said = String::from_utf8_lossy(&said);

@@ -2,8 +2,10 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::Duration;
 
-use telltale_harness::Scratch;
+use telltale_harness::{Scratch, wait_until};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError, SourceStatus};
@@ -13,6 +15,7 @@ use super::writer::{line, member as member_of};
 use super::{HEAD, RecordError, Recorder, Recording};
 
 const ROOM: u64 = 1 << 20;
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn snapshot(at: u64) -> Snapshot {
     Snapshot {
@@ -46,7 +49,7 @@ fn each_moment_is_found_again_and_gzip_reads_all_of_it() {
     }
     assert!(matches!(Recorder::open(&path, ROOM), Err(RecordError::Taken(_))));
     drop(recorder);
-    let mut recorder = Recorder::open(&path, ROOM).unwrap();
+    let mut recorder = self::recorder(&path);
     recorder.add(&snapshot(40)).unwrap();
     assert_eq!(recorder.frames(), 4);
     let recording = Recording::open(&path).unwrap();
@@ -62,6 +65,16 @@ fn each_moment_is_found_again_and_gzip_reads_all_of_it() {
     assert_eq!(lines, [10, 20, 30, 40].map(snapshot));
 }
 
+/// A recorder, also where a child that another test is starting still shares the descriptor of the last one.
+fn recorder(path: &Path) -> Recorder {
+    let mut opened = None;
+    wait_until("the recording to be free", TIMEOUT, || {
+        opened = Recorder::open(path, ROOM).ok();
+        opened.is_some()
+    });
+    opened.expect("it was opened")
+}
+
 #[test]
 fn wherever_a_crash_cuts_it_all_whole_snapshots_are_there_and_more_can_follow() {
     let scratch = Scratch::new();
@@ -73,7 +86,7 @@ fn wherever_a_crash_cuts_it_all_whole_snapshots_are_there_and_more_can_follow() 
         let recording = Recording::open(&path).unwrap();
         assert_eq!(times(&recording), [10], "{cut}");
         assert_eq!(usize::try_from(recording.torn_bytes()).unwrap(), cut - first);
-        Recorder::open(&path, ROOM).unwrap().add(&snapshot(30)).unwrap();
+        recorder(&path).add(&snapshot(30)).unwrap();
         let recording = Recording::open(&path).unwrap();
         assert_eq!((times(&recording), recording.torn_bytes()), (vec![10, 30], 0), "{cut}");
         assert_eq!(recording.snapshot(1).unwrap(), snapshot(30));

@@ -34,7 +34,7 @@ pub(crate) enum RecordError {
     /// It leads elsewhere, where another user may have put it.
     #[error("{} is a symbolic link, which is not followed; name the file itself", .0.display())]
     Link(PathBuf),
-    /// Somebody else writes it.
+    /// Another process writes it.
     #[error("{} is being recorded by another telltale; name another file", .0.display())]
     Taken(PathBuf),
     /// It is something else, which is not written to.
@@ -61,7 +61,7 @@ pub(crate) enum RecordError {
 // === impl Recorder ===
 
 impl Recorder {
-    /// Opens a recording to add to, or makes one that nobody else can read. What a crash left at its
+    /// Opens a recording to add to, or makes one that no other user can read. What a crash left at its
     /// end is cut off.
     pub(crate) fn open(path: &Path, max_bytes: u64) -> Result<Self, RecordError> {
         let failed = |source| RecordError::Open { path: path.into(), source };

@@ -34,7 +34,7 @@ impl ReplayedChip {
         Ok(Self::Machine { device, chip, number })
     }
 
-    /// What the runtime is told about the chip.
+    /// What the runtime learns about the chip.
     pub(super) fn description(&self) -> DeviceDescription {
         let found = self.found();
         DeviceDescription {

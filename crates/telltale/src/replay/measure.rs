@@ -11,7 +11,7 @@ use crate::interrupt::Interrupt;
 /// Rounds over the whole trace; the median counts.
 const ROUNDS: usize = 21;
 
-/// Records all steps again and again and reports nanoseconds a record.
+/// Records all steps repeatedly and reports nanoseconds a record.
 pub(super) fn run(steps: &[ReplayStep], device: &Device, interrupt: &Interrupt) -> String {
     let mut costs_ns = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {

@@ -18,7 +18,7 @@ const SHORTEST_WAIT: Duration = Duration::from_micros(500);
 pub(super) struct Pace {
     /// Times as fast as recorded.
     pub(super) times: f64,
-    /// Again and again, until interrupted.
+    /// Periodically, until interrupted.
     pub(super) repeat: bool,
 }
 

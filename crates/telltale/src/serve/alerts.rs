@@ -1,4 +1,4 @@
-//! The service's alerts: their rules, at the start and after each change, and who is told.
+//! The service's alerts: their rules, at the start and after each change, and who is notified.
 
 use std::sync::Arc;
 use tracing::error;

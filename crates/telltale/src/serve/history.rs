@@ -11,14 +11,14 @@ use telltale_node::history::{
     DirectoryError, HistoryError, HistoryWriter, SharedReader, directory_for,
 };
 use telltale_node::parts::ServiceParts;
-use telltale_node::service::{Control, HistoryFigures};
+use telltale_node::service::{Control, HistoryMetrics};
 use telltale_schema::text::with_causes;
 
 /// Keeps a history, if that is wanted and possible; if not, says why. Gives the servers what they
 /// answer questions about the past from.
 ///
 /// # Errors
-/// When another service has the state directory, or it was named and cannot be used: whoever names
+/// When another service has the state directory, or it was named and cannot be used: a user who names
 /// one wants a history there.
 pub(super) fn start(
     parts: &mut ServiceParts,
@@ -29,8 +29,8 @@ pub(super) fn start(
     if !options.enabled {
         return Ok(None);
     }
-    let told = configuration.state_dir.as_deref();
-    let Some(directory) = directory_for(told, &configuration.root) else {
+    let reported = configuration.state_dir.as_deref();
+    let Some(directory) = directory_for(reported, &configuration.root) else {
         return Ok(failed(control, "there is no home directory; give one with --state-dir"));
     };
     let interval = Duration::from_secs_f64(configuration.interval_seconds);
@@ -43,7 +43,7 @@ pub(super) fn start(
         }
         // Another service is there: two that collect are one too many.
         Err(HistoryError::Directory(error @ DirectoryError::Taken { .. })) => Err(error),
-        Err(HistoryError::Directory(error)) if told.is_some() => Err(error),
+        Err(HistoryError::Directory(error)) if reported.is_some() => Err(error),
         Err(error) => Ok(failed(control, &with_causes(&error))),
     }
 }
@@ -52,6 +52,6 @@ pub(super) fn start(
 fn failed(control: &Control, why: &str) -> Option<SharedReader> {
     warn!("no history is kept: {why}");
     let problem = Some(why.to_owned());
-    control.note_history(HistoryFigures { failures: 1, problem, ..HistoryFigures::default() });
+    control.note_history(HistoryMetrics { failures: 1, problem, ..HistoryMetrics::default() });
     None
 }

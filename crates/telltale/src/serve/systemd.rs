@@ -1,6 +1,6 @@
 //! What the service tells systemd: that it is ready, reloads, ends, and still lives (sd_notify(3)).
 //!
-//! Without systemd nothing is told to anybody.
+//! Without systemd nothing is notified.
 
 use std::future::pending;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 pub(super) struct Notifier {
     /// When it wants to hear that we live, if it does.
     watchdog: Option<Interval>,
-    /// It was told that the collecting thread is stuck.
+    /// It was notified that the collecting thread is stuck.
     stuck: bool,
 }
 
@@ -82,6 +82,6 @@ fn status(view: &View) -> String {
 
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        warn!("systemd cannot be told how the service does: {error}");
+        warn!("cannot notify systemd of the service's state: {error}");
     }
 }

@@ -19,7 +19,7 @@ pub(crate) const FIRST_FRAME: Duration = Duration::from_millis(350);
 /// What a host's own deadline gets beyond itself, so that its reason comes first.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Shows the machines once, or again and again until interrupted.
+/// Shows the machines once, or periodically until interrupted.
 pub(super) fn show(
     arguments: &SmiArguments,
     view: SnapshotView<'_>,
@@ -33,7 +33,7 @@ pub(super) fn show(
         inquiry.wait(timeout + GRACE);
         let fleet = inquiry.now();
         if !matches!(view.form, OutputFormat::Tables { .. }) {
-            tell_silent(&fleet);
+            report_silent(&fleet);
         }
         output.print(&page(&fleet, view, None, output))?;
         return Ok(status(&fleet));
@@ -150,7 +150,7 @@ fn csv(fleet: &Fleet, rows: impl Fn(&Snapshot) -> String) -> String {
 }
 
 /// Tells on standard error who did not answer, where the output has no place for it.
-fn tell_silent(fleet: &Fleet) {
+fn report_silent(fleet: &Fleet) {
     for host in fleet.hosts.iter().filter(|host| host.state != HostState::Answering) {
         let reason = host.reason.as_deref().unwrap_or("it has not answered yet");
         exit::tell(&format!("telltale: {}: {}", printable(&host.name), printable(reason)));

@@ -15,7 +15,7 @@ use crate::exit::{Failure, Status};
 use crate::output::StandardOutput;
 use crate::past::PastSource;
 
-/// A moment that was asked for and the one that is shown may be so far apart without being told.
+/// A moment that was asked for and the one that is shown may be so far apart without a note.
 const NEAR: Duration = Duration::from_secs(2);
 
 /// Shows the machine as it was.

@@ -1,4 +1,4 @@
-//! Sending a signal to a process that was shown, and to no other: a pidfd holds on to whoever has
+//! Sending a signal to a process that was shown, and to no other: a pidfd pins the process that has
 //! the pid now, and only then is looked whether that is still who was shown.
 
 use std::fs;
@@ -37,7 +37,7 @@ pub(super) fn send(target: &SignalTarget, signal: Signal) -> Result<(), SignalEr
         rustix::io::Errno::SRCH => SignalError::Gone(pid),
         error => unknown(error.into()),
     })?;
-    // Whoever is read now has the pid while it is pinned. If it is the one that was shown, it has
+    // The process read now has the pid while it is pinned. If it is the one that was shown, it has
     // had the pid since before it was pinned, so that the two are one.
     let line = fs::read(format!("/proc/{pid}/stat")).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => SignalError::Gone(pid),
@@ -58,7 +58,7 @@ pub(super) fn send(target: &SignalTarget, signal: Signal) -> Result<(), SignalEr
 
 /// Whether the process that has the pid is the one that was shown, by what no boot id tells: a system
 /// container has one of its own. Its PID namespace, its number there and its start are the process's
-/// alone; in our own namespace nobody has another boot id than we.
+/// alone; in our own namespace all have our boot id.
 fn is_of_container(target: &SignalTarget) -> io::Result<bool> {
     let namespace =
         |of: &str| Ok::<_, io::Error>(fs::metadata(format!("/proc/{of}/ns/pid"))?.ino());
@@ -124,7 +124,7 @@ mod tests {
         let mut earlier = shown;
         earlier.identity.boot_id[0] ^= 1;
         assert!(matches!(send(&earlier, Signal::Kill), Err(SignalError::Elsewhere(_))));
-        assert_eq!(child.try_wait().unwrap(), None, "nobody was signalled");
+        assert_eq!(child.try_wait().unwrap(), None, "no process was signalled");
         send(&shown, Signal::Term).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(15));
         assert!(matches!(send(&shown, Signal::Kill), Err(SignalError::Gone(_))));
@@ -167,7 +167,7 @@ mod tests {
         let mut later = shown;
         later.identity.start_time_ticks += 1;
         assert!(matches!(send(&later, Signal::Kill), Err(SignalError::Gone(_))));
-        assert!(outer.is_running(), "nobody was signalled");
+        assert!(outer.is_running(), "no process was signalled");
         send(&shown, Signal::Kill).unwrap();
         outer.wait_within("the namespace to end", TIMEOUT);
     }

@@ -26,7 +26,7 @@ pub(super) const OF_SEVERAL: &str =
 pub(super) struct AlertPoller {
     period: Duration,
     due: Instant,
-    /// What was told last, which is not told again.
+    /// What was reported last, which is not repeated.
     last: Option<Availability<Alerts>>,
 }
 
@@ -41,7 +41,7 @@ impl AlertPoller {
         if Instant::now() < self.due {
             return None;
         }
-        let told = match tokio::time::timeout(TIMEOUT, ask_alerts(client)).await {
+        let reported = match tokio::time::timeout(TIMEOUT, ask_alerts(client)).await {
             Ok(Ok(found)) => Availability::Known(shown(found)),
             Ok(Err(error)) => Availability::Absent(format!("No alerts: {}", with_causes(&error))),
             Err(_) => Availability::Absent(String::from(
@@ -49,11 +49,11 @@ impl AlertPoller {
             )),
         };
         self.due = Instant::now() + self.period;
-        if self.last.as_ref() == Some(&told) {
+        if self.last.as_ref() == Some(&reported) {
             return None;
         }
-        self.last = Some(told.clone());
-        Some(Wake::Alerts(told))
+        self.last = Some(reported.clone());
+        Some(Wake::Alerts(reported))
     }
 }
 

@@ -27,7 +27,7 @@ use crate::agent;
 use crate::arguments::ScreenArguments;
 use crate::exit::Failure;
 
-/// How often somebody is asked at most.
+/// How often an agent is asked at most.
 const LEAST_INTERVAL: Duration = Duration::from_secs(2);
 /// How long a coordinator or an agent may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -43,7 +43,8 @@ const MAX_MATRIX_NODES: usize = 256;
 
 const NO_COORDINATOR: &str = "No job: no coordinator was named. Open the view with --coordinator \
     ADDRESS, or set TELLTALE_COORDINATOR.";
-const NO_AGENT: &str = "No agent of a job has its state on this machine, so none tells latencies.";
+const NO_AGENT: &str =
+    "No agent of a job has its state on this machine, so there are no latencies.";
 
 /// Starts the thread.
 pub(super) fn start(
@@ -139,7 +140,7 @@ fn job(
     let mut facts = vec![(
         "nodes",
         format!(
-            "{} of {} slots filled, {} heard; {} standing by, {} silent, {} kept out; {} restarts",
+            "{} of {} slots filled, {} heard; {} standby, {} silent, {} quarantined; {} restarts",
             status.filled_slots,
             status.slots,
             status.active_nodes,
@@ -258,7 +259,7 @@ fn sockets_in(parent: &Path) -> Vec<(String, PathBuf)> {
 }
 
 fn agent_at(node: &str, socket: &Path) -> Agent {
-    match figures(socket) {
+    match metrics(socket) {
         Err(error) => Agent {
             heading: format!("Agent of {node} does not answer: {}", with_causes(&error)),
             is_silent: true,
@@ -281,7 +282,7 @@ fn agent_at(node: &str, socket: &Path) -> Agent {
 }
 
 /// Asks an agent, in whose place may be anybody: its answer is bounded in time and size.
-fn figures(socket: &Path) -> io::Result<AgentSnapshot> {
+fn metrics(socket: &Path) -> io::Result<AgentSnapshot> {
     let until = Instant::now() + TIMEOUT;
     let mut stream = UnixStream::connect(socket)?;
     stream.set_write_timeout(Some(TIMEOUT))?;

@@ -1,5 +1,5 @@
 //! The settings of the view as a file: read when it opens, written when it ends and they have
-//! changed. A file that cannot be read is told and left alone.
+//! changed. A file that cannot be read is reported and left alone.
 
 use std::fs;
 use std::io;
@@ -29,7 +29,9 @@ struct File {
     pane: Option<String>,
     #[serde(default)]
     enlarged: bool,
-    figure: String,
+    /// Called `figure` up to 0.1.0.
+    #[serde(alias = "figure")]
+    metric: String,
 }
 
 /// Why a file has no settings for us.
@@ -108,7 +110,8 @@ fn parse(path: &Path, text: &str) -> Result<ViewSettings, SettingsError> {
             None => Pane::default(),
         },
         enlarged: file.enlarged,
-        figure: GraphValue::named(&file.figure).ok_or_else(|| missing("figure", &file.figure))?,
+        shown_metric: GraphValue::named(&file.metric)
+            .ok_or_else(|| missing("metric", &file.metric))?,
     })
 }
 
@@ -124,7 +127,7 @@ pub(super) fn write(path: &Path, settings: &ViewSettings) -> io::Result<()> {
         details: settings.details,
         pane: Some(settings.pane.name().to_owned()),
         enlarged: settings.enlarged,
-        figure: settings.figure.name().to_owned(),
+        metric: settings.shown_metric.name().to_owned(),
     };
     let text = toml::to_string(&file).expect("names and flags are TOML");
     if let Some(directory) = path.parent() {
@@ -133,7 +136,7 @@ pub(super) fn write(path: &Path, settings: &ViewSettings) -> io::Result<()> {
     let new = path.with_extension(format!("toml.{}", std::process::id()));
     fs::write(&new, text)?;
     fs::rename(&new, path).inspect_err(|_| {
-        // What is left behind is in nobody's way, and the first error is the one to tell.
+        // Leftovers do no harm, and the first error is the one to report.
         let _ = fs::remove_file(&new);
     })
 }
@@ -161,7 +164,7 @@ mod tests {
             details: false,
             pane: Pane::Alerts,
             enlarged: true,
-            figure: GraphValue::named("power").unwrap(),
+            shown_metric: GraphValue::named("power").unwrap(),
         };
         write(&path, &settings).unwrap();
         assert_eq!(read(&path).unwrap(), settings);

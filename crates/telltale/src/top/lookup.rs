@@ -15,7 +15,7 @@ use crate::past::PastSource;
 #[derive(Debug, Default)]
 pub(super) struct Lookup {
     wanted: Mutex<Option<Timestamp>>,
-    bell: Condvar,
+    wake_up: Condvar,
 }
 
 impl Lookup {
@@ -46,7 +46,7 @@ impl Lookup {
     /// Asks for a moment.
     pub(super) fn ask(&self, moment: Timestamp) {
         *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = Some(moment);
-        self.bell.notify_one();
+        self.wake_up.notify_one();
     }
 
     fn next(&self) -> Timestamp {
@@ -55,7 +55,7 @@ impl Lookup {
             if let Some(moment) = wanted.take() {
                 return moment;
             }
-            wanted = self.bell.wait(wanted).unwrap_or_else(PoisonError::into_inner);
+            wanted = self.wake_up.wait(wanted).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

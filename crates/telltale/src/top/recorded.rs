@@ -12,11 +12,11 @@ use telltale_smi::screen::Recorded;
 use super::Wake;
 use crate::recording::Recording;
 
-/// Whoever plays a recording, and what is wanted of them.
+/// The player of a recording, and its requests.
 #[derive(Debug, Default)]
 pub(super) struct Player {
     wanted: Mutex<PlaybackOrder>,
-    bell: Condvar,
+    wake_up: Condvar,
 }
 
 /// What was ordered since it was looked at last.
@@ -63,14 +63,14 @@ impl Player {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let towards = if back { &mut wanted.back } else { &mut wanted.forth };
         *towards = towards.saturating_add(steps);
-        self.bell.notify_one();
+        self.wake_up.notify_one();
     }
 
     /// Plays, or stands still.
     pub(super) fn turn(&self) {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         wanted.turn = !wanted.turn;
-        self.bell.notify_one();
+        self.wake_up.notify_one();
     }
 
     /// Waits for an order, or the next snapshot's time.
@@ -86,10 +86,10 @@ impl Player {
             wanted = match (now.plays, left.is_zero()) {
                 (true, true) => return now.played(),
                 (true, false) => {
-                    let waited = self.bell.wait_timeout(wanted, left);
+                    let waited = self.wake_up.wait_timeout(wanted, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
-                (false, _) => self.bell.wait(wanted).unwrap_or_else(PoisonError::into_inner),
+                (false, _) => self.wake_up.wait(wanted).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
@@ -121,7 +121,7 @@ impl Position {
     }
 }
 
-/// Shows the snapshot there, or says why it cannot; false when nobody looks any more.
+/// Shows the snapshot there, or says why it cannot; false when the viewer has gone.
 fn show(recording: &Recording, now: Position, wakes: &SyncSender<Wake>) -> bool {
     let Position { place, last, plays } = now;
     let wake = match recording.snapshot(place) {

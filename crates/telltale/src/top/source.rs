@@ -44,7 +44,7 @@ struct Farewell<'a> {
 
 impl Drop for Farewell<'_> {
     fn drop(&mut self) {
-        // A view that has ended need not be told.
+        // A view that has ended need not be notified.
         let _ = self.wakes.send(Wake::SourceEnded(std::mem::take(&mut self.why)));
     }
 }
@@ -130,12 +130,12 @@ impl ViewSource {
         wakes: &SyncSender<Wake>,
     ) -> Result<Result<(), Ended>, CallError> {
         let mut updates = client.watch(self.period).await?;
-        let mut told = false;
+        let mut reported = false;
         let mut alerts = alerts::AlertPoller::new(self.period);
         while let Some(update) = updates.next().await? {
             let Some(snapshot) = update.snapshot else { continue };
-            if !told {
-                told = true;
+            if !reported {
+                reported = true;
                 if wakes.send(Wake::Source(String::from("from the service"))).is_err() {
                     return Ok(Err(Ended));
                 }

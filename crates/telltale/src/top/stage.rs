@@ -20,10 +20,10 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// What a terminal that does not tell its size is taken for, as other programs do.
 const USUAL: (u16, u16) = (80, 24);
-/// The most columns and rows that are painted on: whoever says more would cost gigabytes.
+/// The most columns and rows that are painted on: more would cost gigabytes.
 const MOST: (u16, u16) = (1000, 500);
 
-/// Whether the terminal is ours, for whoever gives it back.
+/// Whether the terminal is ours, for the code that gives it back.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it is taken over.
@@ -33,7 +33,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Takes the terminal over. A panic, of whichever thread, gives it back before it is told.
+    /// Takes the terminal over. A panic, of whichever thread, gives it back before it is reported.
     pub(super) fn enter() -> io::Result<Self> {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
@@ -57,10 +57,10 @@ impl Stage {
         self.terminal.draw(paint).map(|_| ())
     }
 
-    /// Has the next frame painted as a whole: somebody may have written on the terminal.
+    /// Has the next frame painted as a whole: another process may have written on the terminal.
     pub(super) fn repaint(&mut self) -> io::Result<()> {
         // To clear by itself it would ask the terminal where the cursor is, and the answer comes to
-        // whoever reads keys.
+        // the reader of keys.
         self.terminal = terminal(self.area)?;
         execute!(io::stdout(), Clear(ClearType::All))
     }
@@ -70,7 +70,7 @@ impl Stage {
         give_back();
     }
 
-    /// Takes it again; somebody may have written on it meanwhile.
+    /// Takes it again; another process may have written on it meanwhile.
     pub(super) fn enter_again(&mut self) -> io::Result<()> {
         take()?;
         self.repaint()
@@ -105,7 +105,7 @@ fn take() -> io::Result<()> {
     })
 }
 
-/// Gives the terminal back, once. There is nobody to tell where that fails: the terminal is gone.
+/// Gives the terminal back, once. There is no one to notify where that fails: the terminal is gone.
 fn give_back() {
     if TAKEN.swap(false, Ordering::Relaxed) {
         let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);

@@ -28,7 +28,7 @@ const NO_CAPTURE: &str = "No capture: none was named. Open the view with --event
 /// Starts the thread, where there is a capture to follow.
 pub(super) fn start(capture: Option<&Path>, wakes: SyncSender<Wake>) -> std::io::Result<()> {
     let Some(capture) = capture.map(PathBuf::from) else {
-        // A view that has ended need not be told.
+        // A view that has ended need not be notified.
         let _ = wakes.send(Wake::Tail(Availability::Absent(String::from(NO_CAPTURE))));
         return Ok(());
     };
@@ -99,7 +99,7 @@ impl Follower for Following {
         let line = TailLine { facts: words.to_owned(), ..TailLine::default() };
         self.kept.push_back(TailState::Line(line));
         self.came += 1;
-        // What cannot be sent is told at the end.
+        // What cannot be sent is reported at the end.
         let _ = self.catch_up();
     }
 

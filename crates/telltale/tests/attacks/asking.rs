@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use telltale_schema::snapshot::Snapshot;
 
-use crate::attacks::scene::TIMEOUT;
+use crate::attacks::fixture::TIMEOUT;
 
 /// The preface and an empty SETTINGS frame, with which an HTTP/2 client begins.
 pub(crate) const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";

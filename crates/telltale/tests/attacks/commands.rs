@@ -7,7 +7,7 @@ use telltale_harness::{as_user, wait_until};
 use telltale_schema::snapshot::Snapshot;
 
 use crate::attacks::actor::for_everyone;
-use crate::attacks::scene::{ADA, MALLORY, Scene, TIMEOUT, process, tells_nothing_of_ada};
+use crate::attacks::fixture::{ADA, Fixture, MALLORY, TIMEOUT, process, shows_nothing_of_ada};
 
 /// Fires as soon as a byte of DRAM is in use, and of each process that holds any for a while.
 const RULES: &str = "\
@@ -29,11 +29,11 @@ struct Said {
 }
 
 /// Runs a command as this user, who has no service and no history of its own.
-fn run(scene: &Scene, uid: u32, arguments: &[&str]) -> Said {
+fn run(fixture: &Fixture, uid: u32, arguments: &[&str]) -> Said {
     let mut command = Command::new(for_everyone(env!("CARGO_BIN_EXE_telltale").as_ref()));
-    command.args(arguments).arg("--root").arg(scene.stage.machine.root());
-    command.arg("--runtime-dir").arg(&scene.stage.run);
-    command.env("HOME", scene.stage.place.path()).env_remove("TELLTALE_STATE_DIR");
+    command.args(arguments).arg("--root").arg(fixture.stage.machine.root());
+    command.arg("--runtime-dir").arg(&fixture.stage.run);
+    command.env("HOME", fixture.stage.place.path()).env_remove("TELLTALE_STATE_DIR");
     command.env_remove("TT_METRICS_SOCKET_DIR").env_remove("TELLTALE_ROOT");
     let output = as_user(uid, uid, command).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -42,16 +42,16 @@ fn run(scene: &Scene, uid: u32, arguments: &[&str]) -> Said {
 
 #[test]
 fn the_commands_show_each_user_its_own() {
-    let Some(scene) = Scene::with("the_commands_show_each_user_its_own", |stage, command| {
+    let Some(fixture) = Fixture::with("the_commands_show_each_user_its_own", |stage, command| {
         let rules = stage.place.join("rules.toml");
         std::fs::write(&rules, RULES).unwrap();
         command.arg("--config").arg(rules);
     }) else {
         return;
     };
-    let mallorys = scene.stage.workload(MALLORY, 5);
-    let (hers, his) = (scene.ada.id().to_string(), mallorys.id().to_string());
-    let report = |uid: u32, pid: &str| run(&scene, uid, &["report", pid, "--json"]);
+    let mallorys = fixture.stage.workload(MALLORY, 5);
+    let (hers, his) = (fixture.ada.id().to_string(), mallorys.id().to_string());
+    let report = |uid: u32, pid: &str| run(&fixture, uid, &["report", pid, "--json"]);
     wait_until("both to be recorded", TIMEOUT, || {
         report(ADA, &hers).status == Some(0) && report(MALLORY, &his).status == Some(0)
     });
@@ -61,12 +61,12 @@ fn the_commands_show_each_user_its_own() {
 
     // Ada is shown her process, now and then.
     let report_of_hers: Value = serde_json::from_str(&report(ADA, &hers).out).unwrap();
-    assert_eq!(report_of_hers["process"]["identity"]["pid"], scene.ada.id());
-    wait_until("her series", TIMEOUT, || run(&scene, ADA, &history).out.contains(&hers));
+    assert_eq!(report_of_hers["process"]["identity"]["pid"], fixture.ada.id());
+    wait_until("her series", TIMEOUT, || run(&fixture, ADA, &history).out.contains(&hers));
     wait_until("her past", TIMEOUT, || {
-        let said = run(&scene, ADA, &past);
+        let said = run(&fixture, ADA, &past);
         let then: Result<Snapshot, _> = serde_json::from_str(&said.out);
-        then.is_ok_and(|then| process(&then, scene.ada.id()).is_some())
+        then.is_ok_and(|then| process(&then, fixture.ada.id()).is_some())
     });
 
     // Mallory is shown his own, and that there is more.
@@ -74,32 +74,32 @@ fn the_commands_show_each_user_its_own() {
     assert_eq!((refused.status, refused.out.as_str()), (Some(2), ""), "{}", refused.err);
     assert!(refused.err.contains("no process"), "{}", refused.err);
     for arguments in [&history[..], &past, &["history", "--process", &hers], &alerts] {
-        let said = run(&scene, MALLORY, arguments);
+        let said = run(&fixture, MALLORY, arguments);
         assert!(!said.out.contains(&format!("\"pid\":{hers}")), "{}", said.out);
-        tells_nothing_of_ada(&scene, &said.out);
+        shows_nothing_of_ada(&fixture, &said.out);
     }
-    let series = run(&scene, MALLORY, &history);
+    let series = run(&fixture, MALLORY, &history);
     assert!(series.out.contains(&his), "{} {}", series.out, series.err);
-    let then: Snapshot = serde_json::from_str(&run(&scene, MALLORY, &past).out).unwrap();
+    let then: Snapshot = serde_json::from_str(&run(&fixture, MALLORY, &past).out).unwrap();
     assert_eq!(then.processes.len(), 1);
 
     // What is wrong with a device is for everybody.
     for uid in [ADA, MALLORY, 0] {
-        let said = run(&scene, uid, &alerts);
+        let said = run(&fixture, uid, &alerts);
         assert_eq!(said.status, Some(1), "{}", said.err);
         assert_eq!(said.err, "");
-        let told: Value = serde_json::from_str(&said.out).unwrap();
+        let reported: Value = serde_json::from_str(&said.out).unwrap();
         let fires = |one: &Value| one["rule"] == "anything" && one["state"] == "firing";
-        assert!(told["alerts"].as_array().unwrap().iter().any(fires), "{told}");
+        assert!(reported["alerts"].as_array().unwrap().iter().any(fires), "{reported}");
     }
-    let table = run(&scene, MALLORY, &["alerts"]);
+    let table = run(&fixture, MALLORY, &["alerts"]);
     assert!(table.out.contains("firing") && table.out.contains("anything"), "{}", table.out);
 
     // Without the service, a closed history is said to be one.
-    drop(scene.service);
+    drop(fixture.service);
     let mut command = Command::new(for_everyone(env!("CARGO_BIN_EXE_telltale").as_ref()));
-    command.args(["history", "--state-dir"]).arg(&scene.stage.state);
-    command.arg("--runtime-dir").arg(&scene.stage.run).env("HOME", scene.stage.place.path());
+    command.args(["history", "--state-dir"]).arg(&fixture.stage.state);
+    command.arg("--runtime-dir").arg(&fixture.stage.run).env("HOME", fixture.stage.place.path());
     let output = as_user(MALLORY, MALLORY, command).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();

@@ -10,7 +10,7 @@ use telltale_schema::snapshot::{MetricSample, MetricValue};
 
 use crate::attacks::actor::{Actor, for_everyone};
 use crate::attacks::asking;
-use crate::attacks::scene::{ADA, MALLORY, SERVICE, Scene, TIMEOUT, TOKEN};
+use crate::attacks::fixture::{ADA, Fixture, MALLORY, SERVICE, TIMEOUT, TOKEN};
 
 /// Texts that end a line, a string, an event or a terminal's mood, or turn a line around.
 const HOSTILE: [&str; 9] = [
@@ -56,19 +56,19 @@ pub(crate) fn metrics() -> Vec<MetricSample> {
 }
 
 /// Mallory's program with hostile names everywhere, and its pid.
-fn hostile(scene: &Scene) -> (Actor, Actor) {
+fn hostile(fixture: &Fixture) -> (Actor, Actor) {
     let part = json!({ "role": "endpoint", "bytes": 0, "metrics": "hostile",
         "name": HOSTILE[4] });
     // Its command line is longer than is ever read.
     let first = HOSTILE.concat().replace('\0', " ") + &"é".repeat(4096);
-    let mut liar = Actor::named(MALLORY, &scene.part(part), Some(&first));
+    let mut liar = Actor::named(MALLORY, &fixture.part(part), Some(&first));
     liar.says();
     let part = json!({ "role": "ledger", "bytes": 0, "name": HOSTILE[1] });
-    let mut second = scene.mallory(part);
+    let mut second = fixture.mallory(part);
     second.says();
     let pids = [liar.id(), second.id()];
     wait_until("both to be shown", TIMEOUT, || {
-        let whole = scene.whole();
+        let whole = fixture.whole();
         pids.iter().all(|pid| whole.processes.iter().any(|one| one.pid == Some(*pid)))
     });
     (liar, second)
@@ -76,12 +76,14 @@ fn hostile(scene: &Scene) -> (Actor, Actor) {
 
 #[test]
 fn nothing_that_a_process_chooses_becomes_a_line_of_metrics() {
-    let Some(scene) = Scene::set("nothing_that_a_process_chooses_becomes_a_line") else { return };
-    let _liars = hostile(&scene);
-    scene.metric_reaches("telltale_series_dropped_total", &[("reason", "malformed")], 1.0);
+    let Some(fixture) = Fixture::set("nothing_that_a_process_chooses_becomes_a_line") else {
+        return;
+    };
+    let _liars = hostile(&fixture);
+    fixture.metric_reaches("telltale_series_dropped_total", &[("reason", "malformed")], 1.0);
     let token = format!("Authorization: Bearer {TOKEN}");
     let open = "Accept: application/openmetrics-text;version=1.0.0";
-    let address = scene.service.http.unwrap();
+    let address = fixture.service.http.unwrap();
     for (lines, is_open) in [(vec![token.as_str()], false), (vec![token.as_str(), open], true)] {
         let text = asking::get(address, "/metrics", &lines).body;
         let families = parse(&text, is_open).unwrap();
@@ -98,22 +100,22 @@ fn nothing_that_a_process_chooses_becomes_a_line_of_metrics() {
         assert!(!text.lines().any(|line| line.starts_with("forged")), "{text}");
         assert!(text.contains("of_value"), "what can be shown is shown");
     }
-    match promtool(&scene.get_all("/metrics").body) {
+    match promtool(&fixture.get_all("/metrics").body) {
         None => skip("attacks::nothing_that_a_process_chooses", "there is no promtool"),
         Some(said) => assert_eq!(said, ""),
     }
-    scene.still_serves();
+    fixture.still_serves();
 }
 
 #[test]
 fn nothing_that_a_process_chooses_becomes_json_or_an_event() {
-    let Some(scene) = Scene::set("nothing_that_a_process_chooses_becomes_json") else { return };
-    let _liars = hostile(&scene);
-    let body = scene.get_all("/api/v1/snapshot").body;
+    let Some(fixture) = Fixture::set("nothing_that_a_process_chooses_becomes_json") else { return };
+    let _liars = hostile(&fixture);
+    let body = fixture.get_all("/api/v1/snapshot").body;
     assert!(!body.contains('\n'));
     let read: serde_json::Value = serde_json::from_str(&body).unwrap();
     assert!(read["forged"].is_null());
-    let mut stream = asking::connect(scene.service.http.unwrap());
+    let mut stream = asking::connect(fixture.service.http.unwrap());
     let head = format!(
         "GET /api/v1/stream HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
     );
@@ -129,7 +131,7 @@ fn nothing_that_a_process_chooses_becomes_json_or_an_event() {
         }
     }
     // What a browser gets says that it is no page, whatever is in it.
-    let answer = scene.get_all("/api/v1/snapshot");
+    let answer = fixture.get_all("/api/v1/snapshot");
     let head = answer.head.to_ascii_lowercase();
     assert!(head.contains("content-type: application/json"), "{head}");
     assert!(head.contains("x-content-type-options: nosniff"), "{head}");
@@ -137,17 +139,20 @@ fn nothing_that_a_process_chooses_becomes_json_or_an_event() {
 
 #[test]
 fn nothing_that_a_process_chooses_reaches_a_terminal() {
-    let Some(scene) = Scene::set("nothing_that_a_process_chooses_reaches_a_terminal") else {
+    let Some(fixture) = Fixture::set("nothing_that_a_process_chooses_reaches_a_terminal") else {
         return;
     };
-    let (liar, _second) = hostile(&scene);
+    let (liar, _second) = hostile(&fixture);
     let pid = liar.id().to_string();
     let run = |arguments: &[&str]| {
         let mut command = Command::new(for_everyone(env!("CARGO_BIN_EXE_telltale").as_ref()));
-        command.args(arguments).arg("--runtime-dir").arg(&scene.stage.run);
-        command.arg("--root").arg(scene.stage.machine.root()).env("HOME", scene.stage.place.path());
+        command.args(arguments).arg("--runtime-dir").arg(&fixture.stage.run);
+        command
+            .arg("--root")
+            .arg(fixture.stage.machine.root())
+            .env("HOME", fixture.stage.place.path());
         if arguments[0] != "smi" && arguments[0] != "alerts" {
-            command.arg("--state-dir").arg(&scene.stage.state);
+            command.arg("--state-dir").arg(&fixture.stage.state);
         }
         let output = as_user(SERVICE, SERVICE, command).output().unwrap();
         String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
@@ -168,7 +173,7 @@ fn nothing_that_a_process_chooses_reaches_a_terminal() {
         assert!(bad.is_empty(), "{arguments:?} shows {bad:?} in {text}");
         assert!(!text.lines().any(|line| line.starts_with("forged")), "{text}");
     }
-    assert_eq!(scene.seen_by(ADA).processes.len(), 1);
+    assert_eq!(fixture.seen_by(ADA).processes.len(), 1);
 }
 
 /// Whether a letter changes the direction of others (Unicode's bidirectional controls).

@@ -222,7 +222,7 @@ fn entries(part: &Value) {
                 rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
             }
             "socket" => {
-                // Somebody may have the name.
+                // The name may be taken.
                 let Ok(listener) = UnixListener::bind(&path) else { continue };
                 listeners.push(listener);
                 std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
@@ -266,7 +266,7 @@ fn crowd(part: &Value) {
         held.push(stream);
     }
     say(&json!(held.len()));
-    // Those that are to be busy ask again and again.
+    // The busy ones ask repeatedly.
     if part["busy"].as_bool().unwrap_or(false) {
         std::thread::spawn(move || {
             loop {

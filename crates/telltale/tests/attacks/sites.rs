@@ -1,12 +1,12 @@
 //! Mallory has a site, which a browser on this machine shows; and he plays with paths and methods.
 
 use crate::attacks::asking::{get_locally, send};
-use crate::attacks::scene::{Scene, tells_nothing_of_ada};
+use crate::attacks::fixture::{Fixture, shows_nothing_of_ada};
 
 #[test]
 fn a_name_that_is_not_ours_is_not_answered() {
-    let Some(scene) = Scene::set("a_name_that_is_not_ours_is_not_answered") else { return };
-    let address = scene.service.http.unwrap();
+    let Some(fixture) = Fixture::set("a_name_that_is_not_ours_is_not_answered") else { return };
+    let address = fixture.service.http.unwrap();
     let port = address.port();
     let ask = |host: &str| {
         send(address, &format!("GET /api/v1/snapshot HTTP/1.1\r\nHost: {host}\r\n\r\n")).status
@@ -27,7 +27,7 @@ fn a_name_that_is_not_ours_is_not_answered() {
     for host in foreign {
         assert_eq!(ask(host), 421, "{host}");
     }
-    scene.metric_reaches("telltale_http_requests_total", &[("code", "421")], 7.0);
+    fixture.metric_reaches("telltale_http_requests_total", &[("code", "421")], 7.0);
     for head in ["GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nHost: localhost\r\n\r\n"] {
         assert_eq!(send(address, head).status, 400, "{head}");
     }
@@ -41,13 +41,13 @@ fn a_name_that_is_not_ours_is_not_answered() {
     assert!(!head.contains("access-control"), "{head}");
     assert!(head.contains("cross-origin-resource-policy: same-origin"), "{head}");
     assert!(head.contains("x-frame-options: deny"), "{head}");
-    scene.still_serves();
+    fixture.still_serves();
 }
 
 #[test]
 fn paths_lead_nowhere_but_to_what_there_is() {
-    let Some(scene) = Scene::set("paths_lead_nowhere_but_to_what_there_is") else { return };
-    let address = scene.service.http.unwrap();
+    let Some(fixture) = Fixture::set("paths_lead_nowhere_but_to_what_there_is") else { return };
+    let address = fixture.service.http.unwrap();
     let paths = [
         "/../metrics",
         "/%2e%2e/metrics",
@@ -70,7 +70,7 @@ fn paths_lead_nowhere_but_to_what_there_is() {
         "/etc/passwd",
     ];
     for path in paths {
-        for answer in [scene.get(path), get_locally(&scene.stage.http_socket(), path)] {
+        for answer in [fixture.get(path), get_locally(&fixture.stage.http_socket(), path)] {
             assert_eq!(answer.status, 404, "{path}");
             assert!(!answer.body.contains("root:") && !answer.body.contains("# HELP"), "{path}");
         }
@@ -80,19 +80,19 @@ fn paths_lead_nowhere_but_to_what_there_is() {
     let whole = format!("GET http://localhost:{port}/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let answer = send(address, &whole);
     assert_eq!(answer.status, 200);
-    tells_nothing_of_ada(&scene, &answer.body);
+    shows_nothing_of_ada(&fixture, &answer.body);
     for target in ["metrics", "*", "localhost:80", "/metrics HTTP/1.1 x", "http://", "/\u{7f}"] {
         let answer = send(address, &format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         assert!((400..500).contains(&answer.status), "{target}: {}", answer.status);
     }
-    scene.metric_reaches("telltale_http_requests_total", &[("code", "404")], 38.0);
-    scene.still_serves();
+    fixture.metric_reaches("telltale_http_requests_total", &[("code", "404")], 38.0);
+    fixture.still_serves();
 }
 
 #[test]
 fn methods_change_nothing() {
-    let Some(scene) = Scene::set("methods_change_nothing") else { return };
-    let address = scene.service.http.unwrap();
+    let Some(fixture) = Fixture::set("methods_change_nothing") else { return };
+    let address = fixture.service.http.unwrap();
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get"] {
         let request = format!(
             "{method} /metrics HTTP/1.1\r\nHost: localhost\r\nX-Http-Method-Override: GET\r\n\r\n"
@@ -103,11 +103,11 @@ fn methods_change_nothing() {
     }
     let answer = send(address, "CONNECT localhost:22 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!((400..500).contains(&answer.status), "{}", answer.status);
-    scene.metric_reaches("telltale_http_requests_total", &[("code", "405")], 8.0);
+    fixture.metric_reaches("telltale_http_requests_total", &[("code", "405")], 8.0);
     // Two requests that two servers would read differently are one error.
     let smuggled = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\
                     Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /api/v1/snapshot HTTP/1.1\r\n\r\n";
     let answer = send(address, smuggled);
     assert!((400..500).contains(&answer.status), "{}", answer.status);
-    scene.still_serves();
+    fixture.still_serves();
 }

@@ -9,8 +9,8 @@ use telltale_harness::{as_user, wait_until};
 
 use crate::attacks::actor::Actor;
 use crate::attacks::asking;
-use crate::attacks::scene::{
-    ADA, ADAS_BYTES, MALLORY, SERVICE, Scene, Stage, TIMEOUT, no_source_fails,
+use crate::attacks::fixture::{
+    ADA, ADAS_BYTES, Fixture, MALLORY, SERVICE, Stage, TIMEOUT, no_source_fails,
 };
 
 #[test]
@@ -46,28 +46,28 @@ fn a_service_takes_its_name_back_from_a_squatter() {
 
 #[test]
 fn names_of_ledgers_and_endpoints_lead_nowhere_else() {
-    let Some(scene) = Scene::set("names_of_ledgers_and_endpoints_lead_nowhere_else") else {
+    let Some(fixture) = Fixture::set("names_of_ledgers_and_endpoints_lead_nowhere_else") else {
         return;
     };
-    let target = scene.stage.token.to_str().unwrap();
+    let target = fixture.stage.token.to_str().unwrap();
     let mut squatters = Vec::new();
     for (number, kind) in ["file", "directory", "pipe", "socket"].into_iter().enumerate() {
         for (before, after) in [("ledger_", "_1.tt"), ("metrics_", ".sock")] {
             let part = json!({ "role": "entries", "kind": kind, "before": before, "after": after,
                 "from": 900_001 + number });
-            squatters.push(scene.mallory(part));
+            squatters.push(fixture.mallory(part));
         }
     }
     for (number, target) in [target, "/dev/zero", "/proc/self/mem"].into_iter().enumerate() {
         for (before, after) in [("ledger_", "_1.tt"), ("metrics_", ".sock")] {
             let part = json!({ "role": "entries", "kind": "link", "target": target,
                 "before": before, "after": after, "from": 900_011 + number });
-            squatters.push(scene.mallory(part));
+            squatters.push(fixture.mallory(part));
         }
     }
     squatters.iter_mut().for_each(|one| drop(one.says()));
     wait_until("each to be told", TIMEOUT, || {
-        let whole = scene.whole();
+        let whole = fixture.whole();
         no_source_fails(&whole);
         let count = |name: &str| {
             let source = whole.sources.iter().find(|source| source.name == name).unwrap();
@@ -76,11 +76,11 @@ fn names_of_ledgers_and_endpoints_lead_nowhere_else() {
         };
         count("ledgers") == 7 && count("endpoints") >= 6
     });
-    scene.still_serves();
-    let text = scene.get_all("/api/v1/snapshot").body;
-    assert!(!text.contains(crate::attacks::scene::TOKEN), "nothing is read through a link");
+    fixture.still_serves();
+    let text = fixture.get_all("/api/v1/snapshot").body;
+    assert!(!text.contains(crate::attacks::fixture::TOKEN), "nothing is read through a link");
     for source in ["ledgers", "endpoints"] {
-        scene.metric_reaches("telltale_source_notes_total", &[("source", source)], 1.0);
+        fixture.metric_reaches("telltale_source_notes_total", &[("source", source)], 1.0);
     }
 }
 
@@ -107,7 +107,7 @@ fn a_state_directory_of_others_is_neither_used_nor_changed() {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         path
     };
-    // What belongs to somebody else; what the service owns and others use; and what Mallory's link
+    // What belongs to another user; what the service owns and others use; and what Mallory's link
     // makes it.
     let foreign = make("foreign", MALLORY, 0o777);
     let shared = make("shared", SERVICE, 0o1777);
@@ -123,7 +123,7 @@ fn a_state_directory_of_others_is_neither_used_nor_changed() {
     {
         let before = look(behind);
         stage.state = path.clone();
-        // Who names a directory wants a history, and is told why there can be none.
+        // With a named directory a history is wanted, and the error says why there can be none.
         let said = stage.refused(stage.command());
         assert!(said.contains(&*path.to_string_lossy()), "{said}");
         assert_eq!(look(behind), before, "{}", path.display());
@@ -149,7 +149,7 @@ fn a_token_that_others_know_or_made_is_refused() {
     chown(token, Some(MALLORY), Some(SERVICE)).unwrap();
     let said = stage.refused(stage.command());
     assert!(said.contains(&format!("belongs to user {MALLORY}")), "{said}");
-    // A pipe that nobody writes to is not waited for.
+    // A pipe without a writer is not waited for.
     fs::remove_file(token).unwrap();
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, token, rustix::fs::FileType::Fifo, mode, 0).unwrap();
@@ -164,19 +164,19 @@ fn a_token_that_others_know_or_made_is_refused() {
 
 #[test]
 fn a_workloads_own_names_are_free_again_or_another_is_taken() {
-    let Some(scene) = Scene::set("a_workloads_own_names_are_free_again") else { return };
+    let Some(fixture) = Fixture::set("a_workloads_own_names_are_free_again") else { return };
     // Mallory guesses the pids that come next, and takes the names of their endpoints.
-    let next = u64::from(scene.ada.id()) + 1;
+    let next = u64::from(fixture.ada.id()) + 1;
     let part = json!({ "role": "entries", "kind": "socket", "before": "metrics_",
         "after": ".sock", "from": next, "count": 400 });
-    let mut squatter = scene.mallory(part);
+    let mut squatter = fixture.mallory(part);
     squatter.says();
-    let hers: Vec<_> = (0..3).map(|_| scene.stage.workload(ADA, 1000)).collect();
+    let hers: Vec<_> = (0..3).map(|_| fixture.stage.workload(ADA, 1000)).collect();
     let squatted = |pid: u32| (next..next + 400).contains(&u64::from(pid));
     assert!(hers.iter().any(|one| squatted(one.id())), "a pid was guessed");
-    scene.serves_beside(3000);
+    fixture.serves_beside(3000);
     wait_until("what only endpoints tell", TIMEOUT, || {
-        scene.metric("telltale_application_steps_total", &[("project", "adas-project")]) >= 28.0
+        fixture.metric("telltale_application_steps_total", &[("project", "adas-project")]) >= 28.0
     });
     assert_eq!(ADAS_BYTES % 1000, 1);
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use telltale_harness::ChildGuard;
 
-/// What it does with whoever asks.
+/// What it does with clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manners {
     /// It listens and says nothing.

@@ -10,7 +10,7 @@ use telltale_emulator::Fault as ChipFault;
 use telltale_harness::wait_until;
 
 use crate::chaos::endpoints::{BadEndpoint, Manners};
-use crate::chaos::scene::Scene;
+use crate::chaos::fixture::Fixture;
 use crate::chaos::service::Metrics;
 use crate::chaos::workload::{TIMEOUT, Workload};
 
@@ -34,16 +34,16 @@ pub(crate) struct Fault {
     pub(crate) labels: &'static [(&'static str, &'static str)],
     /// How.
     pub(crate) shows: Shows,
-    inject: fn(&mut Scene) -> Injected,
+    inject: fn(&mut Fixture) -> Injected,
 }
 
 /// A fault that is there.
 pub(crate) struct Injected {
     /// What the snapshot's errors name, where the fault is of something that has a name.
     pub(crate) subject: Option<String>,
-    /// Processes that stand still, whose figures must be right all the same.
+    /// Processes that stand still, whose values must be right all the same.
     pub(crate) at_rest: Vec<u32>,
-    undo: Box<dyn FnOnce(&mut Scene)>,
+    undo: Box<dyn FnOnce(&mut Fixture)>,
 }
 
 const UP_LEDGERS: (&str, &[(&str, &str)]) =
@@ -63,19 +63,19 @@ const RELOADS: (&str, &[(&str, &str)]) =
 #[rustfmt::skip]
 pub(crate) fn all() -> Vec<Fault> {
     vec![
-        fault("an endpoint that says nothing", UP_ENDPOINTS, Shows::Grows, |scene| endpoint(scene, Manners::Silent)),
-        fault("an endpoint that dribbles", UP_ENDPOINTS, Shows::Grows, |scene| endpoint(scene, Manners::Dribbling)),
-        fault("an endpoint that talks nonsense", UP_ENDPOINTS, Shows::Grows, |scene| endpoint(scene, Manners::Nonsense)),
-        fault("an endpoint that never ends", UP_ENDPOINTS, Shows::Grows, |scene| endpoint(scene, Manners::Endless)),
+        fault("an endpoint that says nothing", UP_ENDPOINTS, Shows::Grows, |fixture| endpoint(fixture, Manners::Silent)),
+        fault("an endpoint that dribbles", UP_ENDPOINTS, Shows::Grows, |fixture| endpoint(fixture, Manners::Dribbling)),
+        fault("an endpoint that talks nonsense", UP_ENDPOINTS, Shows::Grows, |fixture| endpoint(fixture, Manners::Nonsense)),
+        fault("an endpoint that never ends", UP_ENDPOINTS, Shows::Grows, |fixture| endpoint(fixture, Manners::Endless)),
         fault("a process that is stopped", UP_ENDPOINTS, Shows::Grows, stopped),
         fault("a process that was killed", DEAD, Shows::AtLeast(1.0), killed),
-        fault("a ledger that is truncated", UP_LEDGERS, Shows::Grows, |scene| damaged(scene, truncate)),
-        fault("a ledger that is overwritten", UP_LEDGERS, Shows::Grows, |scene| damaged(scene, overwrite)),
+        fault("a ledger that is truncated", UP_LEDGERS, Shows::Grows, |fixture| damaged(fixture, truncate)),
+        fault("a ledger that is overwritten", UP_LEDGERS, Shows::Grows, |fixture| damaged(fixture, overwrite)),
         fault("ledgers that exchange their names", UP_LEDGERS, Shows::Grows, exchanged),
         fault("a ledger that is a copy of another's", UP_LEDGERS, Shows::Grows, copied),
         fault("a device that vanishes", DEVICES, Shows::Falls, vanished),
-        fault("a sensor that hangs", UP_CHIPS, Shows::Grows, |scene| chip(scene, "hang", "temp1_input")),
-        fault("a sensor that fails", UP_CHIPS, Shows::Grows, |scene| chip(scene, "garbage", "tt_aiclk")),
+        fault("a sensor that hangs", UP_CHIPS, Shows::Grows, |fixture| chip(fixture, "hang", "temp1_input")),
+        fault("a sensor that fails", UP_CHIPS, Shows::Grows, |fixture| chip(fixture, "garbage", "tt_aiclk")),
         fault("a disk that is full", HISTORY, Shows::Grows, full),
         fault("a disk that is full, now", HISTORY_UP, Shows::Falls, full),
         fault("files that may not grow", HISTORY, Shows::Grows, limited),
@@ -87,7 +87,7 @@ fn fault(
     name: &'static str,
     (metric, labels): (&'static str, &'static [(&'static str, &'static str)]),
     shows: Shows,
-    inject: fn(&mut Scene) -> Injected,
+    inject: fn(&mut Fixture) -> Injected,
 ) -> Fault {
     Fault { name, metric, labels, shows, inject }
 }
@@ -110,15 +110,15 @@ impl Fault {
     }
 
     /// Makes it so.
-    pub(crate) fn inject(&self, scene: &mut Scene) -> Injected {
-        (self.inject)(scene)
+    pub(crate) fn inject(&self, fixture: &mut Fixture) -> Injected {
+        (self.inject)(fixture)
     }
 }
 
 // === impl Injected ===
 
 impl Injected {
-    fn new(subject: Option<String>, undo: impl FnOnce(&mut Scene) + 'static) -> Self {
+    fn new(subject: Option<String>, undo: impl FnOnce(&mut Fixture) + 'static) -> Self {
         Self { subject, at_rest: Vec::new(), undo: Box::new(undo) }
     }
 
@@ -127,191 +127,191 @@ impl Injected {
     }
 
     /// Makes it good again.
-    pub(crate) fn undo(self, scene: &mut Scene) {
-        (self.undo)(scene);
+    pub(crate) fn undo(self, fixture: &mut Fixture) {
+        (self.undo)(fixture);
     }
 }
 
-fn endpoint(scene: &mut Scene, manners: Manners) -> Injected {
-    let bad = BadEndpoint::open(&scene.directory(), manners);
+fn endpoint(fixture: &mut Fixture, manners: Manners) -> Injected {
+    let bad = BadEndpoint::open(&fixture.directory(), manners);
     Injected::new(Some(bad.name()), move |_| drop(bad))
 }
 
-fn stopped(scene: &mut Scene) -> Injected {
-    let (slot, mut workload) = at_rest(scene);
+fn stopped(fixture: &mut Fixture) -> Injected {
+    let (slot, mut workload) = at_rest(fixture);
     workload.stop();
     let pid = workload.pid();
     let subject = format!("metrics_{pid}.sock");
-    let injected = Injected::new(Some(subject), move |scene| {
+    let injected = Injected::new(Some(subject), move |fixture| {
         workload.go_on_if_stopped();
         workload.go_on();
-        scene.put(slot, workload);
+        fixture.put(slot, workload);
     });
     injected.with_at_rest(&[pid])
 }
 
-fn killed(scene: &mut Scene) -> Injected {
-    let (slot, workload) = scene.take();
-    scene.killed = Some(workload.pid());
+fn killed(fixture: &mut Fixture) -> Injected {
+    let (slot, workload) = fixture.take();
+    fixture.killed = Some(workload.pid());
     workload.kill();
-    Injected::new(None, move |scene| {
-        let workload = scene.start(slot);
-        scene.put(slot, workload);
+    Injected::new(None, move |fixture| {
+        let workload = fixture.start(slot);
+        fixture.put(slot, workload);
     })
 }
 
 /// Damages the ledger of a process that is stopped, so that it is not hurt itself: it has the file
-/// mapped, and whoever may write there is its own user. It is killed then.
-fn damaged(scene: &mut Scene, damage: fn(&mut Scene, &Path)) -> Injected {
-    let (slot, mut workload) = scene.take();
+/// mapped, and only its own user may write there. It is killed then.
+fn damaged(fixture: &mut Fixture, damage: fn(&mut Fixture, &Path)) -> Injected {
+    let (slot, mut workload) = fixture.take();
     workload.stop();
-    let ledger = ledger(scene, &workload);
-    damage(scene, &ledger);
+    let ledger = ledger(fixture, &workload);
+    damage(fixture, &ledger);
     let subject = ledger.file_name().unwrap().to_str().unwrap().to_owned();
-    Injected::new(Some(subject), move |scene| {
+    Injected::new(Some(subject), move |fixture| {
         workload.kill();
         fs::remove_file(ledger).unwrap();
-        let workload = scene.start(slot);
-        scene.put(slot, workload);
+        let workload = fixture.start(slot);
+        fixture.put(slot, workload);
     })
 }
 
-fn truncate(scene: &mut Scene, ledger: &Path) {
+fn truncate(fixture: &mut Fixture, ledger: &Path) {
     let file = OpenOptions::new().write(true).open(ledger).unwrap();
-    file.set_len(scene.random.below(4096)).unwrap();
+    file.set_len(fixture.random.below(4096)).unwrap();
 }
 
-fn overwrite(scene: &mut Scene, ledger: &Path) {
+fn overwrite(fixture: &mut Fixture, ledger: &Path) {
     let file = OpenOptions::new().write(true).open(ledger).unwrap();
     let length = file.metadata().unwrap().len();
-    let noise: Vec<u8> = (0..length).map(|_| scene.random.below(256) as u8).collect();
+    let noise: Vec<u8> = (0..length).map(|_| fixture.random.below(256) as u8).collect();
     file.write_all_at(&noise, 0).unwrap();
 }
 
 /// Neither is believed then, and both processes are asked themselves.
-fn exchanged(scene: &mut Scene) -> Injected {
-    let ((one_slot, mut one), (other_slot, mut other)) = (at_rest(scene), at_rest(scene));
-    let (first, second) = (ledger(scene, &one), ledger(scene, &other));
+fn exchanged(fixture: &mut Fixture) -> Injected {
+    let ((one_slot, mut one), (other_slot, mut other)) = (at_rest(fixture), at_rest(fixture));
+    let (first, second) = (ledger(fixture, &one), ledger(fixture, &other));
     let exchange = |first: &Path, second: &Path| {
         renameat_with(CWD, first, CWD, second, RenameFlags::EXCHANGE).unwrap();
     };
     exchange(&first, &second);
     let pids = [one.pid(), other.pid()];
     let subject = first.file_name().unwrap().to_str().unwrap().to_owned();
-    let injected = Injected::new(Some(subject), move |scene| {
+    let injected = Injected::new(Some(subject), move |fixture| {
         exchange(&first, &second);
         assert!(one.go_on() && other.go_on());
-        scene.put(one_slot, one);
-        scene.put(other_slot, other);
+        fixture.put(one_slot, one);
+        fixture.put(other_slot, other);
     });
     injected.with_at_rest(&pids)
 }
 
-/// What a user can do: the ledger of one process is a copy of another's. Whoever has the copy is asked
+/// What a user can do: the ledger of one process is a copy of another's. The copy's process is asked
 /// itself, and whose copy it is goes on being read from its own.
-fn copied(scene: &mut Scene) -> Injected {
-    let ((one_slot, mut one), (other_slot, other)) = (at_rest(scene), at_rest(scene));
-    let (from, to) = (ledger(scene, &one), ledger(scene, &other));
-    let copy = scene.root.parent().unwrap().join("copy");
+fn copied(fixture: &mut Fixture) -> Injected {
+    let ((one_slot, mut one), (other_slot, other)) = (at_rest(fixture), at_rest(fixture));
+    let (from, to) = (ledger(fixture, &one), ledger(fixture, &other));
+    let copy = fixture.root.parent().unwrap().join("copy");
     fs::copy(from, &copy).unwrap();
     fs::rename(copy, &to).unwrap();
     // From here on the copy is old.
     one.acts();
     let subject = to.file_name().unwrap().to_str().unwrap().to_owned();
     let pids = [one.pid(), other.pid()];
-    let injected = Injected::new(Some(subject), move |scene| {
+    let injected = Injected::new(Some(subject), move |fixture| {
         other.kill();
         fs::remove_file(to).unwrap();
         assert!(one.go_on());
-        scene.put(one_slot, one);
-        let other = scene.start(other_slot);
-        scene.put(other_slot, other);
+        fixture.put(one_slot, one);
+        let other = fixture.start(other_slot);
+        fixture.put(other_slot, other);
     });
     injected.with_at_rest(&pids)
 }
 
 /// A workload out of its place, which stands still.
-fn at_rest(scene: &mut Scene) -> (usize, Workload) {
-    let (slot, mut workload) = scene.take();
+fn at_rest(fixture: &mut Fixture) -> (usize, Workload) {
+    let (slot, mut workload) = fixture.take();
     assert!(workload.pause(), "it has begun, and nobody ended it");
     (slot, workload)
 }
 
-fn ledger(scene: &Scene, workload: &Workload) -> PathBuf {
+fn ledger(fixture: &Fixture, workload: &Workload) -> PathBuf {
     let begin = format!("ledger_{}_", workload.pid());
-    let entries = fs::read_dir(scene.directory()).unwrap().map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(fixture.directory()).unwrap().map(|entry| entry.unwrap().path());
     let is_it = |path: &PathBuf| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&begin))
     };
     entries.into_iter().find(is_it).expect("a workload that has begun has a ledger")
 }
 
-fn vanished(scene: &mut Scene) -> Injected {
-    let ordinal = scene.ordinal();
+fn vanished(fixture: &mut Fixture) -> Injected {
+    let ordinal = fixture.ordinal();
     let fault = ChipFault::Vanish { ordinal, returns_as: None };
-    scene.emulator.inject(fault.clone()).unwrap();
-    Injected::new(None, move |scene| {
-        for slot in 0..scene.slots.len() {
-            let Some(workload) = &mut scene.slots[slot] else { continue };
+    fixture.emulator.inject(fault.clone()).unwrap();
+    Injected::new(None, move |fixture| {
+        for slot in 0..fixture.slots.len() {
+            let Some(workload) = &mut fixture.slots[slot] else { continue };
             if workload.ordinal == ordinal {
                 workload.go_on_if_stopped();
                 workload.wait_for_end();
             }
         }
-        scene.emulator.clear(&fault).unwrap();
-        for slot in 0..scene.slots.len() {
-            if scene.slots[slot].as_ref().is_some_and(|one| one.ordinal == ordinal) {
-                scene.slots[slot] = Some(scene.start(slot));
+        fixture.emulator.clear(&fault).unwrap();
+        for slot in 0..fixture.slots.len() {
+            if fixture.slots[slot].as_ref().is_some_and(|one| one.ordinal == ordinal) {
+                fixture.slots[slot] = Some(fixture.start(slot));
             }
         }
     })
 }
 
-fn chip(scene: &mut Scene, what: &str, attribute: &str) -> Injected {
-    let fault: ChipFault = format!("{what}:{}:{attribute}", scene.ordinal()).parse().unwrap();
-    scene.emulator.inject(fault.clone()).unwrap();
+fn chip(fixture: &mut Fixture, what: &str, attribute: &str) -> Injected {
+    let fault: ChipFault = format!("{what}:{}:{attribute}", fixture.ordinal()).parse().unwrap();
+    fixture.emulator.inject(fault.clone()).unwrap();
     let subject = Some(attribute.to_owned());
-    Injected::new(subject, move |scene| scene.emulator.clear(&fault).unwrap())
+    Injected::new(subject, move |fixture| fixture.emulator.clear(&fault).unwrap())
 }
 
 /// Fills the disk that the history is on; where there is no small one, files may not grow instead.
-fn full(scene: &mut Scene) -> Injected {
-    if !scene.has_small_disk {
-        return limited(scene);
+fn full(fixture: &mut Fixture) -> Injected {
+    if !fixture.has_small_disk {
+        return limited(fixture);
     }
-    let filler = scene.state.join("filler");
+    let filler = fixture.state.join("filler");
     // Written until there is no room, which is its error.
     let _ = fs::write(&filler, vec![1; 64 << 20]);
-    Injected::new(None, move |scene| {
+    Injected::new(None, move |fixture| {
         fs::remove_file(filler).unwrap();
-        history_recovers(scene);
+        history_recovers(fixture);
     })
 }
 
-fn limited(scene: &mut Scene) -> Injected {
+fn limited(fixture: &mut Fixture) -> Injected {
     let before =
-        scene.service.limit_files(Rlimit { current: Some(0), ..getrlimit(Resource::Fsize) });
-    Injected::new(None, move |scene| {
-        scene.service.limit_files(before);
-        history_recovers(scene);
+        fixture.service.limit_files(Rlimit { current: Some(0), ..getrlimit(Resource::Fsize) });
+    Injected::new(None, move |fixture| {
+        fixture.service.limit_files(before);
+        history_recovers(fixture);
     })
 }
 
-/// Nobody needs to do anything for it.
-fn history_recovers(scene: &Scene) {
+/// No action is needed for it.
+fn history_recovers(fixture: &Fixture) {
     wait_until("the history to be written again", TIMEOUT, || {
-        scene.service.metrics().sum("telltale_history_up", &[]) == Some(1.0)
+        fixture.service.metrics().sum("telltale_history_up", &[]) == Some(1.0)
     });
 }
 
-fn misconfigured(scene: &mut Scene) -> Injected {
-    let directory = scene.root.parent().unwrap().join(".config/telltale");
+fn misconfigured(fixture: &mut Fixture) -> Injected {
+    let directory = fixture.root.parent().unwrap().join(".config/telltale");
     fs::create_dir_all(&directory).unwrap();
     let file = directory.join("telltale.toml");
     fs::write(&file, "interval_seconds = \"soon\"\n").unwrap();
-    scene.service.reload();
-    Injected::new(None, move |scene| {
+    fixture.service.reload();
+    Injected::new(None, move |fixture| {
         fs::remove_file(file).unwrap();
-        scene.service.reload();
+        fixture.service.reload();
     })
 }

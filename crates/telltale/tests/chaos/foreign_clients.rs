@@ -18,16 +18,16 @@ client = sqlite3.connect(sys.argv[1], uri=True, timeout=10)
 print(client.execute('SELECT count(*) FROM block').fetchone()[0])
 client.close()";
 
-struct Scene {
+struct Fixture {
     emulator: Emulator,
     root: PathBuf,
     state: PathBuf,
     _scratch: Scratch,
 }
 
-// === impl Scene ===
+// === impl Fixture ===
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         let scratch = Scratch::new();
         let (root, state) = (scratch.join("m"), scratch.join("state"));
@@ -91,39 +91,39 @@ fn foreign_clients_beside_a_service_that_is_killed_cost_the_history_nothing() {
         return;
     }
     let _alone = crate::chaos::ALONE.lock();
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let mut written = 0;
     for round in 0..rounds(2, 20) {
-        let service = Service::start(&scene.root, &scene.state);
+        let service = Service::start(&fixture.root, &fixture.state);
         written = match round {
             // Before the first block there is nothing to count.
             0 => {
-                wait_until("a log", TIMEOUT, || scene.log().is_some());
-                scene.grows(0)
+                wait_until("a log", TIMEOUT, || fixture.log().is_some());
+                fixture.grows(0)
             }
-            _ => scene.grows(written),
+            _ => fixture.grows(written),
         };
-        let log = scene.log();
-        assert!(has_lock(service.id(), &scene.database()), "round {round}: before a query");
+        let log = fixture.log();
+        assert!(has_lock(service.id(), &fixture.database()), "round {round}: before a query");
         for mode in ["ro", "rw"] {
             for path in ["/api/v1/history", "/api/v1/history?device=none"] {
                 let (status, body) = get(&service.http, path);
                 assert!(status.ends_with(" OK") || status.ends_with(" Not Found"), "{body}");
-                assert!(has_lock(service.id(), &scene.database()), "round {round}: after {path}");
+                assert!(has_lock(service.id(), &fixture.database()), "round {round}: after {path}");
             }
-            written = written.max(scene.counted(mode));
-            assert_eq!(scene.log(), log, "round {round}: a client took the log away");
+            written = written.max(fixture.counted(mode));
+            assert_eq!(fixture.log(), log, "round {round}: a client took the log away");
         }
-        written = scene.grows(written);
+        written = fixture.grows(written);
         let metrics = service.metrics();
         assert_eq!(metrics.sum("telltale_history_up", &[]), Some(1.0), "{}", service.said());
         assert_eq!(metrics.sum("telltale_history_failures_total", &[]), Some(0.0));
         service.kill();
-        let left = scene.counted("rw");
+        let left = fixture.counted("rw");
         assert!(left >= written, "round {round}: {left} blocks of {written} are left");
         written = left;
     }
-    scene.emulator.shutdown().unwrap();
+    fixture.emulator.shutdown().unwrap();
 }
 
 #[test]
@@ -132,13 +132,13 @@ fn a_log_that_is_removed_under_a_service_is_reported_and_what_it_had_is_kept() {
         return;
     }
     let _alone = crate::chaos::ALONE.lock();
-    let scene = Scene::new();
-    let service = Service::start(&scene.root, &scene.state);
-    wait_until("a log", TIMEOUT, || scene.log().is_some());
-    let written = scene.grows(0);
-    let log = scene.log();
+    let fixture = Fixture::new();
+    let service = Service::start(&fixture.root, &fixture.state);
+    wait_until("a log", TIMEOUT, || fixture.log().is_some());
+    let written = fixture.grows(0);
+    let log = fixture.log();
     for suffix in ["wal", "shm"] {
-        std::fs::remove_file(scene.state.join(format!("history.db-{suffix}"))).unwrap();
+        std::fs::remove_file(fixture.state.join(format!("history.db-{suffix}"))).unwrap();
     }
     wait_until("the removal to be counted and mended", TIMEOUT, || {
         let metrics = service.metrics();
@@ -148,11 +148,11 @@ fn a_log_that_is_removed_under_a_service_is_reported_and_what_it_had_is_kept() {
     let said = service.said();
     assert!(said.contains("was removed while it was open"), "{said}");
     assert!(said.contains("nothing of it was lost"), "{said}");
-    assert!(scene.log().is_some() && scene.log() != log, "there is a new log");
+    assert!(fixture.log().is_some() && fixture.log() != log, "there is a new log");
     let (status, body) = get(&service.http, "/api/v1/history");
     assert_eq!(status, "HTTP/1.1 200 OK", "{body}");
-    let written = scene.grows(written);
+    let written = fixture.grows(written);
     service.kill();
-    assert!(scene.counted("rw") >= written);
-    scene.emulator.shutdown().unwrap();
+    assert!(fixture.counted("rw") >= written);
+    fixture.emulator.shutdown().unwrap();
 }

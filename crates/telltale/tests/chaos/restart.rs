@@ -1,8 +1,8 @@
 //! The service is killed and started again while processes work: the history has no hole beyond the
-//! time that nobody was there and what was not written yet, no process is lost, and the processes
+//! time without a service and what was not written yet, no process is lost, and the processes
 //! notice nothing.
 //!
-//! What is written is written each second here (`history.write_seconds`, 10 unless told otherwise):
+//! What is written is written each second here (`history.write_seconds`, 10 by default):
 //! that much before a kill may be missing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
 use telltale_harness::{Scratch, rounds, wait_until};
-use telltale_node::access::Sight;
+use telltale_node::access::Visibility;
 use telltale_node::history::{HistoryReader, database_in};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{Ending, ProcessReport};
@@ -39,7 +39,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// What the history's time and the clock differ by at most.
 const SLACK_NS: u64 = 100_000_000;
 
-struct Scene {
+struct Fixture {
     emulator: Emulator,
     root: PathBuf,
     state: PathBuf,
@@ -55,21 +55,21 @@ struct Away {
     until: Timestamp,
 }
 
-// === impl Scene ===
+// === impl Fixture ===
 
-impl Scene {
+impl Fixture {
     fn new(random: Random) -> Self {
         let scratch = Scratch::new();
         let (root, state) = (scratch.join("m"), scratch.join("state"));
         let kind = MachineKind::N300;
         let emulator = Emulator::start(&root, kind, EmulatorOptions::default()).unwrap();
         let workloads = Vec::new();
-        let mut scene = Self { emulator, root, state, random, workloads, _scratch: scratch };
+        let mut fixture = Self { emulator, root, state, random, workloads, _scratch: scratch };
         for _ in 0..WORKLOADS {
-            let workload = scene.start();
-            scene.workloads.push(workload);
+            let workload = fixture.start();
+            fixture.workloads.push(workload);
         }
-        scene
+        fixture
     }
 
     fn start(&mut self) -> Workload {
@@ -88,9 +88,9 @@ impl Scene {
         let before: u64 = self.workloads.iter_mut().map(|one| one.tells().allocations).sum();
         let mut all = WorkloadReport::default();
         wait_until("the workloads to work", TIMEOUT, || {
-            let told: Vec<WorkloadReport> =
+            let reported: Vec<WorkloadReport> =
                 self.workloads.iter_mut().map(Workload::tells).collect();
-            all = told.iter().fold(WorkloadReport::default(), |all, one| WorkloadReport {
+            all = reported.iter().fold(WorkloadReport::default(), |all, one| WorkloadReport {
                 allocations: all.allocations + one.allocations,
                 failed: all.failed + one.failed,
                 problems: all.problems + one.problems,
@@ -107,7 +107,7 @@ impl Scene {
         // All of them are this program, by whose name they are known.
         let name = std::fs::read_to_string("/proc/self/comm").unwrap();
         let all = &name.trim_end().parse().unwrap();
-        let reports = reader.report(all, Sight::Everything).unwrap_or_default();
+        let reports = reader.report(all, Visibility::Everything).unwrap_or_default();
         reports.into_iter().map(|report| (report.process.identity.pid, report)).collect()
     }
 
@@ -124,7 +124,7 @@ impl Scene {
         assert_eq!((report.process.identity.pid, report.ending), (pid, Some(ending)));
     }
 
-    /// Has all stand still, and compares what the service says with the emulator's figures and with
+    /// Has all stand still, and compares what the service says with the emulator's values and with
     /// the workloads' own count.
     fn compare(&mut self, service: &Service, when: &str) {
         let own: Vec<WorkloadReport> = self
@@ -142,8 +142,8 @@ impl Scene {
         });
         let snapshot = service.fresh();
         is_the_truth(&self.emulator, &snapshot, when);
-        for (pid, told) in pids.iter().zip(&own) {
-            assert_eq!(allocations(&snapshot, *pid), told.allocations, "{when}: of {pid}");
+        for (pid, reported) in pids.iter().zip(&own) {
+            assert_eq!(allocations(&snapshot, *pid), reported.allocations, "{when}: of {pid}");
         }
         self.workloads.iter_mut().for_each(|one| assert!(one.go_on()));
     }
@@ -170,45 +170,49 @@ fn now() -> Timestamp {
 #[test]
 fn a_service_that_is_killed_again_and_again_loses_nothing_and_nobody_notices() {
     let _alone = crate::chaos::ALONE.lock();
-    let mut scene = Scene::new(Random::announced("restart"));
-    let alone = scene.hear();
+    let mut fixture = Fixture::new(Random::announced("restart"));
+    let alone = fixture.hear();
     let began = now();
-    let mut service = scene.serve();
-    let steady = scene.hear();
-    let early = scene.start();
+    let mut service = fixture.serve();
+    let steady = fixture.hear();
+    let early = fixture.start();
     let early_pid = early.pid();
-    wait_until("the early one to be written", TIMEOUT, || scene.written().contains_key(&early_pid));
+    wait_until("the early one to be written", TIMEOUT, || {
+        fixture.written().contains_key(&early_pid)
+    });
     assert!(early.quit());
-    scene.ended(early_pid, Ending::Gone);
-    scene.compare(&service, "before the first kill");
+    fixture.ended(early_pid, Ending::Gone);
+    fixture.compare(&service, "before the first kill");
 
     let mut away = Vec::new();
     for round in 0..rounds(3, 12) {
-        // Who is to end while nobody looks.
-        let leaving = scene.start();
+        // The process that ends unobserved.
+        let leaving = fixture.start();
         let pid = leaving.pid();
-        wait_until("the leaving one to be written", TIMEOUT, || scene.written().contains_key(&pid));
+        wait_until("the leaving one to be written", TIMEOUT, || {
+            fixture.written().contains_key(&pid)
+        });
         // The moment is what is random: a wait for a condition would choose it.
-        std::thread::sleep(Duration::from_millis(scene.random.below(1_500)));
-        let before = scene.written();
+        std::thread::sleep(Duration::from_millis(fixture.random.below(1_500)));
+        let before = fixture.written();
         let from = now();
         service.kill();
         assert!(leaving.quit());
-        std::thread::sleep(Duration::from_millis(scene.random.below(1_500)));
-        service = scene.serve();
+        std::thread::sleep(Duration::from_millis(fixture.random.below(1_500)));
+        service = fixture.serve();
         let until = service.fresh().taken_at;
         away.push(Away { from, until });
-        scene.ended(pid, Ending::Unseen);
-        keeps_what_it_had(&before, &scene.written());
-        scene.compare(&service, &format!("round {round}"));
+        fixture.ended(pid, Ending::Unseen);
+        keeps_what_it_had(&before, &fixture.written());
+        fixture.compare(&service, &format!("round {round}"));
     }
-    let late = scene.start();
+    let late = fixture.start();
     let late_pid = late.pid();
-    wait_until("the late one to be written", TIMEOUT, || scene.written().contains_key(&late_pid));
+    wait_until("the late one to be written", TIMEOUT, || fixture.written().contains_key(&late_pid));
     late.kill();
-    scene.ended(late_pid, Ending::Killed);
+    fixture.ended(late_pid, Ending::Killed);
 
-    let after = scene.hear();
+    let after = fixture.hear();
     println!(
         "recording takes {} ns alone, {} ns with a service, {} ns with one that is killed: the \
         worst process's median",
@@ -219,17 +223,17 @@ fn a_service_that_is_killed_again_and_again_loses_nothing_and_nobody_notices() {
     // would add milliseconds.
     let bound_ns = 5 * steady.median_ns.max(alone.median_ns) + 20_000;
     assert!(after.median_ns < bound_ns, "{steady:?}, then {after:?}");
-    let pids: Vec<u32> = scene.workloads.iter().map(Workload::pid).collect();
+    let pids: Vec<u32> = fixture.workloads.iter().map(Workload::pid).collect();
     let ended = now();
     service.end();
     for pid in &pids {
-        assert_eq!(scene.written()[pid].ending, None, "{pid} lives");
+        assert_eq!(fixture.written()[pid].ending, None, "{pid} lives");
     }
-    has_no_other_holes(&scene.state, began, ended, &away);
-    for workload in scene.workloads.drain(..) {
+    has_no_other_holes(&fixture.state, began, ended, &away);
+    for workload in fixture.workloads.drain(..) {
         assert!(workload.quit(), "a workload ended badly, or by a signal");
     }
-    scene.emulator.shutdown().unwrap();
+    fixture.emulator.shutdown().unwrap();
 }
 
 /// What was written before a kill is there after it, and has only grown.

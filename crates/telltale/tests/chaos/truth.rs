@@ -44,7 +44,7 @@ fn spaces_add_up(device: &Device) -> Result<(), String> {
     Ok(())
 }
 
-/// Each figure of the snapshot against the emulator's own.
+/// Each value of the snapshot against the emulator's own.
 #[track_caller]
 pub(crate) fn is_the_truth(emulator: &Emulator, snapshot: &Snapshot, when: &str) {
     adds_up(snapshot).unwrap_or_else(|wrong| panic!("{when}: {wrong}"));
@@ -72,7 +72,7 @@ pub(crate) fn is_the_truth(emulator: &Emulator, snapshot: &Snapshot, when: &str)
     }
 }
 
-/// Whether the figures of a process that stands still are the emulator's own.
+/// Whether the values of a process that stands still are the emulator's own.
 pub(crate) fn knows(pid: u32, emulator: &Emulator, snapshot: &Snapshot) -> bool {
     emulator.usage().iter().all(|chip| {
         let id = chip.description.identity.display_id();

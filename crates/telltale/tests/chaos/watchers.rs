@@ -84,12 +84,13 @@ impl Checker {
 }
 
 async fn check(socket: PathBuf, over: &AtomicBool) -> Result<u64, String> {
-    let told = |error: &dyn std::error::Error| telltale_schema::text::with_causes(error);
-    let mut client = telltale_node::grpc::connect(&socket).await.map_err(|error| told(&error))?;
-    let mut updates = client.watch(Duration::ZERO).await.map_err(|error| told(&error))?;
+    let reported = |error: &dyn std::error::Error| telltale_schema::text::with_causes(error);
+    let mut client =
+        telltale_node::grpc::connect(&socket).await.map_err(|error| reported(&error))?;
+    let mut updates = client.watch(Duration::ZERO).await.map_err(|error| reported(&error))?;
     let (mut checked, mut last) = (0, 0);
     while !over.load(Ordering::Relaxed) {
-        let update = updates.next().await.map_err(|error| told(&error))?;
+        let update = updates.next().await.map_err(|error| reported(&error))?;
         let update = update.ok_or_else(|| String::from("the service ended the stream"))?;
         let Some(snapshot) = update.snapshot else { continue };
         if update.sequence <= last {

@@ -1,7 +1,7 @@
-//! A process that uses the machine: what it does, and the line by which it is told to.
+//! A process that uses the machine: what it does, and the pipe of its orders.
 //!
 //! It is this very program, started again. It allocates and frees at a pace of its own until it is
-//! told otherwise, and ends when its line does.
+//! ordered otherwise, and ends when its line does.
 
 // A workload ends where it is: one that has forked has no `main` to return to.
 #![allow(clippy::exit)]
@@ -22,7 +22,7 @@ use telltale_schema::memory::MemoryKind;
 use crate::chaos::random::Random;
 
 /// The test that a workload is started as.
-const HOST: &str = "chaos::company::nothing_stops_the_service_and_no_total_is_ever_wrong";
+const HOST: &str = "chaos::clients::nothing_stops_the_service_and_no_total_is_ever_wrong";
 /// Set in a workload: the machine's root, the chip, the pace in milliseconds, and a seed.
 const PLAN: &str = "TELLTALE_CHAOS_WORKLOAD";
 /// How long an answer may take here: the machine may be busy.
@@ -200,7 +200,7 @@ impl Drop for Workload {
     }
 }
 
-/// A descriptor of a process that has not been reaped, or is nobody's child to reap.
+/// A descriptor of a process that has not been reaped, or has no parent to reap it.
 fn pidfd(pid: u32) -> OwnedFd {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     pidfd_open(pid, PidfdFlags::empty()).unwrap()
@@ -227,7 +227,7 @@ struct Work {
     client: DeviceClient,
     devices: Vec<Device>,
     live: Vec<(usize, MemoryKind, u64)>,
-    told: WorkloadReport,
+    reported: WorkloadReport,
     latencies: Vec<u64>,
 }
 
@@ -257,7 +257,7 @@ impl Work {
             devices,
             runtime,
             live: Vec::new(),
-            told: WorkloadReport::default(),
+            reported: WorkloadReport::default(),
             latencies: Vec::new(),
         }
     }
@@ -284,7 +284,7 @@ impl Work {
         }
     }
 
-    /// Does what it is told; whether it works then, if it `works` now.
+    /// Follows an order; whether it works then, if it `works` now.
     fn obey(&mut self, word: u8, works: bool) -> bool {
         match word {
             b'p' => {
@@ -302,7 +302,7 @@ impl Work {
                 return works;
             }
             b's' => {
-                self.tell_of_itself();
+                self.report_itself();
                 return works;
             }
             b'g' => {}
@@ -319,19 +319,20 @@ impl Work {
         self.client = client;
         // The buffers were the parent's, and are free since it ended.
         self.live.clear();
-        self.told = WorkloadReport::default();
+        self.reported = WorkloadReport::default();
         self.have_something();
         self.say(b"f");
         self.say(&std::process::id().to_le_bytes());
     }
 
-    fn tell_of_itself(&mut self) {
+    fn report_itself(&mut self) {
         self.latencies.sort_unstable();
         let median_ns = self.latencies.get(self.latencies.len() / 2).copied().unwrap_or(0);
         self.latencies.clear();
         let problems = self.runtime.problems().iter().map(|(_, count)| count).sum();
-        let told = WorkloadReport { problems, median_ns, ..self.told };
-        let numbers = [told.allocations, told.failed, told.problems, told.median_ns];
+        let reported = WorkloadReport { problems, median_ns, ..self.reported };
+        let numbers =
+            [reported.allocations, reported.failed, reported.problems, reported.median_ns];
         self.say(b"s");
         self.say(&numbers.map(u64::to_le_bytes).concat());
     }
@@ -355,7 +356,7 @@ impl Work {
             if self.latencies.len() < MAX_LATENCIES {
                 self.latencies.push(u64::try_from(begin.elapsed().as_nanos()).unwrap());
             }
-            self.told.allocations += 1;
+            self.reported.allocations += 1;
             self.live.push((chip, kind, address));
         } else {
             let place = self.random.place(self.live.len());
@@ -369,7 +370,7 @@ impl Work {
 
     /// The device refused: either it is full, or it is gone and so is this.
     fn failed(&mut self) {
-        self.told.failed += 1;
+        self.reported.failed += 1;
         if self.client.usage(0).is_err() {
             lost();
         }

@@ -1,4 +1,4 @@
-//! Alerts end to end: an emulated machine that fills up, the service that notices, who is told.
+//! Alerts end to end: an emulated machine that fills up, the service that notices, who is notified.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -169,9 +169,9 @@ fn rules_are_tried_on_what_was_recorded() {
     assert_eq!(found.status, Some(1), "{found:?}");
     let found: Value = serde_json::from_str(&found.out).unwrap();
     let notices = found["notices"].as_array().unwrap();
-    let told = notices.iter().filter(|one| one["alert"]["rule"] == "anything");
-    let told: Vec<[&Value; 2]> = told.map(|one| [&one["event"], &one["at"]]).collect();
-    let [[fired, from], .., [resolved, to]] = told.as_slice() else { panic!("{notices:?}") };
+    let reported = notices.iter().filter(|one| one["alert"]["rule"] == "anything");
+    let reported: Vec<[&Value; 2]> = reported.map(|one| [&one["event"], &one["at"]]).collect();
+    let [[fired, from], .., [resolved, to]] = reported.as_slice() else { panic!("{notices:?}") };
     assert_eq!([fired.as_str(), resolved.as_str()], [Some("fired"), Some("resolved")]);
     assert!(from.as_u64() < to.as_u64() && to.as_u64() <= found["to"].as_u64(), "{found}");
     assert!(found["alerts"].as_array().unwrap().iter().all(|one| one["rule"] != "anything"));

@@ -44,29 +44,29 @@ fn what_the_killed_left_is_removed_and_named() {
 
     kill_one(&root);
     assert!(files(&root) > of_the_living);
-    let told = smi(&root, &["-c"]);
-    assert_eq!((told.status, told.err.as_str()), (Some(0), ""), "{told:?}");
-    let (table, removed) = told.out.split_once("\nremoved ").expect("it says what");
+    let reported = smi(&root, &["-c"]);
+    assert_eq!((reported.status, reported.err.as_str()), (Some(0), ""), "{reported:?}");
+    let (table, removed) = reported.out.split_once("\nremoved ").expect("it says what");
     assert!(table.contains(&living.child.id().to_string()), "{table}");
     assert!(removed.contains("ledger_") && removed.contains("metrics_"), "{removed}");
     assert_eq!(files(&root), of_the_living);
 
     kill_one(&root);
-    let told = smi(&root, &["-c", "--json"]);
-    let object: Value = serde_json::from_str(&told.out).unwrap();
-    assert_eq!((told.status, object["schema_version"].as_u64()), (Some(0), Some(1)));
+    let reported = smi(&root, &["-c", "--json"]);
+    let object: Value = serde_json::from_str(&reported.out).unwrap();
+    assert_eq!((reported.status, object["schema_version"].as_u64()), (Some(0), Some(1)));
     let removed = object["cleaned"]["removed"].as_array().unwrap();
     assert_eq!(removed.len(), 2, "{removed:?}");
     assert!(removed.iter().all(|file| file["path"].is_string() && file["why"].is_string()));
     assert_eq!(object["cleaned"]["left"], Value::Array(Vec::new()));
 
     kill_one(&root);
-    let told = smi(&root, &["-c", "--csv"]);
+    let reported = smi(&root, &["-c", "--csv"]);
     assert!(
-        told.out.lines().count() == 2 && told.out.starts_with("taken_at_unix_ns,id,"),
-        "{told:?}"
+        reported.out.lines().count() == 2 && reported.out.starts_with("taken_at_unix_ns,id,"),
+        "{reported:?}"
     );
-    assert_eq!(told.err.matches("removed ").count(), 2, "{told:?}");
+    assert_eq!(reported.err.matches("removed ").count(), 2, "{reported:?}");
     assert_eq!(files(&root), of_the_living);
 }
 
@@ -77,7 +77,7 @@ fn the_sockets_of_a_killed_service_are_removed_and_those_of_a_living_one_stay() 
     service.says("collecting");
     let directory = place.join("run");
     drop(UnixListener::bind(directory.join("legacy-clients.sock")).unwrap());
-    // Of nobody whom a service knows.
+    // Of no user that a service knows.
     drop(UnixListener::bind(directory.join("others.sock")).unwrap());
     let clean = || said(telltale().args(["smi", "-c", "--runtime-dir"]).arg(&directory));
     let gone = |name: &str| !directory.join(name).exists();
@@ -87,10 +87,10 @@ fn the_sockets_of_a_killed_service_are_removed_and_those_of_a_living_one_stay() 
     });
     assert!(!gone("telemetry.sock") && !gone("http.sock"));
     service.kill();
-    let told = clean();
-    assert!(gone("telemetry.sock") && gone("http.sock"), "{told:?}");
-    assert_eq!(told.out.matches("sock: no service listens there\n").count(), 2, "{told:?}");
-    assert!(!gone("others.sock") && told.status == Some(0), "{told:?}");
+    let reported = clean();
+    assert!(gone("telemetry.sock") && gone("http.sock"), "{reported:?}");
+    assert_eq!(reported.out.matches("sock: no service listens there\n").count(), 2, "{reported:?}");
+    assert!(!gone("others.sock") && reported.status == Some(0), "{reported:?}");
 }
 
 #[test]
@@ -98,8 +98,11 @@ fn nothing_to_clean_is_said_too() {
     let place = Scratch::new();
     let root = place.join("m");
     let _machine = Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();
-    let told = smi(&root, &["-c"]);
-    assert!(told.status == Some(0) && told.out.ends_with("\nnothing to clean\n"), "{told:?}");
+    let reported = smi(&root, &["-c"]);
+    assert!(
+        reported.status == Some(0) && reported.out.ends_with("\nnothing to clean\n"),
+        "{reported:?}"
+    );
     let plain = smi(&root, &["--json"]);
     assert!(!plain.out.contains("cleaned"), "only when asked to");
 }
@@ -114,11 +117,11 @@ fn what_has_a_name_of_ours_and_is_none_is_removed_for_what_it_is() {
     symlink("/etc/passwd", directory.join("ledger_999999999_8.tt")).unwrap();
     let seen = smi(&root, &["-d"]);
     assert!(seen.out.contains("_8.tt: refused (the ledger is not a regular file"), "{seen:?}");
-    let told = smi(&root, &["-c"]);
+    let reported = smi(&root, &["-c"]);
     for why in ["_7.tt: it is no ledger, and its", "_8.tt: it is not a regular file, and its"] {
-        assert!(told.out.contains(why), "{told:?}");
+        assert!(reported.out.contains(why), "{reported:?}");
     }
-    assert_eq!((told.status, files(&root)), (Some(0), 0), "{told:?}");
+    assert_eq!((reported.status, files(&root)), (Some(0), 0), "{reported:?}");
 }
 
 #[test]
@@ -128,9 +131,12 @@ fn what_cannot_be_removed_is_counted_and_named() {
     let _machine = Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();
     // A directory of that name is no ledger, and not even root removes it as a file.
     fs::create_dir_all(root.join("run/tt/ledger_999999999_7.tt")).unwrap();
-    let told = smi(&root, &["-c"]);
-    assert!(told.out.contains("left ") && told.out.contains("cannot remove it"), "{told:?}");
-    assert_eq!(told.status, Some(1), "{told:?}");
+    let reported = smi(&root, &["-c"]);
+    assert!(
+        reported.out.contains("left ") && reported.out.contains("cannot remove it"),
+        "{reported:?}"
+    );
+    assert_eq!(reported.status, Some(1), "{reported:?}");
     let object: Value = serde_json::from_str(&smi(&root, &["-c", "--json"]).out).unwrap();
     assert_eq!(object["cleaned"]["failed"], 1, "{object}");
 }

@@ -17,10 +17,10 @@ use crate::cli::command::{Said, TIMEOUT, said, telltale};
 use crate::cli::terminal::Terminal;
 use nodes::Nodes;
 
-const TOKEN: &str = "a-word-that-nobody-guesses-0123";
+const TOKEN: &str = "a-token-that-cannot-be-guessed-0123";
 
 /// A coordinator of a job on three nodes.
-struct Scene {
+struct Fixture {
     nodes: Option<Nodes>,
     _coordinator: ChildGuard,
     grpc: String,
@@ -28,7 +28,7 @@ struct Scene {
     place: Scratch,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         Self::with(true)
     }
@@ -59,14 +59,14 @@ impl Scene {
         let http = format!("http://{}/", address("listens for HTTP on "));
         // What it says later must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
-        let scene = Self { nodes: None, _coordinator: coordinator, grpc, http, place };
+        let fixture = Self { nodes: None, _coordinator: coordinator, grpc, http, place };
         wait_until("the coordinator to lead", TIMEOUT, || {
-            scene.cluster(&["status"]).status.is_some_and(|status| status < 2)
+            fixture.cluster(&["status"]).status.is_some_and(|status| status < 2)
         });
-        scene
+        fixture
     }
 
-    /// Has nodes with these names attend.
+    /// Has nodes with these names register.
     fn attend(&mut self, names: &[&str]) {
         self.nodes = Some(Nodes::attend(&self.grpc, TOKEN, names, false));
     }
@@ -123,7 +123,7 @@ impl Scene {
         self.named(|node| node["slot"] == slot)
     }
 
-    /// Who is a spare: whoever registered last.
+    /// Who is a spare: the one registered last.
     fn standing_by(&self) -> String {
         self.named(|node| node["state"] == "standby")
     }
@@ -150,16 +150,16 @@ impl Scene {
 #[test]
 fn the_full_screen_view_shows_the_job_its_nodes_and_what_became_of_one() {
     let test = "the_full_screen_view_shows_the_job_its_nodes_and_what_became_of_one";
-    let mut scene = Scene::new();
-    scene.attend_and_run();
+    let mut fixture = Fixture::new();
+    fixture.attend_and_run();
     let line = format!(
         "sh -c 'env LC_ALL=C XDG_CONFIG_HOME={0}/c {1} top --root {0} --coordinator {2} \
          --coordinator-token-file {0}/token; echo ended with $?'",
-        scene.place.path().display(),
+        fixture.place.path().display(),
         env!("CARGO_BIN_EXE_telltale"),
-        scene.grpc
+        fixture.grpc
     );
-    let Some(mut view) = Terminal::start(test, (100, 40), &line, &scene.place) else { return };
+    let Some(mut view) = Terminal::start(test, (100, 40), &line, &fixture.place) else { return };
     let shows = |view: &Terminal, words: &str| {
         wait_until(words, TIMEOUT, || view.text().contains(words));
     };
@@ -169,8 +169,8 @@ fn the_full_screen_view_shows_the_job_its_nodes_and_what_became_of_one() {
     for node in ["node-a", "node-b", "node-c", "node-d"] {
         shows(&view, node);
     }
-    let lost = scene.holder(1);
-    scene.kill(&lost);
+    let lost = fixture.holder(1);
+    fixture.kill(&lost);
     wait_until("what became of it", TIMEOUT, || {
         // Everything is sent again, also what was there before.
         view.type_in(b"\x0c");
@@ -182,16 +182,16 @@ fn the_full_screen_view_shows_the_job_its_nodes_and_what_became_of_one() {
 
 #[test]
 fn a_slow_rank_is_told_by_report_explain_and_the_full_screen_view() {
-    let mut scene = Scene::new();
-    let slow = scene.attend_and_train();
+    let mut fixture = Fixture::new();
+    let slow = fixture.attend_and_train();
     let sentence =
         format!("Rank 1 on {slow} computes 2.50 times as long as ranks that do the same");
-    let report = scene.cluster(&["report"]);
+    let report = fixture.cluster(&["report"]);
     for words in [&sentence, "A step takes 51.0 ms", "█", "of which 41 % were useful", "WAITS"] {
         assert!(report.out.contains(words), "{words}: {report:?}");
     }
     // Both others wait 30 ms for the slow one.
-    let waits = scene.json(&["report"])["waits"].take();
+    let waits = fixture.json(&["report"])["waits"].take();
     let waits: Vec<(u64, u64, f64)> = waits
         .as_array()
         .into_iter()
@@ -203,19 +203,21 @@ fn a_slow_rank_is_told_by_report_explain_and_the_full_screen_view() {
         .collect();
     assert_eq!(waits, [(0, 1, 0.03), (2, 1, 0.03)]);
     wait_until("an incident that explains it", TIMEOUT, || {
-        let told = scene.cluster(&["explain"]);
-        told.out.contains("Training steps now") && told.out.contains(&sentence)
+        let reported = fixture.cluster(&["explain"]);
+        reported.out.contains("Training steps now") && reported.out.contains(&sentence)
     });
-    assert!(scene.json(&["explain"])["steps"]["text"][1].as_str().unwrap().starts_with(&sentence));
+    assert!(
+        fixture.json(&["explain"])["steps"]["text"][1].as_str().unwrap().starts_with(&sentence)
+    );
     let line = format!(
         "env LC_ALL=C.UTF-8 XDG_CONFIG_HOME={0}/c {1} top --root {0} --coordinator {2} \
          --coordinator-token-file {0}/token",
-        scene.place.path().display(),
+        fixture.place.path().display(),
         env!("CARGO_BIN_EXE_telltale"),
-        scene.grpc
+        fixture.grpc
     );
     let test = "a_slow_rank_is_told_by_report_explain_and_the_full_screen_view";
-    let Some(mut view) = Terminal::start(test, (120, 40), &line, &scene.place) else { return };
+    let Some(mut view) = Terminal::start(test, (120, 40), &line, &fixture.place) else { return };
     wait_until("the view", TIMEOUT, || view.text().contains("Cluster"));
     view.type_in(b"5");
     wait_until("the sentence", TIMEOUT, || {
@@ -228,29 +230,31 @@ fn a_slow_rank_is_told_by_report_explain_and_the_full_screen_view() {
 
 #[test]
 fn a_page_in_one_file_replaces_the_old_one_or_leaves_it() {
-    let mut scene = Scene::new();
-    let page = scene.place.join("report.html");
+    let mut fixture = Fixture::new();
+    let page = fixture.place.join("report.html");
     let name = page.to_str().unwrap().to_owned();
     // Nothing is known yet: nothing is written.
-    scene.cluster(&["report", "--page", &name]).complains(2, &["No training steps are known yet"]);
+    fixture
+        .cluster(&["report", "--page", &name])
+        .complains(2, &["No training steps are known yet"]);
     assert!(!page.exists());
-    scene.attend_and_train();
+    fixture.attend_and_train();
     fs::write(&page, "old").unwrap();
-    let written = scene.cluster(&["report", "--page", &name]);
+    let written = fixture.cluster(&["report", "--page", &name]);
     assert_eq!(written.status, Some(0), "{written:?}");
     assert!(fs::read_to_string(&page).unwrap().contains("computes 2.50 times"));
-    assert!(!scene.place.join("report.html.part").exists());
-    let nowhere = scene.place.join("no/where.html");
-    let nowhere = scene.cluster(&["report", "--page", nowhere.to_str().unwrap()]);
+    assert!(!fixture.place.join("report.html.part").exists());
+    let nowhere = fixture.place.join("no/where.html");
+    let nowhere = fixture.cluster(&["report", "--page", nowhere.to_str().unwrap()]);
     nowhere.complains(2, &["cannot write the page to", "--page names a file"]);
 }
 
 #[test]
 fn the_latest_steps_are_a_trace_of_slices_that_do_not_overlap() {
-    let mut scene = Scene::new();
-    let slow = scene.attend_and_train();
-    let file = scene.place.join("steps.json");
-    let written = scene.cluster(&["report", "--trace", file.to_str().unwrap()]);
+    let mut fixture = Fixture::new();
+    let slow = fixture.attend_and_train();
+    let file = fixture.place.join("steps.json");
+    let written = fixture.cluster(&["report", "--trace", file.to_str().unwrap()]);
     assert_eq!(written.status, Some(0), "{written:?}");
     let trace: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
@@ -284,106 +288,106 @@ fn the_latest_steps_are_a_trace_of_slices_that_do_not_overlap() {
 
 #[test]
 fn an_operator_sees_a_job_from_its_forming_to_its_next_epoch() {
-    let mut scene = Scene::new();
-    let forming = scene.cluster(&["status"]);
+    let mut fixture = Fixture::new();
+    let forming = fixture.cluster(&["status"]);
     assert_eq!(forming.status, Some(1), "{forming:?}");
     assert!(forming.out.starts_with("Job trial: waits for nodes: 0 of 3 are there"), "{forming:?}");
-    assert_eq!(scene.cluster(&["nodes"]).out, "no node has registered\n");
-    let none = scene.cluster(&["explain"]);
+    assert_eq!(fixture.cluster(&["nodes"]).out, "no node has registered\n");
+    let none = fixture.cluster(&["explain"]);
     assert_eq!((none.status, none.out.as_str()), (Some(1), ""), "{none:?}");
     none.complains(1, &["no incident is known"]);
-    assert_eq!(scene.cluster(&["incidents"]).out, "no incident is known\n");
+    assert_eq!(fixture.cluster(&["incidents"]).out, "no incident is known\n");
 
-    scene.attend_and_run();
-    let runs = scene.cluster(&["status"]);
+    fixture.attend_and_run();
+    let runs = fixture.cluster(&["status"]);
     assert_eq!(runs.status, Some(0), "{runs:?}");
     assert!(runs.out.starts_with("Job trial: runs; epoch 1, mode recover\n"), "{runs:?}");
-    assert!(runs.out.contains("3 of 3 slots filled, 3 heard; 1 standing by"), "{runs:?}");
-    let nodes = scene.cluster(&["nodes"]);
+    assert!(runs.out.contains("3 of 3 slots filled, 3 heard; 1 standby"), "{runs:?}");
+    let nodes = fixture.cluster(&["nodes"]);
     assert!(nodes.out.contains("node-b") && nodes.out.contains("1 running"), "{nodes:?}");
 
-    let killed = scene.holder(1);
-    scene.kill(&killed);
-    scene.until_it_runs();
+    let killed = fixture.holder(1);
+    fixture.kill(&killed);
+    fixture.until_it_runs();
     // What a failure was is known shortly after it is answered.
     wait_until("the verdict", TIMEOUT, || {
-        scene.json(&["explain"])["verdicts"].as_array().is_some_and(|all| !all.is_empty())
+        fixture.json(&["explain"])["verdicts"].as_array().is_some_and(|all| !all.is_empty())
     });
-    let told = scene.cluster(&["explain"]);
-    assert_eq!(told.status, Some(0), "{told:?}");
+    let reported = fixture.cluster(&["explain"]);
+    assert_eq!(reported.status, Some(0), "{reported:?}");
     for words in [
         format!("Answered by epoch 2; the cause is {killed}"),
         format!("the worker of rank 1 on {killed} failed: signal 9 (KILL)"),
         format!("a worker died: node {killed}; confidence 1.00, in "),
     ] {
-        assert!(told.out.contains(&words), "{words}: {told:?}");
+        assert!(reported.out.contains(&words), "{words}: {reported:?}");
     }
-    assert!(!told.out.contains('\u{1b}'), "{told:?}");
-    let map = scene.json(&["explain"])["matrix"].is_object();
-    let no_map = "told of no transfers between two nodes.\n";
-    assert_eq!(told.out.ends_with(no_map), !map, "{told:?}");
-    assert!(!told.out.contains(" 0 ns"), "{told:?}");
-    let incidents = scene.cluster(&["incidents"]);
+    assert!(!reported.out.contains('\u{1b}'), "{reported:?}");
+    let map = fixture.json(&["explain"])["matrix"].is_object();
+    let no_map = "reported no transfers between two nodes.\n";
+    assert_eq!(reported.out.ends_with(no_map), !map, "{reported:?}");
+    assert!(!reported.out.contains(" 0 ns"), "{reported:?}");
+    let incidents = fixture.cluster(&["incidents"]);
     assert_eq!(incidents.status, Some(0), "none is open: {incidents:?}");
 }
 
 #[test]
 fn an_operator_drains_removes_readmits_restarts_and_sets_the_mode() {
-    let mut scene = Scene::new();
-    scene.attend_and_run();
-    let (spare, second, third) = (scene.standing_by(), scene.holder(1), scene.holder(2));
+    let mut fixture = Fixture::new();
+    fixture.attend_and_run();
+    let (spare, second, third) = (fixture.standing_by(), fixture.holder(1), fixture.holder(2));
 
-    let drained = scene.cluster(&["drain", &second]);
+    let drained = fixture.cluster(&["drain", &second]);
     assert_eq!(drained.status, Some(0), "{drained:?}");
     let words = format!("{second} leaves as soon as a spare can take its slot");
     assert!(drained.out.starts_with(&words), "{drained:?}");
-    wait_until("the spare to have its slot", TIMEOUT, || scene.has_slot(&spare, 1));
-    scene.until_it_runs();
-    assert_eq!(scene.node(&second)["bar"], "draining");
+    wait_until("the spare to have its slot", TIMEOUT, || fixture.has_slot(&spare, 1));
+    fixture.until_it_runs();
+    assert_eq!(fixture.node(&second)["bar"], "draining");
 
     // It may come back, and does when the next one is taken out.
-    let readmitted = scene.cluster(&["readmit", &second]);
+    let readmitted = fixture.cluster(&["readmit", &second]);
     assert_eq!(readmitted.status, Some(0), "{readmitted:?}");
-    wait_until("it to stand by", TIMEOUT, || scene.node(&second)["state"] == "standby");
-    let removed = scene.cluster(&["remove", &third]);
+    wait_until("it to stand by", TIMEOUT, || fixture.node(&second)["state"] == "standby");
+    let removed = fixture.cluster(&["remove", &third]);
     assert_eq!(removed.status, Some(0), "{removed:?}");
-    wait_until("it to have the slot", TIMEOUT, || scene.has_slot(&second, 2));
-    scene.until_it_runs();
-    assert_eq!(scene.node(&third)["bar"], "removed");
+    wait_until("it to have the slot", TIMEOUT, || fixture.has_slot(&second, 2));
+    fixture.until_it_runs();
+    assert_eq!(fixture.node(&third)["bar"], "removed");
 
-    let before = scene.json(&["status"])["epoch"].as_u64().unwrap();
-    let restarted = scene.cluster(&["restart", "--wait", "60"]);
+    let before = fixture.json(&["status"])["epoch"].as_u64().unwrap();
+    let restarted = fixture.cluster(&["restart", "--wait", "60"]);
     assert_eq!(restarted.status, Some(0), "{restarted:?}");
     let words = format!("the job runs again; epoch {}", before + 1);
     assert!(restarted.out.starts_with(&words), "{restarted:?}");
 
-    let mode = scene.cluster(&["mode", "observe"]);
+    let mode = fixture.cluster(&["mode", "observe"]);
     assert_eq!((mode.status, mode.out.split(';').next()), (Some(0), Some("the mode is observe")));
-    assert_eq!(scene.json(&["status"])["mode"], "observe");
+    assert_eq!(fixture.json(&["status"])["mode"], "observe");
     // Who only observes does not restart what has failed.
-    scene.nodes.as_ref().unwrap().kill(&second);
-    wait_until("the incident", TIMEOUT, || scene.json(&["incidents"])[0]["hold"] == "mode");
-    assert_eq!(scene.json(&["status"])["epoch"], before + 1);
-    assert_eq!(scene.cluster(&["incidents"]).status, Some(1), "one is open");
+    fixture.nodes.as_ref().unwrap().kill(&second);
+    wait_until("the incident", TIMEOUT, || fixture.json(&["incidents"])[0]["hold"] == "mode");
+    assert_eq!(fixture.json(&["status"])["epoch"], before + 1);
+    assert_eq!(fixture.cluster(&["incidents"]).status, Some(1), "one is open");
 }
 
 #[test]
 fn who_asks_wrongly_is_told_why() {
-    let scene = Scene::new();
-    let unknown = scene.cluster(&["readmit", "nobody"]);
+    let fixture = Fixture::new();
+    let unknown = fixture.cluster(&["readmit", "nobody"]);
     unknown.complains(1, &["nobody"]);
-    let json = scene.cluster(&["readmit", "nobody", "--json"]);
+    let json = fixture.cluster(&["readmit", "nobody", "--json"]);
     assert_eq!(json.status, Some(1), "{json:?}");
     assert!(json.out.starts_with("{\"refused\":"), "{json:?}");
     let ask = |more: &[&str]| said(telltale().args(["cluster", "status"]).args(more));
-    ask(&["--coordinator", &scene.grpc]).complains(2, &["wants its token: --token-file"]);
-    ask(&["--coordinator", "127.0.0.1:1"]).complains(2, &["nobody listens at 127.0.0.1:1"]);
+    ask(&["--coordinator", &fixture.grpc]).complains(2, &["wants its token: --token-file"]);
+    ask(&["--coordinator", "127.0.0.1:1"]).complains(2, &["no process listens at 127.0.0.1:1"]);
     // Of several, those that are there are found.
-    let several = format!("127.0.0.1:1,{}", scene.grpc);
+    let several = format!("127.0.0.1:1,{}", fixture.grpc);
     let found = said(
         telltale()
             .args(["cluster", "status", "--coordinator", &several, "--token-file"])
-            .arg(scene.place.join("token")),
+            .arg(fixture.place.join("token")),
     );
     assert_eq!(found.status, Some(1), "{found:?}");
     assert!(found.out.starts_with("Job trial: "), "{found:?}");
@@ -404,6 +408,6 @@ fn who_asks_wrongly_is_told_why() {
         said(telltale().arg("coordinator").args(wrong)).complains(64, &[words]);
     }
     let no_address = said(telltale().args(["coordinator", "--nodes", "2", "--listen", "9440"]));
-    let told = no_address.err.contains("write 127.0.0.1:PORT, ");
-    assert!(no_address.status == Some(64) && told, "{no_address:?}");
+    let reported = no_address.err.contains("write 127.0.0.1:PORT, ");
+    assert!(no_address.status == Some(64) && reported, "{no_address:?}");
 }

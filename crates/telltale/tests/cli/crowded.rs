@@ -20,7 +20,7 @@ const BEFORE: u32 = 1_000_000;
 /// One look at 100,000 processes takes many seconds in a debug build.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Fills the machine's tree: each chip has so many holders, who are two programs again and again.
+/// Fills the machine's tree: each chip has so many holders, who are two programs in turn.
 fn fill(root: &Path, of_a_chip: u32) {
     for (name, rank) in [("even", "0"), ("odd", "1")] {
         let directory = root.join(name);
@@ -72,7 +72,7 @@ impl Crowd {
         Some(Self { _place: place, _machine: machine, terminal })
     }
 
-    /// Types keys and waits until a frame painted anew has all of `there` and none of `gone`.
+    /// Types keys and waits until a repainted frame has all of `there` and none of `gone`.
     fn shows(&mut self, keys: &str, there: &[&str], gone: &[&str]) {
         self.terminal.type_in(keys.as_bytes());
         wait_until(&format!("{there:?} without {gone:?} after {keys:?}"), TIMEOUT, || {

@@ -1,4 +1,4 @@
-//! `telltale demo --cluster`: that a killed node is replaced and no bit differs, what is told of it,
+//! `telltale demo --cluster`: that a killed node is replaced and no bit differs, what is shown of it,
 //! and that nothing is left, whatever ends the demo.
 
 use std::fs;

@@ -215,20 +215,20 @@ fn a_histogram_does_not_fall_when_one_of_its_processes_ends() {
     let bench = Bench::new("n150");
     let service = bench.serve();
     let mut programs = [bench.program(&["ordinal=0"]), bench.program(&["ordinal=0"])];
-    let figures = || {
+    let own_metrics = || {
         let samples = bench.metrics();
         let processes = value(&samples, "telltale_processes");
         let name = |ending| format!("telltale_application_wait_seconds_{ending}");
-        let figures = ["count", "sum"].map(|ending| value(&samples, &name(ending)));
-        (processes, figures)
+        let own_metrics = ["count", "sum"].map(|ending| value(&samples, &name(ending)));
+        (processes, own_metrics)
     };
     let both = [Some(200.0), Some(100.0)];
-    wait_until("both to be counted", TIMEOUT, || figures() == (Some(2.0), both));
+    wait_until("both to be counted", TIMEOUT, || own_metrics() == (Some(2.0), both));
     drop(programs[0].child().stdin.take());
     assert!(programs[0].wait_within("one to end", TIMEOUT).success());
     wait_until("one to be gone", TIMEOUT, || {
-        let (processes, figures) = figures();
-        assert_eq!(figures, both);
+        let (processes, own_metrics) = own_metrics();
+        assert_eq!(own_metrics, both);
         processes == Some(1.0)
     });
     service.end();
@@ -246,8 +246,8 @@ fn a_claim_that_cannot_be_is_absent_with_its_reason_and_pid() {
     let why = "claims 13.0 GiB of DRAM where there are 12.0 GiB";
     assert_eq!(held.refused.as_deref(), Some(why));
     let errors = snapshot.sources.iter().flat_map(|source| &source.errors);
-    let told = errors.filter(|error| error.subject.contains(&format!("pid {pid} (described)")));
-    let [error] = told.collect::<Vec<_>>()[..] else { panic!("{:?}", snapshot.sources) };
+    let reported = errors.filter(|error| error.subject.contains(&format!("pid {pid} (described)")));
+    let [error] = reported.collect::<Vec<_>>()[..] else { panic!("{:?}", snapshot.sources) };
     assert!(error.detail.starts_with(why), "{error:?}");
     let table = bench.smi(&[]);
     let row = table.out.lines().find(|line| line.trim_start().starts_with(&pid)).unwrap();

@@ -1,4 +1,4 @@
-//! A chip whose firmware has stopped and one that vanishes are told by every command that shows devices,
+//! A chip whose firmware has stopped and one that vanishes are reported by every command that shows devices,
 //! and a machine that is well is not accused.
 
 use std::fs;
@@ -12,7 +12,7 @@ use crate::cli::alerts::webhook;
 use crate::cli::command::{Said, TIMEOUT, emulate, said, telltale};
 use crate::cli::serve::Serving;
 
-/// Fires at once, so that nobody waits, and takes a moment to clear.
+/// Fires at once, so that no test waits, and takes a moment to clear.
 const RULES: &str = "\
 interval_seconds = 0.1
 [http]
@@ -44,7 +44,7 @@ fn machine(root: &Path) -> Machine {
 #[test]
 fn firmware_that_has_stopped_is_told_by_one_look_of_every_command() {
     let place = Scratch::new();
-    // Nobody lets its heartbeats count.
+    // Its heartbeats do not count.
     let _machine = machine(&place.join("m"));
     let alerts = command(&place, &["alerts"]);
     assert_eq!(alerts.status, Some(1), "{alerts:?}");

@@ -15,7 +15,7 @@ fn doctor(root: &Path, arguments: &[&str]) -> Said {
     said(telltale().args(["doctor", "--root"]).args(place).args(arguments))
 }
 
-/// A machine whose firmware has no heartbeat, which nobody need let count.
+/// A machine whose firmware has no heartbeat, which need not count.
 fn machine(root: &Path, kind: MachineKind) -> Machine {
     let mut machine = Machine::create(root, kind, &MachineOptions::default()).unwrap();
     let attribute = String::from("tt_heartbeat");
@@ -125,21 +125,21 @@ fn each_thing_that_is_broken_is_told_with_what_mends_it() {
         assert_eq!(said.status, Some(status), "{said:?}");
         let object: Value = serde_json::from_str(&said.out).unwrap();
         let mut findings = object["findings"].as_array().unwrap().iter();
-        let is_told = findings
+        let is_reported = findings
             .any(|it| it["subject"] == subject && it["what"].as_str().unwrap().contains(words));
-        assert!(is_told, "{subject}: {words}: {said:?}");
+        assert!(is_reported, "{subject}: {words}: {said:?}");
     };
     look(0, "service", "none runs");
     // A service that was killed, one that says nothing, and no service at all.
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
-    look(2, "service", "nobody answers");
+    look(2, "service", "no service answers");
     std::fs::remove_file(&socket).unwrap();
     let silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     look(2, "service", "did not answer");
     drop(silent);
     std::fs::remove_file(&socket).unwrap();
     std::fs::write(&socket, "no socket").unwrap();
-    look(2, "service", "nobody answers");
+    look(2, "service", "no service answers");
     std::fs::remove_file(&socket).unwrap();
     // A history that is none.
     let state = root.with_extension("state");
@@ -184,11 +184,12 @@ fn settings_that_contradict_each_other_are_found() {
 
 #[test]
 fn nvidias_library_is_left_alone_where_that_is_told() {
-    let told = said(telltale().args(["doctor", "--json", "--no-nvml"]));
-    let object: Value = serde_json::from_str(&told.out).unwrap_or_else(|_| panic!("{told:?}"));
+    let reported = said(telltale().args(["doctor", "--json", "--no-nvml"]));
+    let object: Value =
+        serde_json::from_str(&reported.out).unwrap_or_else(|_| panic!("{reported:?}"));
     let findings = object["findings"].as_array().unwrap();
-    let is_left = |it: &&Value| it["what"] == "nvidia: not asked, as it was told";
-    assert_eq!(findings.iter().filter(is_left).count(), 1, "{told:?}");
+    let is_left = |it: &&Value| it["what"] == "nvidia: not asked, as configured";
+    assert_eq!(findings.iter().filter(is_left).count(), 1, "{reported:?}");
 
     let arguments = ["config", "show", "--json", "--no-nvml", "--with-host"];
     let shown = said(telltale().args(arguments));

@@ -60,9 +60,9 @@ fn files_of_others_that_keep_its_directory_are_named() {
             fs::write(root.join(format!("run/tt/{number}")), "").unwrap();
         }
         child.interrupt();
-        let told = lines.next().unwrap().unwrap();
-        assert!(told.contains(&format!("{} stays", root.display())), "{told}");
-        assert!(told.contains(words), "{told}");
+        let reported = lines.next().unwrap().unwrap();
+        assert!(reported.contains(&format!("{} stays", root.display())), "{reported}");
+        assert!(reported.contains(words), "{reported}");
         assert!(lines.next().is_none());
         assert_eq!(child.wait_within("the machine to end", TIMEOUT).code(), Some(0));
         let names = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name());

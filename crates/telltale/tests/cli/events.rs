@@ -261,9 +261,9 @@ fn what_is_converted_is_whole_and_never_replaces_unasked() {
     let listing = events::<&str>(&dumps, &["--print"]).out;
     for form in ["raw", "jsonl"] {
         let out = place.join(form);
-        let told = convert(&dumps, form, &out, &[]);
-        assert_eq!((told.status, told.err.as_str()), (Some(0), ""), "{told:?}");
-        assert!(told.out.starts_with("8 events written to"), "{told:?}");
+        let reported = convert(&dumps, form, &out, &[]);
+        assert_eq!((reported.status, reported.err.as_str()), (Some(0), ""), "{reported:?}");
+        assert!(reported.out.starts_with("8 events written to"), "{reported:?}");
         assert_eq!(events(&out, &["--print"]).out, listing, "{form}");
         let before = fs::read(&out).unwrap();
         convert(&dumps, form, &out, &["--last", "1"]).complains(2, &["exists", "--force"]);
@@ -311,8 +311,8 @@ fn what_cannot_be_read_or_written_is_told_in_one_sentence() {
     }
     let full = || File::options().write(true).open("/dev/full").unwrap();
     for more in [&["--convert", "text", "-o", "-"][..], &["--summary"], &["--json"]] {
-        let told = said(telltale().arg("events").arg(&lines).args(more).stdout(full()));
-        told.complains(2, &["standard output", "No space left"]);
+        let reported = said(telltale().arg("events").arg(&lines).args(more).stdout(full()));
+        reported.complains(2, &["standard output", "No space left"]);
     }
 }
 

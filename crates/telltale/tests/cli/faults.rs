@@ -11,7 +11,7 @@ fn with_fault(fault: &str) -> Said {
     let root = place.join("m");
     let mut machine =
         Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();
-    // Nobody lets its heartbeat count, which would be one more fault.
+    // Its heartbeat does not count, which would be one more fault.
     machine.inject("missing:0:tt_heartbeat".parse::<Fault>().unwrap()).unwrap();
     machine.inject(fault.parse::<Fault>().unwrap()).unwrap();
     smi(&root, &["-d"])
@@ -73,7 +73,7 @@ fn the_rest_of_the_machine_is_shown_all_the_same() {
         row("251732099").unwrap(),
         "251732099 Wormhole_B0 n/a 22 W 500 MHz 0 B / 12.0 GiB 0 B / 91.5 MiB"
     );
-    // Nobody had seen it before, and its firmware does not say who it is.
+    // It was not seen before, and its firmware does not say who it is.
     assert_eq!(row("0000:41:00.0").unwrap(), "0000:41:00.0 n/a n/a n/a n/a 0 B n/a 0 B n/a");
     assert_eq!(row("251732113"), None);
     assert!(row("251732142").unwrap().contains("36 C"), "{}", said.out);

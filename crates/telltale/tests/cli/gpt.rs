@@ -119,20 +119,20 @@ fn a_kill_at_any_time_leaves_a_checkpoint_that_is_whole() {
     // A checkpoint takes longer to write than a step, so that most kills hit one.
     let arguments =
         ["--json", "--checkpoint", kept, "--checkpoint-every", "1", "--resume", "--seed", "3"];
-    let mut told = 0;
+    let mut reported = 0;
     for round in 0..u64::from(rounds(4, 30)) {
         let mut running = Running::start(&mut gpt(place.path(), &arguments));
         let start: Value = serde_json::from_str(&running.line()).unwrap();
         let before = start["steps_before"].as_u64().unwrap();
-        // A step is told before its checkpoint is written.
-        assert!(before + 1 >= told, "round {round}: {before} after {told} was told");
+        // A step is reported before its checkpoint is written.
+        assert!(before + 1 >= reported, "round {round}: {before} after {reported} was told");
         for _ in 0..=round % 3 {
-            told =
+            reported =
                 serde_json::from_str::<Value>(&running.line()).unwrap()["step"].as_u64().unwrap();
         }
         running.child.kill();
     }
-    let wanted = (told + 2).to_string();
+    let wanted = (reported + 2).to_string();
     let end = ["--steps", &wanted, "--json", "--weights-digest", "--seed", "3"];
     let resumed = said(gpt(place.path(), &end).args(["--checkpoint", kept, "--resume"]));
     assert_eq!(digest(&resumed), digest(&said(&mut gpt(place.path(), &end))));

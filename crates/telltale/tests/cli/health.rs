@@ -47,7 +47,7 @@ fn a_service_that_has_nothing_new_is_status_1() {
     let mut service = Serving::start(serve(&place).args(["--interval", "0.1"]));
     service.says("collecting");
     wait_until("the service to serve", TIMEOUT, || health(&place, &[]).status == Some(0));
-    // The kernel holds on to whoever reads this, as a driver that hangs does.
+    // The kernel blocks readers of this, as a driver that hangs does.
     let module = place.join("root/sys/module/tenstorrent");
     fs::create_dir_all(&module).unwrap();
     assert!(Command::new("mkfifo").arg(module.join("version")).status().unwrap().success());
@@ -69,7 +69,7 @@ fn a_service_that_cannot_be_reached_is_status_2() {
     service.says("collecting");
     let tls = ["--endpoint", &socket(&place), "--authority", "/nonexistent"];
     health(&place, &tls).complains(2, &["TLS is for ports"]);
-    // Whoever is stopped accepts connections and says nothing.
+    // A stopped process accepts connections and says nothing.
     let pid = Pid::from_raw(i32::try_from(service.id()).unwrap()).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
     health(&place, &["--timeout", "0.3"]).complains(2, &["did not answer within 0.3 s"]);
@@ -78,7 +78,7 @@ fn a_service_that_cannot_be_reached_is_status_2() {
 #[test]
 fn a_port_is_asked_by_address_and_by_name() {
     let place = Scratch::new();
-    // A socket that is handed over has a port that nobody else can have.
+    // A socket that is handed over has a port that no other can have.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut service = Serving::start(&mut handed_over(&place, listener));

@@ -11,7 +11,7 @@ use telltale_schema::history::ProcessReport;
 use crate::cli::command::{Said, TIMEOUT, emulate, said, telltale};
 
 /// A machine with a workload, and a directory for its history.
-struct Scene {
+struct Fixture {
     _machine: ChildGuard,
     workload: ChildGuard,
     root: PathBuf,
@@ -19,7 +19,7 @@ struct Scene {
     _scratch: Scratch,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         let scratch = Scratch::new();
         let (root, state) = (scratch.join("m"), scratch.join("state"));
@@ -62,12 +62,12 @@ fn dram_watched(report: &ProcessReport) -> f64 {
 
 #[test]
 fn a_killed_service_goes_on_where_it_was_and_a_finished_job_has_its_report() {
-    let mut scene = Scene::new();
-    let mut first = scene.serve();
-    let before = scene.report_after(1.0);
+    let mut fixture = Fixture::new();
+    let mut first = fixture.serve();
+    let before = fixture.report_after(1.0);
     first.kill();
-    let _second = scene.serve();
-    let after = scene.report_after(dram_watched(&before) + 1.0);
+    let _second = fixture.serve();
+    let after = fixture.report_after(dram_watched(&before) + 1.0);
     assert_eq!(after.process.identity, before.process.identity);
     assert_eq!(after.first_seen, before.first_seen);
     assert_eq!(after.ending, None);
@@ -76,35 +76,35 @@ fn a_killed_service_goes_on_where_it_was_and_a_finished_job_has_its_report() {
         let lived = after.last_seen.since_ns(after.first_seen) as f64 / 1e9;
         assert!(other.watched_seconds <= lived + 0.001, "nothing is counted twice: {after:?}");
     }
-    let pid = scene.workload.id();
-    scene.workload.kill();
+    let pid = fixture.workload.id();
+    fixture.workload.kill();
     wait_until("its end to be recorded", TIMEOUT, || {
-        let said = scene.ask(&["report", &pid.to_string()]);
+        let said = fixture.ask(&["report", &pid.to_string()]);
         said.status == Some(0) && said.out.contains("left its ledger behind")
     });
-    let shown = scene.ask(&["report", "replay"]);
+    let shown = fixture.ask(&["report", "replay"]);
     assert!(shown.out.starts_with(&format!("Process {pid} (telltale)\n")), "{shown:?}");
     assert!(shown.out.contains("GIB-HOURS"), "{shown:?}");
 }
 
 #[test]
 fn series_and_past_moments_are_shown_in_every_form() {
-    let scene = Scene::new();
-    let _service = scene.serve();
-    let report = scene.report_after(1.0);
-    let pid = scene.workload.id().to_string();
-    let table = scene.ask(&["history", "--since", "1m ago"]);
+    let fixture = Fixture::new();
+    let _service = fixture.serve();
+    let report = fixture.report_after(1.0);
+    let pid = fixture.workload.id().to_string();
+    let table = fixture.ask(&["history", "--since", "1m ago"]);
     assert_eq!((table.status, table.err.as_str()), (Some(0), ""), "{table:?}");
     for word in ["in steps of", "temperature", "memory used dram", "memory live dram", &pid] {
         assert!(table.out.contains(word), "{word}: {}", table.out);
     }
     let one = ["history", "--process", &pid, "--metric", "live_bytes", "--since", "1m", "--json"];
-    let answer: Value = serde_json::from_str(&scene.ask(&one).out).unwrap();
+    let answer: Value = serde_json::from_str(&fixture.ask(&one).out).unwrap();
     let series = answer["series"].as_array().unwrap();
     assert!(!series.is_empty());
-    let number = u64::from(scene.workload.id());
+    let number = u64::from(fixture.workload.id());
     assert!(series.iter().all(|one| one["process"]["pid"] == number), "{answer}");
-    let csv = scene.ask(&["history", "--metric", "power", "--since", "1m", "--csv"]).out;
+    let csv = fixture.ask(&["history", "--metric", "power", "--since", "1m", "--csv"]).out;
     let rows: Vec<usize> = csv.lines().map(|row| row.split(',').count()).collect();
     assert!(rows.len() > 1 && rows.iter().all(|row| *row == rows[0]), "{csv}");
     for (wrong, words) in [
@@ -113,15 +113,15 @@ fn series_and_past_moments_are_shown_in_every_form() {
         (["--device", "none"], "no device none; it has "),
         (["--process", "nobody"], "no process nobody that you may see"),
     ] {
-        scene.ask(&[["history"].as_slice(), &wrong].concat()).complains(2, &[words]);
+        fixture.ask(&[["history"].as_slice(), &wrong].concat()).complains(2, &[words]);
     }
     let at = telltale_schema::calendar::format(report.last_seen);
-    let past = scene.ask(&["smi", "--at", &at]);
+    let past = fixture.ask(&["smi", "--at", &at]);
     assert!(past.out.starts_with(&format!("As of {}", &at[..14])), "{past:?}");
     assert!(past.out.contains("from the history") && past.out.contains(&pid), "{past:?}");
-    let json = scene.ask(&["smi", "--at", &at, "--json"]);
+    let json = fixture.ask(&["smi", "--at", &at, "--json"]);
     let snapshot: telltale_schema::snapshot::Snapshot = serde_json::from_str(&json.out).unwrap();
-    assert_eq!(snapshot.processes[0].pid, Some(scene.workload.id()));
+    assert_eq!(snapshot.processes[0].pid, Some(fixture.workload.id()));
 }
 
 #[test]

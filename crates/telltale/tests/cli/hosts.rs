@@ -1,6 +1,6 @@
-//! `telltale smi --hosts`: several machines in one table, whoever of them answers.
+//! `telltale smi --hosts`: several machines in one table, whichever answer.
 
-mod company;
+mod host_services;
 mod many;
 mod shells;
 mod tls;
@@ -14,7 +14,7 @@ use telltale_schema::fleet::{Fleet, HostState};
 use crate::cli::command::{Running, Said, TIMEOUT, said, telltale};
 use crate::cli::json;
 use crate::cli::terminal::Terminal;
-use company::{Company, refused, silent};
+use host_services::{HostServices, refused, silent};
 
 fn hosts(list: &str, arguments: &[&str]) -> Said {
     said(telltale().args(["smi", "--hosts", list]).args(arguments))
@@ -26,8 +26,8 @@ fn fleet(said: &Said) -> Fleet {
 
 #[test]
 fn the_tables_of_all_are_one_and_who_is_silent_has_a_line() {
-    let company = Company::of(2);
-    let [one, two] = [&company.addresses[0], &company.addresses[1]];
+    let host_services = HostServices::of(2);
+    let [one, two] = [&host_services.addresses[0], &host_services.addresses[1]];
     let (_listener, still) = silent();
     let gone = refused();
     let list = format!("{one},{two},{still},{gone}");
@@ -75,8 +75,8 @@ fn when_nobody_answers_the_reasons_are_said() {
 
 #[test]
 fn who_falls_silent_keeps_its_rows_and_comes_back() {
-    let mut company = Company::of(1);
-    let address = company.addresses[0].clone();
+    let mut host_services = HostServices::of(1);
+    let address = host_services.addresses[0].clone();
     let mut command = telltale();
     command.args(["smi", "--hosts", &address, "--json", "-w", "0.2", "--timeout", "0.5"]);
     let mut watching = Running::start(&mut command);
@@ -89,9 +89,9 @@ fn who_falls_silent_keeps_its_rows_and_comes_back() {
         });
     };
     expect(HostState::Answering, false);
-    company.stop();
+    host_services.stop();
     expect(HostState::Unreachable, true);
-    let _again = Company::at(&[address.parse().unwrap()]);
+    let _again = HostServices::at(&[address.parse().unwrap()]);
     expect(HostState::Answering, false);
 }
 
@@ -119,22 +119,22 @@ fn names_that_make_no_sense_are_refused_before_anyone_is_asked() {
 #[test]
 fn the_full_screen_view_has_all_of_them() {
     let test = "the_full_screen_view_has_all_of_them";
-    let company = Company::of(2);
+    let host_services = HostServices::of(2);
     let gone = refused();
     let place = Scratch::new();
     let program = env!("CARGO_BIN_EXE_telltale");
-    let list = format!("{},{},{gone}", company.addresses[0], company.addresses[1]);
+    let list = format!("{},{},{gone}", host_services.addresses[0], host_services.addresses[1]);
     let line = format!(
         "env LC_ALL=C XDG_CONFIG_HOME={}/c {program} top --hosts {list} -w 0.2",
         place.path().display()
     );
     let Some(mut terminal) = Terminal::start(test, (120, 30), &line, &place) else { return };
-    for words in ["2 of 3 hosts answer", "1 error (e)", &company.addresses[1]] {
+    for words in ["2 of 3 hosts answer", "1 error (e)", &host_services.addresses[1]] {
         wait_until(words, TIMEOUT, || terminal.text().contains(words));
     }
     terminal.type_in(b"e");
     // One word: cells that were blank before are not sent again.
-    wait_until("the reason", TIMEOUT, || terminal.text().contains("nobody"));
+    wait_until("the reason", TIMEOUT, || terminal.text().contains("process listens"));
     terminal.type_in(b"qq");
     let (status, text) = terminal.end();
     assert_eq!(status, Some(0), "{text}");

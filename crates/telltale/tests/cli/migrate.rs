@@ -139,9 +139,9 @@ impl Bench {
     fn smi(&self, arguments: &[&str]) -> String {
         let socket = self.place.join("run/telemetry.sock");
         let host = format!("unix:{}", socket.display());
-        let told = said(telltale().args(["smi", "--hosts", &host]).args(arguments));
-        assert_eq!((told.status, told.err.as_str()), (Some(0), ""), "{told:?}");
-        told.out
+        let reported = said(telltale().args(["smi", "--hosts", &host]).args(arguments));
+        assert_eq!((reported.status, reported.err.as_str()), (Some(0), ""), "{reported:?}");
+        reported.out
     }
 }
 
@@ -153,10 +153,11 @@ fn clients_are_processes_in_every_output() {
     for message in ["1 0 5000 0 64", "1 0 700 0 65", "2 0 0 0 65"] {
         assert_eq!(client.say(message), "sent");
     }
-    let figures = ["live_bytes", "live_buffers", "peak_bytes", "allocations", "allocated_bytes"];
+    let own_metrics =
+        ["live_bytes", "live_buffers", "peak_bytes", "allocations", "allocated_bytes"];
     wait_until("all three messages", TIMEOUT, || {
         let dram = bench.kind(pid, "dram");
-        figures.map(|name| dram[name].as_u64()) == [5000, 1, 5700, 2, 5700].map(Some)
+        own_metrics.map(|name| dram[name].as_u64()) == [5000, 1, 5700, 2, 5700].map(Some)
     });
     assert_eq!(bench.process(pid).unwrap()["known_by"], "legacy");
     let live = ["kind=\"dram\"", "process=\"client_128\""];
@@ -256,10 +257,10 @@ fn viewers_are_told_of_everybody_on_the_device() {
     let mut client = bench.client(144);
     client.say("1 0 5000 0 64");
     bench.comes_to(client.guard.id(), "dram", 5000);
-    // Of somebody who does not report here too.
+    // Of a user who does not report here too.
     wait_until("more than its own", TIMEOUT, || {
-        let told = client.say("3 0 0 0 0");
-        let dram = told.split("dram ").nth(1).and_then(|rest| rest.split(' ').next());
+        let reported = client.say("3 0 0 0 0");
+        let dram = reported.split("dram ").nth(1).and_then(|rest| rest.split(' ').next());
         dram.unwrap().parse::<u64>().unwrap() > 5000
     });
     assert!(client.say("6 -1 0 0 0").ends_with("devices 1"));
@@ -310,21 +311,21 @@ fn the_socket_is_everybodys_and_one_services() {
     assert_eq!(mode, 0o666);
     let elsewhere = Scratch::new();
     // One that is served already.
-    let told = |socket: &Path| {
+    let reported = |socket: &Path| {
         let mut command = serve(&elsewhere, &bench.root);
         said(command.arg("--legacy-allocation-socket").arg(socket))
     };
-    assert_eq!(told(&bench.socket()).status, Some(2));
+    assert_eq!(reported(&bench.socket()).status, Some(2));
     // What is no socket is left alone.
     let (file, link) = (elsewhere.join("file"), elsewhere.join("link"));
     fs::write(&file, "mine").unwrap();
     symlink(bench.socket(), &link).unwrap();
     for path in [&file, &link] {
-        assert_eq!(told(path).status, Some(2), "{path:?}");
+        assert_eq!(reported(path).status, Some(2), "{path:?}");
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    // A socket that nobody serves is replaced; here the configuration names it.
+    // A socket that no process serves is replaced; here the configuration names it.
     let stale = elsewhere.join("stale.sock");
     drop(UnixListener::bind(&stale).unwrap());
     let configuration = elsewhere.join("telltale.toml");
@@ -370,7 +371,7 @@ fn dashboards_find_what_the_page_names() {
         let (name, label) = name
             .split_once('{')
             .map_or((name, ""), |(name, rest)| (name, rest.trim_end_matches('}')));
-        // What nobody did yet has no series, and its help.
+        // What did not happen yet has no series, and its help.
         let is_it = |line: &str| {
             let is_described = line.starts_with("# TYPE ") && label.is_empty();
             (is_described || !line.starts_with('#')) && line.contains(name) && line.contains(label)

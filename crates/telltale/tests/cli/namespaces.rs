@@ -414,7 +414,7 @@ fn a_living_process_on_overlayfs_keeps_its_ledger() {
         command.arg(&directory).arg(how).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut mapping = ChildGuard::spawn(&mut command);
         mapping.child().stdout.as_mut().unwrap().read_exact(&mut [0; 7]).unwrap();
-        // Who has the directory in sight: a process of that mount namespace. This one stays to look.
+        // A process that sees the directory: a process of that mount namespace. This one stays to look.
         let mut sleeper = Command::new("nsenter");
         let target = mapping.id().to_string();
         sleeper.args(["--mount", "--target", &target, "sleep", "600"]);

@@ -2,14 +2,14 @@
 //! used by everybody. The service is the real one, the machine an emulated one with workloads that
 //! allocate.
 
+mod appearance;
 pub(crate) mod browser;
 mod faulty;
 mod filtered;
+mod fixture;
 mod living;
-mod looks;
 mod many;
 mod operated;
 mod refused;
-mod scene;
 mod shown;
 mod withheld;

@@ -64,8 +64,8 @@ fn files_have_the_loss_of_each_step_and_the_activations() {
         assert_eq!(entries(&files.join("0.shares/core_0")), ["0", "1"]);
         for step in 0..3 {
             let loss = numbers(files, "loss", step);
-            let told = format!("step {}  loss {:.4}  ", step + 1, loss[0]);
-            assert!(said.out.contains(&told), "{told}: {said:?}");
+            let reported = format!("step {}  loss {:.4}  ", step + 1, loss[0]);
+            assert!(said.out.contains(&reported), "{reported}: {said:?}");
             assert!(said.out.contains(&format!("[core 0] loss#{step}: float32 ()")), "{said:?}");
         }
         // 2 windows, 2 heads, and what each of 8 tokens sees of the others is 1 together.

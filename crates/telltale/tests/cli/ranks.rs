@@ -187,11 +187,14 @@ fn each_transfer_is_told_to_the_agent_in_the_form_that_it_takes() {
     let mut telling = epoch.rank(0, &["--steps", "5"]);
     telling.env("TELLTALE_LOG_CCL", format!("unix:{}", socket.display()));
     let telling = Running::start(&mut telling);
-    // To an agent that is not there nothing can be told, which keeps nobody from training.
+    // To an agent that is not there nothing can be reported, which stops no training.
     let mut lonely = epoch.rank(1, &["--steps", "5"]);
     let lonely = said(lonely.env("TELLTALE_LOG_CCL", "unix:/nowhere/agent.sock"));
     assert_eq!(lonely.status, Some(0), "{lonely:?}");
-    assert!(lonely.err.contains("telling the agent at unix:/nowhere/agent.sock"), "{lonely:?}");
+    assert!(
+        lonely.err.contains("reporting transfers to the agent at unix:/nowhere/agent.sock"),
+        "{lonely:?}"
+    );
     ended(telling);
     let (mut sums, mut transfers, mut checkpoints) = (0, 0, 0);
     for body in bodies.join().unwrap() {
@@ -199,7 +202,7 @@ fn each_transfer_is_told_to_the_agent_in_the_form_that_it_takes() {
         assert_eq!(post.refused, 0, "{:?}", post.first_refused);
         for entry in post.entries {
             assert_eq!(entry.epoch.unwrap().to_string(), "7");
-            match entry.told {
+            match entry.reported {
                 EntryContent::Operation(record) => {
                     assert_eq!((record.context_rank, record.context_size), (0, 2));
                     match (record.stage, record.operation) {
@@ -210,7 +213,7 @@ fn each_transfer_is_told_to_the_agent_in_the_form_that_it_takes() {
                     }
                 }
                 EntryContent::Checkpoint { finished, .. } => checkpoints += usize::from(finished),
-                told => panic!("{told:?}"),
+                reported => panic!("{reported:?}"),
             }
         }
     }

@@ -12,12 +12,12 @@ use telltale_schema::snapshot::Snapshot;
 
 use crate::cli::command::{Running, Said, TIMEOUT, said, telltale};
 
-struct Scene {
+struct Fixture {
     place: Scratch,
     _machine: Machine,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         let place = Scratch::new();
         let root = place.join("m");
@@ -49,69 +49,69 @@ fn snapshots(said: &Said) -> Vec<Snapshot> {
 
 #[test]
 fn what_was_recorded_is_shown_in_every_form_and_at_any_moment() {
-    let scene = Scene::new();
-    let recorded = said(&mut scene.record(&["--every", "0.1", "--for", "0.5"]));
+    let fixture = Fixture::new();
+    let recorded = said(&mut fixture.record(&["--every", "0.1", "--for", "0.5"]));
     assert_eq!((recorded.status, recorded.out.as_str()), (Some(0), ""), "{recorded:?}");
     assert!(recorded.err.contains(" snapshots recorded in "), "{recorded:?}");
-    let all = snapshots(&scene.replay(&["--json", "-w"]));
+    let all = snapshots(&fixture.replay(&["--json", "-w"]));
     assert!(all.len() >= 3, "{}", all.len());
     assert!(all.windows(2).all(|pair| pair[0].taken_at < pair[1].taken_at));
     let last = all.last().unwrap();
-    assert_eq!(snapshots(&scene.replay(&["--json"])), all[all.len() - 1..]);
-    let first = snapshots(&scene.replay(&["--json", "--at", "1h ago"]));
+    assert_eq!(snapshots(&fixture.replay(&["--json"])), all[all.len() - 1..]);
+    let first = snapshots(&fixture.replay(&["--json", "--at", "1h ago"]));
     assert_eq!(first, all[..1]);
-    let table = scene.replay(&["--filter", "temperature is known"]);
+    let table = fixture.replay(&["--filter", "temperature is known"]);
     let title = format!("As of {}, recorded: ", calendar::format(last.taken_at));
     assert!(table.out.starts_with(&title), "{table:?}");
     assert!(table.out.contains("1 of 2 devices"), "{table:?}");
-    let csv = scene.replay(&["--csv", "-w"]);
+    let csv = fixture.replay(&["--csv", "-w"]);
     assert_eq!(csv.out.lines().count(), 1 + 2 * all.len(), "{csv:?}");
     // A recording is added to.
-    let again = said(&mut scene.record(&["--for", "0.1"]));
+    let again = said(&mut fixture.record(&["--for", "0.1"]));
     assert!(again.err.contains(&format!(" to {} of before in ", all.len())), "{again:?}");
-    assert!(snapshots(&scene.replay(&["--json", "-w"])).len() > all.len());
+    assert!(snapshots(&fixture.replay(&["--json", "-w"])).len() > all.len());
 }
 
 #[test]
 fn one_that_is_killed_leaves_whole_snapshots() {
-    let scene = Scene::new();
-    let path = scene.place.join("run.tt");
-    let mut recording = Running::start(&mut scene.record(&["--every", "0.1"]));
+    let fixture = Fixture::new();
+    let path = fixture.place.join("run.tt");
+    let mut recording = Running::start(&mut fixture.record(&["--every", "0.1"]));
     let has_some = || replay(&path, &["--json", "-w"]).out.lines().count() > 2;
     wait_until("some snapshots", TIMEOUT, has_some);
-    said(&mut scene.record(&[])).complains(2, &["is being recorded by another telltale"]);
+    said(&mut fixture.record(&[])).complains(2, &["is being recorded by another telltale"]);
     recording.child.kill();
-    let there = snapshots(&scene.replay(&["--json", "-w"])).len();
+    let there = snapshots(&fixture.replay(&["--json", "-w"])).len();
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
-    let torn = scene.replay(&["--json", "-w"]);
+    let torn = fixture.replay(&["--json", "-w"]);
     assert_eq!((torn.status, torn.out.lines().count()), (Some(0), there - 1), "{torn:?}");
     assert!(torn.err.contains("are no whole snapshot"), "{torn:?}");
 }
 
 #[test]
 fn what_is_behind_its_snapshots_costs_none_of_them() {
-    let scene = Scene::new();
-    let recorded = said(&mut scene.record(&["--every", "0.1", "--for", "0.3"]));
+    let fixture = Fixture::new();
+    let recorded = said(&mut fixture.record(&["--every", "0.1", "--for", "0.3"]));
     assert_eq!(recorded.status, Some(0), "{recorded:?}");
-    let path = scene.place.join("run.tt");
+    let path = fixture.place.join("run.tt");
     let whole = fs::read(&path).unwrap();
-    let there = snapshots(&scene.replay(&["--json", "-w"])).len();
+    let there = snapshots(&fixture.replay(&["--json", "-w"])).len();
     // A power cut may leave zeros, and they are cut off.
     fs::write(&path, [&whole[..], &[0; 5000]].concat()).unwrap();
-    let zeros = scene.replay(&["--json", "-w"]);
+    let zeros = fixture.replay(&["--json", "-w"]);
     assert_eq!((zeros.status, zeros.out.lines().count()), (Some(0), there), "{zeros:?}");
     assert!(zeros.err.contains("are no whole snapshot"), "{zeros:?}");
-    let one = said(&mut scene.record(&["--for", "0.1", "--every", "60"]));
+    let one = said(&mut fixture.record(&["--for", "0.1", "--every", "60"]));
     assert!(one.err.contains("1 snapshot recorded"), "{one:?}");
-    assert_eq!(snapshots(&scene.replay(&["--json", "-w"])).len(), there + 1);
+    assert_eq!(snapshots(&fixture.replay(&["--json", "-w"])).len(), there + 1);
     // Something else is not: snapshots may be behind it.
     fs::write(&path, [&whole[..], b"notes of mine that are long enough\n"].concat()).unwrap();
-    let notes = scene.replay(&["--json", "-w"]);
+    let notes = fixture.replay(&["--json", "-w"]);
     assert_eq!((notes.status, notes.out.lines().count()), (Some(0), there), "{notes:?}");
     let words = ["is not to be added to", "that are no snapshot"];
-    said(&mut scene.record(&["--for", "0.1"])).complains(2, &words);
-    let link = scene.place.join("link.tt");
+    said(&mut fixture.record(&["--for", "0.1"])).complains(2, &words);
+    let link = fixture.place.join("link.tt");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     let mut command = telltale();
     command.arg("record").arg(&link).args(["--for", "0.1"]);
@@ -120,9 +120,9 @@ fn what_is_behind_its_snapshots_costs_none_of_them() {
 
 #[test]
 fn it_ends_by_a_signal_and_where_it_may_not_grow() {
-    let scene = Scene::new();
-    let mut recording = Running::start(&mut scene.record(&["--every", "0.1"]));
-    let path = scene.place.join("run.tt");
+    let fixture = Fixture::new();
+    let mut recording = Running::start(&mut fixture.record(&["--every", "0.1"]));
+    let path = fixture.place.join("run.tt");
     wait_until("a snapshot", TIMEOUT, || replay(&path, &["--json"]).status == Some(0));
     let pid = Pid::from_raw(i32::try_from(recording.child.id()).unwrap());
     kill(pid, Signal::SIGTERM).unwrap();
@@ -131,7 +131,7 @@ fn it_ends_by_a_signal_and_where_it_may_not_grow() {
     let nothing = replay(&path, &[]);
     nothing.complains(2, &["cannot be replayed", "No such file"]);
     fs::write(&path, "notes of mine\n").unwrap();
-    said(&mut scene.record(&[])).complains(2, &["is not to be added to", "no recording"]);
+    said(&mut fixture.record(&[])).complains(2, &["is not to be added to", "no recording"]);
     replay(&path, &[]).complains(2, &["it is no recording of `telltale record`"]);
     fs::write(&path, "").unwrap();
     replay(&path, &[]).complains(2, &["has no snapshot yet"]);

@@ -110,14 +110,14 @@ impl Bench {
         command
     }
 
-    fn told(&self, what: &str) -> Vec<Value> {
-        let told = said(&mut self.python(what, &[]));
-        assert_eq!((told.status, told.err.as_str()), (Some(0), ""), "{told:?}");
-        told.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    fn reported(&self, what: &str) -> Vec<Value> {
+        let reported = said(&mut self.python(what, &[]));
+        assert_eq!((reported.status, reported.err.as_str()), (Some(0), ""), "{reported:?}");
+        reported.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     fn regions(&self) -> Vec<Value> {
-        self.told("read")
+        self.reported("read")
     }
 
     /// The bytes of DRAM and L1 that `smi` counts for a process.
@@ -128,7 +128,7 @@ impl Bench {
         Some(kinds.map(|one| one.usage.live_bytes()).sum())
     }
 
-    /// What `smi` counts of devices that nobody living has: of the dead, and of nobody known.
+    /// What `smi` counts of devices without a living holder: of the dead, and of unknown holders.
     fn of_nobody(&self) -> u64 {
         let devices = snapshot(&self.root).devices;
         let kinds = devices.iter().flat_map(|device| &device.kinds);
@@ -142,9 +142,9 @@ impl Bench {
     /// The status is 1 while a workload is paused, whose endpoint does not answer.
     #[track_caller]
     fn clean_with_status(&self, status: i32) -> Value {
-        let told = smi(&self.root, &["-c", "--json"]);
-        assert_eq!((told.status, told.err.as_str()), (Some(status), ""), "{told:?}");
-        serde_json::from_str::<Value>(&told.out).unwrap()["cleaned"].clone()
+        let reported = smi(&self.root, &["-c", "--json"]);
+        assert_eq!((reported.status, reported.err.as_str()), (Some(status), ""), "{reported:?}");
+        serde_json::from_str::<Value>(&reported.out).unwrap()["cleaned"].clone()
     }
 
     fn ledgers(&self) -> usize {
@@ -158,7 +158,7 @@ fn upstreams_reader_of_today_sees_what_the_switch_alone_gives() {
     let bench = Bench::new();
     let workload = bench.workload(&[]);
     wait_until("the logger to read of more than the first allocations", TIMEOUT, || {
-        let logged = bench.told("logger").remove(0);
+        let logged = bench.reported("logger").remove(0);
         assert_eq!(logged["chip_count"], 1, "{logged}");
         logged["total_dram_bytes"].as_u64() > Some(1 << 20)
     });
@@ -211,7 +211,7 @@ fn the_first_and_the_proposed_layout_are_there_for_the_asking() {
     let head = head.map(|key| region[key].as_u64().unwrap());
     assert_eq!(head, [4, 8576, 0o600, 0x5245_4459, 1], "{region}");
     assert_eq!(region["rows"][0]["pid"], proposed.child.id());
-    assert_eq!(bench.told("logger")[0]["chip_count"], 0, "it reads version 3 alone");
+    assert_eq!(bench.reported("logger")[0]["chip_count"], 0, "it reads version 3 alone");
 }
 
 #[test]
@@ -522,14 +522,14 @@ fn what_may_not_be_changed_is_left_and_its_ledger_with_it() {
     let bench = Bench::new();
     let mut killed = bench.workload(&[]);
     killed.child.kill();
-    // Somebody else's region: a user may clean the directory of ledgers and not the region.
+    // Another user's region: a user may clean the directory of ledgers and not the region.
     let user = 61_003;
     bench.place.set_mode(0o755);
     std::os::unix::fs::chown(bench.root.join("run/tt"), Some(user), None).unwrap();
     let mut command = telltale();
     command.args(["smi", "-c", "--json", "--root"]).arg(&bench.root);
-    let told = said(&mut as_user(user, user, command));
-    let cleaned = serde_json::from_str::<Value>(&told.out).unwrap()["cleaned"].clone();
+    let reported = said(&mut as_user(user, user, command));
+    let cleaned = serde_json::from_str::<Value>(&reported.out).unwrap()["cleaned"].clone();
     assert_eq!(cleaned["mended"], Value::Array(Vec::new()), "{cleaned}");
     assert_eq!((bench.of_nobody(), bench.ledgers()), (0, 1), "{cleaned}");
 }
@@ -544,9 +544,9 @@ fn a_region_of_root_that_is_private_is_a_note_for_others_and_no_failure() {
     bench.place.set_mode(0o755);
     let mut command = telltale();
     command.args(["smi", "--json", "--root"]).arg(&bench.root);
-    let told = said(&mut as_user(61_003, 61_003, command));
-    assert_eq!(told.status, Some(0), "all that this user may was read: {told:?}");
-    let snapshot: Value = serde_json::from_str(&told.out).unwrap();
+    let reported = said(&mut as_user(61_003, 61_003, command));
+    assert_eq!(reported.status, Some(0), "all that this user may was read: {reported:?}");
+    let snapshot: Value = serde_json::from_str(&reported.out).unwrap();
     let sources = snapshot["sources"].as_array().unwrap();
     let regions = sources.iter().find(|one| one["name"] == "regions").unwrap();
     assert_eq!(regions["errors"], Value::Array(Vec::new()), "{regions}");
@@ -559,14 +559,14 @@ fn doctor_says_what_the_later_layouts_lack() {
     let _workload = bench.workload(&[]);
     let doctor = || said(telltale().args(["doctor", "--root"]).arg(&bench.root)).out;
     let found = doctor();
-    let words = "1 region of tt-metal in layout 3: no bytes of kernels, and nobody but its user \
-                 and root may read it; a program that keeps one with TELLTALE_SHM_LAYOUT=1 has both";
+    let words = "1 region of tt-metal in layout 3: no bytes of kernels, and only its user and \
+                 root may read it; a program that keeps one with TELLTALE_SHM_LAYOUT=1 has both";
     assert!(found.contains(words), "{found}");
     let _first = bench.workload(&[("TELLTALE_SHM_LAYOUT", "1")]);
     assert!(doctor().contains("1 region of tt-metal in layout 1\n"), "{}", doctor());
 }
 
-/// Every path below a directory that is a region is one that somebody was asked to keep.
+/// Every path below a directory that is a region is one that a user was asked to keep.
 #[test]
 fn nothing_is_kept_unless_asked_for() {
     let bench = Bench::new();

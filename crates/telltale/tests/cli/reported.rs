@@ -33,14 +33,14 @@ fn operations_and_own_metrics_are_in_the_details_and_in_json() {
     }
     let snapshot: Snapshot = serde_json::from_str(&smi("--json").out).unwrap();
     let metrics = &snapshot.processes[0].metrics;
-    let told = metrics.iter().find(|sample| sample.name == "my_jobs_total");
-    assert_eq!(told.map(|sample| &sample.value), Some(&MetricValue::Counter(7)));
+    let reported = metrics.iter().find(|sample| sample.name == "my_jobs_total");
+    assert_eq!(reported.map(|sample| &sample.value), Some(&MetricValue::Counter(7)));
     drop(device);
 }
 
 #[test]
 fn processes_of_other_users_are_one_line_and_no_failure() {
-    if !needs_root("telltale::cli::told::processes_of_other_users") {
+    if !needs_root("telltale::cli::reported::processes_of_other_users") {
         return;
     }
     let scratch = Scratch::new();

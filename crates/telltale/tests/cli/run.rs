@@ -137,10 +137,11 @@ fn a_command_runs_unrecorded_where_there_is_no_runtime_directory() {
             "echo $LD_PRELOAD; exit 5",
         ]))
     };
-    let told = run(&[]);
-    assert_eq!((told.status, told.out.as_str()), (Some(5), "\n"));
+    let reported = run(&[]);
+    assert_eq!((reported.status, reported.out.as_str()), (Some(5), "\n"));
     assert!(
-        told.err.starts_with("telltale: nothing is recorded: ") && told.err.lines().count() == 1
+        reported.err.starts_with("telltale: nothing is recorded: ")
+            && reported.err.lines().count() == 1
     );
     let quiet = run(&["--quiet"]);
     assert_eq!((quiet.status, quiet.err.as_str()), (Some(5), ""));

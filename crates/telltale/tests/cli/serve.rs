@@ -1,4 +1,4 @@
-//! `telltale serve`: how it begins, is told things, and ends.
+//! `telltale serve`: its start, its inputs, and its end.
 
 mod legacy;
 mod reload;
@@ -69,7 +69,7 @@ pub(crate) fn serve(place: &Scratch) -> Command {
     command.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
     command.arg("serve").arg("--root").arg(within("root"));
     command.arg("--runtime-dir").arg(within("run")).arg("--state-dir").arg(within("state"));
-    // The port by default may be somebody's; tests of HTTP take one that is free.
+    // The port by default may be taken; tests of HTTP take one that is free.
     command.env("TELLTALE_HTTP_LISTEN", "unix:http.sock");
     command
 }
@@ -152,7 +152,7 @@ fn a_state_directory_that_was_named_and_cannot_be_used_ends_it() {
     command.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
     command.args(["serve", "--http", "off", "--grpc", "off", "--root"]).arg(place.path());
     command.arg("--runtime-dir").arg(place.join("run"));
-    // The one that nobody named is done without.
+    // The unnamed one is done without.
     let state = place.join("file");
     let mut by_default = Command::new(command.get_program());
     by_default.args(command.get_args()).env("HOME", place.path());
@@ -294,7 +294,7 @@ fn shown(place: &Path, more: &[&str]) -> String {
     command.env("TELLTALE_LOG_LEVEL", "debug").env("TELLTALE_LOG_LEVL", "debug");
     let said = said(command.args(["config", "show", "--interval", "5"]).args(more));
     assert_eq!(said.status, Some(0), "{said:?}");
-    assert!(said.err.contains("nobody reads the variable TELLTALE_LOG_LEVL"), "{said:?}");
+    assert!(said.err.contains("nothing reads the variable TELLTALE_LOG_LEVL"), "{said:?}");
     said.out
 }
 

@@ -17,13 +17,13 @@ const ALTERNATE: &str = "\x1b[?1049h";
 const MAIN: &str = "\x1b[?1049l";
 
 /// An emulated machine, and a shell on a terminal that runs what `line` makes of the view's command.
-struct Scene {
+struct Fixture {
     _place: Scratch,
     _machine: Machine,
     terminal: Terminal,
 }
 
-impl Scene {
+impl Fixture {
     fn start(test: &str, line: impl Fn(&str) -> String) -> Option<Self> {
         let place = Scratch::new();
         let root = place.join("m");
@@ -57,7 +57,7 @@ impl Scene {
     }
 }
 
-/// Whether it runs. Who has ended may stay until somebody asks for its status.
+/// Whether it runs. An ended process may stay until its status is read.
 fn runs(pid: u32) -> bool {
     fs::read_link(format!("/proc/{pid}/exe")).is_ok()
 }
@@ -68,20 +68,20 @@ fn ctrl_z_gives_the_terminal_back_and_fg_takes_it_again() {
     let line = |view: &str| {
         format!("set -m; {view}; echo stopped with $?; stty -a; fg; echo ended with $?; stty -a")
     };
-    let Some(mut scene) = Scene::start(test, line) else { return };
-    scene.shows("251732099R");
-    scene.terminal.type_in(b"\x1a");
-    scene.shows("stopped with");
+    let Some(mut fixture) = Fixture::start(test, line) else { return };
+    fixture.shows("251732099R");
+    fixture.terminal.type_in(b"\x1a");
+    fixture.shows("stopped with");
     wait_until("the view again", TIMEOUT, || {
         // To go on is also a signal, upon which the terminal is taken again.
-        scene.terminal.text().matches(ALTERNATE).count() >= 2
+        fixture.terminal.text().matches(ALTERNATE).count() >= 2
     });
     // It takes keys as before.
-    scene.terminal.type_in(b"t");
-    scene.shows("TREE");
-    scene.terminal.type_in(b"q");
-    scene.shows("ended with 0");
-    let (_, text) = scene.terminal.end();
+    fixture.terminal.type_in(b"t");
+    fixture.shows("TREE");
+    fixture.terminal.type_in(b"q");
+    fixture.shows("ended with 0");
+    let (_, text) = fixture.terminal.end();
     let stopped = text.find("stopped with").unwrap();
     let before = &text[..stopped];
     let given = before.rfind(MAIN).expect("the terminal was given back");
@@ -96,17 +96,17 @@ fn ctrl_z_gives_the_terminal_back_and_fg_takes_it_again() {
 
 #[test]
 fn a_terminal_that_vanishes_ends_the_view() {
-    // With a hangup, and where the view is told of none: only reading and writing fail then. (A
-    // shell gives what it does not wait for nothing to read, unless it is told otherwise.)
+    // With a hangup, and where the view gets none: only reading and writing fail then. (A
+    // shell gives what it does not wait for nothing to read, by default.)
     let lines: [fn(&str) -> String; 2] =
         [|view| format!("{view}; exit 7"), |view| format!("setsid {view} <&1 & wait")];
     for line in lines {
         let test = "a_terminal_that_vanishes_ends_the_view";
-        let Some(scene) = Scene::start(test, line) else { return };
-        scene.shows("251732099R");
-        let pid = scene.pid().expect("the view runs");
+        let Some(fixture) = Fixture::start(test, line) else { return };
+        fixture.shows("251732099R");
+        let pid = fixture.pid().expect("the view runs");
         // `script` holds the other side of the terminal.
-        let script = i32::try_from(scene.terminal.child.id()).unwrap();
+        let script = i32::try_from(fixture.terminal.child.id()).unwrap();
         kill(Pid::from_raw(script), Signal::SIGKILL).unwrap();
         wait_until("the end of the view", TIMEOUT, || !runs(pid));
     }
@@ -117,20 +117,22 @@ fn a_terminal_may_lie_about_its_size() {
     for (size, words) in [("0 rows 0", "251732099R"), ("1 rows 1", HIDE_CURSOR)] {
         let test = "a_terminal_may_lie_about_its_size";
         let line = |view: &str| format!("stty cols {size}; {view}; echo ended with $?");
-        let Some(mut scene) = Scene::start(test, line) else { return };
-        scene.shows(words);
-        scene.terminal.type_in(b"q");
-        scene.shows("ended with 0");
+        let Some(mut fixture) = Fixture::start(test, line) else { return };
+        fixture.shows(words);
+        fixture.terminal.type_in(b"q");
+        fixture.shows("ended with 0");
     }
     let line = |view: &str| format!("stty cols 65535 rows 65535; {view}; echo ended with $?");
-    let Some(mut scene) = Scene::start("a_terminal_may_lie_about_its_size", line) else { return };
-    scene.shows("251732099R");
-    let status = fs::read_to_string(format!("/proc/{}/status", scene.pid().unwrap())).unwrap();
+    let Some(mut fixture) = Fixture::start("a_terminal_may_lie_about_its_size", line) else {
+        return;
+    };
+    fixture.shows("251732099R");
+    let status = fs::read_to_string(format!("/proc/{}/status", fixture.pid().unwrap())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kib: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
     assert!(kib < 256 << 10, "{kib} KiB, where 65535 x 65535 cells would take gigabytes");
-    scene.terminal.type_in(b"q");
-    scene.shows("ended with 0");
+    fixture.terminal.type_in(b"q");
+    fixture.shows("ended with 0");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
 
 #[test]
 fn options_of_our_own_look_are_refused_where_somebody_else_has_looked() {
-    let told = |command: &str, ours: &str, theirs: &[&str]| {
+    let reported = |command: &str, ours: &str, theirs: &[&str]| {
         let said = said(telltale().args([command, ours]).args(theirs));
         assert_eq!((said.status, said.out.as_str()), (Some(64), ""), "{theirs:?}: {said:?}");
         for words in [ours, theirs[0], "cannot be used with"] {
@@ -79,14 +79,14 @@ fn options_of_our_own_look_are_refused_where_somebody_else_has_looked() {
         }
     };
     for theirs in [["--at", "3m ago"], ["--replay", "x"], ["--hosts", "x"]] {
-        told("smi", "--no-nvml", &theirs);
-        told("smi", "--with-host", &theirs);
+        reported("smi", "--no-nvml", &theirs);
+        reported("smi", "--with-host", &theirs);
     }
     for theirs in [["--replay", "x"], ["--hosts", "x"]] {
-        told("top", "--no-nvml", &theirs);
+        reported("top", "--no-nvml", &theirs);
     }
-    told("alerts", "--no-nvml", &["--replay", "x"]);
-    told("alerts", "--no-nvml", &["--rules"]);
+    reported("alerts", "--no-nvml", &["--replay", "x"]);
+    reported("alerts", "--no-nvml", &["--rules"]);
 }
 
 #[test]
@@ -135,9 +135,9 @@ fn a_full_disk_is_told_in_one_sentence_and_a_failing_exit_status() {
     ];
     for arguments in commands {
         let full = || File::options().write(true).open("/dev/full").unwrap();
-        let told =
+        let reported =
             said(telltale().args(arguments).env("XDG_RUNTIME_DIR", place.path()).stdout(full()));
-        told.complains(2, &["standard output", "No space left"]);
+        reported.complains(2, &["standard output", "No space left"]);
         let speechless = telltale().args(arguments).stdout(full()).stderr(full()).status().unwrap();
         assert_eq!(speechless.code(), Some(2), "{arguments:?}");
     }

@@ -8,7 +8,7 @@ use telltale_harness::{EtcdCluster, needs_etcd, wait_until};
 
 use crate::cluster::job::{Job, TIMEOUT};
 
-/// Waits until it is told to finish.
+/// Waits for the order to finish.
 const WORKER: [&str; 3] =
     ["bash", "-c", "echo pid $$; until test -e $STATE/finish; do sleep 0.1; done"];
 

@@ -1,4 +1,4 @@
-//! Commands that are wrong: told at once where they can never run, and started ever later where they
+//! Commands that are wrong: reported at once where they can never run, and started ever later where they
 //! end at once.
 
 use std::fs;
@@ -36,9 +36,9 @@ fn a_program_that_is_not_there_is_told_before_anybody_is_asked() {
         (text.to_str().unwrap(), ["/text", "may not be executed"]),
     ] {
         let output = agent(&place, &[program, "--batch", "32"]);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{reported}");
+        assert!(words.iter().all(|word| reported.contains(word)), "{reported}");
         assert!(!place.join("state").exists(), "nothing was begun");
     }
 }
@@ -53,15 +53,18 @@ fn a_program_that_cannot_be_executed_after_all_ends_the_agent_and_not_the_budget
     let status = job.wait_ended("a");
     assert_eq!(status.code(), Some(2));
     let log = fs::read_to_string(job.path("a.log")).unwrap();
-    let told = log.lines().last().unwrap_or_default();
-    assert!(told.contains("cannot run the job") && told.contains("train\" cannot be run"), "{log}");
+    let reported = log.lines().last().unwrap_or_default();
+    assert!(
+        reported.contains("cannot run the job") && reported.contains("train\" cannot be run"),
+        "{log}"
+    );
     assert_eq!(log.matches("starting ranks").count(), 1, "it is not tried again: {log}");
     wait_until("the coordinator to know why", TIMEOUT, || {
         job.json(&["incidents"]).to_string().contains("could not be started")
     });
     let status = job.json(&["status"]);
     assert!(status["counted_restarts"].as_u64().is_some_and(|restarts| restarts <= 1), "{status}");
-    // Whoever mends it starts the agent again, and the job begins.
+    // After mending it the operator starts the agent again, and the job begins.
     program(&path, "#!/bin/sh\necho begun\n", 0o755);
     job.add("a", &[]);
     job.wait_finished();

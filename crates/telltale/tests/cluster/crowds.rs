@@ -10,7 +10,7 @@ use crate::cluster::job::{Job, TIMEOUT, signal};
 const NODES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const SPARES: [&str; 3] = ["x", "y", "z"];
 
-/// Waits until it is told to finish, or that a peer is lost, as survivors do.
+/// Waits for the order to finish, or that a peer is lost, as survivors do.
 const WORKER: [&str; 3] = [
     "bash",
     "-c",
@@ -27,7 +27,7 @@ fn at_work(policy: &str) -> Job {
     });
     for spare in SPARES {
         job.add(spare, &[]);
-        job.wait_attends(spare);
+        job.wait_connected(spare);
     }
     job
 }
@@ -94,14 +94,14 @@ const SLOW_TO_STOP: [&str; 3] = [
 #[test]
 fn a_crowd_that_is_back_may_take_its_time_to_stop_and_takes_the_blame_off_a_survivor() {
     let mut job = Job::with_policy(6, &SLOW_TO_STOP, "");
-    NODES.into_iter().for_each(|node| job.add_patiently(node, &[]));
+    NODES.into_iter().for_each(|node| job.add_with(node, &[]));
     for (rank, node) in (0..).zip(NODES) {
         // It has a process id once it runs.
         job.worker(node, 1, rank);
     }
     for spare in SPARES {
-        job.add_patiently(spare, &[]);
-        job.wait_attends(spare);
+        job.add_with(spare, &[]);
+        job.wait_connected(spare);
     }
     let agents = stop(&job, &NODES[..3]);
     fs::write(job.path("fail-5-1"), "").expect("a scratch file");

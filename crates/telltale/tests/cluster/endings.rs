@@ -69,7 +69,7 @@ fn scripts_save_when_a_terminal_is_closed_and_signals_come_in_crowds() {
         &[(0, Signal::TERM), (0, Signal::INT), (1500, Signal::HUP)],
     ] {
         let Some(mut job) = job("3") else { return };
-        job.add_patiently("a", &GRACE);
+        job.add_with("a", &GRACE);
         let status = end_by(&mut job, signals);
         assert_eq!(status.code(), Some(0), "{}", job.agent_log("a"));
         let printed = job.printed("a", 1, 0);
@@ -85,7 +85,7 @@ fn a_second_signal_that_is_meant_so_ends_workers_at_once() {
         &[(0, Signal::HUP), (1500, Signal::TERM)],
     ] {
         let Some(mut job) = job(FOR_EVER) else { return };
-        job.add_patiently("a", &["--stop-grace", "600"]);
+        job.add_with("a", &["--stop-grace", "600"]);
         let status = end_by(&mut job, signals);
         assert_eq!(status.code(), Some(0), "{}", job.agent_log("a"));
         let printed = job.printed("a", 1, 0);
@@ -115,11 +115,11 @@ fn an_agent_under_nohup_outlives_its_terminal() {
 fn an_agent_that_ends_while_scripts_save_asks_none_of_them_twice() {
     for order in ["restart", "drain"] {
         let Some(mut job) = job("3") else { return };
-        job.add_patiently("a", &GRACE);
+        job.add_with("a", &GRACE);
         job.worker("a", 1, 0);
         if order == "drain" {
-            job.add_patiently("b", &GRACE);
-            job.wait_attends("b");
+            job.add_with("b", &GRACE);
+            job.wait_connected("b");
         }
         let arguments = if order == "drain" { &["drain", "a"][..] } else { &["restart"] };
         let ordered = job.cluster(arguments);

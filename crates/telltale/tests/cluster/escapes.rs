@@ -221,7 +221,7 @@ fn nothing_outlives_a_restart_where_the_agent_is_process_1() {
     assert_eq!(left(&second), [0; 0], "the namespace ends with its first process");
 }
 
-/// A process that ends as soon as it has started the next one, again and again.
+/// A process that ends as soon as it has started the next one, repeatedly.
 const CHAIN: &str = "\
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

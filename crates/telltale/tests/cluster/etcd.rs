@@ -31,7 +31,7 @@ fn members_and_leaders_that_are_killed_disturb_no_training() {
     training.add_nodes(&[]);
     training.wait_checkpoint();
     training.job.add("spare", &[]);
-    training.job.wait_attends("spare");
+    training.job.wait_connected("spare");
 
     let member = etcd.leader().expect("three members have a leader");
     etcd.member(member).kill();
@@ -41,7 +41,7 @@ fn members_and_leaders_that_are_killed_disturb_no_training() {
 
     let first = leader(&training);
     let other = 1 - first;
-    // Whoever asks one that does not lead is told who does.
+    // A client that asks a follower learns the leader.
     for order in [&[first, other][..], &[other, first], &[other]] {
         let answer = training.job.cluster_of(order, &["status"]);
         assert_eq!(answer.status.code(), Some(0), "{answer:?}");

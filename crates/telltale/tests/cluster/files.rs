@@ -29,7 +29,7 @@ fn a_rank_that_is_missing_from_a_collective_is_named_by_dumps_of_the_flight_reco
     job.wait_printed("a", 1, 0, "dumps-a/nccl_trace_rank_");
     wait_until("the missing rank's node to be named", TIMEOUT, || {
         let incidents = job.json(&["incidents"]).to_string();
-        incidents.contains("others wait in a collective for somebody: node b")
+        incidents.contains("others wait in a collective for a rank: node b")
     });
     let explained = job.json(&["explain", "1-1"]).to_string();
     assert!(explained.contains("rank 1 has entered 6 collectives"), "{explained}");

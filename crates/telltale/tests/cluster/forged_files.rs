@@ -11,7 +11,7 @@ use telltale_harness::{needs_root, wait_until};
 use crate::cluster::job::{Job, TIMEOUT, metrics};
 
 const STRANGER: u32 = 61_055;
-/// Waits until it is told to finish.
+/// Waits for the order to finish.
 const WORKER: [&str; 3] = [
     "bash",
     "-c",

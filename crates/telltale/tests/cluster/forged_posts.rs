@@ -11,7 +11,7 @@ use telltale_harness::{as_user, needs_root, wait_until};
 use crate::cluster::job::{Job, TIMEOUT, metrics, signal};
 
 const STRANGER: u32 = 61_053;
-/// Waits until it is told to finish, and posts nothing.
+/// Waits for the order to finish, and posts nothing.
 const WORKER: [&str; 3] = [
     "bash",
     "-c",

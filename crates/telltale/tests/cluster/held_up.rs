@@ -1,5 +1,5 @@
 //! A slow link in a job that only sends and receives: each rank is held up by the one before it, so its
-//! own transfers take longer too. Nobody is evicted for what others kept waiting, nor named for certain.
+//! own transfers take longer too. No node is evicted for what others kept waiting, nor named for certain.
 
 use serde_json::{Value, json};
 use telltale_harness::{long, wait_until};
@@ -11,7 +11,7 @@ use crate::cluster::training::{NODES, PYTHON, turn};
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/transfers.py");
 /// Seconds of steps in which the coordinator learns what is usual.
 const LEARNING_SECONDS: f64 = 60.0;
-/// Seconds with the slow link: more than it takes until whoever is named for certain is evicted.
+/// Seconds with the slow link: more than it takes until a node named for certain is evicted.
 const SLOW_SECONDS: f64 = 60.0;
 
 /// How long the job has made steps, by its own clock.
@@ -36,7 +36,7 @@ fn verdicts(job: &Job) -> Vec<Value> {
 /// What the slow link may be called: one way may be beyond doubt some looks before the other.
 const SLOW_LINK: [&str; 3] = ["link between b and c", "link from b to c", "link from c to b"];
 
-/// Whether a verdict names the link that is slow, or nobody alone.
+/// Whether a verdict names the link that is slow, or no single node.
 fn is_earned(verdict: &Value) -> bool {
     let suspects = verdict["suspects"].as_array();
     let is_link = |one: &Value| one["text"].as_str().is_some_and(|text| SLOW_LINK.contains(&text));
@@ -59,9 +59,9 @@ fn nobody_is_named(pattern: &'static str) {
         job.add_by(&network.entry(place), &Network::address(place), node, &[]);
     }
     // Else the spare might be first, and make steps without an address in that network.
-    NODES.iter().for_each(|node| job.wait_attends(node));
+    NODES.iter().for_each(|node| job.wait_connected(node));
     job.add("spare", &[]);
-    job.wait_attends("spare");
+    job.wait_connected("spare");
     wait_until("what is usual to be learned", TIMEOUT, || seconds(&job) >= LEARNING_SECONDS);
     assert_eq!(verdicts(&job), Vec::<Value>::new());
     network.slow(1, 2);

@@ -62,7 +62,7 @@ impl Job {
         job.worker("a", 1, 0);
         job.worker("b", 1, 1);
         job.add("c", &[]);
-        job.wait_attends("c");
+        job.wait_connected("c");
         job
     }
 
@@ -190,7 +190,7 @@ impl Job {
     }
 
     /// The same with no other time to stop than what `options` give.
-    pub(crate) fn add_patiently(&mut self, node: &str, options: &[&str]) {
+    pub(crate) fn add_with(&mut self, node: &str, options: &[&str]) {
         self.add_by(&[], "127.0.0.1", node, options);
     }
 
@@ -224,7 +224,7 @@ impl Job {
     }
 
     /// Waits until a coordinator has welcomed a node.
-    pub(crate) fn wait_attends(&self, node: &str) {
+    pub(crate) fn wait_connected(&self, node: &str) {
         wait_until(&format!("{node} to be there"), TIMEOUT, || {
             self.agent_log(node).contains("connected to the coordinator")
         });
@@ -392,7 +392,7 @@ impl Job {
 }
 
 impl Drop for Job {
-    /// What has happened, for whoever has to find out why a test failed.
+    /// What has happened, to find out why a test failed.
     fn drop(&mut self) {
         if std::thread::panicking() {
             for (node, _) in &self.agents {

@@ -16,7 +16,7 @@ fn an_agent_whose_coordinator_goes_away_says_so_once_and_keeps_its_workers() {
     let lost = "; workers go on, and it is tried again";
     wait_until("its loss to be told", TIMEOUT, || job.agent_log("a").contains(lost));
     wait_until("why it is not reached", TIMEOUT, || {
-        job.agent_log("a").contains("nobody listens at")
+        job.agent_log("a").contains("no process listens at")
     });
     let log = job.agent_log("a");
     assert_eq!(log.matches(lost).count(), 1, "{log}");
@@ -32,9 +32,9 @@ fn a_coordinator_s_name_that_nobody_knows_yet_is_tried_again() {
     command.arg("--state").arg(place.join("state")).args(["--", "true"]);
     let mut agent = ChildGuard::spawn(command.stderr(File::create(&log).unwrap()));
     wait_until("it to be told", TIMEOUT, || {
-        let told = fs::read_to_string(&log).unwrap();
-        told.contains("cannot resolve no-such-host.invalid:9440: ")
-            && told.contains("; tries again")
+        let reported = fs::read_to_string(&log).unwrap();
+        reported.contains("cannot resolve no-such-host.invalid:9440: ")
+            && reported.contains("; tries again")
     });
     // It goes on until it is asked to end.
     agent.interrupt();

@@ -11,7 +11,7 @@ use telltale_harness::{Scratch, rounds, wait_until};
 use crate::cluster::job::{Job, TIMEOUT};
 use crate::cluster::training::{PYTHON, turn};
 
-/// The ports that jobs have where nobody says otherwise.
+/// The ports that jobs have by default.
 const PORTS: (u16, u16) = (29_500, 30_499);
 const JOBS: u32 = 10;
 /// Where the ranks of all jobs see each other.
@@ -19,7 +19,7 @@ const ROUND: &str = "TELLTALE_TEST_ROUND";
 /// How many jobs there are, and which this is.
 const COUNT: &str = "TELLTALE_TEST_JOBS";
 const OWN: &str = "TELLTALE_TEST_JOB";
-/// PyTorch's ranks tell each other which job they are of, once those of all jobs have been told their ports: one that
+/// PyTorch's ranks tell each other which job they are of, once those of all jobs have received their ports: one that
 /// has ended leaves its port to others.
 const ASKS_ROUND: &str = "\
 import os, time, torch.distributed as dist
@@ -41,7 +41,7 @@ fn variable(name: &str) -> String {
 }
 
 /// What a rank runs in [`small_jobs_never_meet`]; by itself it is nothing. Rank 0 takes its port only when
-/// those of all jobs have been told theirs, as if it had imported much.
+/// those of all jobs have received theirs, as if it had imported much.
 #[test]
 fn a_rank_for_the_tests_beside() {
     let Some(round) = std::env::var_os(ROUND).map(PathBuf::from) else { return };
@@ -69,9 +69,9 @@ fn a_rank_for_the_tests_beside() {
 fn exchange(stream: &mut TcpStream, own: &str) -> String {
     stream.write_all(own.as_bytes()).expect("the other rank reads");
     stream.shutdown(std::net::Shutdown::Write).expect("a connection");
-    let mut told = String::new();
-    stream.read_to_string(&mut told).expect("the other rank tells");
-    told
+    let mut reported = String::new();
+    stream.read_to_string(&mut reported).expect("the other rank tells");
+    reported
 }
 
 fn entries(directory: &Path) -> usize {

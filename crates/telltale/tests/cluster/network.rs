@@ -1,4 +1,4 @@
-//! A network of its own for each node, and a cable between each two: what is shaped there slows nobody
+//! A network of its own for each node, and a cable between each two: what is shaped there slows no other
 //! else on this machine.
 
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::cluster::job::TIMEOUT;
 
 /// The networks of some nodes.
 pub(crate) struct Network {
-    /// Each holds one node's network namespace; it ends with this program, since nobody writes to it.
+    /// Each holds one node's network namespace; it ends with this program, since it has no writer.
     holders: Vec<ChildGuard>,
 }
 

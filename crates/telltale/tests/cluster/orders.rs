@@ -5,7 +5,7 @@ use telltale_harness::wait_until;
 
 use crate::cluster::job::{Job, TIMEOUT};
 
-/// Waits until it is told to finish.
+/// Waits for the order to finish.
 const WORKER: [&str; 3] = [
     "bash",
     "-c",
@@ -30,11 +30,11 @@ fn a_node_is_removed_activated_and_its_job_restarted_by_posts_to_its_agent() {
     job.wait_printed("b", 2, 1, "epoch 2 rank 1");
     wait_state(&job, "a", "barred");
     assert_eq!(job.node("a")["bar"], "removed");
-    // It may take slots again, and there is none: nobody is disturbed by that.
+    // It may take slots again, and there is none: no node is disturbed by that.
     assert_answered(&job, "a", "/activate", "200");
     wait_state(&job, "a", "standby");
     assert_eq!(job.json(&["status"])["epoch"], 2);
-    // The same nodes, since nobody has failed.
+    // The same nodes, since no node has failed.
     assert_answered(&job, "b", "/restart", "200");
     job.wait_printed("c", 3, 0, "epoch 3 rank 0");
     job.wait_printed("b", 3, 1, "epoch 3 rank 1");

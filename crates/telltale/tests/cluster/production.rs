@@ -109,8 +109,10 @@ fn a_worker_that_was_slow_from_the_start_is_named_by_the_end_of_its_second_step(
     assert!(text.starts_with(&format!("Rank 0 on {} computes 2.", nodes[0])), "{report}");
     wait_until("the node to be suspected", TIMEOUT, || {
         let incidents = job.json(&["incidents"]);
-        let signs = incidents[0]["signs"].as_array().cloned().unwrap_or_default();
-        signs.iter().any(|sign| sign["text"].as_str().is_some_and(|text| text.contains(&nodes[0])))
+        let events = incidents[0]["signs"].as_array().cloned().unwrap_or_default();
+        events
+            .iter()
+            .any(|event| event["text"].as_str().is_some_and(|text| text.contains(&nodes[0])))
     });
     // All of the trace: the slow-down is the published one.
     let report = replay(&job, &trace, &nodes, (2, 42));

@@ -31,7 +31,7 @@ fn a_rank_that_stands_still_is_named_and_its_node_replaced() {
     let test = "cluster::pytorch::a_rank_that_stands_still";
     let Some(mut training) = Training::under_way(test) else { return };
     training.job.add("spare", &[]);
-    training.job.wait_attends("spare");
+    training.job.wait_connected("spare");
     let start = Instant::now();
     signal(training.job.worker("b", 1, 1), Signal::STOP);
     wait_until("the incident", TIMEOUT, || training.job.coordinator_log().contains("incident"));

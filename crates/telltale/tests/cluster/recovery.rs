@@ -6,7 +6,7 @@ use telltale_harness::wait_until;
 
 use crate::cluster::job::{Job, TIMEOUT, signal};
 
-/// Waits until it is told to finish.
+/// Waits for the order to finish.
 const WORKER: [&str; 3] = [
     "bash",
     "-c",
@@ -55,9 +55,9 @@ fn an_agent_that_comes_to_a_finished_job_ends_and_one_that_comes_after_a_restart
     assert!(job.wait_ended("a").success());
     job.add("late", &[]);
     assert!(job.wait_ended("late").success());
-    let told = job.agent_log("late");
+    let reported = job.agent_log("late");
     let words = "the job is over: every rank has finished; `telltale cluster restart` runs it";
-    assert!(told.contains(words), "{told}");
+    assert!(reported.contains(words), "{reported}");
     std::fs::remove_file(job.path("finish")).expect("it was written");
     assert!(job.cluster(&["restart"]).status.success());
     job.add("a", &[]);
@@ -111,7 +111,7 @@ fn a_node_that_stands_still_is_replaced_and_a_spare_when_it_goes_on() {
     let worker = job.worker("a", 1, 0);
     job.worker("b", 1, 1);
     job.add("c", &[]);
-    job.wait_attends("c");
+    job.wait_connected("c");
     let tree = job.tree("a");
     assert!(tree.contains(&worker), "an agent has its workers below it");
     let send = |signal| {

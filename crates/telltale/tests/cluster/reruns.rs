@@ -1,4 +1,4 @@
-//! A job that its operator runs again and again: nobody is charged for that, and no budget is spent.
+//! A job that its operator runs repeatedly: no node is charged for that, and no budget is spent.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::cluster::job::{Job, TIMEOUT, signal};
 
 const NODES: [&str; 3] = ["a", "b", "c"];
 
-/// Waits until it is told to finish.
+/// Waits for the order to finish.
 const WORKER: [&str; 3] =
     ["bash", "-c", "echo pid $$; until test -e $STATE/finish; do sleep 0.1; done"];
 

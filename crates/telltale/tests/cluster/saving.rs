@@ -102,7 +102,7 @@ fn a_restart_lets_scripts_save() {
     let mut job = job();
     let ways = ways(WAYS.len());
     run(&job, ways[0]);
-    job.add_patiently("a", &GRACE);
+    job.add_with("a", &GRACE);
     training(&job, "a", 1);
     for (epoch, way) in (1..).zip(&ways) {
         run(&job, ways.get(usize::try_from(epoch).expect("a few")).unwrap_or(&WAYS[0]));
@@ -118,10 +118,10 @@ fn a_drain_lets_scripts_save() {
     let mut job = job();
     let ways = ways(2);
     run(&job, ways[0]);
-    job.add_patiently("a", &GRACE);
+    job.add_with("a", &GRACE);
     training(&job, "a", 1);
-    job.add_patiently("b", &GRACE);
-    job.wait_attends("b");
+    job.add_with("b", &GRACE);
+    job.wait_connected("b");
     let nodes = ["a", "b"];
     for (epoch, way) in (1..).zip(&ways) {
         let [leaves, comes] = if epoch % 2 == 1 { nodes } else { [nodes[1], nodes[0]] };
@@ -153,7 +153,7 @@ fn a_ctrl_c_lets_scripts_save() {
 #[test]
 fn the_agent_s_end_lets_scripts_save() {
     let Some(_turn) = turn("cluster::saving::the_agent_s_end") else { return };
-    each_life_saves(|job| job.add_patiently("a", &GRACE), |job| job.stop_agent("a"));
+    each_life_saves(|job| job.add_with("a", &GRACE), |job| job.stop_agent("a"));
 }
 
 /// Starts an agent and has it end, once for each way: scripts go on where they were.

@@ -85,10 +85,10 @@ impl Situation {
         }
         job.wait_printed("a", 1, 0, "step 0\n");
         let began = Instant::now();
-        wait_until(&format!("a verdict of {self:?}"), TIMEOUT, || !signs(&job).is_empty());
+        wait_until(&format!("a verdict of {self:?}"), TIMEOUT, || !events(&job).is_empty());
         let seconds = began.elapsed().as_secs_f64();
         wait_until("others beside it", TIMEOUT, || {
-            let wrong = signs(&job).into_iter().find(|text| !self.is_right(text));
+            let wrong = events(&job).into_iter().find(|text| !self.is_right(text));
             assert_eq!(
                 wrong,
                 None,
@@ -114,11 +114,11 @@ impl Situation {
 }
 
 /// What all incidents have been signs of.
-fn signs(job: &Job) -> Vec<String> {
+fn events(job: &Job) -> Vec<String> {
     let incidents = job.json(&["incidents"]);
     let all = incidents.as_array().into_iter().flatten();
-    let signs = all.flat_map(|one| one["signs"].as_array().cloned().unwrap_or_default());
-    signs.filter_map(|sign: Value| Some(sign["text"].as_str()?.to_owned())).collect()
+    let events = all.flat_map(|one| one["signs"].as_array().cloned().unwrap_or_default());
+    events.filter_map(|event: Value| Some(event["text"].as_str()?.to_owned())).collect()
 }
 
 /// `TELLTALE_SITUATIONS=5 TELLTALE_LONG_TESTS=1 cargo test -p telltale --test main cluster::told_apart -- --nocapture` runs all

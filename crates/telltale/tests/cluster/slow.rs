@@ -101,7 +101,7 @@ fn a_link_that_is_shaped_is_named_and_nobody_is_replaced() {
     let is_it = |ends: &[_; 2]| [["b", "d"], ["d", "b"]].iter().any(|it| it.map(Some) == *ends);
     assert!(ends.iter().any(is_it), "{matrix:#}");
     let is_marked =
-        |figure: &str| figure.strip_suffix('!').is_some_and(|it| it.parse::<f64>().is_ok());
+        |metric: &str| metric.strip_suffix('!').is_some_and(|it| it.parse::<f64>().is_ok());
     assert!(map.split_whitespace().any(is_marked), "{map}");
     // Either end may be at fault, so both go on, as slow as it is.
     training.wait_step(training.steps() + 60);

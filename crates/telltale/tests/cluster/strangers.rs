@@ -1,4 +1,4 @@
-//! A coordinator at a socket file and at a port of the loopback: root and its own user may call, nobody
+//! A coordinator at a socket file and at a port of the loopback: root and its own user may call, no other
 //! else without the token.
 
 use std::fs;
@@ -16,7 +16,7 @@ const TOKEN: &str = "a-token-of-the-tests";
 
 fn telltale() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
-    // What a command of somebody else leaves is not looked for in our own directories.
+    // What another user's command leaves is not looked for in our own directories.
     command.env_remove("XDG_RUNTIME_DIR").current_dir("/");
     command
 }
@@ -61,19 +61,20 @@ fn another_user_is_shut_out_where_no_token_tells_who_may_call() {
             }
             command
         };
-        let told = |output: &Output| String::from_utf8_lossy(&output.stdout).contains("\"job\"");
+        let reported =
+            |output: &Output| String::from_utf8_lossy(&output.stdout).contains("\"job\"");
         wait_until("the coordinator answers its own user", TIMEOUT, || {
-            told(&ask(has_token.then_some(&own)).output().expect("it runs"))
+            reported(&ask(has_token.then_some(&own)).output().expect("it runs"))
         });
         let as_stranger =
             |token| as_user(STRANGER, STRANGER, ask(token)).output().expect("it runs");
         let without = as_stranger(None);
-        assert!(!told(&without) && without.status.code() == Some(2), "{without:?}");
+        assert!(!reported(&without) && without.status.code() == Some(2), "{without:?}");
         if is_port && !has_token {
             let why = String::from_utf8_lossy(&without.stderr);
             assert!(why.contains("only root and the coordinator's own user may call"), "{why}");
         }
         let with = as_stranger(Some(&theirs));
-        assert_eq!(told(&with), has_token, "{with:?}");
+        assert_eq!(reported(&with), has_token, "{with:?}");
     }
 }

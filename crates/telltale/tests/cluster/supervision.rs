@@ -8,7 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use telltale_cluster::agent::{Exit, LocalRank};
@@ -17,18 +16,20 @@ use telltale_cluster::node::{Incarnation, NodeName};
 use telltale_control_plane::supervisor::{
     Supervisor, SupervisorError, WorkerEvent, WorkerSettings,
 };
-use telltale_harness::{ChildGuard, Scratch, wait_until};
+use telltale_harness::{ChildGuard, Scratch, has_own_process, wait_until};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const EPOCH: Epoch = Epoch::new(3);
 const FIRST: LocalRank = LocalRank(0);
-/// Tests run beside each other in one process, and must not clear away each other's workers.
+/// Tests run beside each other, and must not clear away each other's workers.
 static LIVES: AtomicU64 = AtomicU64::new(1);
 
 fn settings(state: &Path, script: &str) -> WorkerSettings {
     WorkerSettings {
         node: NodeName::new("node-a").expect("a name"),
-        incarnation: Incarnation::new(LIVES.fetch_add(1, Ordering::Relaxed)),
+        incarnation: Incarnation::new(
+            u64::from(std::process::id()) << 16 | LIVES.fetch_add(1, Ordering::Relaxed),
+        ),
         program: PathBuf::from(env!("CARGO_BIN_EXE_telltale")),
         state: state.to_path_buf(),
         command: ["bash", "-c", script].map(OsString::from).to_vec(),
@@ -49,12 +50,9 @@ fn with_supervisor<F: Future<Output = ()>>(
     });
 }
 
-/// An agent has one supervisor, which takes all dead children of its process that are not its workers off the system's
-/// table: another's workers too.
-static ONE_SUPERVISOR: Mutex<()> = Mutex::new(());
-
+/// Of a test with a process of its own ([`has_own_process`]): a supervisor takes all dead children of its process that
+/// are not its workers off the system's table, and ends orphans.
 fn with_runtime(test: impl Future<Output = ()>) {
-    let _alone = ONE_SUPERVISOR.lock().unwrap_or_else(PoisonError::into_inner);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("an event loop").block_on(test);
 }
@@ -92,6 +90,9 @@ fn wait_gone(pid: u32) {
 
 #[test]
 fn ways_to_end_are_told_as_they_are() {
+    if !has_own_process() {
+        return;
+    }
     let cases = [
         ("exit 0", Exit::Code(0)),
         ("exit 41", Exit::Code(41)),
@@ -113,6 +114,9 @@ fn ways_to_end_are_told_as_they_are() {
 
 #[test]
 fn output_is_kept_by_rank_and_the_environment_is_there() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let script =
         "echo rank $RANK told $TOLD; printf 'no end' >&2; read line || echo nothing to read";
@@ -128,6 +132,9 @@ fn output_is_kept_by_rank_and_the_environment_is_there() {
 
 #[test]
 fn a_command_that_cannot_be_run_is_told_with_the_reason() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let mut settings = settings(scratch.path(), "");
     settings.command = vec!["/no/such/program".into()];
@@ -161,6 +168,9 @@ fn family(state: &Path, then: &str) -> WorkerSettings {
 
 #[test]
 fn a_worker_has_ended_only_when_nothing_of_it_is_left() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let then = "while ! test -s $STATE/orphan -a -s $STATE/session; do sleep 0.01; done; exit 3";
     with_supervisor(family(scratch.path(), then), async |mut supervisor| {
@@ -177,6 +187,9 @@ fn a_worker_has_ended_only_when_nothing_of_it_is_left() {
 
 #[test]
 fn a_stopped_worker_can_be_terminated() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     with_supervisor(
         settings(scratch.path(), "kill -STOP $$; sleep 600"),
@@ -198,6 +211,9 @@ fn a_stopped_worker_can_be_terminated() {
 
 #[test]
 fn a_worker_that_does_not_listen_is_killed() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let script = "trap '' TERM; touch $STATE/ready; while :; do sleep 1; done";
     let mut settings = settings(scratch.path(), script);
@@ -221,6 +237,9 @@ true";
 
 #[test]
 fn what_a_worker_has_started_may_save_when_the_worker_has_ended() {
+    if !has_own_process() {
+        return;
+    }
     for (then, ends, signal) in [("", false, 15), ("trap '' TERM\n", true, 9)] {
         let scratch = Scratch::new();
         let mut settings = settings(scratch.path(), &format!("{then}{WRAPPED}"));
@@ -262,6 +281,9 @@ while True:
 
 #[test]
 fn a_state_directory_is_for_one_agent() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     with_supervisor(settings(scratch.path(), ""), async |_first| {
         let second = Supervisor::open(settings(scratch.path(), ""));
@@ -306,6 +328,9 @@ fn nothing_outlives_an_agent_that_is_killed() {
 
 #[test]
 fn the_next_life_clears_away_what_even_the_guard_has_left() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let mut agent = agent(scratch.path());
     wait_until("the worker to be ready", TIMEOUT, || scratch.join("ready").exists());

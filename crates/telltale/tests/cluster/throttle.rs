@@ -41,7 +41,7 @@ impl Drop for Throttle {
     fn drop(&mut self) {
         match self {
             Self::Quota(group) => {
-                // Whoever is still in it goes where this process is.
+                // A process still in it goes where this process is.
                 let parent =
                     group.parent().expect("a group was made in another").join("cgroup.procs");
                 for pid in
@@ -101,7 +101,7 @@ fn group(pid: Pid) -> Option<PathBuf> {
 
 fn turns(pid: Pid) -> Throttle {
     let ends = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&ends);
+    let reported = Arc::clone(&ends);
     let thread = std::thread::spawn(move || {
         let signals = [Signal::STOP, Signal::CONT].into_iter().cycle();
         // The last one wakes it, and one that has ended needs none.
@@ -109,7 +109,7 @@ fn turns(pid: Pid) -> Throttle {
             if kill_process(pid, signal).is_err() {
                 return;
             }
-            if signal == Signal::CONT && told.load(Ordering::Relaxed) {
+            if signal == Signal::CONT && reported.load(Ordering::Relaxed) {
                 return;
             }
             std::thread::sleep(TURN);

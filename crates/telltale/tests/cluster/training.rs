@@ -72,7 +72,7 @@ impl Training {
         ranks.map(|(rank, node)| self.job.worker(node, 1, rank)).collect()
     }
 
-    /// Whether the first epoch runs on, with the same workers, and nobody saw anything wrong.
+    /// Whether the first epoch runs on, with the same workers, and nothing was found wrong.
     #[track_caller]
     pub(crate) fn assert_undisturbed(&self) {
         let running = self.workers().into_iter().filter(|pid| test_kill_process(*pid).is_ok());
@@ -114,7 +114,7 @@ fn weights(printed: &str) -> &str {
     printed.lines().find(|line| line.starts_with("weights ")).expect("the script ends with them")
 }
 
-/// The last line of the script where nobody supervises it and nothing happens to it.
+/// The last line of the script without supervision and nothing happens to it.
 fn undisturbed() -> &'static str {
     static LINE: OnceLock<String> = OnceLock::new();
     LINE.get_or_init(|| {

@@ -6,7 +6,7 @@ use telltale_harness::wait_until;
 
 use crate::cluster::job::{Job, TIMEOUT, signal};
 
-/// Says where it is, and waits until it is told to finish.
+/// Says where it is, and waits for the order to finish.
 const WORKER: [&str; 3] = [
     "bash",
     "-c",

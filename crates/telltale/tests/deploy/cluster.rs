@@ -233,7 +233,7 @@ fn with_certificates_as_told_the_job_of_the_example_runs() {
     configuration =
         configuration.replace("nodes = 4", "nodes = 1").replace("workers = 8", "workers = 1");
     fs::write(scratch.join("coordinator.toml"), configuration).unwrap();
-    let (listens, told) = (format!("127.0.0.1:{port}"), scratch.join("told"));
+    let (listens, reported) = (format!("127.0.0.1:{port}"), scratch.join("told"));
     let mut coordinator = daemon(COORDINATOR, &scratch);
     coordinator.args(["--no-http", "--listen", &listens, "--config"]);
     coordinator.arg(scratch.join("coordinator.toml"));
@@ -256,11 +256,11 @@ fn with_certificates_as_told_the_job_of_the_example_runs() {
     let own = arguments.split(|word| word == "--").next().unwrap();
     let mut agent = daemon(AGENT, &scratch);
     agent.args(own).args(["--", "sh", "-c", "echo \"$RANK of $WORLD_SIZE\" >\"$TOLD\""]);
-    let mut agent = ChildGuard::spawn(agent.env("TOLD", &told));
+    let mut agent = ChildGuard::spawn(agent.env("TOLD", &reported));
     let ended = agent.wait_within("the job to be over", TIMEOUT);
     assert!(ended.success(), "{ended}: {}", log(&scratch));
-    wait_until("the worker's word", TIMEOUT, || told.exists());
-    assert_eq!(fs::read_to_string(&told).unwrap(), "0 of 1\n");
+    wait_until("the worker's word", TIMEOUT, || reported.exists());
+    assert_eq!(fs::read_to_string(&reported).unwrap(), "0 of 1\n");
 }
 
 /// What was built of an installed program, which logs into the directory.

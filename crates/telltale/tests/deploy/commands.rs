@@ -42,7 +42,7 @@ pub(crate) fn serves(words: &[String], variables: &[(String, String)]) -> Shown 
     let mut command = telltale(variables);
     let output = command.args(["config", "show", "--json"]).args(rest).output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
-    // A variable that nobody reads is told there.
+    // An unread variable is reported there.
     assert!(output.status.success() && err.is_empty(), "{words:?}: {err}");
     let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let key = |row: &Value| row["key"].as_str().unwrap().to_owned();

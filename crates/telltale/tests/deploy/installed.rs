@@ -137,7 +137,7 @@ fn start(installed: &Installed, uid: u32, gid: u32) -> ChildGuard {
     let mut lines = BufReader::new(service.child().stderr.take().unwrap()).lines();
     let line = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("collecting")));
     assert!(line.is_some(), "the service ended");
-    // Whoever writes to a pipe that nobody reads is killed.
+    // A writer to a pipe without a reader is killed.
     std::thread::spawn(move || lines.for_each(drop));
     service
 }

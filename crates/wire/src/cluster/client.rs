@@ -1,4 +1,4 @@
-//! Asks a coordinator, or attends to it as an agent.
+//! Asks a coordinator, or registers with it as an agent.
 
 use prost::Message;
 use prost::bytes::Bytes;

@@ -2,7 +2,7 @@
 
 use super::Format;
 
-/// Media ranges that are looked at; a header with more is one that nobody needs.
+/// Media ranges that are read; no client needs a header with more.
 const MAX_RANGES: usize = 32;
 
 /// How closely a range names a format.

@@ -144,7 +144,7 @@ pub mod phase {
         /// Every node stops what it ran.
         #[prost(message, tag = "2")]
         Preparing(super::Nothing),
-        /// Every node is told to run.
+        /// Every node is ordered to run.
         #[prost(message, tag = "3")]
         Committed(super::Master),
         /// The job is over.

@@ -52,7 +52,7 @@ pub struct Registration {
     /// What it is doing.
     #[prost(message, optional, tag = "3")]
     pub activity: ::core::option::Option<Activity>,
-    /// A number that this life of the agent drew and tells nobody else: whoever has it may go on with the
+    /// A number that this life of the agent drew and keeps secret: its owner may continue the
     /// node on another connection while the former is still there. 0 is none.
     #[prost(fixed64, tag = "4")]
     pub instance: u64,
@@ -60,14 +60,14 @@ pub struct Registration {
     /// Empty where it serves whichever job there is. At most 256 bytes.
     #[prost(string, tag = "5")]
     pub job: ::prost::alloc::string::String,
-    /// Which job this life of the agent was told of last: the identity that came with its orders. 0 is none.
+    /// Which job this life of the agent heard of last: the identity that came with its orders. 0 is none.
     #[prost(fixed64, tag = "6")]
     pub known_job: u64,
-    /// The latest epoch of that job that it was told of.
+    /// The latest epoch of that job that it heard of.
     #[prost(uint64, tag = "7")]
     pub known_epoch: u64,
     /// The incarnation of the first life of this agent since which every one was asked to end, this one's
-    /// predecessor among them: its goodbye, should nobody have heard it. 0 if the last one failed, or is not known.
+    /// predecessor among them: its goodbye, should it have been lost. 0 if the last one failed, or is not known.
     #[prost(uint64, tag = "8")]
     pub planned_since: u64,
 }
@@ -267,7 +267,7 @@ pub struct EdgeWindow {
     /// How large: more than 2^(n-1) and at most 2^n bytes; 0 for up to one byte. 64 at most.
     #[prost(uint32, tag = "5")]
     pub size_bucket: u32,
-    /// The figures.
+    /// The values.
     #[prost(message, optional, tag = "6")]
     pub window: ::core::option::Option<Window>,
 }
@@ -286,14 +286,14 @@ pub struct WaitWindow {
     /// How large, as in EdgeWindow; of elements where the bytes are not known.
     #[prost(uint32, tag = "4")]
     pub size_bucket: u32,
-    /// The figures.
+    /// The values.
     #[prost(message, optional, tag = "5")]
     pub window: ::core::option::Option<Window>,
 }
 /// Figures of at least one latency, of the latest 10,000 at most, 100 if nothing else is said.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Window {
-    /// How many latencies the figures are of; not 0.
+    /// How many latencies the values summarize; not 0.
     #[prost(uint32, tag = "1")]
     pub count: u32,
     /// Their mean (RankLatencies: the value of avg_latencies).
@@ -447,7 +447,7 @@ pub struct Prepare {
     /// Named to the node that will run rank 0.
     #[prost(message, optional, tag = "1")]
     pub ports: ::core::option::Option<Ports>,
-    /// Whether no failure began the epoch: the agent counts its starts anew.
+    /// Whether no failure began the epoch: the agent resets its count of starts.
     #[prost(bool, tag = "2")]
     pub planned: bool,
 }
@@ -714,7 +714,7 @@ pub struct Incident {
     /// With INCIDENT_STANDING_ANSWERED: the epoch that answers it.
     #[prost(uint64, tag = "9")]
     pub answered_by_epoch: u64,
-    /// Whose failure it is, if that can be told.
+    /// Whose failure it is, if known.
     #[prost(string, optional, tag = "10")]
     pub cause: ::core::option::Option<::prost::alloc::string::String>,
     /// Whether the cause is beyond doubt.
@@ -742,13 +742,13 @@ pub mod sign {
         /// The node with this name is not heard.
         #[prost(string, tag = "2")]
         Silent(::prost::alloc::string::String),
-        /// The agent of the node with this name was started anew.
+        /// The agent of the node with this name was restarted.
         #[prost(string, tag = "3")]
         AgentRestarted(::prost::alloc::string::String),
-        /// The node with this name does not start what it was told.
+        /// The node with this name does not start what it was ordered.
         #[prost(string, tag = "4")]
         NotStarted(::prost::alloc::string::String),
-        /// Detection suspects somebody.
+        /// Detection suspects a node.
         #[prost(message, tag = "5")]
         Suspected(super::Verdict),
     }
@@ -784,7 +784,7 @@ pub struct Verdict {
     /// How sure it is, 0 to 1.
     #[prost(double, tag = "4")]
     pub confidence: f64,
-    /// The figures behind it. At most 16.
+    /// The evidence. At most 16.
     #[prost(message, repeated, tag = "5")]
     pub evidence: ::prost::alloc::vec::Vec<Evidence>,
     /// When it was first seen, in milliseconds since the Unix epoch.
@@ -807,16 +807,16 @@ pub struct Suspect {
     #[prost(string, tag = "3")]
     pub peer: ::prost::alloc::string::String,
 }
-/// One figure behind a verdict.
+/// One value behind a verdict.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Evidence {
-    /// Which figure.
+    /// Which value.
     #[prost(oneof = "evidence::Kind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14")]
     pub kind: ::core::option::Option<evidence::Kind>,
 }
 /// Nested message and enum types in `Evidence`.
 pub mod evidence {
-    /// Which figure.
+    /// Which value.
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Kind {
         /// How long a node is not heard.
@@ -1332,7 +1332,7 @@ pub struct GetRankMapResponse {
     /// The epoch that it is of.
     #[prost(uint64, tag = "1")]
     pub epoch: u64,
-    /// A number that stands for the whole map; the one that nodes were told.
+    /// A number that stands for the whole map; the one that nodes received.
     #[prost(fixed64, tag = "2")]
     pub digest: u64,
     /// How many ranks there are.
@@ -1759,7 +1759,7 @@ pub enum JobPhase {
     Forming = 1,
     /// Every node stops what it ran.
     Preparing = 2,
-    /// Every node is told to run.
+    /// Every node is ordered to run.
     Committed = 3,
     /// The job is over.
     Over = 4,
@@ -2019,7 +2019,7 @@ pub enum VerdictKind {
     NodeSilent = 2,
     /// All have entered a collective, and it does not end.
     CommunicationHang = 3,
-    /// Others wait in a collective that somebody has not entered.
+    /// Others wait in a collective that a rank has not entered.
     NonCommunicationHang = 4,
     /// A node is slow.
     SlowNode = 5,

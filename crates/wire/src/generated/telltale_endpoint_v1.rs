@@ -20,7 +20,7 @@ pub struct Query {
     #[prost(bool, tag = "5")]
     pub is_last: bool,
     /// Whether the asker has memory from the ledger: it is left out, and devices of which nothing else
-    /// would be told.
+    /// would be reported.
     #[prost(bool, tag = "6")]
     pub knows_memory: bool,
 }
@@ -80,7 +80,7 @@ pub struct Refusal {
     #[prost(string, tag = "2")]
     pub text: ::prost::alloc::string::String,
 }
-/// A process, told apart from others that had its pid.
+/// A process, distinguished from others that had its pid.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Identity {
     /// The kernel's boot id, 16 bytes.
@@ -443,7 +443,7 @@ impl RefusalCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Architecture {
-    /// Not told, or newer than this list.
+    /// Not reported, or newer than this list.
     Unspecified = 0,
     /// Grayskull.
     Grayskull = 1,

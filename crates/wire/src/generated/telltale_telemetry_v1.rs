@@ -89,7 +89,7 @@ pub struct GetSnapshotResponse {
     /// The number of this state, as in WatchResponse; not set for a past moment.
     #[prost(uint64, optional, tag = "2")]
     pub sequence: ::core::option::Option<u64>,
-    /// For a past moment: over how long a span its figures are means, in milliseconds; 0 where they
+    /// For a past moment: over how long a span its values are means, in milliseconds; 0 where they
     /// are of that very moment.
     #[prost(uint64, optional, tag = "3")]
     pub resolution_ms: ::core::option::Option<u64>,
@@ -289,7 +289,7 @@ pub struct ProcessReport {
     /// How it ended; not set when it lived when the history was last written.
     #[prost(enumeration = "ProcessEnding", optional, tag = "7")]
     pub ending: ::core::option::Option<i32>,
-    /// When it was found to have ended; not set when nobody looked at the time.
+    /// When it was found to have ended; not set when it was not observed.
     #[prost(fixed64, optional, tag = "8")]
     pub ended_unix_ns: ::core::option::Option<u64>,
     /// What it had, by device and kind.
@@ -442,11 +442,11 @@ pub struct Snapshot {
     /// Processes that hold a device or recorded memory, by pid.
     #[prost(message, repeated, tag = "5")]
     pub processes: ::prost::alloc::vec::Vec<Process>,
-    /// Processes of other users that the service may not read: they are in no figure.
+    /// Processes of other users that the service may not read: they are not counted.
     #[prost(uint64, tag = "6")]
     pub closed_processes: u64,
     /// Processes that were left out because the caller may not see them: they are in the devices'
-    /// figures all the same.
+    /// values all the same.
     #[prost(uint64, tag = "7")]
     pub withheld_processes: u64,
     /// Each source that was asked, and how it went.
@@ -693,7 +693,7 @@ pub struct DeviceFault {
 /// set.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OtherIdentity {
-    /// How it is shown and told from others of this machine.
+    /// How it is shown and distinguished from others of this machine.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// Whose it is: amd, intel, nvidia, aws, host, or the PCI vendor id as 0x1eac.
@@ -967,7 +967,7 @@ pub struct KindMemory {
     #[prost(uint64, optional, tag = "6")]
     pub live_buffers: ::core::option::Option<u64>,
 }
-/// A process, told apart from any other that ever had the same pid.
+/// A process, distinguished from any other that ever had the same pid.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProcessIdentity {
     /// The kernel's boot id, 16 bytes.
@@ -1071,7 +1071,7 @@ pub struct Process {
     /// Whether it lives.
     #[prost(enumeration = "ProcessState", tag = "9")]
     pub state: i32,
-    /// Where its memory figures come from.
+    /// Where its memory values come from.
     #[prost(enumeration = "ProcessSource", tag = "10")]
     pub known_by: i32,
     /// Seconds since its runtime started recording.
@@ -1431,7 +1431,7 @@ pub enum AlertSeverity {
     Unspecified = 0,
     /// Worth knowing.
     Info = 1,
-    /// Somebody should look at it today.
+    /// Needs attention today.
     Warning = 2,
     /// Work is failing or about to.
     Critical = 3,
@@ -1517,7 +1517,7 @@ pub enum AbsenceReason {
     Ended = 8,
     /// It belongs to something that cannot be seen from the service.
     Hidden = 9,
-    /// Nobody who was asked knows it.
+    /// No source reports it.
     Unknown = 10,
     /// It was found, in a form that the service does not know.
     NotUnderstood = 11,
@@ -1527,7 +1527,7 @@ pub enum AbsenceReason {
     Missing = 13,
     /// The source failed in a way that has no other name here.
     Failed = 14,
-    /// Nobody asked for it.
+    /// Not requested.
     NotAsked = 15,
     /// The history does not keep it.
     NotKept = 16,
@@ -1922,7 +1922,7 @@ pub enum ProcessState {
     Unspecified = 0,
     /// It lives.
     Alive = 1,
-    /// It ended; its last known figures are shown and are in no total.
+    /// It ended; its last known values are shown and are in no total.
     Dead = 2,
     /// It cannot be seen from the service's PID namespace.
     Hidden = 3,
@@ -1951,11 +1951,11 @@ impl ProcessState {
         }
     }
 }
-/// Where a process's memory figures come from.
+/// Where a process's memory values come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ProcessSource {
-    /// Nobody knows its memory.
+    /// Its memory is unknown.
     Unspecified = 0,
     /// Its own ledger.
     Ledger = 1,

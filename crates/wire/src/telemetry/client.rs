@@ -85,7 +85,7 @@ impl Client {
     }
 
     /// The machine at a past moment, as far as the service's history goes, and over how long a
-    /// span its figures are means.
+    /// span its values are means.
     ///
     /// # Errors
     /// When the service refuses or its answer cannot be used.

@@ -51,7 +51,7 @@ pub struct SnapshotAnswer {
     pub snapshot: Snapshot,
     /// The number of the state; none for a past moment.
     pub sequence: Option<u64>,
-    /// For a past moment: over how long a span its figures are means, in milliseconds; 0 where
+    /// For a past moment: over how long a span its values are means, in milliseconds; 0 where
     /// they are of that very moment.
     pub resolution_ms: Option<u64>,
 }
@@ -116,7 +116,7 @@ pub fn report_answer(bytes: &[u8]) -> Result<message::ReportProcessResponse, Ans
     message::ReportProcessResponse::decode(bytes).map_err(AnswerError::Malformed)
 }
 
-/// A reason in an answer of QueryHistory; one that a newer version knows is told as what it is here.
+/// A reason in an answer of QueryHistory; one that a newer version knows is shown as what it is here.
 #[must_use]
 pub fn reason(code: i32) -> Absence {
     Absence::of_code(code).unwrap_or(Absence::NotUnderstood)

@@ -87,7 +87,7 @@ pub fn snapshot_answer(shared: Bytes, sequence: Option<u64>) -> Payload {
     Payload { shared, own: to.finish() }
 }
 
-/// An answer of GetSnapshot about a past moment, with the length of the spans that its figures are
+/// An answer of GetSnapshot about a past moment, with the length of the spans that its values are
 /// means over, in milliseconds.
 #[must_use]
 pub fn past_answer(past: &Snapshot, resolution_ms: u64) -> Payload {

@@ -14,7 +14,7 @@ const MOST: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     blocks: BTreeMap<Pointer, Block>,
-    /// By a number of our own: the driver may give a handle anew while what it was is still mapped.
+    /// By a number of our own: the driver may reuse a handle while what it was is still mapped.
     pieces: BTreeMap<u64, Piece>,
     handles: BTreeMap<Handle, u64>,
     maps: BTreeMap<Pointer, u64>,
@@ -154,7 +154,7 @@ impl Blocks {
         }
     }
 
-    /// Counts a piece as freed if nobody holds it and it is mapped nowhere.
+    /// Counts a piece as freed if unheld and it is mapped nowhere.
     pub(crate) fn settle(&mut self, number: u64) {
         let is_over = |piece: &Piece| piece.references == 0 && piece.maps == 0;
         if let Some(piece) = self.pieces.get(&number).copied().filter(is_over) {

@@ -32,8 +32,9 @@ pub(crate) fn release(device: c_int, real: impl FnOnce() -> Status) -> Status {
     let status = real();
     let (mut flags, mut active) = (0, 1);
     // SAFETY: both are writable.
-    let told = PRIMARY_STATE.get().map(|of| unsafe { of(device, &raw mut flags, &raw mut active) });
-    if status == SUCCESS && told == Some(SUCCESS) && active == 0 {
+    let reported =
+        PRIMARY_STATE.get().map(|of| unsafe { of(device, &raw mut flags, &raw mut active) });
+    if status == SUCCESS && reported == Some(SUCCESS) && active == 0 {
         forget(device);
     }
     status

@@ -38,7 +38,7 @@ pub(crate) struct DeviceAccounts {
 
 impl DeviceAccounts {
     /// Adds the device with this number to the ledger. None if the driver does not tell where it is:
-    /// nobody could know it again.
+    /// it could not be recognized again.
     pub(crate) fn open(ledger: &'static SealedLedger, number: usize) -> Option<Self> {
         let ordinal = c_int::try_from(number).ok()?;
         let attribute = |which: c_int| {
@@ -52,8 +52,8 @@ impl DeviceAccounts {
         let identity = ChipIdentity { pci: Some(pci), ..ChipIdentity::default() };
         let mut total = 0;
         // SAFETY: `total` is writable.
-        let told = TOTAL_MEMORY.get().map(|of| unsafe { of(&raw mut total, ordinal) });
-        let dram_capacity_bytes = u64::try_from(total).ok().filter(|_| told == Some(SUCCESS));
+        let reported = TOTAL_MEMORY.get().map(|of| unsafe { of(&raw mut total, ordinal) });
+        let dram_capacity_bytes = u64::try_from(total).ok().filter(|_| reported == Some(SUCCESS));
         let logical_id = u32::try_from(number).ok()?;
         let entry =
             DeviceEntry { identity, logical_id, dram_capacity_bytes, ..DeviceEntry::default() };
@@ -69,8 +69,8 @@ pub(crate) fn of_block(block: Pointer) -> Option<usize> {
     let target = (&raw mut ordinal).cast();
     // SAFETY: this attribute is an int, for which there is room.
     let status = unsafe { POINTER_ATTRIBUTE.get()?(target, DEVICE_ORDINAL, block) };
-    let told = usize::try_from(ordinal).ok().filter(|_| status == SUCCESS);
-    told.or_else(current)
+    let reported = usize::try_from(ordinal).ok().filter(|_| status == SUCCESS);
+    reported.or_else(current)
 }
 
 /// The number of the calling thread's device.

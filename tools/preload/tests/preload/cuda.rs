@@ -13,7 +13,7 @@ use crate::preload::running::{Place, Running};
 static DRIVER: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preload-driver");
     std::fs::create_dir_all(&folder).unwrap();
-    // As the real one, it calls itself and nobody who has the same names.
+    // As the real one, it calls itself and not another with the same names.
     let flags = ["-shared", "-fPIC", "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1"];
     compile_c(&source("libcuda.c"), &folder.join("libcuda.so.1"), &flags);
     folder

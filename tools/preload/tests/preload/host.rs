@@ -178,9 +178,9 @@ fn without_the_variables_or_where_nothing_can_be_recorded_it_only_passes_on() {
     command.env("TT_METRICS_SOCKET_DIR", "/nowhere").env_remove("LD_PRELOAD");
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(9));
-    let told = String::from_utf8(output.stderr).unwrap();
+    let reported = String::from_utf8(output.stderr).unwrap();
     assert!(
-        told.starts_with("telltale: nothing is recorded: ") && told.lines().count() == 1,
-        "{told}"
+        reported.starts_with("telltale: nothing is recorded: ") && reported.lines().count() == 1,
+        "{reported}"
     );
 }

@@ -176,7 +176,7 @@ impl Case {
     /// The faults with what they cost.
     pub(super) fn faults(&self) -> Vec<Costly> {
         let costly = |(slow, cost): (&Slow, f64)| {
-            let is_due = cost >= MUST_COST && self.can_be_told(slow.fault);
+            let is_due = cost >= MUST_COST && self.can_be_identified(slow.fault);
             Costly { slow: *slow, cost, is_due }
         };
         self.slow.iter().zip(self.costs()).map(costly).collect()
@@ -205,7 +205,7 @@ impl Case {
     }
 
     /// Whether what is measured can tell a fault from everything else.
-    fn can_be_told(&self, fault: SimulatedFault) -> bool {
+    fn can_be_identified(&self, fault: SimulatedFault) -> bool {
         let shape = self.traits.shape;
         match fault {
             SimulatedFault::Node(rank) => {

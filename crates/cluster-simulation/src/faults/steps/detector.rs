@@ -82,7 +82,7 @@ impl Detector {
     }
 
     fn look(&mut self, at: f64, to: &mut impl Write) -> io::Result<()> {
-        let look = Work::Look { now: moment(at), figures: false };
+        let look = Work::Look { now: moment(at), metrics: false };
         let verdicts = self.lookout.take(&look).map(|seen| seen.verdicts).unwrap_or_default();
         for one in verdicts {
             let is_slow = [VerdictKind::SlowNode, VerdictKind::SlowLink].contains(&one.kind);

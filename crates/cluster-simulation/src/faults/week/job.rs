@@ -1,6 +1,6 @@
 //! What the ranks of a job that trains well tell of themselves, second by second.
 //!
-//! Made up from a model: a rank's figures of one second are drawn, not computed from its transfers one
+//! Made up from a model: a rank's values of one second are drawn, not computed from its transfers one
 //! by one. Each rank transfers with its neighbours in the ring of all and with everybody in its mesh of
 //! eight, and waits in two kinds of collectives: its mesh's, and that of all, twice a second.
 
@@ -33,7 +33,7 @@ const COMPUTE_NS: f64 = 400e6;
 /// How different ranks are in that, and one rank's seconds: deviations, as shares.
 const COMPUTE_SPREAD: f64 = 0.01;
 const COMPUTE_JITTER: f32 = 0.01;
-/// What a collective takes when nobody waits, of all and of a mesh, and the deviation, as a share.
+/// What a collective takes without waiting, of all and of a mesh, and the deviation, as a share.
 const ALL_NS: f32 = 40e6;
 const MESH_NS: f32 = 2e6;
 const COLLECTIVE_JITTER: f32 = 0.05;
@@ -95,7 +95,7 @@ struct JobRank {
     phase: f64,
     /// In which second after its start it begins.
     begins: u64,
-    /// How long it waited in the last pause, not told yet.
+    /// How long it waited in the last pause, not reported yet.
     waited_ns: f32,
 }
 
@@ -180,7 +180,7 @@ impl WeekJob {
             self.machine.window();
             self.compute();
             self.pause = self.begin_pause();
-            // Whoever was in a collective when he told last has finished it before the pause.
+            // A rank that was in a collective at its last report has finished it before the pause.
             self.steps += if self.pause.is_some() { STEPS } else { 0 };
         }
     }
@@ -264,7 +264,7 @@ impl WeekJob {
         if announced {
             busy[0].end += draw(random, CHECKPOINT_OF_FIRST);
         } else {
-            // Nobody enters a collective before he has evaluated.
+            // No rank enters a collective before it has evaluated.
             busy.iter_mut().for_each(|one| one.start = next);
         }
         let end = busy.iter().map(|one| one.end).max().unwrap_or(next);
@@ -359,7 +359,7 @@ impl Workload for WeekJob {
         }
     }
 
-    /// What a node tells of its rank now, since it told last; how its workers are is not in it.
+    /// What a node tells of its rank now, since its last report; how its workers are is not in it.
     fn report(&mut self, rank: u32) -> Observation {
         let member = &self.members[place(rank)];
         if self.age < member.begins {

@@ -1,7 +1,7 @@
 //! The nodes: a shipped agent on each, its clock, and its connection to the coordinator.
 //!
 //! An agent's time is made to pass when something is due or happens. Workers start and stop as they are
-//! told to, and ports are free.
+//! ordered to, and ports are free.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -33,7 +33,7 @@ const MINUTES_PER_BAD: u64 = 60;
 const BREAKS: f64 = 1.0 / 86_400.0;
 /// After how many steps there is another.
 const BROKEN_FOR: Range<u64> = 2..20;
-/// Steps in which a worker starts, and ends when it is told to.
+/// Steps in which a worker starts, and ends on request.
 const WORKER: u64 = 5;
 
 /// When nodes report.

@@ -109,8 +109,8 @@ pub(in crate::faults) struct Transfers {
     behind_us: Vec<f64>,
     met: u64,
     intakes: Vec<Intake>,
-    /// What each rank has told since its last report.
-    told: Vec<Vec<PostEntry>>,
+    /// What each rank has reported since its last report.
+    reported: Vec<Vec<PostEntry>>,
     random: Random,
 }
 
@@ -174,7 +174,7 @@ impl Transfers {
             behind_us: vec![0.0; place(ranks)],
             met: 0,
             intakes: (0..ranks).map(|_| Intake::new()).collect(),
-            told: (0..ranks).map(|_| Vec::new()).collect(),
+            reported: (0..ranks).map(|_| Vec::new()).collect(),
             random,
         };
         job.restart();
@@ -231,7 +231,7 @@ impl Transfers {
     }
 
     /// Tells of a transfer at both its ends, or at the receiver's.
-    fn tell_both(&mut self, line: usize, [sent_us, received_us]: [f64; 2]) {
+    fn report_both(&mut self, line: usize, [sent_us, received_us]: [f64; 2]) {
         let (from, to) = self.lines[line].ends;
         let overlapped = self.measured == Measured::Overlapped;
         let waited = Waited { late: false, overlapped };
@@ -258,9 +258,9 @@ impl Transfers {
                 collective: Collective::AllReduce,
                 size: COLLECTIVE_BYTES,
             };
-            self.told[place(rank)].push(PostEntry {
+            self.reported[place(rank)].push(PostEntry {
                 epoch: None,
-                told: EntryContent::Operation(CollectiveRecord {
+                reported: EntryContent::Operation(CollectiveRecord {
                     operation,
                     group: None,
                     context_rank: rank,
@@ -296,8 +296,8 @@ impl Transfers {
             step: None,
             waited,
         };
-        let entry = PostEntry { epoch: None, told: EntryContent::Operation(record) };
-        self.told[place(rank)].push(entry);
+        let entry = PostEntry { epoch: None, reported: EntryContent::Operation(record) };
+        self.reported[place(rank)].push(entry);
     }
 }
 
@@ -306,7 +306,7 @@ impl Workload for Transfers {
         for (rank, intake) in (0..).zip(&mut self.intakes) {
             intake.begin(Scope { epoch: EPOCH, world_size: self.ranks, ranks: rank..rank + 1 });
         }
-        self.told.iter_mut().for_each(Vec::clear);
+        self.reported.iter_mut().for_each(Vec::clear);
         self.behind_us.fill(0.0);
         self.met = 0;
     }
@@ -339,13 +339,13 @@ impl Workload for Transfers {
                 Measured::Late => [us, us + hold(from)],
                 Measured::Overlapped => [us + hold(from), us + hold(to)],
             };
-            self.tell_both(line, times);
+            self.report_both(line, times);
         }
     }
 
     fn report(&mut self, rank: u32) -> Observation {
         let intake = &mut self.intakes[place(rank)];
-        intake.take(std::mem::take(&mut self.told[place(rank)]));
+        intake.take(std::mem::take(&mut self.reported[place(rank)]));
         intake.observe(EPOCH, &Looked::default(), Instant::now()).unwrap_or_default()
     }
 }

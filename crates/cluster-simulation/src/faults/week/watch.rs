@@ -71,7 +71,7 @@ pub(super) struct CoordinatorWatch {
     /// After how many looks in a row a verdict is kept.
     kept_looks: u32,
     /// What was said at the last look, and whether it has lasted.
-    told: BTreeMap<(VerdictKind, Vec<Suspect>), bool>,
+    reported: BTreeMap<(VerdictKind, Vec<Suspect>), bool>,
     alarms: Alarms,
     lasting: Vec<Lasting>,
     not_taken: DetectionCounts,
@@ -97,7 +97,7 @@ impl CoordinatorWatch {
             is_looking: false,
             continuity,
             kept_looks,
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             alarms: Alarms::default(),
             lasting: Vec::new(),
             not_taken: DetectionCounts::default(),
@@ -108,7 +108,7 @@ impl CoordinatorWatch {
         self.batch.push(work);
     }
 
-    /// Has detection look, after what it was told until now. Only when the last look was taken.
+    /// Has detection look, after the reports received so far. Only when the last window was taken.
     pub(super) fn look(&mut self, look: Work) {
         self.batch.push(look);
         let room = Vec::with_capacity(self.batch.len());
@@ -122,9 +122,9 @@ impl CoordinatorWatch {
         if !std::mem::take(&mut self.is_looking) {
             return None;
         }
-        // What was told comes back, so that each thread frees only what it has made.
-        let (seen, told) = self.from_thread.recv().expect("the thread ends only after this");
-        drop(told);
+        // What was reported comes back, so that each thread frees only what it has made.
+        let (seen, reported) = self.from_thread.recv().expect("the thread ends only after this");
+        drop(reported);
         let seen = seen?;
         self.alarms.looks += 1;
         self.not_taken = seen.counts;
@@ -133,7 +133,7 @@ impl CoordinatorWatch {
     }
 
     fn count(&mut self, verdicts: &[Verdict]) {
-        let before = std::mem::take(&mut self.told);
+        let before = std::mem::take(&mut self.reported);
         for verdict in verdicts {
             let identity = (verdict.kind, verdict.suspects.all().to_vec());
             let has_lasted = before.get(&identity).copied();
@@ -150,7 +150,7 @@ impl CoordinatorWatch {
             }
             let lasts = verdict.windows >= self.continuity;
             alarms.lasting += u64::from(is_node && lasts && has_lasted != Some(true));
-            self.told.insert(identity, lasts);
+            self.reported.insert(identity, lasts);
             if verdict.windows >= self.kept_looks {
                 self.lasts(verdict);
             }

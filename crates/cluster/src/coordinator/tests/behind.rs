@@ -61,16 +61,16 @@ fn an_empty_store_begins_nothing_while_agents_know_the_job() {
     let mut cluster = Cluster::named(1);
     cluster.begin_again(None, false);
     assert_eq!(cluster.behind(), Some((1, 0, true)));
-    // Whoever is new is not taken either, or the job would begin without the others.
+    // New nodes are not taken either, or the job would begin without the others.
     ["x", "y"].into_iter().for_each(|node| cluster.register(node));
     cluster.register_on(&["a", "b", "c"], 20);
     assert_eq!((cluster.decisions.len(), cluster.orders.len()), (0, 0));
     assert_eq!(cluster.operate(OperatorOrder::Restart), Err(OrderRefused::Behind));
-    let told = cluster.coordinator.behind().unwrap().to_string();
+    let reported = cluster.coordinator.behind().unwrap().to_string();
     for words in ["it is empty", "nodes a, b, c know of epoch 1", "--reset-job", "Restore it"] {
-        assert!(told.contains(words), "{told}");
+        assert!(reported.contains(words), "{reported}");
     }
-    // They end: nobody knows more.
+    // They end: nothing more is known.
     for node in ["a", "b", "c"] {
         cluster.nodes.remove(&name(node));
         cluster.input(Input::Closed { node: name(node) });
@@ -109,7 +109,7 @@ fn an_operator_may_have_the_job_begin_anew() {
         cluster.begin_again(copy, true);
         cluster.register_on(&["a", "b", "c"], 1);
         cluster.pass(SECOND);
-        // Epochs count on, so that nobody takes what comes for what was.
+        // Epochs count on, so that no message is taken for one of an earlier epoch.
         assert_eq!((cluster.map().as_str(), cluster.epoch()), ("a b", 3), "{is_empty}");
         assert!(cluster.coordinator.runs());
         assert_eq!((cluster.behind(), cluster.state().failures.len()), (None, 0));
@@ -179,7 +179,7 @@ fn a_network_that_is_cut_does_not_begin_a_second_job() {
     cluster.begin_again(None, false);
     let mut cut_off = std::mem::take(&mut cluster.nodes);
     ["x", "y"].into_iter().for_each(|node| cluster.register(node));
-    // What a proxy closes while nobody was heard says nothing either.
+    // What a proxy closes while no node was heard says nothing either.
     cluster.register_on(&["x", "y"], 4);
     cluster.input(Input::Closed { node: name("a") });
     cluster.register_on(&["x", "y"], 50);
@@ -246,7 +246,8 @@ fn long_after_a_reset_only_agents_of_jobs_that_were_ended_are_ended() {
     cluster.nodes.append(&mut late);
     cluster.orders.clear();
     cluster.register_on(&["a", "b", "d"], 2);
-    let ended = cluster.orders.iter().filter(|(_, told)| matches!(told.order, Order::Forget(_)));
+    let ended =
+        cluster.orders.iter().filter(|(_, reported)| matches!(reported.order, Order::Forget(_)));
     let ended: Vec<&str> = ended.map(|(node, _)| node.as_str()).collect();
     assert_eq!((ended, cluster.strays.as_slice()), (vec!["a", "b"], &[name("d")][..]));
     assert_eq!(cluster.nodes[&name("d")].activity, AgentActivity::Committed(epoch));

@@ -39,7 +39,7 @@ fn one_or_two_are_replaced_at_once_and_more_than_a_fifth_are_held() {
         // Two are a fifth of a small job, and no crowd.
         (&default, 4, 2, true),
         (&default, 4, 3, false),
-        // What somebody has set holds.
+        // An explicit setting holds.
         (&share(0.5), 10, 4, true),
         (&share(0.5), 10, 6, false),
         (&share(0.0), 10, 2, true),
@@ -50,7 +50,7 @@ fn one_or_two_are_replaced_at_once_and_more_than_a_fifth_are_held() {
         let mut cluster = Cluster::formed(u32::try_from(slots).unwrap(), &nodes, policy.clone());
         cluster.lose_all(&TEN[..lost]);
         cluster.pass(7 * SECOND);
-        let evicted = usize::try_from(cluster.coordinator.figures().evictions).unwrap();
+        let evicted = usize::try_from(cluster.coordinator.metrics().evictions).unwrap();
         let what = format!("{lost} of {slots}, {}", policy.mass_silence_share);
         assert_eq!(evicted, if replaced { lost } else { 0 }, "{what}");
         assert_eq!(cluster.coordinator.waits_for() == Some(Hold::MassSilence), !replaced, "{what}");
@@ -82,7 +82,7 @@ fn a_crowd_that_stays_silent_is_replaced_after_its_timeout() {
     let mut cluster = ten(Policy::default());
     cluster.lose_all(&TEN[..4]);
     cluster.pass(62 * SECOND);
-    assert_eq!((cluster.epoch(), cluster.coordinator.figures().evictions), (1, 0));
+    assert_eq!((cluster.epoch(), cluster.coordinator.metrics().evictions), (1, 0));
     cluster.pass(4 * SECOND);
     assert_eq!(cluster.map(), "w x y z e f g h i j");
     assert!(cluster.coordinator.runs());
@@ -147,7 +147,7 @@ fn what_is_alive_proves_a_crowd_dead() {
             cluster.fail("e", end);
         }
         cluster.pass(8 * SECOND);
-        let evicted = cluster.coordinator.figures().evictions;
+        let evicted = cluster.coordinator.metrics().evictions;
         assert_eq!(evicted == 4, is_proof, "{closed} {failed:?}: {evicted}");
         assert_eq!(evicted == 0, !is_proof, "{closed} {failed:?}: {evicted}");
     }
@@ -162,7 +162,7 @@ fn a_connection_that_is_closed_late_or_taken_up_again_proves_nothing() {
     TEN[..4].iter().for_each(|node| cluster.close(node));
     cluster.fail("e", WorkerEnd::Code(1));
     cluster.pass(8 * SECOND);
-    assert_eq!(cluster.coordinator.figures().evictions, 0);
+    assert_eq!(cluster.coordinator.metrics().evictions, 0);
     assert_eq!(cluster.coordinator.waits_for(), Some(Hold::MassSilence));
 }
 
@@ -192,7 +192,7 @@ fn a_crowd_that_comes_back_may_take_its_time_to_stop() {
             cluster.stopping.clear();
             cluster.pass(3 * SECOND);
             assert!(cluster.coordinator.runs(), "{failing:?} {away:?}");
-            assert_eq!(cluster.coordinator.figures().evictions, 0);
+            assert_eq!(cluster.coordinator.metrics().evictions, 0);
             assert_eq!(cluster.state().failures, BTreeMap::new(), "{failing:?} {away:?}");
         }
     }
@@ -203,9 +203,9 @@ fn one_of_a_crowd_that_cannot_prepare_or_takes_too_long_is_replaced() {
     let policy = Policy { prepare_deadline: 8 * SECOND, ..Policy::default() };
     let mut cluster = come_back_slowly(&["i", "j"], 15 * SECOND, policy);
     cluster.pass(6 * SECOND);
-    assert_eq!(cluster.coordinator.figures().evictions, 0);
+    assert_eq!(cluster.coordinator.metrics().evictions, 0);
     cluster.pass(4 * SECOND);
-    assert_eq!((cluster.coordinator.figures().evictions, cluster.coordinator.runs()), (3, true));
+    assert_eq!((cluster.coordinator.metrics().evictions, cluster.coordinator.runs()), (3, true));
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn who_is_silent_when_a_survivor_exits_takes_the_blame_off_it() {
         let case = format!("{before} s, {after} s, closed: {closed}");
         assert_eq!((cluster.epoch(), cluster.coordinator.runs()), (2, true), "{case}");
         assert_eq!(cluster.state().failures.contains_key(&name("b")), charged, "{case}");
-        let cause = cluster.told.as_ref().and_then(Incident::root_cause);
+        let cause = cluster.reported.as_ref().and_then(Incident::root_cause);
         assert_eq!(cause.is_some(), charged, "{case}");
     }
 }

@@ -101,9 +101,9 @@ fn a_store_of_another_job_is_left_alone() {
     cluster.store = Some((state, revision));
     cluster.lead(2);
     let Some(StepDown::OtherJob(other)) = &cluster.stepped_down else { panic!("it goes on") };
-    let told = other.to_string();
+    let reported = other.to_string();
     for words in ["1 nodes of 7 workers is stored", "1 nodes of 2 was asked", "--reset-job"] {
-        assert!(told.contains(words), "{told}");
+        assert!(reported.contains(words), "{reported}");
     }
     assert!(!cluster.coordinator.leads() && cluster.decisions.last().unwrap().term == Term::new(1));
 }
@@ -155,8 +155,8 @@ fn a_job_that_is_reset_is_stopped_and_forms_anew() {
     }
     cluster.pass(2 * SECOND);
     let stopped = |node: &str| {
-        let mut told = cluster.orders[orders..].iter().filter(|(to, _)| to.as_str() == node);
-        told.any(|(_, message)| message.order == Order::Standby)
+        let mut reported = cluster.orders[orders..].iter().filter(|(to, _)| to.as_str() == node);
+        reported.any(|(_, message)| message.order == Order::Standby)
     };
     assert!(["a", "b", "c"].into_iter().all(stopped), "{:?}", &cluster.orders[orders..]);
     assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, "a b"));
@@ -233,7 +233,7 @@ fn a_report_of_other_ranks_is_not_believed() {
         report.observation.workers = workers.collect();
         assert_eq!(cluster.coordinator.accepts(&message), Err(Stale::Ranks), "{ranks:?}");
         cluster.input(Input::Node(message));
-        assert_eq!(cluster.coordinator.figures().foreign_ranks, 1);
+        assert_eq!(cluster.coordinator.metrics().foreign_ranks, 1);
         assert_eq!(cluster.standings, []);
     }
 }
@@ -254,7 +254,7 @@ fn acknowledgements_of_another_epoch_are_counted_and_answered_with_the_reason() 
         cluster.say(&name("b"), FromNodeBody::Acknowledge(Acknowledgement { epoch, step }));
     }
     assert_eq!(cluster.state().phase, Phase::Preparing);
-    assert_eq!(cluster.coordinator.figures().stale_epochs, 3);
+    assert_eq!(cluster.coordinator.metrics().stale_epochs, 3);
     assert_eq!(cluster.refusals, vec![(name("b"), Stale::Epoch); 3]);
 }
 
@@ -271,9 +271,9 @@ fn an_acknowledgement_that_is_played_again_is_counted_and_answered_with_the_reas
         body: started.clone(),
     };
     cluster.input(Input::Node(again));
-    assert_eq!(cluster.coordinator.figures().stale_sequences, 1);
+    assert_eq!(cluster.coordinator.metrics().stale_sequences, 1);
     assert_eq!(cluster.refusals, [(name("a"), Stale::Sequence)]);
-    // One more answer to an order that was sent twice is nobody's mistake.
+    // One more answer to an order that was sent twice is not an error.
     cluster.say(&name("a"), started);
     assert_eq!(cluster.refusals.len(), 1);
     assert!(cluster.coordinator.runs());

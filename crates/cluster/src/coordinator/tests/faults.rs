@@ -1,7 +1,7 @@
 //! What becomes of a job when something fails.
 
 use super::*;
-use crate::incident::{Hold, MAX_SIGNS};
+use crate::incident::{Hold, MAX_EVENTS};
 use crate::node::Bar;
 use crate::policy::{Mode, NoSpare};
 use crate::verdict::Suspect;
@@ -9,7 +9,7 @@ use crate::verdict::Suspect;
 #[test]
 fn one_crash_that_everybody_reports_is_one_incident() {
     let mut cluster = Cluster::formed(4, &["a", "b", "c", "d", "e"], Policy::default());
-    // Orders are slow to come: whoever fails had not been told of the next epoch.
+    // Orders are slow to come: the failing node had not heard of the next epoch.
     ["a", "b", "c", "d"].into_iter().for_each(|node| cluster.lose(node));
     cluster.fail("b", WorkerEnd::Code(1));
     assert_eq!(cluster.epoch(), 1, "it may be an echo of another");
@@ -23,7 +23,7 @@ fn one_crash_that_everybody_reports_is_one_incident() {
     assert_eq!(cluster.map(), "a b c d");
     assert_eq!((cluster.epoch(), cluster.master().1), (2, 29_501));
     let answered = Standing::Answered(Epoch::new(2));
-    // It is told again once it is known whose failures were told late.
+    // It is reported again once it is known whose failures were reported late.
     assert_eq!(cluster.standings, [Standing::Collecting, answered.clone(), answered]);
     assert_eq!(cluster.state().restarts, 1);
     assert_eq!(cluster.state().failures, BTreeMap::from([(name("a"), 1)]));
@@ -34,7 +34,7 @@ fn one_crash_that_everybody_reports_is_one_incident() {
 fn a_crash_is_answered_though_many_are_suspected() {
     let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
     let node = |index: usize| Suspects::One(Suspect::Node(name(&format!("n{index}"))));
-    let many: Vec<Suspects> = (0..2 * MAX_SIGNS).map(node).collect();
+    let many: Vec<Suspects> = (0..2 * MAX_EVENTS).map(node).collect();
     for _ in 0..60 {
         cluster.look_at(&many, 9);
         cluster.pass(SECOND);
@@ -100,7 +100,7 @@ fn a_dead_node_is_replaced_in_its_slot_and_rank_zero_moves_with_it() {
     assert_eq!(cluster.map(), "d b c");
     assert_eq!(cluster.master(), ("d.example".to_owned(), 29_501));
     assert!(cluster.coordinator.runs());
-    assert_eq!(cluster.coordinator.figures().evictions, 1);
+    assert_eq!(cluster.coordinator.metrics().evictions, 1);
 }
 
 #[test]
@@ -199,8 +199,8 @@ fn restarts_keep_their_budget() {
     }
     let given_up = crate::message::JobOutcome::GivenUp;
     assert_eq!((cluster.epoch(), &cluster.state().phase), (3, &Phase::Over(given_up)));
-    assert_eq!(cluster.told.as_ref().unwrap().standing, Standing::GivenUp);
-    // An operator gives it all its restarts anew.
+    assert_eq!(cluster.reported.as_ref().unwrap().standing, Standing::GivenUp);
+    // An operator gives it all its restarts again.
     assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
     assert_eq!((cluster.epoch(), cluster.state().counted_restarts), (4, 0));
     for _ in 0..2 {
@@ -221,7 +221,7 @@ fn a_failure_is_counted_though_the_store_failed_meanwhile() {
     cluster.gone.clear();
     cluster.refuses = Some(StoreOutcome::Failed);
     cluster.pass(2 * SECOND);
-    assert!(cluster.coordinator.figures().failed_decisions > 0);
+    assert!(cluster.coordinator.metrics().failed_decisions > 0);
     cluster.refuses = None;
     cluster.pass(2 * SECOND);
     assert!(cluster.coordinator.runs());
@@ -251,7 +251,7 @@ fn what_an_epoch_waits_for_is_told() {
     cluster.lose("a");
     cluster.pass(8 * SECOND);
     assert_eq!((cluster.map().as_str(), cluster.coordinator.waits_for()), ("d b c", None));
-    // One more cannot be told to prepare.
+    // One more cannot be ordered to prepare.
     cluster.lose("b");
     cluster.fail("c", WorkerEnd::Code(1));
     cluster.pass(SECOND);
@@ -315,17 +315,17 @@ fn who_alone_makes_a_job_hang_is_replaced_by_the_restart() {
 fn an_observer_starts_the_job_and_touches_nothing() {
     let policy = Policy { mode: Mode::Observe, ..Policy::default() };
     let mut cluster = Cluster::formed(2, &["a", "b", "c"], policy);
-    // Both are held for the same reason; whoever reads of the incident is told of each.
+    // Both are held for the same reason; the incident lists each.
     cluster.look(&Suspects::One(Suspect::Node(name("c"))), 40);
     cluster.pass(20 * SECOND);
     cluster.fail("b", WorkerEnd::Signal(9));
     cluster.lose("a");
     cluster.pass(20 * SECOND);
     assert_eq!((cluster.epoch(), cluster.map().as_str()), (1, "a b"));
-    let told = cluster.told.as_ref().unwrap();
-    let is_told = |is: fn(&Sign) -> bool| told.signs.iter().any(is);
-    assert!(is_told(|sign| matches!(sign, Sign::WorkerFailed { .. })), "{told:?}");
-    assert!(is_told(|sign| matches!(sign, Sign::Silent { .. })), "{told:?}");
+    let reported = cluster.reported.as_ref().unwrap();
+    let is_reported = |is: fn(&FaultEvent) -> bool| reported.events.iter().any(is);
+    assert!(is_reported(|event| matches!(event, FaultEvent::WorkerFailed { .. })), "{reported:?}");
+    assert!(is_reported(|event| matches!(event, FaultEvent::Silent { .. })), "{reported:?}");
     assert_eq!(cluster.operate(OperatorOrder::SetMode(Mode::Recover)), Ok(()));
     cluster.pass(SECOND);
     assert_eq!(cluster.map(), "c b");
@@ -334,7 +334,7 @@ fn an_observer_starts_the_job_and_touches_nothing() {
 #[test]
 fn a_node_that_does_not_answer_is_replaced_in_the_same_epoch() {
     let mut cluster = Cluster::formed(3, &["a", "b", "c", "d"], Policy::default());
-    // Its host died with the worker: it cannot be told to prepare.
+    // Its host died with the worker: it cannot be ordered to prepare.
     cluster.fail("b", WorkerEnd::Code(1));
     cluster.lose("a");
     cluster.pass(6 * SECOND);
@@ -350,25 +350,25 @@ fn a_node_is_told_four_times_before_it_is_replaced() {
     cluster.lose("a");
     cluster.fail("b", WorkerEnd::Code(1));
     // The order, and three times again: then there is a second in which it could still answer.
-    let told = |cluster: &Cluster| {
-        let is_told = |(to, message): &&(NodeName, ToNode)| {
+    let reported = |cluster: &Cluster| {
+        let is_reported = |(to, message): &&(NodeName, ToNode)| {
             let is_prepare = matches!(message.order, Order::Prepare { .. });
             is_prepare && to.as_str() == "a" && message.epoch == Epoch::new(2)
         };
-        cluster.orders.iter().filter(is_told).count()
+        cluster.orders.iter().filter(is_reported).count()
     };
     while cluster.map() == "a b" {
-        assert!(told(&cluster) <= 4, "it is replaced");
+        assert!(reported(&cluster) <= 4, "it is replaced");
         cluster.pass(SECOND / 10);
     }
-    assert_eq!((cluster.epoch(), cluster.map().as_str(), told(&cluster)), (2, "c b", 4));
+    assert_eq!((cluster.epoch(), cluster.map().as_str(), reported(&cluster)), (2, "c b", 4));
 }
 
 #[test]
 fn an_echo_is_not_blamed_when_the_cause_is_seen_late() {
     let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
     for _ in 0..3 {
-        // The agent of `a` is killed with its workers, and is back only after `b` has told of it.
+        // The agent of `a` is killed with its workers, and is back only after `b` has reported it.
         cluster.lose("a");
         cluster.fail("b", WorkerEnd::Code(1));
         cluster.pass(SECOND);
@@ -402,6 +402,6 @@ fn the_lost_and_the_suspected_share_one_budget() {
     cluster.look(&Suspects::One(Suspect::Node(name("b"))), 40);
     cluster.fail("c", WorkerEnd::Signal(9));
     cluster.pass(8 * SECOND);
-    assert_eq!(cluster.coordinator.figures().evictions, 1);
+    assert_eq!(cluster.coordinator.metrics().evictions, 1);
     assert_eq!(cluster.state().evictions, 1);
 }

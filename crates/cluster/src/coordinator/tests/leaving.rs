@@ -30,7 +30,7 @@ fn a_spare_takes_the_slot_of_a_node_that_leaves_at_once() {
     let answer = cluster
         .orders
         .iter()
-        .find(|(node, told)| node.as_str() == "a" && told.order == Order::Standby);
+        .find(|(node, reported)| node.as_str() == "a" && reported.order == Order::Standby);
     assert!(answer.is_some(), "it knows that it was heard");
     cluster.pass(8 * SECOND);
     assert_eq!((cluster.epoch(), cluster.standings.len()), (2, 0), "nobody misses it");

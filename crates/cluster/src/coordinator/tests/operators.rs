@@ -14,7 +14,7 @@ fn a_drained_node_leaves_when_a_spare_is_there() {
     cluster.register("c");
     assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, "c b"));
     assert!(cluster.coordinator.runs());
-    assert_eq!(cluster.coordinator.figures().evictions, 0);
+    assert_eq!(cluster.coordinator.metrics().evictions, 0);
 }
 
 #[test]
@@ -36,16 +36,16 @@ fn a_job_that_is_over_tells_who_comes_and_can_be_restarted_with_nobody_there() {
     }
     let finished = crate::message::JobOutcome::Finished;
     assert_eq!(cluster.state().phase, Phase::Over(finished));
-    let told = |cluster: &mut Cluster, before: usize| {
+    let reported = |cluster: &mut Cluster, before: usize| {
         let orders = cluster.orders.split_off(before).into_iter();
         orders.map(|(node, message)| (node.as_str().to_owned(), message.order)).collect::<Vec<_>>()
     };
     let before = cluster.orders.len();
     cluster.register("late");
     cluster.pass(3 * SECOND);
-    // Once is enough: one that stays is told nothing more.
+    // Once is enough: one that stays is sent nothing more.
     let expected = [Order::Welcome, Order::Stop(finished)].map(|order| ("late".to_owned(), order));
-    assert_eq!(told(&mut cluster, before), expected);
+    assert_eq!(reported(&mut cluster, before), expected);
     // Agents have ended. Those that are started after the order run the next epoch.
     cluster.lose("a");
     cluster.lose("late");
@@ -73,7 +73,7 @@ fn a_finished_job_is_restarted_on_who_is_there() {
     cluster.register("e");
     cluster.pass(SECOND);
     assert_eq!((cluster.map().as_str(), cluster.coordinator.runs()), ("d e c", true));
-    assert_eq!(cluster.coordinator.figures().evictions, 0);
+    assert_eq!(cluster.coordinator.metrics().evictions, 0);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::verdict::{Evidence, SlowSteps, VerdictKind};
 /// What costs a smaller part of the step is not reported as a fault.
 const LEAST_COST: f64 = 0.05;
 
-/// The nodes and links that are slow. A stage, the data or noise is nobody's fault.
+/// The nodes and links that are slow. A stage, the data or noise is no node's fault.
 pub(super) fn findings(found: &Analysis, members: &Members) -> Vec<DetectorFinding> {
     let mut findings = nodes(found, members);
     findings.extend(links(found, members));

@@ -1,4 +1,4 @@
-//! Posts as the original sends them, as ours are, and as nobody should send them.
+//! Posts as the original sends them, as ours are, and malformed ones.
 
 use proptest::prelude::{Strategy, any, any_with, prop, prop_oneof, proptest};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn parse(text: &str) -> Post {
 }
 
 fn record(entry: &PostEntry) -> CollectiveRecord {
-    let EntryContent::Operation(record) = entry.told else { panic!("{entry:?}") };
+    let EntryContent::Operation(record) = entry.reported else { panic!("{entry:?}") };
     record
 }
 
@@ -86,8 +86,8 @@ fn our_own_fields_name_group_epoch_and_rank() {
         {"opType":"checkpoint","global_rank":4,"finished":false}]"#;
     let post = parse(text);
     let group = GroupId::of_name("tp_0");
-    let told = EntryContent::Group { group, members: vec![Rank(4), Rank(6)] };
-    assert_eq!(post.entries[0], PostEntry { epoch: Some(Epoch::new(3)), told });
+    let reported = EntryContent::Group { group, members: vec![Rank(4), Rank(6)] };
+    assert_eq!(post.entries[0], PostEntry { epoch: Some(Epoch::new(3)), reported });
     let receive = record(&post.entries[1]);
     assert_eq!(receive.sequence, Some(12));
     let (direction, remote_rank) = (Direction::Receive, 1);
@@ -97,8 +97,8 @@ fn our_own_fields_name_group_epoch_and_rank() {
     assert_eq!(gather.group, Some(GroupId::new(7)));
     let collective = Collective::AllGather;
     assert_eq!(gather.operation, OperationType::Collective { collective, size: 9 });
-    let told = EntryContent::Checkpoint { rank: Rank(4), finished: false };
-    assert_eq!(post.entries[3], PostEntry { epoch: None, told });
+    let reported = EntryContent::Checkpoint { rank: Rank(4), finished: false };
+    assert_eq!(post.entries[3], PostEntry { epoch: None, reported });
 }
 
 #[test]

@@ -9,7 +9,7 @@ use telltale_schema::device::{DeviceClass, OtherIdentity};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Load, Telemetry};
 
-use super::fields::{self, FIGURES, SensorFiles, SensorLocation};
+use super::fields::{self, FIELDS, SensorFiles, SensorLocation};
 use super::pci_of;
 use crate::report::SourceReport;
 use crate::source::{DeviceReading, DriverMemory};
@@ -44,7 +44,7 @@ pub(super) struct Card {
 pub(super) struct CardFiles {
     pub(super) asleep: bool,
     texts: BTreeMap<&'static str, String>,
-    figures: Vec<Result<f64, Unreadable>>,
+    readings: Vec<Result<f64, Unreadable>>,
 }
 
 /// Counters of the look before, from which a rate is made.
@@ -104,21 +104,21 @@ impl Card {
         let status = device.attribute(fields::RUNTIME_STATUS);
         let asleep = status.is_ok_and(|text| text.starts_with(b"suspend"));
         if asleep {
-            let figures = FIGURES.iter().map(|_| Err(Unreadable::Errno(rustix::io::Errno::BUSY)));
-            return CardFiles { asleep, texts, figures: figures.collect() };
+            let readings = FIELDS.iter().map(|_| Err(Unreadable::Errno(rustix::io::Errno::BUSY)));
+            return CardFiles { asleep, texts, readings: readings.collect() };
         }
         for name in [fields::PRODUCT, fields::UNIQUE_ID, fields::SERIAL, fields::VBIOS] {
             keep(name);
         }
         let hwmon = first_hwmon(device);
-        let figures = FIGURES.iter().map(|figure| self.figure(figure, hwmon.as_ref())).collect();
-        CardFiles { asleep, texts, figures }
+        let readings = FIELDS.iter().map(|field| self.field(field, hwmon.as_ref())).collect();
+        CardFiles { asleep, texts, readings }
     }
 
-    /// The first file of a figure that is there. A file that is there and fails is the answer.
-    fn figure(&self, figure: &SensorFiles, hwmon: Option<&Directory>) -> Result<f64, Unreadable> {
+    /// The first file of a value that is there. A file that is there and fails is the answer.
+    fn field(&self, field: &SensorFiles, hwmon: Option<&Directory>) -> Result<f64, Unreadable> {
         let mut missing = Unreadable::Errno(rustix::io::Errno::NOENT);
-        for file in figure.files {
+        for file in field.files {
             let directory = match file.place {
                 SensorLocation::Device => Some(&*self.device),
                 SensorLocation::Class => Some(&*self.class),
@@ -177,7 +177,7 @@ impl Card {
     }
 
     /// What the files say.
-    pub(super) fn told(
+    pub(super) fn reported(
         &self,
         files: &CardFiles,
         before: Option<Before>,
@@ -186,21 +186,21 @@ impl Card {
     ) -> (DeviceReading, Before) {
         let mut say = Saying { card: self, files, now, report };
         let mut telemetry = Telemetry::absent(Absence::Unsupported, "the driver does not say");
-        telemetry.temperature_celsius = say.figure(fields::TEMPERATURE);
-        telemetry.temperature_limit_celsius = say.figure(fields::TEMPERATURE_LIMIT);
-        telemetry.power_watts = say.figure(fields::POWER);
-        telemetry.power_limit_watts = say.figure(fields::POWER_LIMIT);
-        telemetry.voltage_volts = say.figure(fields::VOLTAGE);
-        telemetry.aiclk_hertz = whole(say.figure(fields::CLOCK));
-        telemetry.fan_revolutions_per_minute = whole(say.figure(fields::FAN));
+        telemetry.temperature_celsius = say.field(fields::TEMPERATURE);
+        telemetry.temperature_limit_celsius = say.field(fields::TEMPERATURE_LIMIT);
+        telemetry.power_watts = say.field(fields::POWER);
+        telemetry.power_limit_watts = say.field(fields::POWER_LIMIT);
+        telemetry.voltage_volts = say.field(fields::VOLTAGE);
+        telemetry.aiclk_hertz = whole(say.field(fields::CLOCK));
+        telemetry.fan_revolutions_per_minute = whole(say.field(fields::FAN));
         let mut load = Load::absent(Absence::Unsupported, "the driver does not say");
-        load.busy_ratio = say.figure(fields::BUSY);
-        load.memory_busy_ratio = say.figure(fields::MEMORY_BUSY);
-        load.memory_clock_hertz = whole(say.figure(fields::MEMORY_CLOCK));
+        load.busy_ratio = say.field(fields::BUSY);
+        load.memory_busy_ratio = say.field(fields::MEMORY_BUSY);
+        load.memory_clock_hertz = whole(say.field(fields::MEMORY_CLOCK));
         let counters = Before {
             at_ns: now_ns,
-            energy: say.figure(fields::ENERGY).value().copied(),
-            busy: say.figure(fields::BUSY_TIME).value().copied(),
+            energy: say.field(fields::ENERGY).value().copied(),
+            busy: say.field(fields::BUSY_TIME).value().copied(),
         };
         let rate = |since: fn(Before) -> Option<f64>| counters.rate(before, since);
         if let (None, Some(_)) = (telemetry.power_watts.value(), counters.energy) {
@@ -215,8 +215,8 @@ impl Card {
         }
         telemetry.load = Some(Box::new(load));
         let memory = DriverMemory {
-            used_bytes: whole(say.figure(fields::VRAM_USED)),
-            capacity_bytes: whole(say.figure(fields::VRAM_TOTAL)),
+            used_bytes: whole(say.field(fields::VRAM_USED)),
+            capacity_bytes: whole(say.field(fields::VRAM_TOTAL)),
             processes: Vec::new(),
         };
         let identity = self.identity(&files.texts);
@@ -235,12 +235,12 @@ struct Saying<'a> {
 }
 
 impl Saying<'_> {
-    fn figure(&mut self, which: usize) -> Reading<f64> {
+    fn field(&mut self, which: usize) -> Reading<f64> {
         if self.files.asleep {
             return Reading::absent(Absence::NotAsked, ASLEEP);
         }
-        let SensorFiles { files, least, most } = FIGURES[which];
-        match self.files.figures[which] {
+        let SensorFiles { files, least, most } = FIELDS[which];
+        match self.files.readings[which] {
             Ok(value) if (least..=most).contains(&value) => Reading::new(value, self.now),
             Ok(value) => Reading::absent(Absence::Implausible, value.to_string()),
             Err(error) => {
@@ -290,7 +290,7 @@ fn first_hwmon(device: &Directory) -> Option<Directory> {
     names.iter().find_map(|name| hwmon.directory(name).ok())
 }
 
-/// A figure that has no fractions.
+/// A value without fractions.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole(reading: Reading<f64>) -> Reading<u64> {
     reading.map(|value| value.round() as u64)

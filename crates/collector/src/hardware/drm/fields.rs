@@ -1,9 +1,9 @@
-//! Which files a card's figures are in, as data: path, divisor, plausible range.
+//! Which files a card's values are in, as data: path, divisor, plausible range.
 //!
 //! Facts: the comments of `drivers/gpu/drm/amd/pm/amdgpu_pm.c` and `amdgpu_vram_mgr.c` (AMD), the
 //! kernel's `Documentation/ABI/testing/sysfs-driver-intel-i915-hwmon` and `…-intel-xe-hwmon`,
 //! `drivers/gpu/drm/i915/gt/intel_gt_sysfs_pm.c` and `drivers/gpu/drm/xe/xe_gt_freq.c` (Intel), and
-//! `drivers/accel/ivpu/ivpu_sysfs.c` (Intel's NPU). The first file of a figure that is there is read.
+//! `drivers/accel/ivpu/ivpu_sysfs.c` (Intel's NPU). The first file of a value that is there is read.
 
 /// Where a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct File {
     pub(super) divisor: f64,
 }
 
-/// A figure: the files that may have it, and what is plausible.
+/// A value: the files that may have it, and what is plausible.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SensorFiles {
     pub(super) files: &'static [File],
@@ -44,7 +44,7 @@ const fn hwmon(path: &'static str, divisor: f64) -> File {
     File { place: SensorLocation::Hwmon, path, divisor }
 }
 
-const fn figure(files: &'static [File], least: f64, most: f64) -> SensorFiles {
+const fn field(files: &'static [File], least: f64, most: f64) -> SensorFiles {
     SensorFiles { files, least, most }
 }
 
@@ -55,7 +55,7 @@ const PERCENT: f64 = 1e2;
 const FROM_MEGA: f64 = 1e-6;
 const MOST_BYTES: f64 = (1u64 << 48) as f64;
 
-/// The places of figures in [`FIGURES`].
+/// The indices of values in [`FIELDS`].
 pub(super) const VRAM_TOTAL: usize = 0;
 pub(super) const VRAM_USED: usize = 1;
 pub(super) const BUSY: usize = 2;
@@ -73,19 +73,19 @@ pub(super) const ENERGY: usize = 12;
 /// Time spent computing, in seconds: a share where the driver has none.
 pub(super) const BUSY_TIME: usize = 13;
 
-/// The figures, by the places above.
-pub(super) static FIGURES: [SensorFiles; 14] = [
-    figure(&[device("mem_info_vram_total", 1.0)], 0.0, MOST_BYTES),
-    figure(&[device("mem_info_vram_used", 1.0)], 0.0, MOST_BYTES),
-    figure(&[device("gpu_busy_percent", PERCENT)], 0.0, 1.0),
-    figure(&[device("mem_busy_percent", PERCENT)], 0.0, 1.0),
+/// The values, by the indices above.
+pub(super) static FIELDS: [SensorFiles; 14] = [
+    field(&[device("mem_info_vram_total", 1.0)], 0.0, MOST_BYTES),
+    field(&[device("mem_info_vram_used", 1.0)], 0.0, MOST_BYTES),
+    field(&[device("gpu_busy_percent", PERCENT)], 0.0, 1.0),
+    field(&[device("mem_busy_percent", PERCENT)], 0.0, 1.0),
     // Xe numbers its sensors from 2: the package.
-    figure(&[hwmon("temp1_input", MILLI), hwmon("temp2_input", MILLI)], -40.0, 150.0),
-    figure(&[hwmon("temp1_crit", MILLI), hwmon("temp2_crit", MILLI)], 1.0, 150.0),
-    figure(&[hwmon("power1_average", MICRO), hwmon("power1_input", MICRO)], 0.0, 3000.0),
-    figure(&[hwmon("power1_cap", MICRO), hwmon("power1_max", MICRO)], 1.0, 3000.0),
-    figure(&[hwmon("in0_input", MILLI)], 0.0, 3.0),
-    figure(
+    field(&[hwmon("temp1_input", MILLI), hwmon("temp2_input", MILLI)], -40.0, 150.0),
+    field(&[hwmon("temp1_crit", MILLI), hwmon("temp2_crit", MILLI)], 1.0, 150.0),
+    field(&[hwmon("power1_average", MICRO), hwmon("power1_input", MICRO)], 0.0, 3000.0),
+    field(&[hwmon("power1_cap", MICRO), hwmon("power1_max", MICRO)], 1.0, 3000.0),
+    field(&[hwmon("in0_input", MILLI)], 0.0, 3.0),
+    field(
         &[
             hwmon("freq1_input", 1.0),
             class("gt/gt0/rps_act_freq_mhz", FROM_MEGA),
@@ -96,10 +96,10 @@ pub(super) static FIGURES: [SensorFiles; 14] = [
         0.0,
         10e9,
     ),
-    figure(&[hwmon("freq2_input", 1.0)], 0.0, 30e9),
-    figure(&[hwmon("fan1_input", 1.0)], 0.0, 30_000.0),
-    figure(&[hwmon("energy1_input", MICRO)], 0.0, 1e13),
-    figure(&[device("npu_busy_time_us", MICRO)], 0.0, 1e13),
+    field(&[hwmon("freq2_input", 1.0)], 0.0, 30e9),
+    field(&[hwmon("fan1_input", 1.0)], 0.0, 30_000.0),
+    field(&[hwmon("energy1_input", MICRO)], 0.0, 1e13),
+    field(&[device("npu_busy_time_us", MICRO)], 0.0, 1e13),
 ];
 
 /// Texts of the device's directory.

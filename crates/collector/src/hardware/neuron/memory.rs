@@ -46,18 +46,18 @@ impl MemoryFiles {
 
     /// Bytes by category, so that they add up to the use, and that: where the files were read while
     /// something was allocated, the larger of gauge and sum. No categories where one of them has no
-    /// figure that can be true.
+    /// value that can be true.
     pub(super) fn add_up(&self, total: u64) -> (u64, BTreeMap<String, u64>) {
         let mut bytes = BTreeMap::new();
         let mut sum = 0u64;
         for (name, said) in &self.categories {
-            let figure = said.as_ref().ok().and_then(|text| super::unit::number(text));
-            let Some(figure) = figure.filter(|bytes| *bytes <= MAX_DEVICE_BYTES) else {
+            let value = said.as_ref().ok().and_then(|text| super::unit::number(text));
+            let Some(value) = value.filter(|bytes| *bytes <= MAX_DEVICE_BYTES) else {
                 return (total, BTreeMap::new());
             };
-            sum = sum.saturating_add(figure);
-            if figure > 0 {
-                bytes.insert(name.clone(), figure);
+            sum = sum.saturating_add(value);
+            if value > 0 {
+                bytes.insert(name.clone(), value);
             }
         }
         let used = total.max(sum);

@@ -1,5 +1,5 @@
 //! Who has a device open: the driver lists no processes, but a runtime keeps `/dev/neuronN` open for
-//! as long as it uses the device. How much memory it has there is told by nobody.
+//! as long as it uses the device. How much memory it has there is not reported.
 
 use std::collections::BTreeMap;
 

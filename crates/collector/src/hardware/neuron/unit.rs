@@ -118,7 +118,7 @@ impl NeuronUnit {
     }
 
     /// What the files say, and the cycles that they have counted.
-    pub(super) fn told(
+    pub(super) fn reported(
         &self,
         files: UnitFiles,
         before: Option<Cycles>,

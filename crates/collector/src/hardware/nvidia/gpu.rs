@@ -1,4 +1,4 @@
-//! One GPU as it was told last: answers become readings here.
+//! One GPU as last reported: answers become readings here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ pub(super) struct Gpu {
 /// What is wrong with one GPU, each reason once: one that fell off the bus fails in every call.
 pub(super) struct Complaints<'a> {
     subject: String,
-    told: BTreeSet<Absence>,
+    reported: BTreeSet<Absence>,
     report: &'a mut SourceReport,
 }
 
@@ -56,11 +56,11 @@ pub(super) struct Complaints<'a> {
 impl<'a> Complaints<'a> {
     pub(super) fn of(gpu: &Gpu, report: &'a mut SourceReport) -> Self {
         let subject = gpu.device.identity.display_id();
-        Self { subject, told: BTreeSet::new(), report }
+        Self { subject, reported: BTreeSet::new(), report }
     }
 
     pub(super) fn add(&mut self, reason: Absence, detail: impl Into<String>) {
-        if self.told.insert(reason) {
+        if self.reported.insert(reason) {
             self.report.error(self.subject.as_str(), reason, detail);
         }
     }
@@ -135,7 +135,7 @@ impl Gpu {
         self.forget_users(reason, detail);
     }
 
-    /// Who used it a while ago may be somebody else by now.
+    /// Who used it a while ago may be another process by now.
     pub(super) fn forget_users(&mut self, reason: Absence, detail: &str) {
         self.users = Reading::absent(reason, detail);
         part::forget_users(&mut self.device, reason, detail);

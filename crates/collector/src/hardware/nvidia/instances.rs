@@ -13,7 +13,7 @@ use nvml_wrapper::struct_wrappers::device::MemoryInfo;
 use super::instance_id::gpu_instance_id;
 use super::library::Said;
 use super::question::word;
-use super::users::{Sight, User, users};
+use super::users::{User, Visibility, users};
 
 /// MIG devices of one GPU that are looked at; no GPU has more than seven.
 const MAX_MIG_DEVICES: u32 = 64;
@@ -33,7 +33,7 @@ pub(super) struct Instance {
 }
 
 /// The instances of a GPU by their numbers; none where it is not divided.
-pub(super) fn instances(gpu: &Device<'_>, sight: &Sight) -> Said<Vec<Instance>> {
+pub(super) fn instances(gpu: &Device<'_>, visibility: &Visibility) -> Said<Vec<Instance>> {
     let mode = match gpu.mig_mode() {
         Ok(mode) => mode.current,
         Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_)) => return Ok(Vec::new()),
@@ -49,7 +49,7 @@ pub(super) fn instances(gpu: &Device<'_>, sight: &Sight) -> Said<Vec<Instance>> 
             Err(error) => return Err(error),
         };
         let id = gpu_instance_id(&device)?;
-        let users = users(&device, sight);
+        let users = users(&device, visibility);
         match found.get_mut(&id) {
             None => {
                 found.insert(id, Instance::of(&device, id, users));

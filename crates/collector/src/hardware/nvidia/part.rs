@@ -59,7 +59,7 @@ pub(super) fn parts(
     parts
 }
 
-/// What stays of the parts when NVML does not tell them: those that were there, without figures.
+/// What stays of the parts when NVML does not report them: those that were there, without values.
 pub(super) fn unknown(
     known: &mut BTreeMap<u32, DeviceReading>,
     error: &NvmlError,
@@ -101,8 +101,8 @@ pub(super) fn rest(
 ) -> (Reading<u64>, Reading<u64>) {
     let (mut used, mut total) = (0u64, 0u64);
     for part in parts.values().filter_map(|part| part.memory.as_ref()) {
-        let figures = (part.used_bytes.value(), part.capacity_bytes.value());
-        let (Some(part_used), Some(part_total)) = figures else {
+        let numbers = (part.used_bytes.value(), part.capacity_bytes.value());
+        let (Some(part_used), Some(part_total)) = numbers else {
             let unknown =
                 || Reading::absent(Absence::Unknown, "what its instances have is not known");
             return (unknown(), unknown());
@@ -141,7 +141,7 @@ pub(super) fn take_users(
     memory.processes.retain(|one| one.kinds.iter().all(|(_, bytes)| is_possible(*bytes)));
 }
 
-/// Who used a device a while ago may be somebody else by now.
+/// Who used a device a while ago may be another process by now.
 pub(super) fn forget_users(device: &mut DeviceReading, reason: Absence, detail: &str) {
     device.holders = Reading::absent(reason, detail);
     if let Some(memory) = &mut device.memory {

@@ -13,7 +13,7 @@ use telltale_schema::chip::PciAddress;
 
 use super::instances::{Instance, instances};
 use super::library::Said;
-use super::users::{Sight, User, users};
+use super::users::{User, Visibility, users};
 
 /// The longest text of a GPU that is kept, in characters.
 const MAX_TEXT_CHARACTERS: usize = 128;
@@ -71,7 +71,7 @@ pub(super) struct Identity {
 pub(super) struct NvmlInquiry {
     pub(super) device: Arc<Device<'static>>,
     pub(super) question: Question,
-    pub(super) sight: Sight,
+    pub(super) visibility: Visibility,
 }
 
 // === impl Question ===
@@ -118,7 +118,7 @@ impl NvmlInquiry {
         match self.question {
             Question::Identity => NvmlAnswer::Identity(Identity::of(device)),
             Question::Memory => NvmlAnswer::Memory(device.memory_info()),
-            Question::Users => NvmlAnswer::Users(users(device, &self.sight)),
+            Question::Users => NvmlAnswer::Users(users(device, &self.visibility)),
             Question::Load => NvmlAnswer::Load(device.utilization_rates()),
             Question::Temperature => {
                 let limit = device.temperature_threshold(TemperatureThreshold::Slowdown);
@@ -146,7 +146,7 @@ impl NvmlInquiry {
                 let errors = |kind| device.total_ecc_errors(kind, EccCounter::Volatile);
                 NvmlAnswer::Errors(errors(MemoryError::Corrected), errors(MemoryError::Uncorrected))
             }
-            Question::Instances => NvmlAnswer::Instances(instances(device, &self.sight)),
+            Question::Instances => NvmlAnswer::Instances(instances(device, &self.visibility)),
         }
     }
 }

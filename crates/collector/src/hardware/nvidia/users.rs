@@ -1,9 +1,9 @@
 //! Who uses a GPU, and what NVML counts for each.
 //!
 //! NVML lists compute, MPS and graphics contexts apart; a process that has several is in several
-//! lists with the same figure, and counts once. Its pids are those of the driver: of the machine,
+//! lists with the same value, and counts once. Its pids are those of the driver: of the machine,
 //! or of our PID namespace, depending on the driver's version. So one that cannot be seen to use a
-//! GPU from here is nobody that we know, and its memory is unattributed.
+//! GPU from here is unknown, and its memory is unattributed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,15 +39,15 @@ pub(super) struct User {
 
 /// Which processes can be seen from here.
 #[derive(Debug, Clone)]
-pub(super) struct Sight {
+pub(super) struct Visibility {
     tree: Arc<Tree>,
     /// We are in the machine's own PID namespace, where every pid means what NVML means.
     everything: bool,
 }
 
-// === impl Sight ===
+// === impl Visibility ===
 
-impl Sight {
+impl Visibility {
     pub(super) fn of(tree: Arc<Tree>) -> Self {
         let namespace = tree.root().link("proc/self/ns/pid");
         // A kernel without namespaces has one for all.
@@ -72,7 +72,7 @@ fn has_gpu_open(process: &Directory) -> bool {
 }
 
 /// The users of a GPU, or of a part of one.
-pub(super) fn users(device: &Device<'_>, sight: &Sight) -> Said<Vec<User>> {
+pub(super) fn users(device: &Device<'_>, visibility: &Visibility) -> Said<Vec<User>> {
     let mut all = device.running_compute_processes()?;
     for more in [device.mps_running_compute_processes(), device.running_graphics_processes()] {
         match more {
@@ -83,7 +83,7 @@ pub(super) fn users(device: &Device<'_>, sight: &Sight) -> Said<Vec<User>> {
         }
     }
     all.truncate(MAX_USERS);
-    Ok(merged(&all, |pid| sight.sees(pid)))
+    Ok(merged(&all, |pid| visibility.sees(pid)))
 }
 
 /// Each process once.

@@ -57,7 +57,7 @@ impl Owners {
     }
 }
 
-/// Judges an endpoint: nobody listens there, and nobody lives who can have made it.
+/// Judges an endpoint: it has no listener, and no living process can have made it.
 pub(super) fn endpoint(
     directory: &RuntimeDirectory,
     entry: &DirectoryEntry,
@@ -72,10 +72,10 @@ pub(super) fn endpoint(
     if owners.may_live(entry.pid, status.uid, ..) {
         return of_a_living_ledger(entry.pid);
     }
-    // Nobody can listen at it again, and the ledger beside it is a dead process's.
+    // No process can listen at it again, and the ledger beside it is a dead process's.
     if owners.dead.contains(&(entry.pid, status.uid)) {
         return CleaningDecision::Dead(
-            "nobody listens there, and its process has ended".to_owned(),
+            "no process listens there, and its process has ended".to_owned(),
         );
     }
     let made_ns = made_ns(directory, &entry.name, clock);
@@ -83,14 +83,14 @@ pub(super) fn endpoint(
         Some(true) => {
             let pid = entry.pid;
             CleaningDecision::Left(format!(
-                "nobody listens there, but a process {pid} of that user lives"
+                "no process listens there, but a process {pid} of that user lives"
             ))
         }
         None => CleaningDecision::Left(
-            "nobody listens there, but its process may live out of our sight".into(),
+            "no process listens there, but its process may be alive but hidden".into(),
         ),
         Some(false) => {
-            CleaningDecision::Dead("nobody listens there, and its process has ended".to_owned())
+            CleaningDecision::Dead("no process listens there, and its process has ended".to_owned())
         }
     }
 }
@@ -116,7 +116,7 @@ pub(super) fn temporary(
         Some(false) => {
             CleaningDecision::Dead("the process that began to make it has ended".to_owned())
         }
-        None => CleaningDecision::Left("its process may live out of our sight".to_owned()),
+        None => CleaningDecision::Left("its process may be alive but hidden".to_owned()),
     }
 }
 
@@ -149,18 +149,18 @@ fn by_listener(
         Some(true) => Some(CleaningDecision::Alive),
         Some(false) => None,
         None => {
-            Some(CleaningDecision::Left("whether anybody listens there cannot be told".to_owned()))
+            Some(CleaningDecision::Left("whether a process listens there is unknown".to_owned()))
         }
     }
 }
 
 fn of_a_living_ledger(pid: u32) -> CleaningDecision {
     CleaningDecision::Left(format!(
-        "nobody listens there, but the ledger of process {pid} is in use"
+        "no process listens there, but the ledger of process {pid} is in use"
     ))
 }
 
-/// When a socket was made, in nanoseconds since boot; now, if that cannot be told.
+/// When a socket was made, in nanoseconds since boot; now, if unknown.
 fn made_ns(directory: &RuntimeDirectory, name: &str, clock: &dyn Clock) -> u64 {
     let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return since_boot_ns();

@@ -213,7 +213,7 @@ fn bad_peers_do_not_cost_the_good_ones_their_answer() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let answers = ask_named(&scratch, &names, limits);
     assert!(matches!(answers[0], Err(EndpointError::NotASocket)), "{:?}", answers[0]);
-    assert!(matches!(answers[1], Err(EndpointError::NobodyListens)), "{:?}", answers[1]);
+    assert!(matches!(answers[1], Err(EndpointError::NoListener)), "{:?}", answers[1]);
     assert!(matches!(answers[2], Err(EndpointError::Open(_))), "{:?}", answers[2]);
     assert!(matches!(answers[3], Err(EndpointError::TimedOut)), "{:?}", answers[3]);
     assert_eq!(answers[4..].iter().filter(|answer| answer.is_ok()).count(), 200);

@@ -51,7 +51,7 @@ impl Followed {
         }
         let Ok(reader) = LedgerReader::open_at(&listed.directory, name) else { return true };
         let standing = checks.judge_ledger(&reader);
-        // Of one whose end was seen, somebody else may hold the lock who is not visible from here.
+        // Of one whose end was seen, another process, invisible from here, may hold the lock.
         let is_back = match standing {
             Standing::Alive { .. } => true,
             Standing::Hidden => !self.ended,

@@ -24,7 +24,7 @@ use crate::timeout::CallLimits;
 /// The source that it is.
 pub(super) const NAME: &str = "kubelet";
 
-/// Where the socket is unless told otherwise.
+/// Where the socket is by default.
 const SOCKET: &str = "var/lib/kubelet/pod-resources/kubelet.sock";
 /// How old an answer gets.
 const BELIEVED_NS: u64 = 60_000_000_000;
@@ -40,12 +40,12 @@ pub(super) struct Kubelet {
     list: Option<ListAllocated>,
     socket: PathBuf,
     /// The socket was configured: then it has to be there.
-    told: bool,
+    reports: bool,
     limits: CallLimits,
     asked_ns: Option<u64>,
     shared: Arc<KubeletShared>,
     answered: Answered,
-    /// What is answered has come since the last time that somebody followed.
+    /// What is answered has come since the last follower.
     is_new: bool,
 }
 
@@ -125,14 +125,14 @@ pub enum KubeletError {
 impl Kubelet {
     pub(super) fn new(
         list: Option<ListAllocated>,
-        told: Option<PathBuf>,
+        reports: Option<PathBuf>,
         root: &Path,
         limits: CallLimits,
     ) -> Self {
         Self {
             list,
-            told: told.is_some(),
-            socket: told.unwrap_or_else(|| root.join(SOCKET)),
+            reports: reports.is_some(),
+            socket: reports.unwrap_or_else(|| root.join(SOCKET)),
             limits,
             asked_ns: None,
             shared: Arc::default(),
@@ -169,7 +169,7 @@ impl Kubelet {
     }
 
     /// Whether the status that [`Self::follow`] gave last is that of an attempt which it had not
-    /// told of before.
+    /// reported before.
     pub(super) fn is_new(&self) -> bool {
         self.is_new
     }
@@ -190,13 +190,13 @@ impl Kubelet {
     /// Starts a thread that asks and ends. There is one at most: its every step has a deadline.
     fn ask(&self, list: ListAllocated) {
         let (shared, socket) = (Arc::clone(&self.shared), self.socket.clone());
-        let (told, deadline) = (self.told, self.limits.all);
+        let (reports, deadline) = (self.reports, self.limits.all);
         locked(&self.shared.state).asking = true;
         let thread = std::thread::Builder::new().name("telltale-kubelet".to_owned());
         let started = thread.spawn(move || {
             let began = Instant::now();
             let outcome = match ask(list, &socket, deadline) {
-                Err(KubeletError::Reach(error)) if !told && is_out_of_reach(&*error) => Ok(None),
+                Err(KubeletError::Reach(error)) if !reports && is_out_of_reach(&*error) => Ok(None),
                 outcome => outcome,
             };
             let mut state = locked(&shared.state);

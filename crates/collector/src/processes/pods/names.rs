@@ -53,7 +53,7 @@ pub(super) fn find(tree: &Arc<Tree>, wanted: &[ContainerQuery]) -> Names {
         let directory = directories.get(uid.as_str());
         let linked = links.get(id.as_str()).and_then(Option::as_ref);
         let pod = match (directory, linked) {
-            // Two directories for one uid, or a link that is of another pod: somebody is wrong.
+            // Two directories for one uid, or a link that is of another pod: one of them is wrong.
             (Some(None), _) => continue,
             (Some(Some((_, pod))), Some(link)) if !is_same(pod, link) => continue,
             (_, Some(link)) => link.clone(),
@@ -216,8 +216,8 @@ mod tests {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let found = of_links(&names, &HashSet::from(["abc"]));
         let pod = found["abc"].as_ref().unwrap();
-        let told = (pod.namespace.as_str(), pod.name.as_str(), pod.container.as_deref());
-        assert_eq!(told, ("research", "gpt-0", Some("train-1")));
+        let reports = (pod.namespace.as_str(), pod.name.as_str(), pod.container.as_deref());
+        assert_eq!(reports, ("research", "gpt-0", Some("train-1")));
         assert_eq!(found.len(), 1);
     }
 }

@@ -18,7 +18,7 @@ use telltale_schema::snapshot::{
 use super::region_of;
 use crate::clock::SystemClock;
 use crate::observation::{Described, DeviceClaim, MemoryClaim, ProcessObservation};
-use crate::reconcile::holders::out_of_sight;
+use crate::reconcile::holders::hidden;
 use crate::reconcile::{Observations, Reconciled, reconcile};
 use crate::source::DeviceReading;
 use crate::tenstorrent::{Sensors, TenstorrentSource};
@@ -60,7 +60,7 @@ fn machine(kind: MachineKind) -> (Vec<DeviceReading>, Vec<Physical>) {
     (shown, chips)
 }
 
-/// An id that is nobody's: what the firmware of a remote chip reports, or another source.
+/// An id of no device: what the firmware of a remote chip reports, or another source.
 fn strange(whole: &ChipIdentity) -> AsicId {
     AsicId(whole.asic_id.unwrap().0 ^ 0x5_0000_0000_0000 ^ u64::from(whole.location))
 }
@@ -112,7 +112,7 @@ fn descriptions(chip: &Physical, remotes: usize) -> Vec<(ChipIdentity, bool)> {
 
 /// A process that has each of these devices open, with so many bytes on it, and counts operations.
 fn process(pid: u32, devices: Vec<(Described, u64)>) -> ProcessObservation {
-    let mut process = out_of_sight(None, "train");
+    let mut process = hidden(None, "train");
     (process.pid, process.state) = (Some(pid), ProcessState::Alive);
     let sample = |(described, _): &(Described, u64)| MetricSample {
         name: "telltale_process_operations_total".to_owned(),

@@ -28,22 +28,22 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 fn each_address_is_told_of_once_until_one_is_heard() {
     let addresses = ["127.0.0.1:1", "127.0.0.1:2"].map(|text| text.parse().unwrap());
     let late = |address: &CoordinatorAddress| Lost::Late { address: address.clone() };
-    let mut told = Refrain::default();
-    let news = |told: &mut Refrain| {
+    let mut reported = Refrain::default();
+    let news = |reported: &mut Refrain| {
         let mut is_news = |address: &&CoordinatorAddress| {
-            told.news(address, with_causes(&late(address))).is_some()
+            reported.news(address, with_causes(&late(address))).is_some()
         };
         addresses.iter().filter(|address| is_news(address)).count()
     };
-    assert_eq!([news(&mut told), news(&mut told), news(&mut told)], [2, 0, 0]);
-    assert!(told.news(&addresses[0], "for another reason".to_owned()).is_some());
-    told.forget();
-    assert_eq!(news(&mut told), 2);
+    assert_eq!([news(&mut reported), news(&mut reported), news(&mut reported)], [2, 0, 0]);
+    assert!(reported.news(&addresses[0], "for another reason".to_owned()).is_some());
+    reported.forget();
+    assert_eq!(news(&mut reported), 2);
     for port in 1..=u16::MAX {
         let other = format!("127.0.0.1:{port}").parse().unwrap();
-        let _ = told.news(&other, "gone".to_owned());
+        let _ = reported.news(&other, "gone".to_owned());
     }
-    assert!(told.0.len() <= MAX_TOLD_ADDRESSES);
+    assert!(reported.0.len() <= MAX_REPORTED_ADDRESSES);
 }
 
 /// A certificate of this name and its key, in two files.
@@ -53,7 +53,7 @@ fn sign(by: &Authority, name: &str, [certificate, key]: [&PathBuf; 2]) {
     write_private(key, &signed.key);
 }
 
-/// A coordinator that runs until it is told to end.
+/// A coordinator that runs until it is ordered to end.
 struct Running {
     end: oneshot::Sender<()>,
     served: JoinHandle<Result<(), ServeError>>,
@@ -197,7 +197,7 @@ fn a_renewed_certificate_leaves_the_connection_and_is_for_the_next() {
         });
         let mut node = Node { brought, way: None, sequence: 0 };
         node.connect().await;
-        // Whoever is connected stays so, on the certificate that it came with.
+        // Connected clients stay so, on the certificate that it came with.
         sign(&renewed, "a", own.each_ref());
         node.register().await;
         running.end().await;
@@ -231,8 +231,8 @@ fn an_agent_of_another_job_is_told_once_and_has_not_been_heard() {
         let node = NodeName::new("a").unwrap();
         let keyring = Keyring::load(ClientFiles::default()).unwrap();
         let target = CoordinatorTarget { node, addresses: vec![address.clone()], keyring };
-        let (told, refused) = (Refrain::default(), Refrain::default());
-        let mut keeping = Keeping { target, sender, told, refused };
+        let (reported, refused) = (Refrain::default(), Refrain::default());
+        let mut keeping = Keeping { target, sender, reported, refused };
         let attended = async {
             // One that has just begun may not lead yet.
             while keeping.refused.0.is_empty() {
@@ -245,7 +245,7 @@ fn an_agent_of_another_job_is_told_once_and_has_not_been_heard() {
         let before = tokio::time::timeout(TEST_TIMEOUT, attended).await.unwrap();
         let reason = &before[&address.to_string()];
         assert!(reason.contains("\"other\", and this coordinator runs \"job\""), "{reason}");
-        // What was told is remembered from one connection to the next.
+        // What was reported is remembered from one connection to the next.
         assert_eq!(keeping.refused.0, before);
         assert_eq!(keeping.refused.news(&address, reason.clone()), None);
         drop(keeping);

@@ -28,18 +28,18 @@ struct AgentMetrics {
     cpu_usage: Option<f64>,
     /// The mean of what was reported last, in milliseconds.
     latencies: BTreeMap<String, f64>,
-    /// The peers whose latency there is as somebody says of whom it is not known that it is a worker.
+    /// The peers whose latency there is as reported by a process of which it is not known that it is a worker.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unverified: Vec<String>,
 }
 
-/// The content type and text of the figures: the original's JSON, unless one of Prometheus' texts is
+/// The content type and text of the metrics: the original's JSON, unless one of Prometheus' texts is
 /// wanted more; none where none of them is wanted.
 pub(super) fn metrics(view: &IntakeView, accept: Option<&str>) -> Option<(&'static str, String)> {
     let [text, open_metrics] = Format::ALL.map(Format::offer);
     match choose(accept, &[("application/json", None), text, open_metrics])? {
         0 => {
-            let text = serde_json::to_string(&figures(view));
+            let text = serde_json::to_string(&own_metrics(view));
             Some(("application/json", text.expect("text and numbers are always JSON")))
         }
         other => {
@@ -49,7 +49,7 @@ pub(super) fn metrics(view: &IntakeView, accept: Option<&str>) -> Option<(&'stat
     }
 }
 
-fn figures(view: &IntakeView) -> AgentMetrics {
+fn own_metrics(view: &IntakeView) -> AgentMetrics {
     let scope = view.scope.as_ref();
     let (verified, others) = (&view.latencies_ns, &view.unverified_latencies_ns);
     let others = others.iter().filter(|(peer, _)| !verified.contains_key(peer));

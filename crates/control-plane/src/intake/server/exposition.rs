@@ -28,20 +28,20 @@ struct AgentPage<'t>(Encoder<'t>);
 
 impl AgentPage<'_> {
     fn agent(&mut self, counts: &OwnCounts) {
-        let figures = &counts.figures;
+        let metrics = &counts.metrics;
         let ignored = [
-            ("term", figures.stale_terms),
-            ("sequence", figures.stale_orders),
-            ("epoch", figures.stale_epochs),
+            ("term", metrics.stale_terms),
+            ("sequence", metrics.stale_orders),
+            ("epoch", metrics.stale_epochs),
         ];
         let ignored = ignored.map(|(reason, count)| (reason, whole(count)));
         self.labelled(defined::AGENT_ORDERS_IGNORED_TOTAL, "reason", ignored);
         for (definition, count) in [
             (defined::AGENT_MESSAGES_LOST_TOTAL, counts.lost_messages),
-            (defined::AGENT_WINDOWS_DROPPED_TOTAL, figures.dropped_windows),
-            (defined::AGENT_WORKER_EVENTS_IGNORED_TOTAL, figures.stale_workers),
-            (defined::AGENT_WORKER_STARTS_TOTAL, figures.starts),
-            (defined::AGENT_WORKER_KILLS_TOTAL, figures.kills),
+            (defined::AGENT_WINDOWS_DROPPED_TOTAL, metrics.dropped_windows),
+            (defined::AGENT_WORKER_EVENTS_IGNORED_TOTAL, metrics.stale_workers),
+            (defined::AGENT_WORKER_STARTS_TOTAL, metrics.starts),
+            (defined::AGENT_WORKER_KILLS_TOTAL, metrics.kills),
             (defined::AGENT_OUTPUT_LINES_DROPPED_TOTAL, counts.lines_not_echoed),
             (defined::AGENT_OUTPUT_UNWRITTEN_BYTES_TOTAL, counts.bytes_not_written),
         ] {

@@ -16,7 +16,7 @@ pub(super) enum Peer {
     Loopback(Option<u32>),
     /// Anybody.
     Remote,
-    /// Whoever has a certificate of the client authority.
+    /// Clients with a certificate of the client authority.
     Known,
     /// A process of this machine of the user with this number.
     User(u32),

@@ -1,7 +1,7 @@
 //! What each path does, and for whom.
 //!
 //! `/log_ccl` is for this machine only; orders are for who has the token, a certificate of the client
-//! authority where there is no token, or is the agent's own user; figures are for this machine, and for
+//! authority where there is no token, or is the agent's own user; metrics are for this machine, and for
 //! others by the same rule.
 
 use std::sync::Arc;
@@ -214,7 +214,7 @@ async fn order(app: &App, request: Request, order: NodeOrder) -> Result<Response
         Ok(Ok(Err(Unmet::PerhapsGiven))) => Err(unavailable(
             "the coordinator has the order and has not answered; see whether it is carried out",
         )),
-        // The agent gives nothing that nobody waits for.
+        // The agent gives nothing that no client waits for.
         Ok(Ok(Err(Unmet::NotGiven)) | Err(_)) | Err(_) => {
             Err(unavailable("no coordinator has answered; the order was not given"))
         }
@@ -242,7 +242,7 @@ async fn metrics(State(app): State<Arc<App>>, request: Request) -> Result<Respon
     }
     let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
     let Some((kind, text)) = answers::metrics(&app.intake.view(), accept) else {
-        let detail = "figures are application/json, text/plain or application/openmetrics-text";
+        let detail = "metrics are application/json, text/plain or application/openmetrics-text";
         return Err(problem(StatusCode::NOT_ACCEPTABLE, detail));
     };
     let mut response = json_answer(StatusCode::OK, text.into());

@@ -180,7 +180,7 @@ pub(super) fn bucket(number: u32) -> Result<SizeBucket, ProtocolError> {
 const MAX_LATENCY_NS: u64 = MAX_DURATION_US * 1000;
 
 fn window(from: Option<message::Window>) -> Result<Window, ProtocolError> {
-    let from = from.ok_or(ProtocolError::Missing("the figures of a window"))?;
+    let from = from.ok_or(ProtocolError::Missing("the values of a window"))?;
     if from.count == 0 || from.count > u32::from(MAX_WINDOW_SAMPLES) {
         let (field, range) = ("the number of latencies in a window", "1 to 10000");
         return Err(ProtocolError::OutOfRange { field, value: from.count.into(), range });

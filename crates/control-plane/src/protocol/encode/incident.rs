@@ -1,4 +1,4 @@
-//! Incidents, verdicts and their figures. Moments become times of day by what the caller gives.
+//! Incidents, verdicts and their values. Moments become times of day by what the caller gives.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use telltale_wire::cluster::message;
 
 use super::report::{nanoseconds, worker_end};
 use telltale_cluster::detection::LatencyMatrix;
-use telltale_cluster::incident::{Hold, Incident, Sign, Standing};
+use telltale_cluster::incident::{FaultEvent, Hold, Incident, Standing};
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{
     Bandwidth, Evidence, Side, SlowSteps, Suspect, Suspects, Verdict, VerdictKind,
@@ -31,9 +31,9 @@ pub(crate) fn incident(from: &Incident, unix_ms: UnixMs<'_>) -> message::Inciden
         id: from.id.to_string(),
         epoch: from.epoch.number(),
         opened_unix_ms: unix_ms(from.opened),
-        last_sign_unix_ms: unix_ms(from.last_sign),
-        signs: from.signs.iter().map(|one| sign(one, unix_ms)).collect(),
-        dropped_signs: from.dropped_signs,
+        last_sign_unix_ms: unix_ms(from.last_event),
+        signs: from.events.iter().map(|one| event(one, unix_ms)).collect(),
+        dropped_signs: from.dropped_events,
         standing: standing.into(),
         hold: hold.unwrap_or(message::HoldReason::Unspecified).into(),
         answered_by_epoch: epoch.map_or(0, telltale_cluster::epoch::Epoch::number),
@@ -56,19 +56,21 @@ pub(crate) const fn hold(from: Hold) -> message::HoldReason {
     }
 }
 
-fn sign(from: &Sign, unix_ms: UnixMs<'_>) -> message::Sign {
+fn event(from: &FaultEvent, unix_ms: UnixMs<'_>) -> message::Sign {
     use message::sign::Kind;
     let kind = match from {
-        Sign::WorkerFailed { node, rank, end, at } => Kind::WorkerFailed(message::WorkerFailed {
-            node: node.as_str().to_owned(),
-            rank: rank.0,
-            end: Some(worker_end(*end)),
-            at_unix_ms: unix_ms(*at),
-        }),
-        Sign::Silent { node } => Kind::Silent(node.as_str().to_owned()),
-        Sign::AgentRestarted { node } => Kind::AgentRestarted(node.as_str().to_owned()),
-        Sign::NotStarted { node } => Kind::NotStarted(node.as_str().to_owned()),
-        Sign::Suspected(one) => Kind::Suspected(verdict(one, unix_ms)),
+        FaultEvent::WorkerFailed { node, rank, end, at } => {
+            Kind::WorkerFailed(message::WorkerFailed {
+                node: node.as_str().to_owned(),
+                rank: rank.0,
+                end: Some(worker_end(*end)),
+                at_unix_ms: unix_ms(*at),
+            })
+        }
+        FaultEvent::Silent { node } => Kind::Silent(node.as_str().to_owned()),
+        FaultEvent::AgentRestarted { node } => Kind::AgentRestarted(node.as_str().to_owned()),
+        FaultEvent::NotStarted { node } => Kind::NotStarted(node.as_str().to_owned()),
+        FaultEvent::Suspected(one) => Kind::Suspected(verdict(one, unix_ms)),
     };
     message::Sign { kind: Some(kind) }
 }

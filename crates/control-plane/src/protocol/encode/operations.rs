@@ -58,7 +58,7 @@ pub(super) fn operations(from: &Operations) -> Option<message::Operations> {
     Some(to)
 }
 
-/// What is to be added to `before`, as numbers of 64 bits are added.
+/// What to add to `before`, as numbers of 64 bits are added.
 const fn difference(now: u64, before: u64) -> i64 {
     now.wrapping_sub(before).cast_signed()
 }

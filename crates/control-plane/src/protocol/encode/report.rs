@@ -13,7 +13,7 @@ use telltale_cluster::observation::{
 };
 use telltale_cluster::vitals::{DeviceHealth, Vitals, WorkerProcess};
 
-pub(super) fn report(from: &Report, told: Option<&Vitals>) -> message::Report {
+pub(super) fn report(from: &Report, reported: Option<&Vitals>) -> message::Report {
     let observation = &from.observation;
     message::Report {
         activity: Some(activity(from.activity)),
@@ -22,7 +22,7 @@ pub(super) fn report(from: &Report, told: Option<&Vitals>) -> message::Report {
         edges: observation.edges.iter().map(edge).collect(),
         waits: observation.waits.iter().map(wait).collect(),
         excused: observation.excused,
-        vitals: told.map(vitals),
+        vitals: reported.map(vitals),
         operations: operations::operations(&observation.operations),
         withheld: observation.withheld.iter().map(withheld).collect(),
         sent_us: observation.sent_us,

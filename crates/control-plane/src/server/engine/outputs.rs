@@ -1,4 +1,4 @@
-//! What the machine wants done, done: sent, stored, answered, told.
+//! What the machine wants done, done: sent, stored, answered, logged.
 
 use telltale_wire::cluster::message::{OrderResponse, VerdictKind};
 use tracing::{error, info, warn};
@@ -8,7 +8,7 @@ use crate::protocol::encode;
 use crate::server::decisions;
 use crate::view::{held, waiting};
 use telltale_cluster::coordinator::{Output, StepDown};
-use telltale_cluster::incident::{Incident, Sign, Standing};
+use telltale_cluster::incident::{FaultEvent, Incident, Standing};
 use telltale_cluster::message::ToNode;
 use telltale_cluster::node::NodeName;
 use telltale_cluster::stored::{Decision, StoreOutcome, Why};
@@ -22,7 +22,7 @@ impl Engine {
                 (self.storing, self.given) = (Some(decision.clone()), now);
                 self.store.store(decision);
             }
-            Output::Incident(incident) => self.tell_incident(now, &incident),
+            Output::Incident(incident) => self.report_incident(now, &incident),
             Output::NotPrepared { node, why } => {
                 let epoch = self.coordinator.state().map_or(0, |state| state.epoch.number());
                 warn!(epoch = %epoch, node = %node, "epoch {epoch}: node {node} cannot run it: {why}");
@@ -38,7 +38,7 @@ impl Engine {
             Output::Answer { request, answer } => {
                 let Some(reply) = self.waiting.remove(&request) else { return };
                 let epoch = self.coordinator.state().map_or(0, |state| state.epoch.number());
-                // Whoever asked may have gone.
+                // The client may be gone.
                 drop(reply.send(answer.map(|()| OrderResponse { epoch }).map_err(Into::into)));
             }
             Output::StepDown(why) => {
@@ -60,12 +60,12 @@ impl Engine {
         }
     }
 
-    fn tell_incident(&mut self, now: Moment, incident: &Incident) {
+    fn report_incident(&mut self, now: Moment, incident: &Incident) {
         let (record, withdrawn) = self.incidents.stands(&self.clock, incident);
         self.store.keep(record);
         let cause = incident.root_cause().map(|cause| format!(", attributed to {}", cause.node));
         let (id, cause) = (incident.id, cause.unwrap_or_default());
-        let explain = format!("`telltale cluster explain {id}` tells why");
+        let explain = format!("`telltale cluster explain {id}` shows why");
         match &incident.standing {
             Standing::Answered(_) if withdrawn.is_some() => {
                 let former = withdrawn.unwrap_or_default();
@@ -80,7 +80,7 @@ impl Engine {
             }
             Standing::Answered(epoch) => {
                 warn!(incident = %id, epoch = %epoch, "incident {id} is answered with epoch {epoch}{cause}");
-                self.look_a_last_time(now, id);
+                self.evaluate_last(now, id);
             }
             Standing::Passed => info!(incident = %id, "incident {id} has passed"),
             Standing::GivenUp => {
@@ -91,7 +91,7 @@ impl Engine {
                     self.policy.restart_budget,
                     self.policy.budget_window.as_secs()
                 );
-                self.look_a_last_time(now, id);
+                self.evaluate_last(now, id);
             }
             Standing::Reset => info!(incident = %id, "incident {id} is over with the job"),
         }
@@ -129,7 +129,7 @@ impl Engine {
     }
 
     /// Says what an epoch that is being prepared waits for, once for each reason.
-    pub(super) fn tell_waiting(&mut self) {
+    pub(super) fn log_waiting(&mut self) {
         let waits_for = self.coordinator.waits_for();
         if self.waits_for == waits_for {
             return;
@@ -148,8 +148,8 @@ impl Engine {
 
 /// What is suspected, where nothing is known to have failed.
 fn suspected(incident: &Incident) -> Vec<VerdictKind> {
-    let kinds = incident.signs.iter().map(|sign| match sign {
-        Sign::Suspected(verdict) => Some(encode::verdict_kind(verdict.kind)),
+    let kinds = incident.events.iter().map(|event| match event {
+        FaultEvent::Suspected(verdict) => Some(encode::verdict_kind(verdict.kind)),
         _ => None,
     });
     kinds.collect::<Option<_>>().unwrap_or_default()

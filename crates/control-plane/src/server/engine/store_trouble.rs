@@ -12,7 +12,7 @@ use telltale_cluster::time::Moment;
 
 /// How long a decision may be on its way before the store counts as one that does not answer.
 const SLOW: Duration = Duration::from_secs(2);
-/// Characters of a trouble that are told; the log has all.
+/// Characters of an error that are returned; the log has all.
 const MAX_TROUBLE: usize = 1000;
 
 /// What the store said of itself.
@@ -63,7 +63,7 @@ impl Engine {
     }
 
     /// Logs when agents are found to know more than is stored, and when they do no more.
-    pub(super) fn tell_behind(&mut self, now: Moment) {
+    pub(super) fn log_behind(&mut self, now: Moment) {
         match (self.coordinator.is_behind(), self.behind_since) {
             (true, None) => {
                 if let Some(behind) = self.coordinator.behind() {
@@ -88,7 +88,7 @@ impl Engine {
     }
 
     /// Tells probes how it stands, if that has changed.
-    pub(super) fn tell_standing(&self) {
+    pub(super) fn report_standing(&self) {
         let standing = self.standing();
         self.stands.send_if_modified(|former| {
             let changes = *former != standing;
@@ -105,13 +105,16 @@ mod tests {
     #[test]
     fn a_store_that_says_nothing_is_in_trouble_too() {
         let at = |milliseconds: u64| Moment::from_ns(milliseconds * 1_000_000);
-        let told =
+        let reported =
             |said, given, now| trouble(said, given, at(now)).map(|(text, time)| (text.len(), time));
-        assert_eq!(told(None, None, 9000), None);
-        assert_eq!(told(None, Some(at(1000)), 2999), None);
+        assert_eq!(reported(None, None, 9000), None);
+        assert_eq!(reported(None, Some(at(1000)), 2999), None);
         let (text, time) = trouble(None, Some(at(1000)), at(3000)).unwrap();
         assert!(text.contains("does not answer") && time == SLOW, "{text}");
         let said = StoreTrouble { text: "full".to_owned(), since: at(500) };
-        assert_eq!(told(Some(&said), Some(at(2900)), 3000), Some((4, Duration::from_millis(2500))));
+        assert_eq!(
+            reported(Some(&said), Some(at(2900)), 3000),
+            Some((4, Duration::from_millis(2500)))
+        );
     }
 }

@@ -21,7 +21,7 @@ use super::super::mailbox::{MailboxEvent, StreamEnding};
 use super::super::peer::{Peer, certified_name};
 use super::super::roster::{MAX_WAITING, Orders, StreamId, payload};
 use super::Serving;
-use crate::protocol::decode::{NodeWord, RefusedWord, node_message};
+use crate::protocol::decode::{AgentMessage, RefusedMessage, node_message};
 use crate::protocol::encode;
 use telltale_cluster::node::NodeName;
 
@@ -30,7 +30,7 @@ const MAX_WAITING_BYTES: usize = 64 << 20;
 /// What a message counts for at least: what it takes in memory besides its bytes.
 const LEAST_SHARE_BYTES: usize = 512;
 /// Agents of other jobs of which it is remembered that they were logged.
-const MAX_TOLD_JOBS: usize = 1024;
+const MAX_REPORTED_JOBS: usize = 1024;
 /// Messages of one stream that are refused before the stream is ended.
 const MAX_REFUSALS: u32 = 64;
 
@@ -39,7 +39,7 @@ const MAX_REFUSALS: u32 = 64;
 pub(in super::super) struct Gate {
     next: AtomicU64,
     bytes: Arc<Semaphore>,
-    /// Agents of other jobs that were logged: they come again and again.
+    /// Agents of other jobs that were logged: they reconnect repeatedly.
     other_jobs: Mutex<BTreeSet<String>>,
 }
 
@@ -68,13 +68,13 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Whether this was not told yet, as far as that is remembered.
+    /// Whether this was not reported yet, as far as that is remembered.
     fn is_news(&self, reason: &str) -> bool {
-        let mut told = self.other_jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() >= MAX_TOLD_JOBS && !told.contains(reason) {
-            told.clear();
+        let mut reported = self.other_jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.len() >= MAX_REPORTED_JOBS && !reported.contains(reason) {
+            reported.clear();
         }
-        told.insert(reason.to_owned())
+        reported.insert(reason.to_owned())
     }
 }
 
@@ -128,13 +128,13 @@ impl AgentReader {
                         Ok(word) if !self.may_be(&word.message.node) => {
                             self.refuse_name(&word.message.node)?;
                         }
-                        Ok(NodeWord { message, job: Some(job), .. })
+                        Ok(AgentMessage { message, job: Some(job), .. })
                             if *job != *self.serving.job =>
                         {
                             self.refuse_job(&message.node, &job)?;
                         }
                         Ok(word) => self.hand_on(word, read, share).await?,
-                        Err(RefusedWord { node, error }) => {
+                        Err(RefusedMessage { node, error }) => {
                             let reason = error.to_string();
                             self.refuse(RefusalReason::of(&error), node.as_ref(), &reason)?;
                         }
@@ -156,7 +156,7 @@ impl AgentReader {
 
     async fn hand_on(
         &mut self,
-        word: NodeWord,
+        word: AgentMessage,
         read: Instant,
         share: OwnedSemaphorePermit,
     ) -> Result<(), Status> {
@@ -272,7 +272,7 @@ mod tests {
         let gate = Gate::default();
         let news = ["a", "b", "a", "b", "a"].map(|reason| gate.is_news(reason));
         assert_eq!(news, [true, true, false, false, false]);
-        (0..2 * MAX_TOLD_JOBS).for_each(|number| assert!(gate.is_news(&number.to_string())));
-        assert!(gate.other_jobs.lock().unwrap().len() <= MAX_TOLD_JOBS);
+        (0..2 * MAX_REPORTED_JOBS).for_each(|number| assert!(gate.is_news(&number.to_string())));
+        assert!(gate.other_jobs.lock().unwrap().len() <= MAX_REPORTED_JOBS);
     }
 }

@@ -17,29 +17,29 @@ use crate::store::{ActorChannels, Gained, REST, StoreCommand, StoreEvent, StoreF
 use telltale_cluster::epoch::{Revision, Term};
 use telltale_cluster::stored::{Decision, StoreOutcome, StoredState};
 
-/// How often it is looked whether somebody leads.
+/// How often the leader is checked for.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often a trouble that lasts is told.
+/// How often a lasting failure is logged.
 const TELLING: Duration = Duration::from_secs(30);
 
 /// Runs until the coordinator's task has let go of its store.
 pub(in crate::store) async fn run(settings: EtcdSettings, mut link: ActorChannels) {
-    let mut seat = Candidate {
+    let mut slot = Candidate {
         members: settings.members(),
         keys: Keys::new(&settings.prefix),
         settings,
         tried: None,
         known: None,
         followed: None,
-        told: None,
+        reported: None,
     };
-    while let Some((term, lease)) = seat.campaign(&mut link).await {
+    while let Some((term, lease)) = slot.campaign(&mut link).await {
         link.authority.begin(term);
         link.authority.extend(lease.until);
-        let end = seat.lead(&mut link, term, lease).await;
+        let end = slot.lead(&mut link, term, lease).await;
         link.authority.end();
         // A leadership that was lost frees its key by itself; one that is given up is freed here.
-        let _ = seat.members.revoke(lease.id).await;
+        let _ = slot.members.revoke(lease.id).await;
         let rest = match end {
             End::Closed => return,
             End::SteppedDown => REST,
@@ -49,7 +49,7 @@ pub(in crate::store) async fn run(settings: EtcdSettings, mut link: ActorChannel
             }
             // Another program may understand what this one does not.
             End::Unreadable(error) => {
-                seat.complain(&link, error);
+                slot.complain(&link, error);
                 REST
             }
         };
@@ -65,14 +65,14 @@ struct Candidate {
     settings: EtcdSettings,
     members: Members,
     keys: Keys,
-    /// The lease with which it last tried to lead, where nobody knows whether it does.
+    /// The lease with which it last tried to lead, where it is unknown whether it does.
     tried: Option<Lease>,
-    /// Who leads, as far as the coordinator's task was told.
+    /// Who leads, as far as the coordinator's task knows.
     known: Option<String>,
     /// The leadership of another under which the state was read.
     followed: Option<i64>,
-    /// When the trouble was told that lasts.
-    told: Option<Instant>,
+    /// When the lasting failure was logged.
+    reported: Option<Instant>,
 }
 
 /// How a leadership ended.
@@ -96,7 +96,7 @@ struct Holding {
 // === impl Candidate ===
 
 impl Candidate {
-    /// Tries to lead until it does; `None` when nobody wants it any more.
+    /// Tries to lead until it does; `None` when it is no longer wanted.
     async fn campaign(&mut self, link: &mut ActorChannels) -> Option<(Term, Lease)> {
         loop {
             match self.try_to_lead(link).await {
@@ -106,7 +106,7 @@ impl Candidate {
                     return Some(led);
                 }
                 Ok(None) => {
-                    self.told = None;
+                    self.reported = None;
                     link.is_well().await;
                 }
                 Err(error) => self.complain(link, error),
@@ -117,7 +117,7 @@ impl Candidate {
         }
     }
 
-    /// Takes the leader's key if nobody has it.
+    /// Takes the leader's key if it is free.
     async fn try_to_lead(
         &mut self,
         link: &ActorChannels,
@@ -189,7 +189,7 @@ impl Candidate {
         if !link.tell(StoreEvent::Gained(Box::new(gained))).await {
             return End::Closed;
         }
-        self.told = None;
+        self.reported = None;
         let end = loop {
             let command = tokio::select! {
                 biased;
@@ -224,7 +224,7 @@ impl Candidate {
         end
     }
 
-    /// Reads what is stored, again and again until it can or the lease has run out.
+    /// Reads what is stored, periodically until it can or the lease has run out.
     async fn read(&mut self, term: Term) -> Result<(Gained, Holding), End> {
         let request = self.keys.read_all(term);
         loop {
@@ -286,7 +286,7 @@ impl Candidate {
                 if certain { StoreOutcome::Failed } else { StoreOutcome::Unknown }
             }
         };
-        // Also when it was stored before, and nobody had known.
+        // Also when it was stored before, unnoticed.
         if matches!(outcome, StoreOutcome::Stored(_)) {
             link.is_well().await;
         }
@@ -315,8 +315,8 @@ impl Candidate {
     }
 
     fn complain(&mut self, link: &ActorChannels, error: EtcdError) {
-        if self.told.is_none_or(|told| told.elapsed() >= TELLING) {
-            self.told = Some(Instant::now());
+        if self.reported.is_none_or(|reported| reported.elapsed() >= TELLING) {
+            self.reported = Some(Instant::now());
             link.complain(error);
         }
     }

@@ -57,7 +57,7 @@ impl Keys {
         one(self.leader())
     }
 
-    /// The state, whoever leads.
+    /// The state, whichever coordinator leads.
     pub(super) fn read_state(&self) -> RangeRequest {
         one(self.state())
     }

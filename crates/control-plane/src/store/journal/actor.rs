@@ -34,13 +34,13 @@ pub(in crate::store) async fn run(settings: JournalSettings, mut link: ActorChan
     }
 }
 
-/// The journal, once no other coordinator has it and it can be read; `None` when nobody wants it any
-/// more. A trouble that lasts is told once.
+/// The journal, once no other coordinator has it and it can be read; `None` when it is not wanted any
+/// more. A lasting failure is logged once.
 async fn acquire(
     settings: &JournalSettings,
     link: &mut ActorChannels,
 ) -> Option<Journal<JournalDirectory>> {
-    let mut told = String::new();
+    let mut reported = String::new();
     loop {
         let directory = settings.directory.clone();
         let opened = tokio::task::spawn_blocking(move || {
@@ -54,8 +54,8 @@ async fn acquire(
             Ok(journal) => return Some(journal),
             Err(error) => {
                 let text = format!("{error:?}");
-                if text != told {
-                    told = text;
+                if text != reported {
+                    reported = text;
                     link.complain(error);
                 }
             }
@@ -66,7 +66,7 @@ async fn acquire(
     }
 }
 
-/// Leads until told to step down; `None` when the coordinator's task has let go of the store.
+/// Leads until ordered to step down; `None` when the coordinator's task has let go of the store.
 async fn lead(
     mut journal: Journal<JournalDirectory>,
     link: &mut ActorChannels,

@@ -168,7 +168,7 @@ impl Medium for JournalDirectory {
             Self::opened(&new, options.read(true).write(true).create(true).truncate(true))?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
         if let Err(error) = written {
-            // Its bytes are of use to nobody, and the disk may be full.
+            // Its bytes are useless, and the disk may be full.
             let _ = std::fs::remove_file(&new);
             return Err(error);
         }

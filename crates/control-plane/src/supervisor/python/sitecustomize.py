@@ -28,7 +28,7 @@ OWNER_WITHIN = 5.0
 
 
 def script_and_module(arguments):
-    """The script or module that this interpreter was told to run."""
+    """The script or module that this interpreter runs."""
     words = iter(arguments[1:])
     for word in words:
         if word == "-m":
@@ -161,7 +161,7 @@ def awaited(store):
                 wait_for(host_name, port, timeout.total_seconds() if timeout else USUAL_TIMEOUT)
             except Exception:
                 pass
-        # Two stores of one process share a server if they are told so, and only then.
+        # Two stores of one process share a server if configured so, and only then.
         if owner() and len(rest) < 2 and named.get("multi_tenant"):
             # Before this rank is counted as one of the store's. It fails as the next would.
             alone = dict(named, wait_for_workers=False)
@@ -182,14 +182,14 @@ def awaited(store):
 
 
 def owner():
-    """The job, epoch and size that a store is for; nothing where no agent has told."""
+    """The job, epoch and size that a store is for; nothing without an agent."""
     names = ("TORCHELASTIC_RUN_ID", "TELLTALE_EPOCH", "WORLD_SIZE")
     values = [os.environ.get(name) for name in names]
     return "job %s, epoch %s, %s ranks" % tuple(values) if all(values) else None
 
 
 def identity():
-    """Which of the jobs with this name this is; nothing where no agent has told."""
+    """Which of the jobs with this name this is; nothing without an agent."""
     return os.environ.get("TELLTALE_JOB_IDENTITY")
 
 
@@ -229,7 +229,7 @@ def written(store, name):
 
 
 def wait_for(host_name, port, timeout):
-    """Waits until somebody listens there, or so long that it makes no difference any more."""
+    """Waits until a server listens there, or so long that it makes no difference any more."""
     import socket
     import time
 

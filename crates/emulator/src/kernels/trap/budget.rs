@@ -32,7 +32,7 @@ pub(super) struct Budget {
     period: Duration,
     kernel: Since<Mark>,
     program: Since<ProgramRun>,
-    /// Whose time was over at the last tick: the kernel is to be met in its own code.
+    /// Whose time was over at the last tick: the kernel must be met in its own code.
     spent: Cell<Option<KernelFault>>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Budget {
 /// found it.
 struct Since<T>(Cell<Option<(T, Duration)>>);
 
-/// What the signals of these timers carry, and nobody else's.
+/// What the signals of these timers carry, and no other's.
 pub(super) fn value() -> libc::sigval {
     static OURS: u8 = 0;
     libc::sigval { sival_ptr: (&raw const OURS).cast_mut().cast() }

@@ -96,7 +96,7 @@ fn no_signals() -> libc::sigset_t {
     }
 }
 
-/// A signal of real time that nobody uses: it has no handler, and this thread, which has from the
+/// A signal of real time that is unused: it has no handler, and this thread, which has from the
 /// one that opens the accelerator what it blocks, does not block it. Who waits for a signal in
 /// another way than by a handler blocks it. Those of the C library are not among them.
 fn free_signal() -> io::Result<c_int> {
@@ -171,7 +171,7 @@ extern "C" fn on_tick(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
             && (*info).si_value().sival_ptr == budget::value().sival_ptr
     };
     if !is_ours {
-        // Somebody else sent it, to a process that did nothing about it before this was installed.
+        // Another process sent it, to a process that did nothing about it before this was installed.
         use_default(signal);
         send_again(signal, info);
         return;
@@ -239,7 +239,7 @@ fn use_default(signal: c_int) {
 /// Sends a signal that was sent to this thread, to come when the handler returns.
 fn send_again(signal: c_int, info: *mut libc::siginfo_t) {
     // SAFETY: the calls have no conditions but a valid `info`, which is the system's own, unchanged.
-    // A thread may send itself what it was sent, whoever sent it.
+    // A thread may send itself what it was sent, from any sender.
     unsafe {
         let (process, thread) = (libc::getpid(), libc::syscall(libc::SYS_gettid));
         libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, info.cast_const());

@@ -83,10 +83,10 @@ mod tests {
 
     #[test]
     fn a_text_that_is_no_fault_is_answered_with_all_forms() {
-        let told = "vanish:x".parse::<Fault>().unwrap_err().to_string();
+        let reported = "vanish:x".parse::<Fault>().unwrap_err().to_string();
         for (form, _) in Fault::forms() {
-            assert!(told.contains(form), "{form}: {told}");
+            assert!(reported.contains(form), "{form}: {reported}");
         }
-        assert!(told.ends_with("; LINES is zero, duplicates or junk"), "{told}");
+        assert!(reported.ends_with("; LINES is zero, duplicates or junk"), "{reported}");
     }
 }

@@ -59,7 +59,7 @@ impl Cleared {
 /// Takes the rows of ended processes out of the region `name_id` in `directory`, with their bytes
 /// and references. `ended` is asked once, without the lock, who of the region has ended: it gets the
 /// file and the pids of its rows. If no row is left then, and no more in the totals than what is
-/// abandoned, nobody is attached, and that goes too; not so if a process has joined, left or
+/// abandoned, no process is attached, and that goes too; not so if a process has joined, left or
 /// recorded anything since `ended` was asked.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Which pids of a region's rows belong to nobody any more.
+//! Which pids of a region's rows belong to no process any more.
 //!
 //! A row has a pid as its writer's PID namespace numbers it, and does not say which namespace that
 //! is. So a pid has ended only if no process that can be seen from here has this number in any of
@@ -12,11 +12,11 @@ use std::io::{self, Read};
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 
-/// Processes that are looked at; with more of them nobody is taken for dead.
+/// Processes that are checked; with more of them none is taken for dead.
 const MAX_PROCESSES: usize = 1 << 16;
 
 /// Bytes that are read of one `/proc/<pid>/status`. The longest line before the one that is needed
-/// lists supplementary groups; where they push it out, nobody is taken for dead.
+/// lists supplementary groups; where they push it out, no process is taken for dead.
 const MAX_STATUS_BYTES: u64 = 1 << 16;
 
 /// Those of `pids` that certainly no other process has.

@@ -1,7 +1,7 @@
 //! Finds or makes a region's file, locks it and maps it.
 //!
 //! Refuses whatever is not an empty file or a region of the wanted layout; never changes the size
-//! of a file that has one, never removes a file, never waits longer than it is told.
+//! of a file that has one, never removes a file, never waits longer than its timeout.
 #![forbid(unsafe_code)]
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -116,8 +116,8 @@ pub(super) fn layout_of(
 }
 
 /// Checks that the locked file is a region of this layout, or empty and thus to become one, and
-/// maps it. Nothing if the file has no name any more: somebody cleaned up before it was locked, and
-/// nobody will ever read it.
+/// maps it. Nothing if the file has no name any more: another process cleaned up before it was locked, and
+/// it will never be read.
 pub(super) fn map(
     descriptor: BorrowedFd<'_>,
     name: &str,
@@ -174,7 +174,7 @@ mod tests {
     use rustix::io::Errno;
 
     /// What `open` gives in a sticky directory under `fs.protected_regular`, which a test must not
-    /// set: whoever asks to create another user's file is refused, even though it is there.
+    /// set: creating another user's file is refused, even though it is there.
     fn protected(exists: bool) -> impl FnMut(OFlags) -> Result<bool, Errno> {
         move |flags| match (exists, flags.contains(OFlags::CREATE)) {
             (true, true) => Err(Errno::ACCESS),

@@ -1,4 +1,4 @@
-//! What a process says when it attaches to a region, and what it is told: options, errors, losses.
+//! What a process says when it attaches to a region, and what it learns: options, errors, losses.
 //!
 //! Data only; the rules are in [`super`].
 #![forbid(unsafe_code)]
@@ -54,7 +54,7 @@ impl RegionLayout {
     }
 
     pub(super) fn now_ns(self) -> u64 {
-        // The coarse clocks lag a tick and cost a fraction; nobody needs more of a stamp.
+        // The coarse clocks lag a tick and cost a fraction; a stamp needs no more.
         let now = clock_gettime(match self {
             Self::V1 => ClockId::MonotonicCoarse,
             Self::V3 | Self::V4 => ClockId::RealtimeCoarse,
@@ -97,7 +97,7 @@ pub struct RegionOptions {
     /// What pids in the region mean to this process.
     pub pid_namespace: PidNamespace,
     /// How long attaching and detaching each wait for others that do the same. Each holds the lock
-    /// for microseconds; whoever can read the file can also hold it for ever.
+    /// for microseconds; any reader of the file can also hold it for ever.
     pub lock_wait: Duration,
 }
 
@@ -131,7 +131,7 @@ pub enum AttachError {
         source: io::Error,
     },
     /// A link, directory, FIFO, socket or device stands where the region should be.
-    #[error("{name}: not a regular file; somebody else has taken the region's name")]
+    #[error("{name}: not a regular file; another process has taken the region's name")]
     NotARegularFile {
         /// The file's name.
         name: String,
@@ -220,7 +220,7 @@ pub enum DetachError {
 pub struct RegionLosses {
     /// The process table was full at attach: the totals count this process, no row does.
     pub row_missing: bool,
-    /// Somebody else freed or took this process's row; nothing was recorded since.
+    /// Another process freed or took this process's row; nothing was recorded since.
     pub row_lost: bool,
     /// Records of a kind that the layout has no counter for.
     pub kind_records: u64,
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn another_layout_is_told_with_the_variable_that_selects_it() {
-        let told = |version, size_bytes| {
+        let reported = |version, size_bytes| {
             AttachError::Unsupported { name: "region".into(), version, size_bytes }.to_string()
         };
         let cases = [
@@ -264,7 +264,7 @@ mod tests {
             let expected = format!(
                 "region: the region has another layout {what}emove the file once nobody uses it"
             );
-            assert_eq!(told(version, size_bytes), expected);
+            assert_eq!(reported(version, size_bytes), expected);
         }
     }
 }

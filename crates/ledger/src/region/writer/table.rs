@@ -145,7 +145,7 @@ impl RegionTable {
         self.mapping.half_word(Layout::DEVICE_ID).store(device_id, Ordering::Relaxed);
     }
 
-    /// Zeroes totals and chip rows and gives row 0 to the gateway chip; for a region that nobody is
+    /// Zeroes totals and chip rows and gives row 0 to the gateway chip; for a region that no process is
     /// attached to. Needs the lock.
     pub(super) fn reset(&self, gateway_chip_id: u32) {
         for kind in self.kinds() {
@@ -168,7 +168,7 @@ impl RegionTable {
         rows.filter(|(_, pid)| *pid != 0).collect()
     }
 
-    /// Whether nobody is attached. Needs the lock.
+    /// Whether no process is attached. Needs the lock.
     pub(super) fn is_idle(&self) -> bool {
         self.reference_count().load(Ordering::Relaxed) == 0 && self.taken_rows().is_empty()
     }
@@ -184,7 +184,7 @@ impl RegionTable {
         self.reference_count().load(Ordering::Relaxed)
     }
 
-    /// Says that nobody is attached, if the references are still so many: tt-metal's processes
+    /// Marks that no process is attached, if the references are still so many: tt-metal's processes
     /// attach without our lock. Needs the lock.
     pub(super) fn forget_references(&self, references: u32) {
         let count = self.reference_count();
@@ -339,7 +339,7 @@ impl RegionTable {
             return;
         };
         if row == INITIALISING {
-            // Whoever began has died: begin anew.
+            // The one that began has died: restart.
             if let Some(state) = self.init_state() {
                 let from = INIT_STATE_IN_PROGRESS;
                 let _ = state.compare_exchange(from, 0, Ordering::AcqRel, Ordering::Acquire);

@@ -11,9 +11,9 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_schema::clock::Timestamp;
 use tokio::sync::{oneshot, watch};
 
-use super::{MAX_ATTEMPTS, Payload, Sender, not_told, pause};
+use super::{MAX_ATTEMPTS, Payload, Sender, not_reported, pause};
 use crate::alerts::{
-    Alert, AlertState, MAX_NOTICES, NoticeEvent, NotificationFigures, Severity, Subject,
+    Alert, AlertState, MAX_NOTICES, NoticeEvent, NotificationMetrics, Severity, Subject,
     WebhookOptions,
 };
 use crate::samples::tests::fixture;
@@ -33,7 +33,7 @@ struct Running {
 impl Running {
     fn start(webhook: WebhookOptions) -> Self {
         let (publisher, view) =
-            Publisher::new(TIMEOUT, fixture::everything(), fixture::figures()).unwrap();
+            Publisher::new(TIMEOUT, fixture::everything(), fixture::own_metrics()).unwrap();
         let (options, read) = watch::channel(webhook);
         let latest = view.clone();
         let found = Payload {
@@ -60,15 +60,15 @@ impl Running {
         self.publisher.control().notices().push(NoticeEvent::Fired, Timestamp(7), alert(name));
     }
 
-    fn figures(&self) -> NotificationFigures {
-        self.publisher.control().notices().figures()
+    fn metrics(&self) -> NotificationMetrics {
+        self.publisher.control().notices().metrics()
     }
 
     #[track_caller]
     fn comes_to(&self, sent: u64, failed: u64) {
         wait_until("the notices to be sent or given up", TIMEOUT, || {
-            let figures = self.figures();
-            (figures.sent, figures.failed) == (sent, failed)
+            let metrics = self.metrics();
+            (metrics.sent, metrics.failed) == (sent, failed)
         });
     }
 }
@@ -107,8 +107,8 @@ fn rules(body: &Value) -> Vec<&str> {
 
 #[test]
 fn one_alert_is_one() {
-    assert_eq!(not_told(1, "no route"), "the webhook was not told of 1 alert: no route");
-    assert_eq!(not_told(2, "no route"), "the webhook was not told of 2 alerts: no route");
+    assert_eq!(not_reported(1, "no route"), "the webhook was not notified of 1 alert: no route");
+    assert_eq!(not_reported(2, "no route"), "the webhook was not notified of 2 alerts: no route");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_notice_is_posted_with_the_authorization_of_the_file() {
     let shape = serde_json::json!({
         "version": 1,
         "host": body["host"],
-        "service_started_at": fixture::figures().started_at.0,
+        "service_started_at": fixture::own_metrics().started_at.0,
         "dropped": 0,
         "notices": [{
             "sequence": 1, "event": "fired", "at": 7,
@@ -199,7 +199,7 @@ fn a_full_queue_loses_the_oldest_and_counts_them_and_adding_never_waits() {
     for number in 0..most {
         running.fire(&number.to_string());
     }
-    assert_eq!(running.figures().dropped, 3);
+    assert_eq!(running.metrics().dropped, 3);
     assert_eq!(rules(&server.request().1), ["held"]);
 }
 

@@ -7,7 +7,7 @@ use telltale_harness::Scratch;
 use super::super::Configuration;
 
 /// The first key and the words of each refusal.
-fn told(text: &str, files: bool) -> Vec<(&'static str, String)> {
+fn reported(text: &str, files: bool) -> Vec<(&'static str, String)> {
     let configuration: Configuration = toml::from_str(text).expect("each key is right by itself");
     let found = if files { configuration.unusable() } else { configuration.contradictions() };
     found.into_iter().map(|refusal| (refusal.keys[0], refusal.why)).collect()
@@ -41,7 +41,7 @@ fn keys_that_contradict_each_other_are_told_without_a_look_at_any_file() {
         ),
     ];
     for (text, expected) in cases {
-        let found = told(text, false);
+        let found = reported(text, false);
         assert_eq!(found.len(), expected.len(), "{text}: {found:?}");
         for ((key, why), (of, words)) in found.iter().zip(expected) {
             assert!(key == of && why.contains(words), "{text}: {found:?}");
@@ -104,7 +104,7 @@ fn files_and_directories_that_cannot_be_used_are_told_and_none_is_made() {
     ];
     let before = fs::read_dir(place.path()).unwrap().count();
     for (text, expected) in cases {
-        let found = told(&text, true);
+        let found = reported(&text, true);
         assert_eq!(found.len(), expected.len(), "{text}: {found:?}");
         for ((key, why), (of, words)) in found.iter().zip(expected) {
             assert!(key == of && why.contains(words), "{text}: {found:?}");

@@ -26,8 +26,8 @@ fn the_rows_are_those_that_the_language_chooses() {
         let found = server.get_all(&path);
         let read: Snapshot = serde_json::from_str(&found.body).unwrap();
         assert_eq!(read, expected, "{filter}");
-        let told: Value = serde_json::from_str(&found.body).unwrap();
-        assert!(told["alerts"].is_array() && told["reader"]["sees"] == "everything");
+        let reported: Value = serde_json::from_str(&found.body).unwrap();
+        assert!(reported["alerts"].is_array() && reported["reader"]["sees"] == "everything");
         let tag = format!("If-None-Match: {}", found.header("etag").unwrap());
         let token = format!("Authorization: Bearer {TOKEN}");
         assert_eq!(server.get(&path, &[&tag, &token]).status, 304);
@@ -62,9 +62,9 @@ fn what_is_no_filter_is_refused_with_its_column() {
             let refused = server.get(&format!("{path}?{asked}"), &[]);
             assert_eq!(refused.status, 400, "{asked}");
             assert_eq!(refused.header("content-type"), Some("application/problem+json"));
-            let told: Value = serde_json::from_str(&refused.body).unwrap();
-            assert!(told["detail"].as_str().unwrap().starts_with(words), "{told}");
-            assert_eq!(told["column"].as_u64(), column, "{asked}");
+            let reported: Value = serde_json::from_str(&refused.body).unwrap();
+            assert!(reported["detail"].as_str().unwrap().starts_with(words), "{reported}");
+            assert_eq!(reported["column"].as_u64(), column, "{asked}");
         }
     }
 }
@@ -84,9 +84,9 @@ fn a_stream_goes_on_with_the_rows_of_each_snapshot() {
     assert_eq!(answer(&mut stream, true).status, 200);
     assert_eq!(event(&mut stream)[0].0, "retry");
     for _ in 0..2 {
-        let told = event(&mut stream);
-        assert_eq!(told[1].1, "snapshot");
-        assert_eq!(serde_json::from_str::<Snapshot>(&told[2].1).unwrap(), expected);
-        server.publisher.as_ref().unwrap().publish(fixture::everything(), fixture::figures());
+        let reported = event(&mut stream);
+        assert_eq!(reported[1].1, "snapshot");
+        assert_eq!(serde_json::from_str::<Snapshot>(&reported[2].1).unwrap(), expected);
+        server.publisher.as_ref().unwrap().publish(fixture::everything(), fixture::own_metrics());
     }
 }

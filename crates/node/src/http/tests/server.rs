@@ -70,7 +70,7 @@ impl Server {
         unix.set_nonblocking(true).unwrap();
         let listeners = vec![Listener::Tcp(tcp), Listener::Unix(unix)];
         let interval = Duration::from_secs(3600);
-        let (publisher, view) = Publisher::new(interval, snapshot, fixture::figures()).unwrap();
+        let (publisher, view) = Publisher::new(interval, snapshot, fixture::own_metrics()).unwrap();
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let served = view.clone();
         let thread = std::thread::spawn(move || {

@@ -73,5 +73,5 @@ function withheld({ withheld_processes: count = 0, reader }) {
 }
 
 function closed({ closed_processes: count = 0 }) {
-  return count ? `${some(count)} closed to the service, and in no figure: it runs as a user who may not read their ledgers.` : "";
+  return count ? `${some(count)} closed to the service and not counted: it runs as a user who may not read their ledgers.` : "";
 }

@@ -77,7 +77,7 @@ export function fill(td, cell) {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-// A curve in a row; its figures are in the cell beside it, so it is hidden from screen readers.
+// A curve in a row; its values are in the cell beside it, so it is hidden from screen readers.
 function drawTrend(into, path) {
   let svg = into.firstElementChild;
   if (!svg) {

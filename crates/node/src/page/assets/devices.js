@@ -19,7 +19,7 @@ function holders(device) {
   if (!known) return reading(device.holders, String);
   const untracked = known.filter((holder) => !holder.memory_known).length;
   const cell = text(untracked ? `${known.length} (${untracked} untracked)` : known.length);
-  if (untracked) cell.title = "untracked: the driver says they hold the device, nobody says how much memory";
+  if (untracked) cell.title = "untracked: the driver reports that they hold the device, no source reports how much memory";
   return cell;
 }
 

@@ -28,7 +28,7 @@ export function queryBox(token, changed) {
     if (at("filter-error").textContent !== words) at("filter-error").textContent = words;
   }
 
-  // One question at a time, and after it the newest: a slow service is not asked what nobody wants to
+  // One question at a time, and after it the newest: a slow service is not asked what is no longer wanted
   // know any more.
   async function ask() {
     again = asking;
@@ -53,7 +53,7 @@ export function queryBox(token, changed) {
     const signal = AbortSignal.timeout(TIMEOUT);
     const found = await fetch(`api/v1/snapshot?filter=${encodeURIComponent(query)}`, { headers, signal });
     const body = await found.json();
-    // Somebody else may be reading by now.
+    // Another request may be reading by now.
     if (shown !== token() || query !== text()) {
       again = true;
       return;

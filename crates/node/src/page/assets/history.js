@@ -11,7 +11,7 @@ const DEVICE = [
   { name: "l1", title: "L1 in use", unit: "bytes", metric: "telltale_device_memory_used_bytes", space: "l1" },
   ...SENSORS.filter((sensor) => sensor.graph),
 ];
-const NOTHING_YET = "The history has nothing of this time yet; these are the figures that this page has seen.";
+const NOTHING_YET = "The history has nothing of this time yet; these are the values that this page has seen.";
 const PROCESS = [
   { name: "dram", title: "DRAM", unit: "bytes", metric: "telltale_process_memory_live_bytes", space: "dram" },
   { name: "l1", title: "L1", unit: "bytes", metric: "telltale_process_memory_live_bytes", space: "l1" },
@@ -50,18 +50,18 @@ function drawn(kinds, { body, note }, seconds, seen) {
 
 // The history's answer as { body }, or { note }, which says why there is none.
 async function ask(question, { token, kept }) {
-  if (!kept) return { note: "This service keeps no history; its log says why. These are the figures that this page has seen." };
+  if (!kept) return { note: "This service keeps no history; its log says why. These are the values that this page has seen." };
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   try {
     const answer = await fetch(`api/v1/history?${new URLSearchParams(question)}`, { headers });
     const body = await answer.json();
     // What has come a moment ago is not in the history yet.
     if (answer.status === 404) return { note: NOTHING_YET };
-    if (!answer.ok) return { note: `${sentence(body.detail ?? "the history does not answer")} These are the figures that this page has seen.` };
+    if (!answer.ok) return { note: `${sentence(body.detail ?? "the history does not answer")} These are the values that this page has seen.` };
     if (body.series.some((one) => one.whole.mean !== null)) return { body };
     return { note: NOTHING_YET };
   } catch (error) {
-    return { note: `The history does not answer (${error.message}); these are the figures that this page has seen.` };
+    return { note: `The history does not answer (${error.message}); these are the values that this page has seen.` };
   }
 }
 

@@ -6,7 +6,7 @@ export function keys(actions) {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.target.closest("input, select, textarea")) {
       if (event.key === "Escape") {
-        // Chromium would empty the box of a search and tell nobody, and the rows would stay filtered.
+        // Chromium would empty the box of a search without an event, and the rows would stay filtered.
         event.preventDefault();
         event.target.blur();
       }

@@ -15,7 +15,7 @@ import { queryBox } from "./filter.js";
 import { showAlerts, showSources } from "./health.js";
 import { showTotals } from "./totals.js";
 
-// Seconds without a snapshot after which the figures are said to be old.
+// Seconds without a snapshot after which the values are shown as old.
 const OLD = 10;
 
 const at = (id) => document.getElementById(id);
@@ -92,7 +92,7 @@ const stream = follow("api/v1/stream", reader.token, {
     arrived = performance.now();
     if (paused) return;
     latest = snapshot;
-    // What nobody looks at is not drawn until somebody does.
+    // Hidden parts are not drawn until they are shown.
     if (!document.hidden) redraw();
     connection("live", skipped ? `live, but ${skipped} skipped` : "live", asOf());
   },

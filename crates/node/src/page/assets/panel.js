@@ -36,7 +36,7 @@ export function panel(snapshot, token) {
   }
 
   function showNote() {
-    const gone = current() ? undefined : open.device ? "This device is no longer listed." : "This process is no longer there; these are its last figures.";
+    const gone = current() ? undefined : open.device ? "This device is no longer listed." : "This process is no longer there; these are its last values.";
     const words = [gone, open.note].filter(Boolean).join(" ");
     at("panel-note").hidden = !words;
     if (at("panel-note").textContent !== words) at("panel-note").textContent = words;

@@ -32,7 +32,7 @@ function peak({ held }) {
   return held?.kinds.find((kind) => kind.kind === "dram")?.peak_bytes;
 }
 
-// Why a row has no figures of memory: what was claimed is not believed, or else `otherwise`.
+// Why a row has no memory values: what was claimed is not trusted, or else `otherwise`.
 function untold({ held }, otherwise) {
   return held?.refused ? `refused: it ${held.refused}` : otherwise;
 }
@@ -76,7 +76,7 @@ function named({ process }) {
 const MOST_OF_A_COMMAND = 160;
 const MOST_OF_A_TITLE = 600;
 
-const UNTRACKED = "it holds the device and nobody says how much memory it has";
+const UNTRACKED = "it holds the device, but no source reports its memory";
 
 /** The table's columns. */
 export const columns = [
@@ -86,9 +86,9 @@ export const columns = [
   { name: "container", title: "Container", className: "narrow", has: ({ process }) => process.container, cell: container, sort: ({ process }) => process.container?.pod?.name ?? process.container?.id },
   { name: "device", title: "Device", cell: ({ device }) => text(device?.id, "no device that is listed"), sort: ({ held }) => held?.device },
   { name: "dram", title: "DRAM", number: true, cell: memory(live("dram"), UNTRACKED), sort: live("dram") },
-  { name: "peak", title: "DRAM peak", number: true, cell: memory(peak, "nobody recorded it"), sort: peak },
+  { name: "peak", title: "DRAM peak", number: true, cell: memory(peak, "not recorded"), sort: peak },
   { name: "l1", title: "L1", number: true, cell: memory(live("l1"), UNTRACKED), sort: live("l1") },
-  { name: "buffers", title: "Buffers", number: true, cell: (row) => text(row.held?.live_buffers, untold(row, "nobody recorded them")), sort: ({ held }) => held?.live_buffers },
+  { name: "buffers", title: "Buffers", number: true, cell: (row) => text(row.held?.live_buffers, untold(row, "not recorded")), sort: ({ held }) => held?.live_buffers },
   { name: "uptime", title: "Up", number: true, cell: ({ process }) => reading(process.uptime_seconds, duration), sort: ({ process }) => value(process.uptime_seconds) },
   { name: "state", title: "State", cell: ({ process }) => text(process.state), sort: ({ process }) => process.state },
 ];

@@ -109,7 +109,7 @@ export function follow(url, token, on) {
 
   always();
   return {
-    /** Connects anew, at once: the token has changed. */
+    /** Reconnects at once: the token has changed. */
     restart() {
       wait = FIRST_WAIT;
       restarted = true;

@@ -1,10 +1,10 @@
-// A table that is sorted by its columns and keeps its rows while figures change, so that focus,
+// A table that is sorted by its columns and keeps its rows while values change, so that focus,
 // selection and a screen reader's place stay where they are. One row of each table is in the order
 // of Tab; the arrows go from row to row.
 
 import { element, fill } from "./cells.js";
 
-// Rows that are shown unless somebody wants all of them: laying out 2,000 takes a browser as long as
+// Rows that are shown unless all are wanted: laying out 2,000 takes a browser as long as
 // the whole time from one snapshot to the next.
 const MOST_ROWS = 200;
 
@@ -30,7 +30,7 @@ export function sortedTable(table, columns, options) {
   line.append(...heads);
   head.append(line);
   const body = element("tbody");
-  const nothing = element("caption", "notice", "Nothing was told yet.");
+  const nothing = element("caption", "notice", "No data yet.");
   const more = element("button", "more");
   more.type = "button";
   more.hidden = true;
@@ -119,7 +119,7 @@ export function sortedTable(table, columns, options) {
     cells[0].into = opener;
     line.append(...cells);
     line.addEventListener("click", () => {
-      // Text that somebody has just marked is to be copied.
+      // Text that was just selected must stay so, to be copied.
       if (getSelection().isCollapsed) options.open(line.item);
     });
     line.opener = opener;

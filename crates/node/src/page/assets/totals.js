@@ -1,4 +1,4 @@
-// The machine in a few figures: sums and extremes of what the table of devices shows.
+// The machine in a few numbers: sums and extremes of what the table of devices shows.
 
 import { bar, element } from "./cells.js";
 import { bytes, digits, value } from "./format.js";
@@ -19,10 +19,10 @@ export function showTotals(into, snapshot) {
   into.replaceChildren(...tiles.map(tile));
 }
 
-function tile([name, figure, more, ratio]) {
+function tile([name, value, more, ratio]) {
   const box = element("div");
   const shown = element("dd");
-  shown.append(element("b", undefined, figure), " ", element("small", undefined, more));
+  shown.append(element("b", undefined, value), " ", element("small", undefined, more));
   if (ratio !== undefined) shown.append(bar(ratio));
   box.append(element("dt", undefined, name), shown);
   return box;

@@ -1,4 +1,4 @@
-//! A machine that has everything, for tests of what is told of it.
+//! A machine that has everything, for tests of what is reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use telltale_schema::snapshot::{
     Telemetry, TrafficDirection,
 };
 
-use crate::alerts::{Alert, AlertState, AlertStates, NotificationFigures, Rule, Severity, Subject};
-use crate::samples::HttpFigures;
+use crate::alerts::{Alert, AlertState, AlertStates, NotificationMetrics, Rule, Severity, Subject};
+use crate::samples::HttpMetrics;
 use crate::service::{
-    HistoryFigures, LegacyFigures, Published, QueueDrops, ServiceFigures, SourceFigures,
+    HistoryMetrics, LegacyMetrics, Published, QueueDrops, ServiceMetrics, SourceMetrics,
 };
 
 /// When everything happens.
@@ -167,21 +167,22 @@ pub(crate) fn metric(name: &str, labels: &[(&str, &str)], value: MetricValue) ->
 }
 
 /// Everything that a runtime can tell, about this device.
-pub(crate) fn told(device: &str) -> Vec<MetricSample> {
-    let told = DEFINITIONS.iter().filter(|definition| definition.scope == Scope::Process);
-    told.map(|definition| {
-        let own = definition.scope.labels().len();
-        let labels: Vec<(&str, &str)> = definition.labels[own..]
-            .iter()
-            .map(|label| (*label, if *label == "device" { device } else { "some_word" }))
-            .collect();
-        let value = match definition.kind {
-            MetricKind::Counter => MetricValue::Counter(5),
-            _ => MetricValue::Gauge(1.5),
-        };
-        metric(definition.name, &labels, value)
-    })
-    .collect()
+pub(crate) fn reported(device: &str) -> Vec<MetricSample> {
+    let reported = DEFINITIONS.iter().filter(|definition| definition.scope == Scope::Process);
+    reported
+        .map(|definition| {
+            let own = definition.scope.labels().len();
+            let labels: Vec<(&str, &str)> = definition.labels[own..]
+                .iter()
+                .map(|label| (*label, if *label == "device" { device } else { "some_word" }))
+                .collect();
+            let value = match definition.kind {
+                MetricKind::Counter => MetricValue::Counter(5),
+                _ => MetricValue::Gauge(1.5),
+            };
+            metric(definition.name, &labels, value)
+        })
+        .collect()
 }
 
 /// A machine of these.
@@ -215,7 +216,7 @@ pub(crate) fn snapshot(devices: Vec<Device>, processes: Vec<Process>) -> Arc<Sna
 pub(crate) fn everything() -> Arc<Snapshot> {
     let device = device(1);
     let mut telling = process(7, "train", "ada", 500);
-    let mut samples = told(&device.id);
+    let mut samples = reported(&device.id);
     samples.extend([
         metric("steps", &[("phase", "warm \"up\"\n")], MetricValue::Counter(3)),
         metric("loss", &[], MetricValue::Gauge(0.5)),
@@ -240,15 +241,15 @@ pub(crate) fn everything() -> Arc<Snapshot> {
     snapshot(vec![device, gpu()], vec![telling, contained])
 }
 
-/// The service's own figures.
-pub(crate) fn figures() -> ServiceFigures {
-    let source = |name: &str, errors| SourceFigures {
+/// The service's own metrics.
+pub(crate) fn own_metrics() -> ServiceMetrics {
+    let source = |name: &str, errors| SourceMetrics {
         name: name.to_owned(),
         errors,
         notes: 0,
         seconds: 0.5,
     };
-    ServiceFigures {
+    ServiceMetrics {
         started_at: Timestamp(NOW.0 - 60_000_000_000),
         cpu_seconds: 0.25,
         resident_bytes: now(9 << 20),
@@ -259,12 +260,12 @@ pub(crate) fn figures() -> ServiceFigures {
         truncated_directories: 0,
         drops: vec![QueueDrops { queue: "stream", total: 4 }],
         sources: vec![source("tenstorrent", 0), source("endpoints", 12)],
-        legacy: Some(LegacyFigures {
+        legacy: Some(LegacyMetrics {
             connections: 2,
             messages: vec![("alloc", 30), ("free", 20)],
             refused: vec![("too_large", 1)],
         }),
-        history: Some(HistoryFigures { bytes: 4096, failures: 3, ..HistoryFigures::default() }),
+        history: Some(HistoryMetrics { bytes: 4096, failures: 3, ..HistoryMetrics::default() }),
     }
 }
 
@@ -285,24 +286,24 @@ fn alerts() -> Arc<AlertStates> {
         rules: Rule::defaults().into(),
         alerts: vec![alert],
         dropped: 3,
-        notifications: NotificationFigures { sent: 5, failed: 2, dropped: 1 },
+        notifications: NotificationMetrics { sent: 5, failed: 2, dropped: 1 },
     })
 }
 
 /// A publication of it.
 pub(crate) fn published(sequence: u64, snapshot: Arc<Snapshot>) -> Published {
-    let (service, made_at) = (figures(), Instant::now());
+    let (service, made_at) = (own_metrics(), Instant::now());
     Published { sequence, snapshot, service, alerts: alerts(), made_at, fresh: 0 }
 }
 
-/// An HTTP server's figures.
-pub(crate) fn http() -> HttpFigures {
-    HttpFigures {
+/// An HTTP server's metrics.
+pub(crate) fn http() -> HttpMetrics {
+    HttpMetrics {
         scrapes: 4,
         text_seconds: Some(0.001),
         requests: vec![(200, 5)],
         connections: 1,
         refused: vec![("too_many", 0)],
-        ..HttpFigures::default()
+        ..HttpMetrics::default()
     }
 }

@@ -96,7 +96,7 @@ pub(super) fn answer(pods: Vec<PodResources>) -> Vec<u8> {
     ListPodResourcesResponse { pod_resources: pods }.encode_to_vec()
 }
 
-/// A pod of one container with these devices, each told by itself as for several NUMA nodes, and
+/// A pod of one container with these devices, each listed by itself as for several NUMA nodes, and
 /// one that was claimed.
 pub(super) fn pod(
     namespace: &str,

@@ -194,12 +194,12 @@ pub const AGENT_READ_SKIPPED_BYTES_TOTAL: &MetricDefinition = &MetricDefinition 
     otlp: None,
 };
 
-/// Records of collectives and transfers that workers posted: taken, or refused, queue_full, stale (another epoch's), unknown_group, elsewhere (another node's rank), implausible, or unverified (of a sender who may be anybody: shown, and reported to nobody).
+/// Records of collectives and transfers that workers posted: taken, or refused, queue_full, stale (another epoch's), unknown_group, elsewhere (another node's rank), implausible, or unverified (of an unknown sender: shown, but not reported).
 pub const AGENT_RECORDS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_agent_records_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Records of collectives and transfers that workers posted: taken, or refused, queue_full, stale (another epoch's), unknown_group, elsewhere (another node's rank), implausible, or unverified (of a sender who may be anybody: shown, and reported to nobody).",
+    help: "Records of collectives and transfers that workers posted: taken, or refused, queue_full, stale (another epoch's), unknown_group, elsewhere (another node's rank), implausible, or unverified (of an unknown sender: shown, but not reported).",
     labels: &["outcome"],
     scope: Scope::Agent,
     since: "0.1.0",

@@ -38,12 +38,12 @@ pub const PROBLEMS_TOTAL: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// 1 while somebody reads the core's debug stream, 0 while nobody does.
+/// 1 while the core's debug stream has a reader, else 0.
 pub const PROCESS_DEBUG_CONNECTED: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_debug_connected",
     unit: Unit::None,
     kind: MetricKind::Gauge,
-    help: "1 while somebody reads the core's debug stream, 0 while nobody does.",
+    help: "1 while the core's debug stream has a reader, else 0.",
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
@@ -86,12 +86,12 @@ pub const PROCESS_DEBUG_EVENTS_LOST_TOTAL: &MetricDefinition = &MetricDefinition
     otlp: None,
 };
 
-/// Events of the core that passed its filter while somebody was connected, lost ones included.
+/// Events of the core that passed its filter while a consumer was connected, lost ones included.
 pub const PROCESS_DEBUG_EVENTS_PUBLISHED_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_debug_events_published_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Events of the core that passed its filter while somebody was connected, lost ones included.",
+    help: "Events of the core that passed its filter while a consumer was connected, lost ones included.",
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
@@ -343,24 +343,24 @@ pub const PROCESS_POD_INFO: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// Hits that were compared with a program described anew.
+/// Hits that were compared with a newly described program.
 pub const PROCESS_PROGRAM_CACHE_CHECKS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_program_cache_checks_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Hits that were compared with a program described anew.",
+    help: "Hits that were compared with a newly described program.",
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
     otlp: None,
 };
 
-/// Look-ups that met another program with the same hash and told it from theirs.
+/// Look-ups that met another program with the same hash and were distinguished from it.
 pub const PROCESS_PROGRAM_CACHE_COLLISIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_program_cache_collisions_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Look-ups that met another program with the same hash and told it from theirs.",
+    help: "Look-ups that met another program with the same hash and were distinguished from it.",
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
@@ -391,12 +391,12 @@ pub const PROCESS_PROGRAM_CACHE_EVICTIONS_TOTAL: &MetricDefinition = &MetricDefi
     otlp: None,
 };
 
-/// Hits that differed from the program described anew.
+/// Hits that differed from the newly described program.
 pub const PROCESS_PROGRAM_CACHE_FAILED_CHECKS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_program_cache_failed_checks_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Hits that differed from the program described anew.",
+    help: "Hits that differed from the newly described program.",
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
@@ -559,12 +559,12 @@ pub const PROCESS_UPTIME_SECONDS: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// Processes that the row stands for: alive, hidden in a PID namespace that cannot be seen, or dead with figures left behind that are in no sum.
+/// Processes that the row stands for: alive, hidden in a PID namespace that cannot be seen, or dead with leftover values that are in no sum.
 pub const PROCESSES: &MetricDefinition = &MetricDefinition {
     name: "telltale_processes",
     unit: Unit::Count,
     kind: MetricKind::Gauge,
-    help: "Processes that the row stands for: alive, hidden in a PID namespace that cannot be seen, or dead with figures left behind that are in no sum.",
+    help: "Processes that the row stands for: alive, hidden in a PID namespace that cannot be seen, or dead with leftover values that are in no sum.",
     labels: &["process", "user", "container_id", "pod_uid", "state"],
     scope: Scope::Process,
     since: "0.1.0",

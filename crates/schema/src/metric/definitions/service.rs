@@ -50,12 +50,12 @@ pub const BUILD_INFO: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// Processes of other users that the service may not look at, as far as the names of their files tell; they are in no figure.
+/// Processes of other users that the service may not read, counted by the names of their files; they are not counted elsewhere.
 pub const CLOSED_PROCESSES: &MetricDefinition = &MetricDefinition {
     name: "telltale_closed_processes",
     unit: Unit::Count,
     kind: MetricKind::Gauge,
-    help: "Processes of other users that the service may not look at, as far as the names of their files tell; they are in no figure.",
+    help: "Processes of other users that the service may not read, counted by the names of their files; they are not counted elsewhere.",
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
@@ -314,12 +314,12 @@ pub const SERVICE_START_TIME_SECONDS: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// Runtime directories with more names than are looked at, 65536 in each; processes whose files are beyond are in no figure.
+/// Runtime directories with more names than are read, 65536 in each; processes with files beyond are not counted.
 pub const TRUNCATED_DIRECTORIES: &MetricDefinition = &MetricDefinition {
     name: "telltale_truncated_directories",
     unit: Unit::Count,
     kind: MetricKind::Gauge,
-    help: "Runtime directories with more names than are looked at, 65536 in each; processes whose files are beyond are in no figure.",
+    help: "Runtime directories with more names than are read, 65536 in each; processes with files beyond are not counted.",
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",

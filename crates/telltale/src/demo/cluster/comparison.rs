@@ -1,4 +1,4 @@
-//! Whether a training in which a node was killed has come to the weights of one that nobody disturbed:
+//! Whether a training in which a node was killed has come to the weights of an undisturbed one:
 //! as a last line, as JSON, and as an exit status. It compares what it is given and runs nothing.
 
 use std::time::Duration;

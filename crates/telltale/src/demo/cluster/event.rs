@@ -33,7 +33,7 @@ pub(super) enum DemoEventKind {
     Silent { node: String },
     /// Every rank has done all steps.
     Trained { steps: u64, digest: String },
-    /// So has every rank of the training that nobody disturbed.
+    /// So has every rank of the undisturbed training.
     Undisturbed { steps: u64, digest: String },
 }
 

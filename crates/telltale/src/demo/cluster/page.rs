@@ -5,7 +5,7 @@ use std::time::Duration;
 use telltale_smi::{Style, Tone, paragraph};
 use telltale_wire::cluster::message::NodeState;
 
-use super::story::{NodeStory, Story};
+use super::timeline::{NodeProgress, Timeline};
 
 /// Characters of a bar.
 const BAR: usize = 20;
@@ -16,7 +16,7 @@ const LEAST_EVENTS: usize = 4;
 /// Where the words of an event begin, behind its times.
 const WORDS_OF_AN_EVENT: usize = 19;
 
-/// How far the training that nobody disturbs has come.
+/// How far the undisturbed training has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Undisturbed {
     pub(super) step: u64,
@@ -24,12 +24,12 @@ pub(super) struct Undisturbed {
 
 /// The page of a moment, in at most `rows` rows if it can be.
 pub(super) fn page(
-    story: &Story,
+    timeline: &Timeline,
     undisturbed: Option<Undisturbed>,
     rows: Option<usize>,
     style: &Style,
 ) -> String {
-    let mut lines = vec![(Tone::Faint, title(story))];
+    let mut lines = vec![(Tone::Faint, title(timeline))];
     let width = style.width.unwrap_or(usize::MAX);
     let cut = |text: String| text.chars().take(width).collect::<String>();
     let heading = format!(
@@ -37,25 +37,26 @@ pub(super) fn page(
         "NODE", "IS", "RANK", "EPOCH", "STEP", "", "LOSS", "HEARD"
     );
     lines.push((Tone::Heading, heading));
-    lines.extend((0..story.nodes.len()).map(|place| row(story, place, style)));
+    lines.extend((0..timeline.nodes.len()).map(|place| row(timeline, place, style)));
     if let Some(Undisturbed { step }) = undisturbed {
-        let of = format!("{step}/{}", story.steps);
-        let text = format!("{:29} {of:>9}  {}", "undisturbed, to compare", bar(step, story, style));
+        let of = format!("{step}/{}", timeline.steps);
+        let text =
+            format!("{:29} {of:>9}  {}", "undisturbed, to compare", bar(step, timeline, style));
         lines.push((Tone::Plain, text));
     }
     lines.push((Tone::Plain, String::new()));
     let room = rows.map_or(usize::MAX, |rows| {
-        rows.saturating_sub(story.nodes.len() + ROWS_BESIDE_EVENTS).max(LEAST_EVENTS)
+        rows.saturating_sub(timeline.nodes.len() + ROWS_BESIDE_EVENTS).max(LEAST_EVENTS)
     });
     let lines = lines.into_iter().map(|(tone, text)| (tone, cut(text)));
-    let painted = lines.chain(latest(story, room, style));
+    let painted = lines.chain(latest(timeline, room, style));
     painted.map(|(tone, text)| tone.paint(&text, style) + "\n").collect()
 }
 
 /// The lines of the latest events that fit whole into `room`, each event wrapped below its words.
-fn latest(story: &Story, room: usize, style: &Style) -> Vec<(Tone, String)> {
+fn latest(timeline: &Timeline, room: usize, style: &Style) -> Vec<(Tone, String)> {
     let mut shown = Vec::new();
-    for event in story.events.iter().rev() {
+    for event in timeline.events.iter().rev() {
         let tone = if event.what.is_trouble() { Tone::Warning } else { Tone::Plain };
         let text = paragraph(&event.line(), WORDS_OF_AN_EVENT, style);
         let lines: Vec<_> = text.lines().map(|line| (tone, line.to_owned())).collect();
@@ -68,36 +69,36 @@ fn latest(story: &Story, room: usize, style: &Style) -> Vec<(Tone, String)> {
     shown
 }
 
-fn title(story: &Story) -> String {
-    let epoch = story.view.epoch;
+fn title(timeline: &Timeline) -> String {
+    let epoch = timeline.view.epoch;
     let what = "one GPT on four nodes, of which one dies";
-    match story.has_ended {
+    match timeline.has_ended {
         false => format!("Ctrl-C ends this demo: {what} (epoch {epoch})"),
         true => format!("This demo has ended: {what} (epoch {epoch})"),
     }
 }
 
-fn row(story: &Story, place: usize, style: &Style) -> (Tone, String) {
-    let node = &story.nodes[place];
-    let seen = story.view.nodes.iter().find(|seen| seen.name == node.name);
-    let slot = story.view.holders.iter().position(|holder| *holder == node.name);
+fn row(timeline: &Timeline, place: usize, style: &Style) -> (Tone, String) {
+    let node = &timeline.nodes[place];
+    let seen = timeline.view.nodes.iter().find(|seen| seen.name == node.name);
+    let slot = timeline.view.holders.iter().position(|holder| *holder == node.name);
     let (is, tone) = match seen.map(|seen| seen.state) {
-        _ if story.is_killed(place) => ("killed", Tone::Alarm),
+        _ if timeline.is_killed(place) => ("killed", Tone::Alarm),
         None | Some(NodeState::Unspecified) => ("starts", Tone::Faint),
         Some(NodeState::Active) if node.digest.is_some() => ("done", Tone::Plain),
-        Some(NodeState::Active) if !story.view.runs => ("prepares", Tone::Plain),
+        Some(NodeState::Active) if !timeline.view.runs => ("prepares", Tone::Plain),
         Some(NodeState::Active) => ("runs", Tone::Plain),
         Some(NodeState::Standby) => ("spare", Tone::Faint),
         Some(NodeState::Silent) => ("silent", Tone::Alarm),
-        Some(NodeState::Barred) => ("kept out", Tone::Warning),
+        Some(NodeState::Barred) => ("quarantined", Tone::Warning),
     };
     let rank = slot.map_or_else(|| String::from("-"), |slot| slot.to_string());
     let heard = seen.and_then(|seen| seen.heard_ago).map(|ago| format!("{:.1} s", seconds(ago)));
     let (epoch, step, bar, loss) = match node {
-        NodeStory { rank: None, .. } => (String::from("-"), String::new(), String::new(), None),
-        NodeStory { epoch, step, loss, .. } => {
-            let of = format!("{step}/{}", story.steps);
-            (epoch.to_string(), of, bar(*step, story, style), *loss)
+        NodeProgress { rank: None, .. } => (String::from("-"), String::new(), String::new(), None),
+        NodeProgress { epoch, step, loss, .. } => {
+            let of = format!("{step}/{}", timeline.steps);
+            (epoch.to_string(), of, bar(*step, timeline, style), *loss)
         }
     };
     let loss = loss.map_or_else(String::new, |loss| format!("{loss:.3}"));
@@ -109,9 +110,9 @@ fn row(story: &Story, place: usize, style: &Style) -> (Tone, String) {
     (tone, text)
 }
 
-fn bar(step: u64, story: &Story, style: &Style) -> String {
+fn bar(step: u64, timeline: &Timeline, style: &Style) -> String {
     let (full, empty) = if style.unicode { ("█", "░") } else { ("#", ".") };
-    let share = step.min(story.steps) as f64 / story.steps.max(1) as f64;
+    let share = step.min(timeline.steps) as f64 / timeline.steps.max(1) as f64;
     let done = (share * BAR as f64) as usize;
     full.repeat(done) + &empty.repeat(BAR - done)
 }
@@ -124,7 +125,7 @@ fn seconds(span: Duration) -> f64 {
 mod tests {
     use telltale_smi::Style;
 
-    use super::super::story::tests::swapped;
+    use super::super::timeline::tests::swapped;
     use super::{Undisturbed, page};
 
     #[test]
@@ -165,9 +166,9 @@ mod tests {
 
     #[test]
     fn a_demo_that_has_ended_is_not_offered_to_be_ended() {
-        let mut story = swapped();
-        assert!(page(&story, None, None, &Style::PLAIN).starts_with("Ctrl-C ends this demo: "));
-        story.has_ended = true;
-        assert!(page(&story, None, None, &Style::PLAIN).starts_with("This demo has ended: "));
+        let mut timeline = swapped();
+        assert!(page(&timeline, None, None, &Style::PLAIN).starts_with("Ctrl-C ends this demo: "));
+        timeline.has_ended = true;
+        assert!(page(&timeline, None, None, &Style::PLAIN).starts_with("This demo has ended: "));
     }
 }

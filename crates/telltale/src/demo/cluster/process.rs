@@ -14,7 +14,7 @@ use crate::exit::Failure;
 
 /// How long a process may take to end when asked to, before it is killed.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most of what a process complained that is read, and the lines that are told of it.
+/// The most of what a process complained that is read, and the lines that are shown of it.
 const MOST_COMPLAINT_BYTES: u64 = 64 << 10;
 const MOST_COMPLAINTS: usize = 3;
 
@@ -65,7 +65,7 @@ impl DemoProcess {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Says that it ended although nobody asked for it.
+    /// Says that it ended unexpectedly.
     pub(super) fn ended_early(&self, status: ExitStatus) -> Failure {
         Failure::Message(format!("{} of the demo ended early ({status})", self.name))
     }

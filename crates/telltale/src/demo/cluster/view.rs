@@ -92,9 +92,9 @@ impl CoordinatorPoller {
             };
             let failures = incidents.incidents.into_iter().rev().flat_map(|incident| {
                 let id = incident.id;
-                let signs =
-                    incident.signs.into_iter().filter_map(move |sign| is_failure(sign.kind));
-                signs.map(move |failed| FailureView {
+                let events =
+                    incident.signs.into_iter().filter_map(move |event| is_failure(event.kind));
+                events.map(move |failed| FailureView {
                     incident: id.clone(),
                     rank: failed.rank,
                     at: moment(failed.at_unix_ms),

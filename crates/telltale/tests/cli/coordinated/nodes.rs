@@ -1,4 +1,4 @@
-//! Nodes of a job, as a coordinator hears them: they do what they are told, and say so.
+//! Nodes of a job, as a coordinator hears them: they follow orders and confirm them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

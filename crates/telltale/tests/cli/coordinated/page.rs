@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use telltale_harness::wait_until;
 
-use super::{Scene, TOKEN};
+use super::{Fixture, TOKEN};
 use crate::cli::command::TIMEOUT;
 use crate::cli::page::browser::Browser;
 
@@ -28,18 +28,18 @@ const MATRIX: &str = "{
 #[test]
 fn the_page_asks_for_the_token_and_shows_what_the_command_shows() {
     let Some(mut browser) = Browser::start("cli::coordinated::page") else { return };
-    let mut scene = Scene::new();
-    scene.attend(&["node-a", "node-b", "node-c"]);
-    scene.until_it_runs();
-    scene.kill("node-b");
-    scene.until_it_runs();
+    let mut fixture = Fixture::new();
+    fixture.attend(&["node-a", "node-b", "node-c"]);
+    fixture.until_it_runs();
+    fixture.kill("node-b");
+    fixture.until_it_runs();
 
-    browser.open(&scene.http);
+    browser.open(&fixture.http);
     browser.until("document.getElementById('problem').textContent.includes('token is needed')");
     let shown = browser.text("document.querySelector('main').innerText");
     assert!(!shown.contains("Nodes") && !shown.contains("node-a"), "{shown}");
     assert_eq!(browser.text("document.getElementById('connection').textContent"), "token needed");
-    // Whoever closes the dialog is not asked again, and finds the button.
+    // A user who closes the dialog is not asked again, and finds the button.
     assert_eq!(browser.value(ASKS), true);
     browser.press("Escape");
     let before = browser.requests.len();
@@ -72,15 +72,18 @@ fn the_page_asks_for_the_token_and_shows_what_the_command_shows() {
     assert_eq!(browser.text(why), "1: does not answer");
     // The newest incident is explained without being asked for.
     browser.until("!document.getElementById('incident').hidden");
-    let told = browser.text("document.getElementById('incident').innerText");
-    assert!(told.contains("the worker of rank 1 on node-b failed: signal 9 (KILL)"), "{told}");
+    let reported = browser.text("document.getElementById('incident').innerText");
+    assert!(
+        reported.contains("the worker of rank 1 on node-b failed: signal 9 (KILL)"),
+        "{reported}"
+    );
     assert!(!browser.text("location.href").contains(TOKEN));
     // It goes on to ask.
     let before = browser.text("document.getElementById('connection').textContent");
     let later = format!("document.getElementById('connection').textContent !== '{before}'");
     browser.until(&later);
     assert_eq!(browser.complaints, Vec::<String>::new());
-    assert!(browser.requests.iter().all(|address| address.starts_with(&scene.http)));
+    assert!(browser.requests.iter().all(|address| address.starts_with(&fixture.http)));
 }
 
 /// Tables that are cut off, and words in them that are broken where they should not be.
@@ -96,12 +99,12 @@ const CUT: &str = "[
 #[test]
 fn where_no_token_is_wanted_none_is_asked_for_and_a_phone_shows_every_row() {
     let Some(mut browser) = Browser::start("cli::coordinated::phone") else { return };
-    let mut scene = Scene::with(false);
-    scene.attend_and_run();
-    let killed = scene.holder(1);
-    scene.kill(&killed);
-    scene.until_it_runs();
-    browser.open(&scene.http);
+    let mut fixture = Fixture::with(false);
+    fixture.attend_and_run();
+    let killed = fixture.holder(1);
+    fixture.kill(&killed);
+    fixture.until_it_runs();
+    browser.open(&fixture.http);
     browser.until(LIVE);
     browser.until("document.querySelectorAll('#nodes tbody tr').length === 4");
     browser.until("document.querySelectorAll('#incidents tbody tr').length === 1");
@@ -125,8 +128,8 @@ fn where_no_token_is_wanted_none_is_asked_for_and_a_phone_shows_every_row() {
 #[test]
 fn the_matrix_can_be_read_without_colours_and_by_who_sees_few() {
     let Some(mut browser) = Browser::start("cli::coordinated::matrix") else { return };
-    let scene = Scene::new();
-    browser.open(&scene.http);
+    let fixture = Fixture::new();
+    browser.open(&fixture.http);
     browser.value(&format!(
         "import('/assets/matrix.js').then(({{matrix}}) => {{
             document.getElementById('incident').hidden = document.getElementById('map').hidden = false;
@@ -194,14 +197,14 @@ fn served(page: String) -> String {
 #[test]
 fn training_steps_are_shown_by_the_page_and_by_a_file_without_a_coordinator() {
     let Some(mut browser) = Browser::start("cli::coordinated::steps") else { return };
-    let mut scene = Scene::with(false);
-    let slow = scene.attend_and_train();
-    let file = scene.place.join("report.html");
-    let written = scene.cluster(&["report", "--page", file.to_str().unwrap()]);
+    let mut fixture = Fixture::with(false);
+    let slow = fixture.attend_and_train();
+    let file = fixture.place.join("report.html");
+    let written = fixture.cluster(&["report", "--page", file.to_str().unwrap()]);
     assert_eq!(written.status, Some(0), "{written:?}");
     let pictures = std::env::var_os("TELLTALE_PAGE_PICTURES").map(PathBuf::from);
     let addresses =
-        [(scene.http.clone(), "page"), (served(fs::read_to_string(file).unwrap()), "file")];
+        [(fixture.http.clone(), "page"), (served(fs::read_to_string(file).unwrap()), "file")];
     for (address, name) in addresses {
         browser.requests.clear();
         browser.open(&address);

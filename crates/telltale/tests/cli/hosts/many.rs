@@ -6,7 +6,7 @@ use std::time::Instant;
 use telltale_harness::{Scratch, wait_until};
 use telltale_schema::fleet::{Fleet, HostState};
 
-use super::company::{Company, refused, silent};
+use super::host_services::{HostServices, refused, silent};
 use crate::cli::command::{Running, TIMEOUT, telltale};
 
 const HOSTS: usize = 256;
@@ -14,12 +14,12 @@ const SILENT: usize = 26;
 
 #[test]
 fn the_first_frame_waits_for_nobody_who_is_silent() {
-    let company = Company::of(HOSTS - SILENT);
+    let host_services = HostServices::of(HOSTS - SILENT);
     // That many services in one thread need their time to begin.
-    let begun = super::hosts(&company.addresses.join(","), &["--timeout", "60"]);
+    let begun = super::hosts(&host_services.addresses.join(","), &["--timeout", "60"]);
     assert_eq!(begun.status, Some(0), "{}", begun.err);
     let still: Vec<_> = (0..SILENT - 6).map(|_| silent()).collect();
-    let mut names = company.addresses.clone();
+    let mut names = host_services.addresses.clone();
     names.extend(still.iter().map(|(_, address)| address.clone()));
     names.extend((0..6).map(|_| refused()));
     let place = Scratch::new();

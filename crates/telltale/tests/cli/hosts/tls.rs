@@ -1,4 +1,4 @@
-//! Real services with TLS, and with certificates of their callers: who gets an answer, and what is told
+//! Real services with TLS, and with certificates of their callers: who gets an answer, and what is reported
 //! to whom gets none.
 
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use crate::cli::serve::{Serving, serve};
 const TOKEN: &str = "a-token-of-the-tests-that-is-long-enough";
 
 /// A service and the files of its callers.
-struct Scene {
+struct Fixture {
     service: Serving,
     /// As `--hosts` names it.
     at: String,
     place: Scratch,
 }
 
-impl Scene {
+impl Fixture {
     /// A service with this certificate, for callers of that authority if there is one.
     fn new(own: &Signed, callers: Option<&Authority>) -> Self {
         let place = Scratch::new();
@@ -38,7 +38,7 @@ impl Scene {
         Self { service, at: format!("localhost:{port}"), place }
     }
 
-    /// What somebody is told who believes this authority and has that certificate.
+    /// What a client sees that trusts this authority and has that certificate.
     fn ask(&self, authority: Option<&Authority>, own: Option<&Signed>, more: &[&Path]) -> Said {
         let mut command = telltale();
         command.args(["smi", "--hosts", &self.at, "--json", "--timeout", "20"]).args(more);
@@ -64,7 +64,7 @@ fn fleet(said: &Said) -> Fleet {
     serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))
 }
 
-/// Asserts that it answered, and gives how many sources it told of.
+/// Asserts that it answered, and returns how many sources it reported.
 #[track_caller]
 fn answered(said: &Said) {
     let fleet = fleet(said);
@@ -75,13 +75,13 @@ fn answered(said: &Said) {
 
 /// Asserts that it did not answer, and that these words are the reason.
 #[track_caller]
-fn refused(scene: &Scene, said: &Said, words: &str) {
+fn refused(fixture: &Fixture, said: &Said, words: &str) {
     assert_eq!(said.status, Some(2), "{said:?}");
     let fleet = fleet(said);
     let host = &fleet.hosts[0];
     let reason = host.reason.as_deref().unwrap_or_default();
     assert_eq!(host.state, HostState::Unreachable, "{said:?}");
-    assert!(reason.starts_with(&scene.at) && reason.contains(words), "{words:?}: {reason}");
+    assert!(reason.starts_with(&fixture.at) && reason.contains(words), "{words:?}: {reason}");
 }
 
 /// A certificate that ended a day ago.
@@ -92,51 +92,55 @@ fn expired(by: &Authority, purpose: Purpose) -> Signed {
 #[test]
 fn by_tls_a_service_answers_who_believes_its_authority() {
     let (ours, other) = (Authority::new("ours"), Authority::new("other"));
-    let scene = Scene::new(&ours.server(), None);
-    answered(&scene.ask(Some(&ours), None, &[]));
-    let token = scene.place.join("token");
-    answered(&scene.ask(Some(&ours), None, &[Path::new("--token-file"), &token]));
-    let wrong = file(&scene.place, "wrong", "another-token-that-is-long-enough");
-    let told = scene.ask(Some(&ours), None, &[Path::new("--token-file"), &wrong]);
-    assert!(told.out.contains("this is not the service's token"), "{told:?}");
+    let fixture = Fixture::new(&ours.server(), None);
+    answered(&fixture.ask(Some(&ours), None, &[]));
+    let token = fixture.place.join("token");
+    answered(&fixture.ask(Some(&ours), None, &[Path::new("--token-file"), &token]));
+    let wrong = file(&fixture.place, "wrong", "another-token-that-is-long-enough");
+    let reported = fixture.ask(Some(&ours), None, &[Path::new("--token-file"), &wrong]);
+    assert!(reported.out.contains("this is not the service's token"), "{reported:?}");
     let words = "'s certificate is not of the authority that --authority names";
-    refused(&scene, &scene.ask(Some(&other), None, &[]), words);
-    refused(&scene, &scene.ask(None, None, &[]), "speaks TLS; name its authority with --authority");
+    refused(&fixture, &fixture.ask(Some(&other), None, &[]), words);
+    refused(
+        &fixture,
+        &fixture.ask(None, None, &[]),
+        "speaks TLS; name its authority with --authority",
+    );
     // By a name that is not in it.
-    let by_address = scene.at.replace("localhost", "127.0.0.1");
-    let scene = Scene { at: by_address, ..scene };
-    let told = scene.ask(Some(&ours), None, &[]);
-    refused(&scene, &told, "'s certificate has other names; use one of them");
-    scene.service.end();
+    let by_address = fixture.at.replace("localhost", "127.0.0.1");
+    let fixture = Fixture { at: by_address, ..fixture };
+    let reported = fixture.ask(Some(&ours), None, &[]);
+    refused(&fixture, &reported, "'s certificate has other names; use one of them");
+    fixture.service.end();
 }
 
 #[test]
 fn a_certificate_that_has_expired_is_told_with_what_helps() {
     let ours = Authority::new("ours");
-    let scene = Scene::new(&expired(&ours, Purpose::Server), None);
+    let fixture = Fixture::new(&expired(&ours, Purpose::Server), None);
     let words = "'s certificate is not valid now; renew it, or set the clocks right";
-    refused(&scene, &scene.ask(Some(&ours), None, &[]), words);
-    scene.service.end();
-    let scene = Scene::new(&ours.client(), None);
+    refused(&fixture, &fixture.ask(Some(&ours), None, &[]), words);
+    fixture.service.end();
+    let fixture = Fixture::new(&ours.client(), None);
     let words = "'s certificate is not fit for a server";
-    refused(&scene, &scene.ask(Some(&ours), None, &[]), words);
-    scene.service.end();
+    refused(&fixture, &fixture.ask(Some(&ours), None, &[]), words);
+    fixture.service.end();
 }
 
 #[test]
 fn a_service_that_wants_certificates_answers_whom_its_authority_signed() {
     let (ours, other) = (Authority::new("ours"), Authority::new("other"));
-    let scene = Scene::new(&ours.server(), Some(&ours));
-    answered(&scene.ask(Some(&ours), Some(&ours.client()), &[]));
+    let fixture = Fixture::new(&ours.server(), Some(&ours));
+    answered(&fixture.ask(Some(&ours), Some(&ours.client()), &[]));
     let wants = "wants a certificate of the caller: --certificate, --key";
-    refused(&scene, &scene.ask(Some(&ours), None, &[]), wants);
+    refused(&fixture, &fixture.ask(Some(&ours), None, &[]), wants);
     // Which of two packets comes first decides how sure it is.
     let refuses = "does not take our certificate";
     for own in [other.client(), expired(&ours, Purpose::Client), ours.server()] {
-        refused(&scene, &scene.ask(Some(&ours), Some(&own), &[]), refuses);
+        refused(&fixture, &fixture.ask(Some(&ours), Some(&own), &[]), refuses);
     }
-    answered(&scene.ask(Some(&ours), Some(&ours.client()), &[]));
-    scene.service.end();
+    answered(&fixture.ask(Some(&ours), Some(&ours.client()), &[]));
+    fixture.service.end();
 }
 
 #[test]
@@ -146,11 +150,11 @@ fn files_that_are_not_there_and_services_without_tls_are_told() {
     let mut service = Serving::start(serve(&place).args(["--grpc", "127.0.0.1:0"]));
     let line = service.says("grpc listens on ");
     let port = line.rsplit(':').next().unwrap().to_owned();
-    let scene = Scene { service, at: format!("localhost:{port}"), place };
-    answered(&scene.ask(None, None, &[]));
+    let fixture = Fixture { service, at: format!("localhost:{port}"), place };
+    answered(&fixture.ask(None, None, &[]));
     let words = "does not speak TLS; leave out --authority";
-    refused(&scene, &scene.ask(Some(&ours), None, &[]), words);
+    refused(&fixture, &fixture.ask(Some(&ours), None, &[]), words);
     let missing = [Path::new("--authority"), Path::new("/nonexistent/authority.pem")];
-    scene.ask(None, None, &missing).complains(2, &["cannot read /nonexistent/authority.pem"]);
-    scene.service.end();
+    fixture.ask(None, None, &missing).complains(2, &["cannot read /nonexistent/authority.pem"]);
+    fixture.service.end();
 }

@@ -33,7 +33,7 @@ pub(crate) struct Browser {
     pub(crate) stream: Option<String>,
     /// Addresses that were asked for.
     pub(crate) requests: Vec<String>,
-    /// Errors and warnings that the page or the browser told, and exceptions that nobody caught.
+    /// Errors and warnings of the page or the browser, and uncaught exceptions.
     pub(crate) complaints: Vec<String>,
     profile: Scratch,
 }
@@ -129,24 +129,24 @@ impl Browser {
 
     /// Takes note of what the browser tells by itself, and decides on requests.
     fn note(&mut self, message: &Value) {
-        let told = &message["params"];
+        let reported = &message["params"];
         match message["method"].as_str() {
-            Some("Fetch.requestPaused") => self.decide(told),
+            Some("Fetch.requestPaused") => self.decide(reported),
             Some("Runtime.exceptionThrown") => {
-                self.complaints.push(told["exceptionDetails"].to_string());
+                self.complaints.push(reported["exceptionDetails"].to_string());
             }
-            Some("Runtime.consoleAPICalled") => self.complaints.push(told["args"].to_string()),
+            Some("Runtime.consoleAPICalled") => self.complaints.push(reported["args"].to_string()),
             Some("Log.entryAdded") => {
-                let entry = &told["entry"];
+                let entry = &reported["entry"];
                 self.complaints.push(format!("{} {}", entry["text"], entry["url"]));
             }
             _ => {}
         }
     }
 
-    fn decide(&mut self, told: &Value) {
-        let address = told["request"]["url"].as_str().unwrap().to_owned();
-        let request = &told["requestId"];
+    fn decide(&mut self, reported: &Value) {
+        let address = reported["request"]["url"].as_str().unwrap().to_owned();
+        let request = &reported["requestId"];
         let (method, parameters) = if !address.starts_with("http://127.0.0.1:") {
             ("Fetch.failRequest", json!({"requestId": request, "errorReason": "AccessDenied"}))
         } else if let Some(stream) = &self.stream

@@ -2,11 +2,11 @@
 
 use std::fs;
 
+use super::appearance::{is_well, pictures};
 use super::browser::Browser;
-use super::looks::{is_well, pictures};
-use super::scene::{Scene, TOKEN};
+use super::fixture::{Fixture, TOKEN};
 
-/// Fires at once, so that nobody waits.
+/// Fires at once, so that no test waits.
 const RULES: &str = "\
 [[alerts.rule]]
 name = \"heartbeat_stopped\"
@@ -47,14 +47,14 @@ fn stopped_firmware_and_a_vanished_chip_are_named_and_their_end_is_seen() {
     let test = "page::faulty::stopped_firmware_and_a_vanished_chip_are_named";
     let Some(mut browser) = Browser::start(test) else { return };
     let (browser, pictures) = (&mut browser, pictures());
-    let mut scene = Scene::new("t3000");
-    scene.serve("0.2", true, RULES);
-    scene.look(browser, Some(TOKEN));
+    let mut fixture = Fixture::new("t3000");
+    fixture.serve("0.2", true, RULES);
+    fixture.look(browser, Some(TOKEN));
     shows(browser, ["hidden"; 4]);
     assert!(!details(browser, "251732099").contains("fault"));
 
-    // Nobody counts its heartbeats any more.
-    scene.machine.pause();
+    // Its heartbeats no longer count.
+    fixture.machine.pause();
     shows(browser, ["heartbeat stopped", "", "heartbeat stopped", ""]);
     let hint = "document.querySelector('#devices td[data-column=Fault]').title";
     assert!(
@@ -66,8 +66,8 @@ fn stopped_firmware_and_a_vanished_chip_are_named_and_their_end_is_seen() {
     assert!(facts.contains("its heartbeat stands still at "), "{facts}");
     assert!(facts.contains("reset it with `tt-smi -r 0`"), "{facts}");
 
-    let listed = scene.root.join("sys/class/tenstorrent/tenstorrent!1");
-    let elsewhere = scene.root.join("gone");
+    let listed = fixture.root.join("sys/class/tenstorrent/tenstorrent!1");
+    let elsewhere = fixture.root.join("gone");
     fs::rename(&listed, &elsewhere).unwrap();
     shows(browser, ["heartbeat stopped", "", "vanished", "vanished"]);
     let facts = details(browser, "2517320d4");
@@ -90,7 +90,7 @@ fn stopped_firmware_and_a_vanished_chip_are_named_and_their_end_is_seen() {
     browser.value("document.getElementById('filter').dispatchEvent(new Event('input'))");
 
     fs::rename(&elsewhere, &listed).unwrap();
-    scene.machine.resume();
+    fixture.machine.resume();
     shows(browser, ["hidden"; 4]);
     browser.until("document.getElementById('alerts').hidden");
     assert_eq!(browser.complaints, Vec::<String>::new());

@@ -6,7 +6,7 @@ use serde_json::Value;
 use telltale_harness::wait_until;
 
 use super::browser::Browser;
-use super::scene::{Scene, TOKEN};
+use super::fixture::{Fixture, TOKEN};
 use crate::cli::command::{TIMEOUT, smi};
 
 const ERROR: &str = "document.getElementById('filter-error').textContent";
@@ -46,26 +46,26 @@ fn the_rows_are_those_of_smi_and_an_error_points_at_its_column() {
     let test = "page::filtered::the_rows_are_those_of_smi_and_an_error_points_at_its_column";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
-    let mut scene = Scene::new("n300");
-    scene.work("train", "train", 0);
-    scene.work("evaluate", "evaluate", 1);
-    scene.freeze();
-    scene.serve("0.2", true, "");
-    scene.look(browser, Some(TOKEN));
+    let mut fixture = Fixture::new("n300");
+    fixture.work("train", "train", 0);
+    fixture.work("evaluate", "evaluate", 1);
+    fixture.freeze();
+    fixture.serve("0.2", true, "");
+    fixture.look(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length >= 2");
     browser.value("document.getElementById('filter').focus()");
     for query in ["name == train", "device ~ /R$/", "\"evaluate\" or dram > 1TiB", "pid == 1"] {
-        let said = smi(&scene.root, &["--json", "--filter", query]);
-        let told: Value = serde_json::from_str(&said.out).unwrap();
+        let said = smi(&fixture.root, &["--json", "--filter", query]);
+        let reported: Value = serde_json::from_str(&said.out).unwrap();
         let names = |list: &str, name: &str| -> Vec<String> {
-            let all = told[list].as_array().unwrap().iter();
+            let all = reported[list].as_array().unwrap().iter();
             let mut all: Vec<String> =
                 all.map(|one| one[name].to_string().trim_matches('"').to_owned()).collect();
             all.sort();
             all
         };
         filter(browser, query);
-        let left = told["left_out"]["processes"].as_u64().unwrap();
+        let left = reported["left_out"]["processes"].as_u64().unwrap();
         let count = match (names("processes", "pid").len(), left) {
             (all, 0) => all.to_string(),
             (some, left) => format!("{some} of {}", some as u64 + left),
@@ -84,7 +84,7 @@ fn the_rows_are_those_of_smi_and_an_error_points_at_its_column() {
     assert!(browser.text("document.getElementById('totals').innerText").contains("2 n300"));
     assert_eq!(browser.complaints, Vec::<String>::new());
 
-    // What makes no sense is told, and the rows of the query before stay.
+    // What makes no sense is reported, and the rows of the query before stay.
     filter(browser, "name == train");
     browser.until("document.getElementById('process-count').textContent === '1 of 2'");
     filter(browser, "name == train and usr == ada");
@@ -116,10 +116,10 @@ fn without_the_token_a_filter_finds_no_process_and_no_name() {
     let test = "page::filtered::without_the_token_a_filter_finds_no_process_and_no_name";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
-    let mut scene = Scene::new("n150");
-    scene.work("a-secret-name", "--a-secret-command", 0);
-    scene.serve("0.2", true, "");
-    scene.look(browser, None);
+    let mut fixture = Fixture::new("n150");
+    fixture.work("a-secret-name", "--a-secret-command", 0);
+    fixture.serve("0.2", true, "");
+    fixture.look(browser, None);
     browser.until("document.querySelectorAll('#devices tbody tr').length === 1");
     browser.value("document.getElementById('filter').focus()");
     filter(browser, "name ~ /secret/");

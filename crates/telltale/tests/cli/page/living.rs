@@ -1,7 +1,7 @@
-//! The page follows the machine: new figures, history, alerts, and a service that goes and returns.
+//! The page follows the machine: new values, history, alerts, and a service that goes and returns.
 
 use super::browser::Browser;
-use super::scene::{LIVE, Scene, TOKEN};
+use super::fixture::{Fixture, LIVE, TOKEN};
 
 /// Fires as soon as a byte of DRAM is in use.
 pub(super) const RULE: &str = "\
@@ -27,10 +27,10 @@ fn figures_history_and_alerts_arrive_and_a_restart_is_survived() {
     let test = "page::living::figures_history_and_alerts_arrive_and_a_restart_is_survived";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
-    let mut scene = Scene::new("n150");
-    scene.work("train", "train", 0);
-    scene.serve("0.2", true, RULE);
-    scene.look(browser, Some(TOKEN));
+    let mut fixture = Fixture::new("n150");
+    fixture.work("train", "train", 0);
+    fixture.serve("0.2", true, RULE);
+    fixture.look(browser, Some(TOKEN));
     browser
         .until("document.querySelectorAll('#alert-list li[data-severity=critical]').length === 1");
     let alert = browser.text("document.getElementById('alerts').innerText");
@@ -65,12 +65,12 @@ fn figures_history_and_alerts_arrive_and_a_restart_is_survived() {
     );
     assert_eq!(browser.complaints, Vec::<String>::new());
 
-    scene.end_service();
+    fixture.end_service();
     browser.until("document.getElementById('connection').dataset.state === 'lost'");
     let state = browser.text("document.getElementById('connection').textContent");
     assert!(state.contains("trying again") && state.contains("as of"), "{state}");
     assert_eq!(browser.value("document.querySelectorAll('#processes tbody tr').length"), 1);
-    scene.serve("0.2", true, "");
+    fixture.serve("0.2", true, "");
     browser.until(LIVE);
     // The new service has other rules.
     browser.until("document.getElementById('alerts').hidden");
@@ -86,10 +86,10 @@ fn without_a_history_the_plots_are_of_what_the_page_has_seen() {
     let test = "page::living::without_a_history_the_plots_are_of_what_the_page_has_seen";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
-    let mut scene = Scene::new("n150");
-    scene.work("train", "train", 0);
-    scene.serve("0.2", true, "[history]\nenabled = false\n");
-    scene.look(browser, Some(TOKEN));
+    let mut fixture = Fixture::new("n150");
+    fixture.work("train", "train", 0);
+    fixture.serve("0.2", true, "[history]\nenabled = false\n");
+    fixture.look(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length === 1");
     browser.value("document.querySelector('#devices tbody .open').click()");
     browser.until(&format!("{POINTS} >= 4"));

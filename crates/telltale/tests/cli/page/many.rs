@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use serde_json::{Value, json};
 
 use super::browser::Browser;
-use super::scene::{Scene, TOKEN};
+use super::fixture::{Fixture, TOKEN};
 
 const CHIPS: usize = 32;
 const PROCESSES_OF_A_CHIP: usize = 64;
@@ -40,9 +40,9 @@ fn tell(listener: &TcpListener, events: &Receiver<String>) {
 }
 
 /// The service's snapshot of one process on such a machine, with many more of it.
-fn crowded(told: &Value, round: u64) -> String {
-    let mut whole = told.clone();
-    let process = &told["processes"][0];
+fn crowded(reported: &Value, round: u64) -> String {
+    let mut whole = reported.clone();
+    let process = &reported["processes"][0];
     let mut all = Vec::new();
     for chip in 0..CHIPS {
         for number in 0..PROCESSES_OF_A_CHIP {
@@ -62,16 +62,16 @@ fn crowded(told: &Value, round: u64) -> String {
         }
     }
     whole["processes"] = Value::Array(all);
-    let moment = told["taken_at"].as_u64().unwrap() + round * 1_000_000_000;
+    let moment = reported["taken_at"].as_u64().unwrap() + round * 1_000_000_000;
     whole["taken_at"] = moment.into();
     format!("id: {round}\nevent: snapshot\ndata: {whole}\n\n")
 }
 
 /// Seconds that the page's thread has worked since it was opened, and those of them for layout.
 fn spent(browser: &mut Browser) -> [f64; 2] {
-    let told = browser.call("Performance.getMetrics", json!({}));
+    let reported = browser.call("Performance.getMetrics", json!({}));
     let of = |name: &str| {
-        let all = told["metrics"].as_array().unwrap();
+        let all = reported["metrics"].as_array().unwrap();
         all.iter().find(|one| one["name"] == name).unwrap()["value"].as_f64().unwrap()
     };
     [of("TaskDuration"), of("LayoutDuration") + of("RecalcStyleDuration")]
@@ -82,18 +82,18 @@ fn thirty_two_chips_with_64_processes_each_are_shown() {
     let test = "page::many::thirty_two_chips_with_64_processes_each_are_shown";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
-    let mut scene = Scene::new("galaxy-wormhole");
-    scene.work("train", "train", 0);
-    scene.serve("3600", true, "");
-    scene.look(browser, Some(TOKEN));
+    let mut fixture = Fixture::new("galaxy-wormhole");
+    fixture.work("train", "train", 0);
+    fixture.serve("3600", true, "");
+    fixture.look(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length >= 1");
-    let (told, _) = scene.told(browser, Some(TOKEN));
-    assert_eq!(told["devices"].as_array().unwrap().len(), CHIPS);
+    let (reported, _) = fixture.reported(browser, Some(TOKEN));
+    assert_eq!(reported["devices"].as_array().unwrap().len(), CHIPS);
 
     let (address, events) = stream();
     browser.stream = Some(address);
-    browser.open(&scene.address.clone());
-    events.send(crowded(&told, 0)).unwrap();
+    browser.open(&fixture.address.clone());
+    events.send(crowded(&reported, 0)).unwrap();
     let rows = CHIPS * PROCESSES_OF_A_CHIP;
     let shown = "document.querySelectorAll('#processes tbody tr').length";
     browser.until(&format!("{shown} === 200"));
@@ -104,7 +104,7 @@ fn thirty_two_chips_with_64_processes_each_are_shown() {
         let first =
             "document.querySelector('#processes tbody td[data-column=Buffers]').textContent";
         let last = browser.text(first);
-        events.send(crowded(&told, round)).unwrap();
+        events.send(crowded(&reported, round)).unwrap();
         browser.until(&format!("{first} !== '{last}'"));
         // A frame later it is on the screen as well.
         browser.until(&format!("{first} !== '{last}'"));

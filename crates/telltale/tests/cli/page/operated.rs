@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::browser::Browser;
-use super::scene::{Scene, TOKEN};
+use super::fixture::{Fixture, TOKEN};
 
 /// What has the focus: its id, else its text.
 const FOCUSED: &str = "document.activeElement.id || document.activeElement.textContent";
@@ -84,7 +84,7 @@ fn letters_do_what_the_help_says(browser: &mut Browser) {
     browser.press("p");
     assert_eq!(browser.text("document.getElementById('connection').dataset.state"), "paused");
     browser.press("p");
-    browser.until(super::scene::LIVE);
+    browser.until(super::fixture::LIVE);
     browser.press("?");
     browser.until("document.getElementById('help').open");
     browser.press("Escape");
@@ -102,11 +102,11 @@ fn keys_alone_reach_and_use_everything() {
     let test = "page::operated::keys_alone_reach_and_use_everything";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
-    let mut scene = Scene::new("n300");
-    scene.work("train", "train", 0);
-    scene.work("evaluate", "evaluate", 1);
-    scene.serve("0.5", true, "");
-    scene.look(browser, Some(TOKEN));
+    let mut fixture = Fixture::new("n300");
+    fixture.work("train", "train", 0);
+    fixture.work("evaluate", "evaluate", 1);
+    fixture.serve("0.5", true, "");
+    fixture.look(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length >= 2");
 
     let reached = tabbed(browser);

@@ -7,9 +7,9 @@ use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, HeldUsage, Snapshot};
 
 use super::browser::Browser;
-use super::scene::{Scene, TOKEN};
+use super::fixture::{Fixture, TOKEN};
 
-/// The texts of a table's cells, those of one row in one line; what a cell says beside its figure
+/// The texts of a table's cells, those of one row in one line; what a cell says beside its value
 /// stays out.
 fn table(browser: &mut Browser, id: &str) -> Vec<String> {
     let rows = browser.text(&format!(
@@ -127,20 +127,20 @@ fn devices_and_processes_are_those_of_the_snapshot_sorted_and_filtered() {
     let test = "page::shown::devices_and_processes_are_those_of_the_snapshot_sorted_and_filtered";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
-    let mut scene = Scene::new("n300");
-    scene.work("train", "train", 0);
-    scene.grow(1 << 24);
-    scene.work("evaluate", "evaluate", 1);
-    scene.freeze();
+    let mut fixture = Fixture::new("n300");
+    fixture.work("train", "train", 0);
+    fixture.grow(1 << 24);
+    fixture.work("evaluate", "evaluate", 1);
+    fixture.freeze();
     // Looked at once: nothing changes any more.
-    scene.serve("3600", true, "");
-    scene.look(browser, Some(TOKEN));
+    fixture.serve("3600", true, "");
+    fixture.look(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length >= 2");
-    let (_, told) = scene.told(browser, Some(TOKEN));
-    let expected: Vec<String> = told.devices.iter().map(device_row).collect();
+    let (_, reported) = fixture.reported(browser, Some(TOKEN));
+    let expected: Vec<String> = reported.devices.iter().map(device_row).collect();
     assert_eq!(expected.len(), 2);
     assert_eq!(table(browser, "devices"), expected);
-    let expected = process_rows(&told);
+    let expected = process_rows(&reported);
     assert!(expected.len() >= 2 && expected[0].contains("iB"), "{expected:?}");
     let shown: Vec<String> =
         table(browser, "processes").iter().map(|row| without_uptime(row)).collect();
@@ -194,19 +194,19 @@ fn how_busy_devices_are_is_a_column_where_one_of_them_tells() {
     let browser = &mut browser;
     let headings = "[...document.querySelectorAll('#devices thead th')]
         .filter((heading) => !heading.hidden).map((heading) => heading.textContent).join('|')";
-    let mut scene = Scene::new("n300");
-    scene.serve("3600", true, "");
-    scene.look(browser, Some(TOKEN));
+    let mut fixture = Fixture::new("n300");
+    fixture.serve("3600", true, "");
+    fixture.look(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#devices tbody tr').length === 2");
     assert!(!browser.text(headings).contains("Busy"), "no chip tells it");
-    scene.end_service();
+    fixture.end_service();
 
-    fs::write(scene.root.join("proc/meminfo"), "MemTotal: 4096 kB\nMemAvailable: 1024 kB\n")
+    fs::write(fixture.root.join("proc/meminfo"), "MemTotal: 4096 kB\nMemAvailable: 1024 kB\n")
         .unwrap();
-    let stat = scene.root.join("proc/stat");
+    let stat = fixture.root.join("proc/stat");
     fs::write(&stat, "cpu 100 0 0 100 0 0 0 0\n").unwrap();
-    scene.serve("0.2", true, "[hardware]\nhost = \"always\"\n");
-    scene.look(browser, Some(TOKEN));
+    fixture.serve("0.2", true, "[hardware]\nhost = \"always\"\n");
+    fixture.look(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#devices tbody tr').length === 3");
     assert!(browser.text(headings).contains("|Clock|Busy|Held by"), "{}", browser.text(headings));
     let row = |rows: &[String], name: &str| {
@@ -217,9 +217,9 @@ fn how_busy_devices_are_is_a_column_where_one_of_them_tells() {
     fs::write(&stat, "cpu 175 0 0 125 0 0 0 0\n").unwrap();
     browser.until("document.querySelector('#devices tr[data-key=host] td[data-column=Busy]').textContent === '75 %'");
     let chips = table(browser, "devices").into_iter().filter(|row| !row.starts_with("host"));
-    let told: Vec<String> =
+    let reported: Vec<String> =
         chips.map(|row| row.split('|').rev().nth(1).unwrap().to_owned()).collect();
-    assert_eq!(told, ["–", "–"], "no chip tells it");
+    assert_eq!(reported, ["–", "–"], "no chip tells it");
     // The first service may have ended while the browser loaded its icon.
     browser.complaints.retain(|one| !one.contains("/assets/icon.svg"));
     assert_eq!(browser.complaints, Vec::<String>::new());

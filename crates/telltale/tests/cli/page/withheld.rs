@@ -1,7 +1,7 @@
 //! Who sees what, and that strangers' names are text and nothing goes elsewhere.
 
 use super::browser::Browser;
-use super::scene::{LIVE, Scene, TOKEN};
+use super::fixture::{Fixture, LIVE, TOKEN};
 
 const NOTICE: &str = "document.getElementById('withheld').innerText";
 const LOOPBACK_HIDDEN: &str = "document.getElementById('access-loopback').hidden";
@@ -12,10 +12,10 @@ fn on_the_loopback_the_page_shows_the_browsers_user_its_processes() {
     let test = "page::withheld::on_the_loopback_the_page_shows_the_browsers_user_its_processes";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
-    let mut scene = Scene::new("n150");
-    scene.work("an-own-name", "--an-own-command", 0);
-    scene.serve("0.2", false, "loopback_users = true\n");
-    scene.look(browser, None);
+    let mut fixture = Fixture::new("n150");
+    fixture.work("an-own-name", "--an-own-command", 0);
+    fixture.serve("0.2", false, "loopback_users = true\n");
+    fixture.look(browser, None);
     browser.until("document.querySelectorAll('#processes tbody tr').length === 1");
     let row = browser.text("document.querySelector('#processes tbody').innerText");
     assert!(row.contains("an-own-name") && row.contains("--an-own-command"), "{row}");
@@ -29,10 +29,10 @@ fn processes_are_for_who_has_the_token_and_the_page_says_so() {
     let test = "page::withheld::processes_are_for_who_has_the_token_and_the_page_says_so";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
-    let mut scene = Scene::new("n150");
-    scene.work("a-secret-name", "--a-secret-command", 0);
-    scene.serve("0.2", true, "");
-    scene.look(browser, None);
+    let mut fixture = Fixture::new("n150");
+    fixture.work("a-secret-name", "--a-secret-command", 0);
+    fixture.serve("0.2", true, "");
+    fixture.look(browser, None);
     browser
         .until("document.getElementById('withheld').innerText.includes('1 process is not shown')");
     let notice = browser.text(NOTICE);
@@ -44,7 +44,7 @@ fn processes_are_for_who_has_the_token_and_the_page_says_so() {
     assert_eq!(browser.value("document.querySelectorAll('#processes tbody tr').length"), 0);
     assert_eq!(browser.complaints, Vec::<String>::new());
 
-    // A wrong token is told, and the page says where the right one is.
+    // A wrong token is reported, and the page says where the right one is.
     browser.value("document.getElementById('withheld-token').click()");
     assert!(browser.text("document.getElementById('access').innerText").contains("--token-file"));
     browser.write("a-wrong-word-0123456789");
@@ -89,8 +89,8 @@ fn processes_are_for_who_has_the_token_and_the_page_says_so() {
     let refused = |one: &String| !one.contains("401");
     assert!(!browser.complaints.iter().any(refused), "{:?}", browser.complaints);
 
-    scene.end_service();
-    scene.serve("0.2", false, "");
+    fixture.end_service();
+    fixture.serve("0.2", false, "");
     browser.until(&format!("{NOTICE}.includes('This service has no token')"));
     assert_eq!(browser.value(LOOPBACK_HIDDEN), true, "it knows nobody by the loopback");
     assert_eq!(browser.value("document.getElementById('withheld-token').hidden"), true);
@@ -101,15 +101,15 @@ fn names_of_strangers_are_text_and_nothing_leaves_the_machine() {
     let test = "page::withheld::names_of_strangers_are_text_and_nothing_leaves_the_machine";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
-    let mut scene = Scene::new("n150");
+    let mut fixture = Fixture::new("n150");
     let script =
         "<script>document.title='taken'</script><img src=http://192.0.2.1/x onerror=alert(1)>";
     let long = format!("{script}\u{202e}\u{7}\x1b[31m{}", "A".repeat(4096));
-    scene.work("<b>x\u{202e}\u{7}\"&", &long, 0);
-    scene.work("אבג דה", "אבג", 0);
-    scene.serve("0.2", true, "");
+    fixture.work("<b>x\u{202e}\u{7}\"&", &long, 0);
+    fixture.work("אבג דה", "אבג", 0);
+    fixture.serve("0.2", true, "");
     browser.window(360, 740, true);
-    scene.look(browser, Some(TOKEN));
+    fixture.look(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length === 2");
     for width in [360, 1280] {
         browser.window(width, 740, width == 360);
@@ -134,7 +134,7 @@ fn names_of_strangers_are_text_and_nothing_leaves_the_machine() {
         .every((one) => getComputedStyle(one).unicodeBidi === 'isolate')";
     assert_eq!(browser.value(isolated), true);
     assert_eq!(browser.complaints, Vec::<String>::new());
-    let elsewhere = browser.requests.iter().find(|address| !address.starts_with(&scene.address));
+    let elsewhere = browser.requests.iter().find(|address| !address.starts_with(&fixture.address));
     assert_eq!(elsewhere, None);
 
     // A script in the page's own text would not run either.
@@ -160,9 +160,9 @@ fn the_page_replaces_what_the_service_s_other_readers_replace() {
     let test = "page::withheld::the_page_replaces_what_the_service_s_other_readers_replace";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
-    let mut scene = Scene::new("n150");
-    scene.serve("3600", false, "");
-    browser.open(&scene.address);
+    let mut fixture = Fixture::new("n150");
+    fixture.serve("3600", false, "");
+    browser.open(&fixture.address);
     let replaced = browser.value(
         "import('/assets/format.js').then(({ printable }) => Array.from({ length: 0x110000 }, (_, code) => code)
             .filter((code) => (code < 0xd800 || code > 0xdfff) && printable(String.fromCodePoint(code)) === '?' && code !== 63))",

@@ -178,11 +178,11 @@ fn each_user_sees_their_own_programs_alone_and_root_all() {
     ] {
         let said = smi(user, &["--json"]);
         let seen: Snapshot = serde_json::from_str(&said.out).unwrap();
-        let told: Vec<_> = [of_ada, of_bob]
+        let reported: Vec<_> = [of_ada, of_bob]
             .into_iter()
             .filter_map(|pid| held(&seen, pid).map(|(_, bytes)| (pid, bytes)))
             .collect();
-        assert_eq!(told, expected, "user {user}: {said:?}");
+        assert_eq!(reported, expected, "user {user}: {said:?}");
         let table = smi(user, &[]);
         let shown = table.out.matches("(legacy) client_").count();
         assert_eq!(shown, expected.len(), "user {user}: {table:?}");
@@ -228,10 +228,10 @@ fn record_and_top_show_them_too() {
         said(command.arg("--root").arg(&service.root).arg("--runtime-dir").arg(&service.run))
     };
     let recording = place.join("run.tt");
-    let told = of_service(telltale().args(["record", "--for", "1"]).arg(&recording));
-    assert_eq!(told.status, Some(0), "{told:?}");
-    let told = said(telltale().args(["smi", "--json", "--replay"]).arg(&recording));
-    let recorded: Snapshot = serde_json::from_str(&told.out).unwrap();
+    let reported = of_service(telltale().args(["record", "--for", "1"]).arg(&recording));
+    assert_eq!(reported.status, Some(0), "{reported:?}");
+    let reported = said(telltale().args(["smi", "--json", "--replay"]).arg(&recording));
+    let recorded: Snapshot = serde_json::from_str(&reported.out).unwrap();
     let (process, bytes) = held(&recorded, client.id()).unwrap();
     assert_eq!((process.known_by, bytes), (Some(ProcessSource::Legacy), 20_000));
     let [root, run] = [&service.root, &service.run].map(|path| path.display());

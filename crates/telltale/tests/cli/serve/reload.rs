@@ -22,7 +22,7 @@ fn written(place: &Scratch, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// The status of an answer to whoever has this token.
+/// The status of an answer to a client with this token.
 fn status(address: &str, token: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();

@@ -39,7 +39,7 @@ fn a_directory_in_its_place_is_named_and_stays() {
     let words = format!("cannot listen on {}; a directory of user ", socket.display());
     assert_eq!(refused.status, Some(2), "{refused:?}");
     assert!(refused.err.contains(&words), "{refused:?}");
-    assert!(refused.err.contains("move it away if nobody needs it, or choose another path"));
+    assert!(refused.err.contains("move it away if it is not needed, or choose another path"));
     assert!(socket.join("precious").is_dir());
     std::fs::remove_dir_all(&socket).unwrap();
     let mut service = Serving::start(&mut with_socket(&place));

@@ -1,4 +1,4 @@
-//! What systemd gives the service, and what it is told: here by a socket and variables of our own.
+//! What systemd gives the service, and what it reports: here by a socket and variables of our own.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
@@ -56,7 +56,7 @@ fn a_manager_that_is_not_there_is_no_reason_to_end() {
     let place = Scratch::new();
     let mut command = serve(&place);
     let mut service = Serving::start(command.env("NOTIFY_SOCKET", place.join("nobody")));
-    service.says("systemd cannot be told how the service does");
+    service.says("cannot notify systemd of the service's state");
     service.end();
 }
 

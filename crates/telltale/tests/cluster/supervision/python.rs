@@ -11,7 +11,7 @@ use telltale_cluster::agent::{Exit, LocalRank};
 use telltale_control_plane::supervisor::{
     Supervisor, SupervisorError, WorkerEvent, WorkerSettings,
 };
-use telltale_harness::{Scratch, skip, wait_until};
+use telltale_harness::{Scratch, has_own_process, skip, wait_until};
 
 use super::{
     EPOCH, FIRST, TIMEOUT, is_there, log, next, settings, start, wait_gone, with_runtime,
@@ -58,6 +58,9 @@ async fn until_warm(supervisor: &mut Supervisor) {
 
 #[test]
 fn a_worker_started_ahead_waits_with_its_imports_done_and_then_runs_its_script() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let Some(settings) = python_ahead(scratch.path()) else { return };
     with_supervisor(settings, async |mut supervisor| {
@@ -82,6 +85,9 @@ fn a_worker_started_ahead_waits_with_its_imports_done_and_then_runs_its_script()
 
 #[test]
 fn a_worker_started_ahead_that_has_gone_is_made_good_by_another() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let Some(settings) = python_ahead(scratch.path()) else { return };
     with_supervisor(settings, async |mut supervisor| {
@@ -106,6 +112,9 @@ fn a_worker_started_ahead_that_has_gone_is_made_good_by_another() {
 
 #[test]
 fn workers_started_ahead_end_with_the_supervisor() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let Some(settings) = python_ahead(scratch.path()) else { return };
     with_supervisor(settings, async |mut supervisor| {
@@ -121,6 +130,9 @@ fn workers_started_ahead_end_with_the_supervisor() {
 
 #[test]
 fn a_python_sees_nothing_of_the_module_that_was_before_it() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let Some(settings) = python(scratch.path()) else { return };
     with_supervisor(settings, async |mut supervisor| {
@@ -151,6 +163,9 @@ rendezvous.TCPStore('127.0.0.1', int(os.environ['PORT']), 2, rank == 0, timeout=
 
 #[test]
 fn a_rank_opens_the_store_when_somebody_listens_there() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let Some(mut settings) = python(scratch.path()) else { return };
     fs::create_dir_all(scratch.join("torch/distributed")).expect("a package");
@@ -184,6 +199,9 @@ fn a_rank_opens_the_store_when_somebody_listens_there() {
 
 #[test]
 fn a_python_that_does_not_look_is_not_told_where_nor_are_its_children() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let Some(mut settings) = python(scratch.path()) else { return };
     settings.command.insert(1, "-S".into());
@@ -197,6 +215,9 @@ fn a_python_that_does_not_look_is_not_told_where_nor_are_its_children() {
 
 #[test]
 fn a_state_directory_that_would_be_two_places_is_refused() {
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let Some(settings) = python(scratch.path()) else { return };
     let settings = WorkerSettings { state: scratch.join("rack:1"), ..settings };
@@ -225,6 +246,9 @@ fn home_without_sitecustomize(scratch: &Scratch) -> PathBuf {
 
 #[test]
 fn a_python_without_a_sitecustomize_of_its_own_says_nothing_of_ours() {
+    if !has_own_process() {
+        return;
+    }
     for warm in [0, 1] {
         let scratch = Scratch::new();
         let Some(mut settings) = python(scratch.path()) else { return };
@@ -253,6 +277,9 @@ print('joined', flush=True)
 #[test]
 fn a_rank_of_another_job_or_epoch_is_refused_by_the_store() {
     let Some(_turn) = turn("cluster::supervision::python::a_rank_of_another_job") else { return };
+    if !has_own_process() {
+        return;
+    }
     let scratch = Scratch::new();
     let Some(settings) = python(scratch.path()) else { return };
     fs::write(scratch.join("script.py"), JOINS).expect("a script can be written");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use telltale_cluster::agent::Exit;
 use telltale_control_plane::supervisor::WorkerSettings;
-use telltale_harness::{Scratch, skip, wait_until};
+use telltale_harness::{Scratch, has_own_process, skip, wait_until};
 
 use super::{EPOCH, FIRST, TIMEOUT, WorkerEvent, next, settings, start, with_supervisor};
 use crate::cluster::training::PYTHON;
@@ -67,6 +67,9 @@ fn terminated(settings: WorkerSettings, scratch: &Scratch) {
 
 #[test]
 fn a_script_behind_any_wrapper_saves_with_what_it_has_started() {
+    if !has_own_process() {
+        return;
+    }
     for way in [
         "exec > $STATE/log; SCRIPT; true",
         "exec > $STATE/log; sh -c 'SCRIPT; echo done'; true",
@@ -88,6 +91,9 @@ fn a_script_behind_any_wrapper_saves_with_what_it_has_started() {
 
 #[test]
 fn what_a_worker_prints_last_reaches_the_end_of_its_pipe() {
+    if !has_own_process() {
+        return;
+    }
     // Slow enough to be at work when the worker has ended.
     const READER: &str = "\
 exec > >(while read -r line; do echo $line; done > $STATE/log)
@@ -102,6 +108,9 @@ while :; do sleep 0.05; done";
 
 #[test]
 fn a_daemon_is_asked_to_end_after_the_script_that_may_need_it() {
+    if !has_own_process() {
+        return;
+    }
     let daemon = "trap 'test -e $STATE/saved && touch $STATE/needed; exit' TERM; touch $STATE/runs; \
                   while :; do sleep 0.05; done";
     let way = format!(
@@ -121,6 +130,9 @@ fn a_daemon_is_asked_to_end_after_the_script_that_may_need_it() {
 
 #[test]
 fn processes_that_read_from_each_other_are_asked_to_end() {
+    if !has_own_process() {
+        return;
+    }
     let way = "coproc cat; exec 0<&${COPROC[0]} 3>&${COPROC[1]}
                bash -c 'touch $STATE/ready; sleep 600'; true";
     let scratch = Scratch::new();

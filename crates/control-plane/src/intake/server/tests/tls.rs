@@ -41,7 +41,7 @@ impl Open {
         Self { served: Served::at("0.0.0.0:0", token, Some(tls)), authority, _place: place }
     }
 
-    /// The answer to these bytes, from somebody with this certificate; what went wrong else.
+    /// The answer to these bytes, from a client with this certificate; what went wrong else.
     fn ask(&self, identity: Option<&Signed>, bytes: &[u8]) -> Result<String, String> {
         self.authority.ask(self.served.address.port(), identity, bytes)
     }

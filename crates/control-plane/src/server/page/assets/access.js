@@ -6,7 +6,7 @@ const at = (id) => document.getElementById(id);
 // A coordinator that wants a token, and was given none or another.
 export class TokenNeeded extends Error {}
 
-// Whether the dialog has opened by itself since there was another token: whoever closes it is left alone.
+// Whether the dialog has opened by itself since there was another token: a user who closes it is not asked again.
 let wasAsked = false;
 
 // Asks for the token, once, and says why.
@@ -25,7 +25,7 @@ export function access(changed) {
   const use = (token) => {
     if (token) sessionStorage.setItem(KEY, token);
     else sessionStorage.removeItem(KEY);
-    // Whoever forgets a token wants no dialog; one that is wrong is asked for again.
+    // A user who forgets a token wants no dialog; one that is wrong is asked for again.
     wasAsked = !token;
     at("token").value = "";
     dialog.close();
@@ -54,13 +54,13 @@ export async function ask(path) {
     throw new Error("the coordinator cannot be reached");
   }
   // A body that is not read keeps its connection.
-  const told = await answer.json().catch(() => ({}));
+  const body = await answer.json().catch(() => ({}));
   if (answer.status === 401) {
     throw new TokenNeeded(token ? "this is not the coordinator's token" : "the coordinator's token is needed");
   }
   if (!answer.ok) {
-    const leader = told.leader ? `; the one that leads is at ${told.leader}` : "";
-    throw new Error((told.error ?? `the coordinator answered ${answer.status}`) + leader);
+    const leader = body.leader ? `; the leader is at ${body.leader}` : "";
+    throw new Error((body.error ?? `the coordinator answered ${answer.status}`) + leader);
   }
-  return told;
+  return body;
 }

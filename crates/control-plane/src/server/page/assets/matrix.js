@@ -1,4 +1,4 @@
-// Latencies between nodes as a table of figures on colours. The figure says what the colour does, and
+// Latencies between nodes as a table of numbers on colours. The number says what the colour does, and
 // a frame with a mark what is slow, so nothing depends on seeing colours.
 
 import { duration, element } from "./tables.js";
@@ -10,24 +10,24 @@ function heat(times) {
   return HEATS.findLastIndex((least) => times >= least);
 }
 
-function figure(times) {
+function ratio(times) {
   if (times < 10) return times.toFixed(2);
   return times < 1000 ? times.toFixed(0) : ">999";
 }
 
 function cell(known, from, to) {
   if (!known) return element("td", {}, "");
-  const told = `${from} to ${to}: ${duration(known.now_ns)}`;
-  if (known.times === undefined) return element("td", { title: `${told}; nothing is usual yet` }, "?");
-  const title = `${told}, usually ${duration(known.usual_ns)}`;
+  const link = `${from} to ${to}: ${duration(known.now_ns)}`;
+  if (known.times === undefined) return element("td", { title: `${link}; nothing is usual yet` }, "?");
+  const title = `${link}, usually ${duration(known.usual_ns)}`;
   const kind = `heat-${heat(known.times)}${known.is_slow ? " slow" : ""}`;
-  return element("td", { class: kind, title }, figure(known.times) + (known.is_slow ? "!" : ""));
+  return element("td", { class: kind, title }, ratio(known.times) + (known.is_slow ? "!" : ""));
 }
 
 // Shows a matrix in a table, and what its colours mean in a list.
-export function matrix(into, legend, told) {
-  const { nodes } = told;
-  const cells = new Map(told.cells.map((one) => [one.from * nodes.length + one.to, one]));
+export function matrix(into, legend, latencies) {
+  const { nodes } = latencies;
+  const cells = new Map(latencies.cells.map((one) => [one.from * nodes.length + one.to, one]));
   const columns = nodes.map((node, number) => element("th", { scope: "col", title: node }, String(number)));
   const heading = element("tr", {}, element("th", {}, ""), ...columns);
   const rows = nodes.map((node, from) => {

@@ -76,7 +76,7 @@ function showStatus(job) {
   at("job").textContent = `· ${job.job}`;
   const lines = [
     ["job", `${standing(job)}; epoch ${job.epoch}, mode ${job.mode}`],
-    ["nodes", `${job.filled_slots} of ${job.slots} slots filled, ${job.active_nodes} heard; ${job.standby_nodes} standing by, ${job.silent_nodes} silent, ${job.barred_nodes} kept out`],
+    ["nodes", `${job.filled_slots} of ${job.slots} slots filled, ${job.active_nodes} heard; ${job.standby_nodes} standby, ${job.silent_nodes} silent, ${job.barred_nodes} quarantined`],
     ["rank 0", job.master ?? "nowhere yet"],
     ["restarts", `${job.restarts} in all; of the budget ${job.counted_restarts} of ${job.restart_budget}`],
     ["evictions", `of the budget ${job.counted_evictions} of ${job.eviction_budget}`],
@@ -88,7 +88,7 @@ function showStatus(job) {
   at("status").replaceChildren(...lines.flatMap(([name, text, kind]) => [element("dt", {}, name), element("dd", { class: kind }, text)]));
 }
 
-// Keeps the keyboard where it is when a table is drawn anew.
+// Keeps the keyboard where it is when a table is redrawn.
 function keepingFocus(draw) {
   const label = document.activeElement?.getAttribute("aria-label");
   draw();
@@ -102,7 +102,7 @@ async function look() {
   try {
     const [job, steps, nodes, incidents] = await Promise.all(["status", "steps", "nodes", "incidents"].map(ask));
     const shown = chosen ?? incidents[0]?.id;
-    const told = shown ? await ask(`incidents/${encodeURIComponent(shown)}`).catch(() => undefined) : undefined;
+    const answer = shown ? await ask(`incidents/${encodeURIComponent(shown)}`).catch(() => undefined) : undefined;
     // A later look was faster.
     if (mine !== turn) return;
     at("shown").hidden = false;
@@ -112,7 +112,7 @@ async function look() {
       table(at("nodes"), nodeColumns, nodes, "No node has registered.");
       table(at("incidents"), incidentColumns, incidents, "No incident is known.");
     });
-    showIncident(told);
+    showIncident(answer);
     at("problem").hidden = true;
     at("connection").dataset.state = "live";
     at("connection").textContent = `as of ${moment(Date.now())}`;

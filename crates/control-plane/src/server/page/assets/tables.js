@@ -1,4 +1,4 @@
-// Elements, tables, and how figures are written.
+// Elements, tables, and how numbers are formatted.
 
 // An element with texts and elements in it; texts stay texts.
 export function element(name, attributes = {}, ...content) {
@@ -32,7 +32,7 @@ export function duration(ns) {
   return `${Math.floor(seconds / 3600)}h${two(Math.floor(seconds / 60) % 60)}m`;
 }
 
-// How long ago something was, which changes too fast to be told in milliseconds.
+// How long ago something was, which changes too fast to be shown in milliseconds.
 export function age(ns) {
   return ns < 6e10 ? `${(ns / 1e9).toFixed(1)} s` : duration(ns);
 }

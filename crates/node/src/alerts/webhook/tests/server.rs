@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reply {
     Status(u16),
-    /// To a place where nobody may go.
+    /// To a forbidden place.
     Redirect,
     /// Bytes that are no HTTP.
     Garbage,

@@ -41,14 +41,14 @@ const MACHINES_VARIABLE: &str = "XDG_RUNTIME_DIR";
 const CHECKPOINT_EVERY: &str = "10";
 
 /// All of it. Dropping it ends and removes everything.
-pub(super) struct Company {
+pub(super) struct DemoNodes {
     directory: PrivateDirectory,
     nodes: Vec<Node>,
     coordinator: Option<DemoProcess>,
-    /// Trainings that nobody disturbs.
+    /// Undisturbed trainings.
     undisturbed: Vec<DemoProcess>,
     steps: u64,
-    told: (Sender<Heard>, Receiver<Heard>),
+    reported: (Sender<Heard>, Receiver<Heard>),
 }
 
 struct Node {
@@ -67,29 +67,29 @@ pub(super) struct Heard {
 pub(super) enum LineSource {
     /// The worker of this node.
     Node(usize),
-    /// This rank of the training that nobody disturbs.
+    /// This rank of the undisturbed training.
     Undisturbed(usize),
 }
 
-// === impl Company ===
+// === impl DemoNodes ===
 
-impl Company {
+impl DemoNodes {
     /// Starts the coordinator and the first agents.
     pub(super) fn start(steps: u64) -> Result<Self, Failure> {
         let directory = PrivateDirectory::make(DIRECTORY_PREFIX)?;
-        let mut company = Self {
+        let mut demo_nodes = Self {
             directory,
             nodes: Vec::new(),
             coordinator: None,
             undisturbed: Vec::new(),
             steps,
-            told: channel(),
+            reported: channel(),
         };
-        let place = company.make_directory("coordinator")?;
-        let (coordinator, _) = DemoProcess::start(company.coordinator_recipe(&place))?;
-        company.coordinator = Some(coordinator);
-        (0..SLOTS).try_for_each(|_| company.start_node())?;
-        Ok(company)
+        let place = demo_nodes.make_directory("coordinator")?;
+        let (coordinator, _) = DemoProcess::start(demo_nodes.coordinator_recipe(&place))?;
+        demo_nodes.coordinator = Some(coordinator);
+        (0..SLOTS).try_for_each(|_| demo_nodes.start_node())?;
+        Ok(demo_nodes)
     }
 
     /// Starts the next node: after the first ones, which get the slots, the spare.
@@ -119,9 +119,9 @@ impl Company {
         address
     }
 
-    /// What workers have told since the last call.
+    /// What workers have reported since the last call.
     pub(super) fn heard(&self) -> impl Iterator<Item = Heard> {
-        self.told.1.try_iter()
+        self.reported.1.try_iter()
     }
 
     /// Kills a node: its agent, its worker and whatever else they started.
@@ -129,7 +129,7 @@ impl Company {
         self.nodes[node].agent.take().map_or(0, |mut agent| agent.kill())
     }
 
-    /// Fails when a process has ended although nobody asked for it.
+    /// Fails when a process has ended unexpectedly.
     pub(super) fn check(&mut self) -> Result<(), Failure> {
         let agents = self.nodes.iter_mut().filter_map(|node| node.agent.as_mut());
         for process in self.coordinator.iter_mut().chain(agents).chain(&mut self.undisturbed) {
@@ -251,7 +251,7 @@ impl Company {
 
     /// Reads what a process prints until it ends.
     fn listen(&self, from: LineSource, output: ChildStdout) {
-        let sender = self.told.0.clone();
+        let sender = self.reported.0.clone();
         thread::spawn(move || {
             let mut output = BufReader::new(output);
             let mut line = String::new();
@@ -270,7 +270,7 @@ impl Company {
     }
 }
 
-/// A port for the ranks that have no agent, which nobody has at this moment.
+/// A port for the ranks that have no agent, which is free at this moment.
 fn free_port() -> Result<u16, Failure> {
     let listener = TcpListener::bind((HOST, 0)).and_then(|listener| listener.local_addr());
     let address = listener.map_err(|error| {
@@ -284,7 +284,7 @@ fn end_with_this() -> [OsString; 2] {
     ["--end-with-parent".into(), std::process::id().to_string().into()]
 }
 
-impl Drop for Company {
+impl Drop for DemoNodes {
     fn drop(&mut self) {
         self.end_processes();
         let _ = self.directory.remove();

@@ -11,7 +11,7 @@ use serde_json::Value;
 use telltale_harness::wait_until;
 
 use super::browser::Browser;
-use super::scene::{Scene, TOKEN};
+use super::fixture::{Fixture, TOKEN};
 
 /// Where contrasts do not suffice, by WCAG 2.2 (<https://www.w3.org/TR/WCAG22/#contrast-minimum>):
 /// 4.5 for every text that is shown, 3 for what is no text and for the edges of fields.
@@ -96,16 +96,16 @@ pub(super) fn is_well(browser: &mut Browser, what: &str) {
 
 #[test]
 fn it_can_be_read_on_every_screen_in_light_and_in_dark() {
-    let test = "page::looks::it_can_be_read_on_every_screen_in_light_and_in_dark";
+    let test = "page::appearance::it_can_be_read_on_every_screen_in_light_and_in_dark";
     let Some(mut browser) = Browser::start(test) else { return };
     let (browser, pictures) = (&mut browser, pictures());
     let pictures = pictures.as_deref();
-    let mut scene = Scene::new("t3000");
+    let mut fixture = Fixture::new("t3000");
     for (device, name) in ["pretrain", "finetune", "evaluate", "serve"].into_iter().enumerate() {
-        scene.work(name, name, device);
+        fixture.work(name, name, device);
     }
-    scene.serve("0.5", true, HOT);
-    scene.look(browser, Some(TOKEN));
+    fixture.serve("0.5", true, HOT);
+    fixture.look(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#alert-list li').length > 0");
     browser.value("document.querySelector('#devices tbody .open').click()");
     browser.until("document.querySelectorAll('.plot').length >= 3");

@@ -18,21 +18,21 @@ use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 use super::{World, WorldEvent};
 use crate::defect::Defect;
 use crate::network::NetworkMachine;
-use crate::seat::{CAMPAIGN_INTERVAL, HeldLease, STORE_TIMEOUT, SimulatedCoordinator};
+use crate::replica::{CAMPAIGN_INTERVAL, HeldLease, STORE_TIMEOUT, SimulatedCoordinator};
 use crate::store::Grant;
 
 /// How often a coordinator's time passes.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long after a sign an incident that is held may be told without it: longer than the store fails.
+/// How long after an event a held incident may be reported without it: longer than the store fails.
 const TOLD_WITHIN: Duration = Duration::from_secs(12);
 
 /// How often detection looks.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl World {
-    pub(super) fn seat_starts(&mut self, index: usize, life: u64) {
-        if self.seats[index].life != life || self.seats[index].coordinator.is_some() {
+    pub(super) fn replica_starts(&mut self, index: usize, life: u64) {
+        if self.replicas[index].life != life || self.replicas[index].coordinator.is_some() {
             return;
         }
         let policy = self.policy();
@@ -41,10 +41,11 @@ impl World {
         // Each draws another, and the first that is stored holds.
         self.requests += 1;
         coordinator.name_new_job(JobIdentity::new(NonZeroU64::MIN.saturating_add(self.requests)));
-        let seat = &mut self.seats[index];
-        *seat = SimulatedCoordinator { life: life + 1, ..SimulatedCoordinator::new(seat.clock) };
-        seat.coordinator = Some(coordinator);
-        self.after(TICK, WorldEvent::SeatTick { seat: index, life: life + 1 });
+        let replica = &mut self.replicas[index];
+        *replica =
+            SimulatedCoordinator { life: life + 1, ..SimulatedCoordinator::new(replica.clock) };
+        replica.coordinator = Some(coordinator);
+        self.after(TICK, WorldEvent::ReplicaTick { replica: index, life: life + 1 });
     }
 
     fn policy(&self) -> Policy {
@@ -69,208 +70,221 @@ impl World {
         policy
     }
 
-    pub(super) fn seat_tick(&mut self, index: usize, life: u64) {
-        if self.seats[index].life != life {
+    pub(super) fn replica_tick(&mut self, index: usize, life: u64) {
+        if self.replicas[index].life != life {
             return;
         }
-        if let Some(wait) = self.seat_pause(index) {
-            self.after(wait, WorldEvent::SeatTick { seat: index, life });
+        if let Some(wait) = self.replica_pause(index) {
+            self.after(wait, WorldEvent::ReplicaTick { replica: index, life });
             return;
         }
-        self.after(TICK, WorldEvent::SeatTick { seat: index, life });
-        let now = self.seats[index].clock.shows(self.now);
+        self.after(TICK, WorldEvent::ReplicaTick { replica: index, life });
+        let now = self.replicas[index].clock.shows(self.now);
         self.campaign(index, now);
-        if let Some((decision, until)) = self.seats[index].storing
+        if let Some((decision, until)) = self.replicas[index].storing
             && now >= until
         {
-            self.seats[index].storing = None;
-            self.seat_step(index, Input::Stored { decision, outcome: StoreOutcome::Unknown });
+            self.replicas[index].storing = None;
+            self.replica_step(index, Input::Stored { decision, outcome: StoreOutcome::Unknown });
         }
         self.look(index, now);
-        self.seat_step(index, Input::Tick);
-        self.check_what_is_told(index, now);
+        self.replica_step(index, Input::Tick);
+        self.check_what_is_reported(index, now);
     }
 
-    /// Whoever reads of an incident that is held is told of all its signs.
-    fn check_what_is_told(&mut self, index: usize, now: Moment) {
-        let seat = &self.seats[index];
-        let Some(incident) = seat.coordinator.as_ref().and_then(Coordinator::incident) else {
+    /// The report of a held incident has all its events.
+    fn check_what_is_reported(&mut self, index: usize, now: Moment) {
+        let replica = &self.replicas[index];
+        let Some(incident) = replica.coordinator.as_ref().and_then(Coordinator::incident) else {
             return;
         };
         let held = matches!(incident.standing, Standing::Held(_));
-        if held && now.since(incident.last_sign) > TOLD_WITHIN {
-            self.safety.held(self.now, incident, seat.told.as_deref());
+        if held && now.since(incident.last_event) > TOLD_WITHIN {
+            self.safety.held(self.now, incident, replica.reported.as_deref());
         }
     }
 
-    fn seat_pause(&self, index: usize) -> Option<Duration> {
-        let until = self.seats[index].paused_until;
+    fn replica_pause(&self, index: usize) -> Option<Duration> {
+        let until = self.replicas[index].paused_until;
         (self.now < until).then(|| until.since(self.now))
     }
 
     fn campaign(&mut self, index: usize, now: Moment) {
-        let seat = &mut self.seats[index];
-        let early = seat.last_campaign.is_some_and(|last| now.since(last) < CAMPAIGN_INTERVAL);
-        if early || now < seat.rests_until || seat.stuck {
+        let replica = &mut self.replicas[index];
+        let early = replica.last_campaign.is_some_and(|last| now.since(last) < CAMPAIGN_INTERVAL);
+        if early || now < replica.rests_until || replica.stuck {
             return;
         }
-        seat.last_campaign = Some(now);
-        let renews = seat.lease.map(|lease| lease.term);
-        let event = WorldEvent::StoreCampaign { seat: index, life: seat.life, asked: now, renews };
-        self.travel(NetworkMachine::Seat(index), NetworkMachine::Store, &event);
+        replica.last_campaign = Some(now);
+        let renews = replica.lease.map(|lease| lease.term);
+        let event =
+            WorldEvent::StoreCampaign { replica: index, life: replica.life, asked: now, renews };
+        self.travel(NetworkMachine::Replica(index), NetworkMachine::Store, &event);
     }
 
     pub(super) fn store_campaign(
         &mut self,
-        (seat, life): (usize, u64),
+        (replica, life): (usize, u64),
         asked: Moment,
         renews: Option<Term>,
     ) {
         let before = self.store.leader(self.now).map(|leader| leader.1);
-        let grant = self.store.campaign(self.now, seat, renews).map(Box::new);
+        let grant = self.store.campaign(self.now, replica, renews).map(Box::new);
         if grant.as_ref().is_some_and(|grant| Some(grant.term) != before) {
             self.summary.terms += 1;
         }
-        let event = WorldEvent::SeatGrant { seat, life, asked, renews, grant };
-        self.travel(NetworkMachine::Store, NetworkMachine::Seat(seat), &event);
+        let event = WorldEvent::ReplicaGrant { replica, life, asked, renews, grant };
+        self.travel(NetworkMachine::Store, NetworkMachine::Replica(replica), &event);
     }
 
-    pub(super) fn seat_grant(
+    pub(super) fn replica_grant(
         &mut self,
         (index, life): (usize, u64),
         asked: Moment,
         renews: Option<Term>,
         grant: Option<Box<Grant>>,
     ) {
-        if self.seats[index].life != life {
+        if self.replicas[index].life != life {
             return;
         }
-        if let Some(wait) = self.seat_pause(index) {
-            self.after(wait, WorldEvent::SeatGrant { seat: index, life, asked, renews, grant });
+        if let Some(wait) = self.replica_pause(index) {
+            self.after(
+                wait,
+                WorldEvent::ReplicaGrant { replica: index, life, asked, renews, grant },
+            );
             return;
         }
-        let now = self.seats[index].clock.shows(self.now);
+        let now = self.replicas[index].clock.shows(self.now);
         let until = SimulatedCoordinator::lease_until(asked);
         let Some(grant) = grant.filter(|_| now < until) else { return };
-        match self.seats[index].lease {
+        match self.replicas[index].lease {
             Some(held) if held.term == grant.term => {
-                self.seats[index].lease = Some(HeldLease { until: held.until.max(until), ..held });
+                self.replicas[index].lease =
+                    Some(HeldLease { until: held.until.max(until), ..held });
             }
             None if renews.is_none() => {
                 let term = grant.term;
-                self.seats[index].lease = Some(HeldLease { term, until });
+                self.replicas[index].lease = Some(HeldLease { term, until });
                 let forgetful = self.defect == Some(Defect::Forgetful);
                 let mut stored = grant.stored.filter(|_| !forgetful);
                 if let (Some((state, _)), Some(Defect::ObserveIgnored)) = (&mut stored, self.defect)
                 {
                     state.mode = Mode::Act;
                 }
-                self.seat_step(index, Input::LeadershipGained { term, stored });
+                self.replica_step(index, Input::LeadershipGained { term, stored });
             }
             _ => {}
         }
     }
 
     fn look(&mut self, index: usize, now: Moment) {
-        let seat = &self.seats[index];
-        if now.since(seat.last_verdicts) < LOOK {
+        let replica = &self.replicas[index];
+        if now.since(replica.last_verdicts) < LOOK {
             return;
         }
-        let Some(state) = seat.coordinator.as_ref().and_then(Coordinator::state) else { return };
+        let Some(state) = replica.coordinator.as_ref().and_then(Coordinator::state) else { return };
         if !matches!(state.phase, Phase::Committed(_)) {
             return;
         }
         let epoch = state.epoch;
-        self.seats[index].last_verdicts = now;
+        self.replicas[index].last_verdicts = now;
         if self.defect == Some(Defect::VerdictsUnread) {
             return;
         }
         let verdicts = self.verdicts(now);
-        self.seat_step(index, Input::Verdicts { epoch, verdicts });
+        self.replica_step(index, Input::Verdicts { epoch, verdicts });
     }
 
-    pub(super) fn seat_message(&mut self, index: usize, message: FromNode) {
-        if self.seats[index].coordinator.is_none() {
+    pub(super) fn replica_message(&mut self, index: usize, message: FromNode) {
+        if self.replicas[index].coordinator.is_none() {
             return;
         }
-        if let Some(wait) = self.seat_pause(index) {
-            self.after(wait, WorldEvent::SeatMessage { seat: index, message: Box::new(message) });
+        if let Some(wait) = self.replica_pause(index) {
+            self.after(
+                wait,
+                WorldEvent::ReplicaMessage { replica: index, message: Box::new(message) },
+            );
             return;
         }
         let message = self.corrupted(index, message);
-        self.seat_step(index, Input::Node(message.clone()));
+        self.replica_step(index, Input::Node(message.clone()));
         match self.defect {
             Some(Defect::EveryReportEvicts) => self.evict_the_reporter(index, &message),
-            Some(Defect::LockedUp) if reports_failure(&message) => self.seats[index].stuck = true,
+            Some(Defect::LockedUp) if reports_failure(&message) => {
+                self.replicas[index].stuck = true
+            }
             Some(Defect::ReturnedIsActive) => self.activate_the_returned(index, &message),
             _ => {}
         }
     }
 
-    pub(super) fn seat_input(&mut self, index: usize, life: u64, input: Input) {
-        if self.seats[index].life != life {
+    pub(super) fn replica_input(&mut self, index: usize, life: u64, input: Input) {
+        if self.replicas[index].life != life {
             return;
         }
-        if let Some(wait) = self.seat_pause(index) {
-            self.after(wait, WorldEvent::SeatInput { seat: index, life, input: Box::new(input) });
+        if let Some(wait) = self.replica_pause(index) {
+            self.after(
+                wait,
+                WorldEvent::ReplicaInput { replica: index, life, input: Box::new(input) },
+            );
             return;
         }
         if let Input::Stored { decision, .. } = &input {
             // An answer that comes after it was given up is not the driver's any more.
-            if self.seats[index].storing.is_none_or(|(number, _)| number != *decision) {
+            if self.replicas[index].storing.is_none_or(|(number, _)| number != *decision) {
                 return;
             }
-            self.seats[index].storing = None;
+            self.replicas[index].storing = None;
         }
-        self.seat_step(index, input);
+        self.replica_step(index, input);
     }
 
-    pub(super) fn seat_step(&mut self, index: usize, input: Input) {
-        let seat = &mut self.seats[index];
-        let now = seat.clock.shows(self.now);
+    pub(super) fn replica_step(&mut self, index: usize, input: Input) {
+        let replica = &mut self.replicas[index];
+        let now = replica.clock.shows(self.now);
         let ignores_lease = self.defect == Some(Defect::LeaseIgnored);
-        if seat.stuck {
+        if replica.stuck {
             return;
         }
-        let Some(coordinator) = &mut seat.coordinator else { return };
+        let Some(coordinator) = &mut replica.coordinator else { return };
         let mut outputs = Vec::new();
-        if seat.lease.is_some_and(|lease| now >= lease.until) && !ignores_lease {
-            seat.lease = None;
-            seat.storing = None;
+        if replica.lease.is_some_and(|lease| now >= lease.until) && !ignores_lease {
+            replica.lease = None;
+            replica.storing = None;
             coordinator.step(now, Input::LeadershipLost, &mut outputs);
         }
         coordinator.step(now, input, &mut outputs);
         for output in outputs {
-            self.seat_output(index, now, output);
+            self.replica_output(index, now, output);
         }
     }
 
-    fn seat_output(&mut self, index: usize, now: Moment, output: Output) {
+    fn replica_output(&mut self, index: usize, now: Moment, output: Output) {
         if self.narrates && !matches!(output, Output::Send { .. }) {
             println!("{:10.4} seat {index}: {output:?}", self.now.0.as_secs_f64());
         }
         match output {
-            Output::Send { node, message } => self.seat_sends(index, &node, message),
+            Output::Send { node, message } => self.replica_sends(index, &node, message),
             Output::Store(decision) => {
-                self.seats[index].storing = Some((decision.number, now.after(STORE_TIMEOUT)));
+                self.replicas[index].storing = Some((decision.number, now.after(STORE_TIMEOUT)));
                 let number = decision.number;
-                let life = self.seats[index].life;
+                let life = self.replicas[index].life;
                 let decision = Box::new(self.spoilt(*decision));
-                let event = WorldEvent::StorePut { seat: index, life, decision };
-                self.travel(NetworkMachine::Seat(index), NetworkMachine::Store, &event);
+                let event = WorldEvent::StorePut { replica: index, life, decision };
+                self.travel(NetworkMachine::Replica(index), NetworkMachine::Store, &event);
                 if self.defect == Some(Defect::CommandedUnstored) {
                     self.assume_stored(index, number);
                 }
             }
             Output::StepDown(_) => {
-                if let Some(lease) = self.seats[index].lease.take() {
+                if let Some(lease) = self.replicas[index].lease.take() {
                     let event = WorldEvent::StoreResign { term: lease.term };
-                    self.travel(NetworkMachine::Seat(index), NetworkMachine::Store, &event);
+                    self.travel(NetworkMachine::Replica(index), NetworkMachine::Store, &event);
                 }
-                self.seats[index].storing = None;
-                self.seats[index].rests_until = now.after(Duration::from_secs(1));
+                self.replicas[index].storing = None;
+                self.replicas[index].rests_until = now.after(Duration::from_secs(1));
             }
-            Output::Incident(incident) => self.seats[index].told = Some(incident),
+            Output::Incident(incident) => self.replicas[index].reported = Some(incident),
             Output::Answer { .. }
             | Output::Refuse { .. }
             | Output::Stray { .. }
@@ -278,7 +292,7 @@ impl World {
         }
     }
 
-    fn seat_sends(&mut self, index: usize, node: &NodeName, mut message: ToNode) {
+    fn replica_sends(&mut self, index: usize, node: &NodeName, mut message: ToNode) {
         if let Order::Commit(assignment) = &mut message.order
             && self.defect == Some(Defect::MasterKept)
         {
@@ -293,10 +307,10 @@ impl World {
         }
         let Some(host) = self.hosts.iter().position(|host| host.name == *node) else { return };
         let event = WorldEvent::HostOrder { host, message };
-        self.travel(NetworkMachine::Seat(index), NetworkMachine::Host(host), &event);
+        self.travel(NetworkMachine::Replica(index), NetworkMachine::Host(host), &event);
     }
 
-    pub(super) fn store_put(&mut self, seat: usize, life: u64, decision: &Decision) {
+    pub(super) fn store_put(&mut self, replica: usize, life: u64, decision: &Decision) {
         let any_revision = self.defect == Some(Defect::Forgetful);
         let before = self.store.state().map(|state| state.failures.clone()).unwrap_or_default();
         let (outcome, written) = self.store.put(decision, any_revision);
@@ -311,8 +325,8 @@ impl World {
             self.safety.stored(self.now, &decision.why, &decision.state);
         }
         let input = Box::new(Input::Stored { decision: decision.number, outcome });
-        let event = WorldEvent::SeatInput { seat, life, input };
-        self.travel(NetworkMachine::Store, NetworkMachine::Seat(seat), &event);
+        let event = WorldEvent::ReplicaInput { replica, life, input };
+        self.travel(NetworkMachine::Store, NetworkMachine::Replica(replica), &event);
     }
 
     // What follows are the mistakes.
@@ -328,7 +342,7 @@ impl World {
                 }
             }
         }
-        debug_assert!(index < self.seats.len(), "messages go to coordinators that exist");
+        debug_assert!(index < self.replicas.len(), "messages go to coordinators that exist");
         message
     }
 
@@ -370,7 +384,7 @@ impl World {
             return order;
         }
         // A mode that is not the present one, so that something is stored.
-        let state = self.seats.iter().find_map(|seat| seat.coordinator.as_ref()?.state());
+        let state = self.replicas.iter().find_map(|replica| replica.coordinator.as_ref()?.state());
         let acts = state.is_some_and(|state| state.mode == Mode::Act);
         OperatorOrder::SetMode(if acts { Mode::Recover } else { Mode::Act })
     }
@@ -385,15 +399,15 @@ impl World {
             suspects: Suspects::One(Suspect::Node(message.node.clone())),
             confidence: 1.0,
             evidence: Vec::new(),
-            first_seen: self.seats[index].clock.shows(self.now),
+            first_seen: self.replicas[index].clock.shows(self.now),
             windows: u32::MAX,
         };
-        self.seat_step(index, Input::Verdicts { epoch, verdicts: vec![verdict] });
+        self.replica_step(index, Input::Verdicts { epoch, verdicts: vec![verdict] });
     }
 
     fn activate_the_returned(&mut self, index: usize, message: &FromNode) {
         let FromNodeBody::Register(_) = &message.body else { return };
-        let coordinator = self.seats[index].coordinator.as_ref();
+        let coordinator = self.replicas[index].coordinator.as_ref();
         let Some(state) = coordinator.and_then(Coordinator::state) else { return };
         let Phase::Committed(master) = &state.phase else { return };
         if state.map.slot_of(&message.node).is_some() {
@@ -410,10 +424,10 @@ impl World {
             digest: state.map.digest(),
             job: self.scenario.job.name.clone(),
         };
-        let term = self.seats[index].lease.map_or(Term::new(0), |lease| lease.term);
+        let term = self.replicas[index].lease.map_or(Term::new(0), |lease| lease.term);
         let order = Order::Commit(assignment);
         let message_to = ToNode { term, sequence: u64::MAX, epoch: state.epoch, job: None, order };
-        self.seat_sends(index, &message.node, message_to);
+        self.replica_sends(index, &message.node, message_to);
     }
 
     fn assume_prepared(&mut self, index: usize, node: &NodeName, epoch: Epoch) {
@@ -426,16 +440,16 @@ impl World {
             sequence: 0,
             body: FromNodeBody::Acknowledge(acknowledgement),
         };
-        let life = self.seats[index].life;
+        let life = self.replicas[index].life;
         let input = Box::new(Input::Node(message));
-        self.after(Duration::ZERO, WorldEvent::SeatInput { seat: index, life, input });
+        self.after(Duration::ZERO, WorldEvent::ReplicaInput { replica: index, life, input });
     }
 
     fn assume_stored(&mut self, index: usize, decision: DecisionNumber) {
         let outcome = StoreOutcome::Stored(Revision::new(decision.0));
-        let life = self.seats[index].life;
+        let life = self.replicas[index].life;
         let input = Box::new(Input::Stored { decision, outcome });
-        self.after(Duration::ZERO, WorldEvent::SeatInput { seat: index, life, input });
+        self.after(Duration::ZERO, WorldEvent::ReplicaInput { replica: index, life, input });
     }
 }
 

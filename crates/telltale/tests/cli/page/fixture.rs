@@ -16,10 +16,10 @@ use crate::cli::command::{TIMEOUT, emulate, snapshot, telltale};
 use crate::cli::serve::Serving;
 
 /// The service's token, where it has one.
-pub(crate) const TOKEN: &str = "a-word-that-nobody-guesses-0123";
+pub(crate) const TOKEN: &str = "a-token-that-cannot-be-guessed-0123";
 
 /// Everything of a test but its browser.
-pub(crate) struct Scene {
+pub(crate) struct Fixture {
     // Dropped in this order.
     service: Option<Serving>,
     workloads: Vec<ChildGuard>,
@@ -29,7 +29,7 @@ pub(crate) struct Scene {
     place: Scratch,
 }
 
-impl Scene {
+impl Fixture {
     /// A machine of this kind, without workloads or a service yet.
     pub(crate) fn new(kind: &str) -> Self {
         let place = Scratch::new();
@@ -75,7 +75,7 @@ impl Scene {
         }
     }
 
-    /// Starts a service with this configuration, on the port that an earlier one of this scene had.
+    /// Starts a service with this configuration, on the port that an earlier one of this fixture had.
     pub(crate) fn serve(&mut self, interval: &str, has_token: bool, configuration: &str) {
         let (token, file) = (self.place.join("token"), self.place.join("t.toml"));
         fs::write(&token, TOKEN).unwrap();
@@ -117,8 +117,8 @@ impl Scene {
         browser.until(LIVE);
     }
 
-    /// What the service tells who has the token, or whoever has none: as it is sent, and as it is read.
-    pub(crate) fn told(&self, browser: &mut Browser, token: Option<&str>) -> (Value, Snapshot) {
+    /// What the service answers with the token, or without: as it is sent, and as it is read.
+    pub(crate) fn reported(&self, browser: &mut Browser, token: Option<&str>) -> (Value, Snapshot) {
         let headers = token.map_or_else(String::new, |token| {
             format!("{{headers: {{Authorization: 'Bearer {token}'}}}}")
         });
@@ -128,5 +128,5 @@ impl Scene {
     }
 }
 
-/// True in a page that shows figures.
+/// True in a page that shows values.
 pub(crate) const LIVE: &str = "document.getElementById('connection').dataset.state === 'live'";

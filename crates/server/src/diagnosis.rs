@@ -15,9 +15,9 @@ const TLS_AS_A_FRAME: &str = "frame with invalid size";
 
 /// What is in the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Obstacle {
-    /// Nobody listens at the port.
-    NobodyListens,
+pub enum Diagnosis {
+    /// The port has no listener.
+    NoListener,
     /// The name cannot be looked up, for this reason.
     Unresolved(String),
     /// TLS is spoken there, and not by the caller.
@@ -42,7 +42,7 @@ pub enum Obstacle {
         /// What perhaps is so.
         perhaps: &'static str,
     },
-    /// Something else, in the words of whoever told it.
+    /// Something else, in the words of its source.
     Other(String),
 }
 
@@ -55,9 +55,9 @@ pub struct Caller {
     pub has_certificate: bool,
 }
 
-// === impl Obstacle ===
+// === impl Diagnosis ===
 
-impl Obstacle {
+impl Diagnosis {
     /// What an error means that came while connecting.
     #[must_use]
     pub fn of(error: &(dyn Error + 'static), caller: Caller) -> Self {
@@ -103,7 +103,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)
     all
 }
 
-fn known(cause: &(dyn Error + 'static), caller: Caller) -> Option<Obstacle> {
+fn known(cause: &(dyn Error + 'static), caller: Caller) -> Option<Diagnosis> {
     if let Some(error) = cause.downcast_ref::<TlsError>() {
         return Some(of_tls(error, caller));
     }
@@ -113,48 +113,48 @@ fn known(cause: &(dyn Error + 'static), caller: Caller) -> Option<Obstacle> {
     }
     if text == "dns error" {
         let why = causes(cause).last().map_or(text, ToString::to_string);
-        return Some(Obstacle::Unresolved(why));
+        return Some(Diagnosis::Unresolved(why));
     }
     if !caller.uses_tls && text.contains(TLS_AS_A_FRAME) {
-        return Some(Obstacle::SpeaksTls);
+        return Some(Diagnosis::SpeaksTls);
     }
     let error = cause.downcast_ref::<io::Error>().filter(|error| error.get_ref().is_none());
     match error.map(io::Error::kind) {
-        Some(ErrorKind::ConnectionRefused) => Some(Obstacle::NobodyListens),
-        _ if caller.uses_tls && text.contains("tls handshake eof") => Some(Obstacle::SpeaksNoTls),
+        Some(ErrorKind::ConnectionRefused) => Some(Diagnosis::NoListener),
+        _ if caller.uses_tls && text.contains("tls handshake eof") => Some(Diagnosis::SpeaksNoTls),
         _ => None,
     }
 }
 
-fn of_tls(error: &TlsError, caller: Caller) -> Obstacle {
+fn of_tls(error: &TlsError, caller: Caller) -> Diagnosis {
     match error {
-        TlsError::InvalidMessage(_) => Obstacle::SpeaksNoTls,
+        TlsError::InvalidMessage(_) => Diagnosis::SpeaksNoTls,
         TlsError::AlertReceived(alert) => of_description(*alert, caller),
         TlsError::InvalidCertificate(error) => match error {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                Obstacle::OtherAuthority
+                Diagnosis::OtherAuthority
             }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                Obstacle::OtherName
+                Diagnosis::OtherName
             }
             CertificateError::Expired
             | CertificateError::ExpiredContext { .. }
             | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. } => Obstacle::NotValidNow,
-            _ => Obstacle::UnfitCertificate,
+            | CertificateError::NotValidYetContext { .. } => Diagnosis::NotValidNow,
+            _ => Diagnosis::UnfitCertificate,
         },
-        _ => Obstacle::Other(String::from("it and this program do not agree on how to speak TLS")),
+        _ => Diagnosis::Other(String::from("it and this program do not agree on how to speak TLS")),
     }
 }
 
-fn of_description(alert: AlertDescription, caller: Caller) -> Obstacle {
+fn of_description(alert: AlertDescription, caller: Caller) -> Diagnosis {
     // Its name is what its debugging text is, and that of the alerts that are only text.
     of_alert(&format!("{alert:?}"), caller)
-        .unwrap_or_else(|| Obstacle::Other(String::from("it refuses our TLS")))
+        .unwrap_or_else(|| Diagnosis::Other(String::from("it refuses our TLS")))
 }
 
 /// What an alert means, by its name.
-fn of_alert(alert: &str, caller: Caller) -> Option<Obstacle> {
+fn of_alert(alert: &str, caller: Caller) -> Option<Diagnosis> {
     const OF_CERTIFICATES: [&str; 8] = [
         "AccessDenied",
         "BadCertificate",
@@ -167,7 +167,7 @@ fn of_alert(alert: &str, caller: Caller) -> Option<Obstacle> {
     ];
     let is_of_one = OF_CERTIFICATES.iter().any(|name| alert.starts_with(name));
     is_of_one.then_some(match caller.has_certificate {
-        true => Obstacle::RefusesCertificate,
-        false => Obstacle::WantsCertificate,
+        true => Diagnosis::RefusesCertificate,
+        false => Diagnosis::WantsCertificate,
     })
 }

@@ -17,7 +17,7 @@ use crate::session::Session;
 
 /// Sessions that one thread keeps a recorder for: more than one runtime in a process is for
 /// tests. A further one takes the place of the oldest.
-const MAX_SEATS: usize = 4;
+const MAX_THREAD_SLOTS: usize = 4;
 
 /// A thread's place in a session.
 pub(crate) struct ThreadSlot {
@@ -37,13 +37,13 @@ pub(crate) struct ThreadSlot {
 }
 
 thread_local! {
-    /// The seat used last, borrowed for as long as an event uses it or searches for another. It has
+    /// The slot used last, borrowed for as long as an event uses it or searches for another. It has
     /// no destructor, which would cost each event a look at whether it has run: [`LEAVING`] empties it.
-    static SEAT: ManuallyDrop<RefCell<Option<Box<ThreadSlot>>>> =
+    static THREAD_SLOT: ManuallyDrop<RefCell<Option<Box<ThreadSlot>>>> =
         const { ManuallyDrop::new(RefCell::new(None)) };
-    /// Whether a seat must not outlast its event, because nobody would drop it any more.
+    /// Whether a slot must not outlast its event, because it would never be dropped.
     static IS_LEAVING: Cell<bool> = const { Cell::new(false) };
-    /// Gives the seats back when the thread ends.
+    /// Gives the slots back when the thread ends.
     static LEAVING: Leaving = const { Leaving };
     /// Seats in other sessions.
     static OTHERS: Cell<Vec<ThreadSlot>> = const { Cell::new(Vec::new()) };
@@ -51,23 +51,23 @@ thread_local! {
 
 struct Leaving;
 
-/// Runs `record` with this thread's seat, and finds it one first if need be. An event that
+/// Runs `record` with this thread's slot, and finds it one first if need be. An event that
 /// interrupts another one of its thread, as one in a signal handler can, only counts as unrecorded.
 #[inline(always)]
 pub(crate) fn with(opened: &Opened, start: Start, record: impl FnOnce(&ThreadSlot)) {
     let epoch = process_hooks::epoch();
-    SEAT.with(|place| {
+    THREAD_SLOT.with(|place| {
         let Ok(mut place) = place.try_borrow_mut() else { return unrecorded(opened) };
-        // A signal handler must find the seat borrowed from here until the event is over.
+        // A signal handler must find the slot borrowed from here until the event is over.
         compiler_fence(Ordering::SeqCst);
-        let seat = match place.as_deref() {
-            Some(seat) if seat.is_for(opened.session_id, epoch) => seat,
+        let thread_slot = match place.as_deref() {
+            Some(thread_slot) if thread_slot.is_for(opened.session_id, epoch) => thread_slot,
             _ => match another(opened, epoch, start, &mut place) {
-                Some(seat) => seat,
+                Some(thread_slot) => thread_slot,
                 None => return,
             },
         };
-        record(seat);
+        record(thread_slot);
         compiler_fence(Ordering::SeqCst);
         if IS_LEAVING.get() {
             *place = None;
@@ -81,7 +81,7 @@ fn unrecorded(opened: &Opened) {
     opened.session.faults().unrecorded();
 }
 
-/// Puts a seat for an event into `place`, because the one that is there will not do for it.
+/// Puts a slot for an event into `place`, because the one that is there will not do for it.
 #[cold]
 #[inline(never)]
 fn another<'a>(
@@ -98,26 +98,28 @@ fn another<'a>(
     place.as_deref()
 }
 
-/// A seat for `opened`: one kept from before, or a new one. `last` is kept for later.
+/// A slot for `opened`: one kept from before, or a new one. `last` is kept for later.
 fn find(
     opened: &Opened,
     epoch: u64,
     start: Start,
     last: Option<Box<ThreadSlot>>,
 ) -> Option<ThreadSlot> {
-    let mut seats = OTHERS.try_with(Cell::take).unwrap_or_default();
-    seats.extend(last.map(|seat| *seat));
-    seats.retain(|seat| seat.epoch == epoch && !seat.session.is_closed());
-    let kept = seats.iter().position(|seat| seat.is_for(opened.session_id, epoch));
+    let mut thread_slots = OTHERS.try_with(Cell::take).unwrap_or_default();
+    thread_slots.extend(last.map(|thread_slot| *thread_slot));
+    thread_slots
+        .retain(|thread_slot| thread_slot.epoch == epoch && !thread_slot.session.is_closed());
+    let kept =
+        thread_slots.iter().position(|thread_slot| thread_slot.is_for(opened.session_id, epoch));
     let found = match kept {
-        Some(place) => Some(seats.remove(place)),
+        Some(place) => Some(thread_slots.remove(place)),
         None => opened
             .session_here(start)
             .map(|session| ThreadSlot::new(opened.session_id, epoch, session)),
     };
     // The oldest ones go first.
-    seats.drain(..seats.len().saturating_sub(MAX_SEATS - 1));
-    let _ = OTHERS.try_with(|place| place.set(seats));
+    thread_slots.drain(..thread_slots.len().saturating_sub(MAX_THREAD_SLOTS - 1));
+    let _ = OTHERS.try_with(|place| place.set(thread_slots));
     found
 }
 
@@ -194,7 +196,7 @@ impl ThreadSlot {
         known.get().or_else(|| self.look_up_slot(device))
     }
 
-    /// The slot of a device that was opened after this seat was taken, or that has none.
+    /// The device slot of a device that was opened after this thread slot was taken, or that has none.
     #[cold]
     fn look_up_slot(&self, device: u8) -> Option<DeviceSlot> {
         let slot = self.session.slot(device);
@@ -215,10 +217,10 @@ impl ThreadSlot {
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        // Taken out before it is dropped, so that an event meanwhile finds no seat and gets one to
-        // itself. In use is the place only if the thread ends inside an event; then the seat stays.
-        let seat =
-            SEAT.with(|place| place.try_borrow_mut().ok().and_then(|mut place| place.take()));
-        drop(seat);
+        // Taken out before it is dropped, so that an event meanwhile finds no slot and gets one to
+        // itself. In use is the place only if the thread ends inside an event; then the slot stays.
+        let thread_slot = THREAD_SLOT
+            .with(|place| place.try_borrow_mut().ok().and_then(|mut place| place.take()));
+        drop(thread_slot);
     }
 }

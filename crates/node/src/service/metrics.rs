@@ -8,7 +8,7 @@ use super::shared::ServiceShared;
 
 /// How the history does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HistoryFigures {
+pub struct HistoryMetrics {
     /// Snapshots that were recorded.
     pub recorded: u64,
     /// Snapshots that were not, because the thread was busy or the database closed.
@@ -27,7 +27,7 @@ pub struct HistoryFigures {
 
 /// What the legacy socket did since the service was started.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LegacyFigures {
+pub struct LegacyMetrics {
     /// Connections that are open.
     pub connections: u64,
     /// Messages by type.
@@ -36,9 +36,9 @@ pub struct LegacyFigures {
     pub refused: Vec<(&'static str, u64)>,
 }
 
-/// The service's own figures since it was started.
+/// The service's own metrics since it was started.
 #[derive(Debug, Clone)]
-pub struct ServiceFigures {
+pub struct ServiceMetrics {
     /// When it was started.
     pub started_at: Timestamp,
     /// CPU time of the whole process, in seconds.
@@ -58,11 +58,11 @@ pub struct ServiceFigures {
     /// What was dropped, by queue, in the order of their names.
     pub drops: Vec<QueueDrops>,
     /// The sources, in the order of the snapshot's.
-    pub sources: Vec<SourceFigures>,
+    pub sources: Vec<SourceMetrics>,
     /// What the legacy socket did; none where there is none.
-    pub legacy: Option<LegacyFigures>,
+    pub legacy: Option<LegacyMetrics>,
     /// How the history does; none where none is wanted.
-    pub history: Option<HistoryFigures>,
+    pub history: Option<HistoryMetrics>,
 }
 
 /// What one queue or limit has dropped or refused.
@@ -76,7 +76,7 @@ pub struct QueueDrops {
 
 /// One source over all collections.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SourceFigures {
+pub struct SourceMetrics {
     /// Its name, as in the snapshot.
     pub name: String,
     /// Errors so far, those that a snapshot had no room for included.
@@ -105,9 +105,9 @@ pub(crate) struct CollectionTotals {
     sources: Vec<SourceSums>,
 }
 
-// === impl ServiceFigures ===
+// === impl ServiceMetrics ===
 
-impl ServiceFigures {
+impl ServiceMetrics {
     /// Those of a service that was started at this moment and has done nothing yet.
     #[must_use]
     pub fn at_start(started_at: Timestamp) -> Self {
@@ -135,7 +135,7 @@ impl CollectionTotals {
         Self { started_at, collections: 0, collection_ns: 0, sources: Vec::new() }
     }
 
-    /// Counts one collection. What was not asked anew for it, those in `repeated`, has been counted.
+    /// Counts one collection. What was not read again for it, those in `repeated`, has been counted.
     pub(crate) fn count(&mut self, snapshot: &Snapshot, repeated: &[&str]) {
         self.collections += 1;
         self.collection_ns = self.collection_ns.saturating_add(snapshot.collected_in_ns);
@@ -161,16 +161,16 @@ impl CollectionTotals {
         sums.duration_ns = sums.duration_ns.saturating_add(status.duration_ns);
     }
 
-    /// The figures now.
-    pub(crate) fn now(&self, shared: &ServiceShared, at: Timestamp) -> ServiceFigures {
+    /// The metrics now.
+    pub(crate) fn now(&self, shared: &ServiceShared, at: Timestamp) -> ServiceMetrics {
         let (reloads, refused_reloads) = shared.reloads();
-        let source = |one: &SourceSums| SourceFigures {
+        let source = |one: &SourceSums| SourceMetrics {
             name: one.name.clone(),
             errors: one.errors,
             notes: one.notes,
             seconds: seconds(one.duration_ns),
         };
-        ServiceFigures {
+        ServiceMetrics {
             started_at: self.started_at,
             cpu_seconds: seconds(telltale_collector::clock::cpu_ns()),
             resident_bytes: resident_bytes(at),
@@ -242,12 +242,12 @@ mod tests {
                 }],
             }],
         };
-        let mut figures = CollectionTotals::new(Timestamp(1));
-        figures.count(&snapshot, &[]);
-        figures.count(&snapshot, &["kubelet"]);
-        figures.count(&snapshot, &["ledgers"]);
+        let mut metrics = CollectionTotals::new(Timestamp(1));
+        metrics.count(&snapshot, &[]);
+        metrics.count(&snapshot, &["kubelet"]);
+        metrics.count(&snapshot, &["ledgers"]);
         let shared = ServiceShared::new(Duration::from_secs(1)).unwrap();
-        let now = figures.now(&shared, Timestamp(2));
+        let now = metrics.now(&shared, Timestamp(2));
         assert_eq!((now.collections, now.collection_seconds), (3, 1.5));
         assert_eq!((now.sources[0].errors, now.sources[0].seconds), (6, 0.5));
         assert_eq!(now.sources[0].notes, 10);

@@ -35,8 +35,8 @@ pub(crate) struct SimulatedCoordinator {
     /// The decision that is with the store, and until when an answer is waited for.
     pub(crate) storing: Option<(DecisionNumber, Moment)>,
     pub(crate) last_verdicts: Moment,
-    /// What it has told last of an incident.
-    pub(crate) told: Option<Box<Incident>>,
+    /// Its last report of an incident.
+    pub(crate) reported: Option<Box<Incident>>,
     /// It does nothing any more ([`crate::defect::Defect::LockedUp`]).
     pub(crate) stuck: bool,
 }
@@ -61,7 +61,7 @@ impl SimulatedCoordinator {
             rests_until: start,
             storing: None,
             last_verdicts: start,
-            told: None,
+            reported: None,
             stuck: false,
         }
     }

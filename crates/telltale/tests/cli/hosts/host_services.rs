@@ -1,4 +1,4 @@
-//! Services on ports of this machine, each as if it were another one; and ports where nobody answers.
+//! Services on ports of this machine, each as if it were another one; and ports without a server.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::Scratch;
 use telltale_node::access::AccessPolicy;
 use telltale_node::grpc::{GrpcOptions, GrpcService};
-use telltale_node::service::{Publisher, ServiceFigures};
+use telltale_node::service::{Publisher, ServiceMetrics};
 use telltale_schema::clock::Timestamp;
 use telltale_server::listen::{Address, Listener};
 use tokio::sync::watch;
@@ -19,13 +19,13 @@ use tokio::task::JoinSet;
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Services that all show the same n300.
-pub(crate) struct Company {
+pub(crate) struct HostServices {
     pub(crate) addresses: Vec<String>,
     stop: Option<watch::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Company {
+impl HostServices {
     /// So many, on free ports.
     pub(crate) fn of(count: usize) -> Self {
         Self::at(&vec![LOOPBACK; count])
@@ -39,8 +39,8 @@ impl Company {
             Machine::create(&root, MachineKind::N300, &MachineOptions::default()).unwrap();
         let collect = CollectOptions { root, ..CollectOptions::default() };
         let snapshot = Arc::new(Collector::new(collect).unwrap().collect());
-        let figures = ServiceFigures::at_start(Timestamp(1));
-        let (publisher, _) = Publisher::new(Duration::from_secs(3600), snapshot, figures).unwrap();
+        let metrics = ServiceMetrics::at_start(Timestamp(1));
+        let (publisher, _) = Publisher::new(Duration::from_secs(3600), snapshot, metrics).unwrap();
         let policy = Arc::new(AccessPolicy::of_directory(scratch.path()).unwrap());
         let options = GrpcOptions::default();
         let mut addresses = Vec::new();
@@ -80,7 +80,7 @@ impl Company {
     }
 }
 
-impl Drop for Company {
+impl Drop for HostServices {
     fn drop(&mut self) {
         self.stop.take();
     }
@@ -93,7 +93,7 @@ pub(crate) fn silent() -> (TcpListener, String) {
     (listener, address)
 }
 
-/// A port where nobody listens.
+/// A port without a listener.
 pub(crate) fn refused() -> String {
     silent().1
 }

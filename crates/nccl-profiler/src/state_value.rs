@@ -1,6 +1,6 @@
 //! A number that threads share.
 //!
-//! What a thread wrote before it added to one is seen by whoever reads the sum first: counters of
+//! What a thread wrote before it added to one is seen by a reader of the sum first: counters of
 //! beginnings and ends are read before the times that belong to them.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -51,7 +51,7 @@ pub(crate) struct Stage {
 }
 
 /// A machine with a service and Ada's workload.
-pub(crate) struct Scene {
+pub(crate) struct Fixture {
     pub(crate) ada: Actor,
     pub(crate) service: Service,
     pub(crate) stage: Stage,
@@ -200,24 +200,24 @@ impl Service {
     }
 }
 
-// === impl Scene ===
+// === impl Fixture ===
 
-impl Scene {
-    /// A scene with a service as it is usual; none, with a record, without root.
+impl Fixture {
+    /// A fixture with a usual service; none, with a record, without root.
     pub(crate) fn set(test: &str) -> Option<Self> {
         Self::with(test, |_, _| {})
     }
 
-    /// A scene whose service's command was changed.
+    /// A fixture whose service's command was changed.
     pub(crate) fn with(test: &str, change: impl FnOnce(&Stage, &mut Command)) -> Option<Self> {
         let stage = Stage::set(test)?;
         let mut command = stage.command();
         change(&stage, &mut command);
         let service = stage.serve(command);
         let ada = stage.workload(ADA, ADAS_BYTES);
-        let scene = Self { stage, service, ada };
-        scene.still_serves();
-        Some(scene)
+        let fixture = Self { stage, service, ada };
+        fixture.still_serves();
+        Some(fixture)
     }
 
     /// A part for Mallory, on this stage.
@@ -225,11 +225,11 @@ impl Scene {
         Actor::start(MALLORY, &self.part(part))
     }
 
-    /// A part with what all parts are told of the stage.
+    /// A part with what all parts know of the stage.
     pub(crate) fn part(&self, mut part: Value) -> Value {
-        let told = part.as_object_mut().unwrap();
-        told.entry("directory").or_insert_with(|| json!(self.stage.run));
-        told.entry("chips").or_insert_with(|| json!(self.stage.chips));
+        let reported = part.as_object_mut().unwrap();
+        reported.entry("directory").or_insert_with(|| json!(self.stage.run));
+        reported.entry("chips").or_insert_with(|| json!(self.stage.chips));
         part
     }
 
@@ -261,7 +261,7 @@ impl Scene {
         asking::get(self.service.http.unwrap(), path, &[&token])
     }
 
-    /// A figure of the service's own metrics; 0 where there is none yet.
+    /// A value of the service's own metrics; 0 where there is none yet.
     pub(crate) fn metric(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let answer = self.get_all("/metrics");
         let families = parse(&answer.body, false).unwrap();
@@ -275,14 +275,14 @@ impl Scene {
         samples.filter(fits).map(|sample| sample.value).sum()
     }
 
-    /// Waits until a figure of the service is at least this.
+    /// Waits until a metric of the service is at least this.
     #[track_caller]
     pub(crate) fn metric_reaches(&self, name: &str, labels: &[(&str, &str)], least: f64) {
         let what = format!("{name} {labels:?} to reach {least}");
         wait_until(&what, TIMEOUT, || self.metric(name, labels) >= least);
     }
 
-    /// Asserts that Ada, root and Prometheus are served, and soon; that Ada's figures are hers, and
+    /// Asserts that Ada, root and Prometheus are served, and soon; that Ada's values are hers, and
     /// the device's sum is what she and the others truly have.
     #[track_caller]
     pub(crate) fn still_serves(&self) {
@@ -343,8 +343,8 @@ pub(crate) fn no_source_fails(snapshot: &Snapshot) {
 
 /// Asserts that nothing of Ada's process is in `text`.
 #[track_caller]
-pub(crate) fn tells_nothing_of_ada(scene: &Scene, text: &str) {
-    let pid = scene.ada.id().to_string();
+pub(crate) fn shows_nothing_of_ada(fixture: &Fixture, text: &str) {
+    let pid = fixture.ada.id().to_string();
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
     let found: Vec<&str> =
         words.filter(|word| *word == pid || *word == ADAS_SECRET || *word == "60001").collect();

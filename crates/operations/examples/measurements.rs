@@ -1,7 +1,7 @@
 //! Prints what operations cost on this machine: the rate of matrix products on one core, and what
 //! a dispatch of small operations takes of the caller's time and altogether.
 //!
-//!     cargo run --release -p telltale-operations --example figures
+//!     cargo run --release -p telltale-operations --example measurements
 #![allow(clippy::unwrap_used, reason = "a failed step ends the program with its reason")]
 
 use std::path::PathBuf;

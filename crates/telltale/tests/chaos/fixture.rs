@@ -17,7 +17,7 @@ use crate::chaos::workload::{TIMEOUT, Workload};
 const PACE_MS: u64 = 200;
 
 /// All of it.
-pub(crate) struct Scene {
+pub(crate) struct Fixture {
     pub(crate) random: Random,
     pub(crate) service: Service,
     pub(crate) emulator: Emulator,
@@ -35,10 +35,10 @@ pub(crate) struct Scene {
     _scratch: Scratch,
 }
 
-// === impl Scene ===
+// === impl Fixture ===
 
-impl Scene {
-    /// A machine that nobody uses yet; the history is on `disk` if there is one.
+impl Fixture {
+    /// An unused machine; the history is on `disk` if there is one.
     pub(crate) fn new(random: Random, disk: Option<&Path>) -> Self {
         let scratch = Scratch::new();
         let root = scratch.join("m");
@@ -145,7 +145,7 @@ impl Scene {
         }
     }
 
-    /// Has all stand still, compares the service's figures with the emulator's own, and has all go
+    /// Has all stand still, compares the service's values with the emulator's own, and has all go
     /// on.
     #[track_caller]
     pub(crate) fn come_to_rest(&mut self, when: &str) {

@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::exit::{self, Failure};
 
-/// Where the agent takes what is told; set by the agent.
+/// Where the agent takes reports; set by the agent.
 const VARIABLE: &str = "TELLTALE_LOG_CCL";
 /// Records on their way to the agent.
 const MOST_WAITING: usize = 8192;
@@ -34,7 +34,7 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// How long a post may take.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is told.
+/// What is reported.
 #[derive(Debug, Clone, Copy)]
 enum TrainingMessage {
     Transfer(TransferRecord),
@@ -52,18 +52,18 @@ pub(super) struct Telling {
 struct Teller {
     address: Address,
     member: ParallelRank,
-    /// Times are told from here: a clock that only grows is all that is asked for.
+    /// Times count from here: a clock that only grows is all that is asked for.
     since: Instant,
     dropped: Arc<AtomicU64>,
     connection: Option<SendRequest<String>>,
-    /// That the agent does not take what it is told was said.
+    /// Whether "the agent does not take reports" was logged.
     complained: bool,
 }
 
 /// Why a post was not taken.
 #[derive(Debug, thiserror::Error)]
 enum PostError {
-    #[error("nobody answers there")]
+    #[error("no agent answers there")]
     Connect(#[source] io::Error),
     #[error("the exchange failed")]
     Http(#[from] hyper::Error),
@@ -105,7 +105,7 @@ impl Telling {
             .build()
             .map_err(|error| Failure::because(&error))?;
         let thread = thread::Builder::new()
-            .name("telling".to_owned())
+            .name("reporting".to_owned())
             .spawn(move || runtime.block_on(teller.run(receiver)))
             .map_err(|error| Failure::because(&error))?;
         Ok(Self { sender: Some(sender), dropped, thread: Some(thread) })
@@ -124,15 +124,15 @@ impl Telling {
     }
 
     /// Tells that the training does something slow on purpose, or has done it.
-    pub(super) fn tell_checkpoint(&self, finished: bool) {
+    pub(super) fn report_checkpoint(&self, finished: bool) {
         if let Some(sender) = &self.sender {
             tell(sender, &self.dropped, TrainingMessage::Checkpoint { finished });
         }
     }
 }
 
-fn tell(sender: &Sender<TrainingMessage>, dropped: &AtomicU64, told: TrainingMessage) {
-    if sender.try_send(told).is_err() {
+fn tell(sender: &Sender<TrainingMessage>, dropped: &AtomicU64, reported: TrainingMessage) {
+    if sender.try_send(reported).is_err() {
         dropped.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -145,7 +145,7 @@ impl Drop for Telling {
         }
         let dropped = self.dropped.load(Ordering::Relaxed);
         if dropped > 0 {
-            exit::tell(&format!("telltale: the agent was not told of {dropped} transfers"));
+            exit::tell(&format!("telltale: {dropped} transfers were not reported to the agent"));
         }
     }
 }
@@ -157,15 +157,15 @@ impl Teller {
         let mut records = Vec::with_capacity(MOST_IN_A_POST);
         while receiver.recv_many(&mut records, MOST_IN_A_POST).await > 0 {
             let lines: String =
-                records.iter().map(|told| format!("{}\n", self.line(*told))).collect();
+                records.iter().map(|reported| format!("{}\n", self.line(*reported))).collect();
             if let Err(error) = self.post(lines).await {
                 self.connection = None;
                 self.dropped.fetch_add(records.len() as u64, Ordering::Relaxed);
                 if !self.complained {
                     let text = telltale_schema::text::with_causes(&error);
                     exit::tell(&format!(
-                        "telltale: telling the agent at {} of transfers failed: {text}; the \
-                         training goes on, and what is not told is counted",
+                        "telltale: reporting transfers to the agent at {} failed: {text}; the \
+                         training goes on, and what is not reported is counted",
                         self.address
                     ));
                 }
@@ -197,9 +197,9 @@ impl Teller {
     }
 
     /// The fields are those of the original's records, with the epoch.
-    fn line(&self, told: TrainingMessage) -> Value {
+    fn line(&self, reported: TrainingMessage) -> Value {
         let (rank, epoch) = (self.member.rank(), self.member.epoch());
-        let TransferRecord { transfer, began, ended } = match told {
+        let TransferRecord { transfer, began, ended } = match reported {
             TrainingMessage::Transfer(record) => record,
             TrainingMessage::Checkpoint { finished } => {
                 return json!({"opType": "checkpoint", "global_rank": rank, "epoch": epoch,
@@ -249,7 +249,7 @@ async fn begin(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
 ) -> Result<SendRequest<String>, PostError> {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // Whoever sends sees how it ends.
+    // The sender sees how it ends.
     tokio::spawn(async { drop(connection.await) });
     Ok(sender)
 }

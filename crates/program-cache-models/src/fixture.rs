@@ -44,7 +44,7 @@ pub(crate) enum NoProgram {
 }
 
 /// A table, and what became of its programs.
-pub(crate) struct Scene {
+pub(crate) struct Fixture {
     pub(crate) table: ProgramTable<Program, (), NoProgram>,
     device: Arc<ModelDevice>,
 }
@@ -72,7 +72,7 @@ pub(crate) fn wanted(key: &[u8; 1]) -> WantedKey<'_> {
     WantedKey { hash: 7, operation: None, bytes: key, collided: Cell::new(false) }
 }
 
-impl Scene {
+impl Fixture {
     /// An empty table with room for this many programs.
     pub(crate) fn with_room_for(programs: u64) -> Arc<Self> {
         let device = Arc::default();

@@ -1,6 +1,6 @@
 //! Places for connections, and who has to leave when there are none.
 //!
-//! Whoever sees everything keeps its place, and a few are kept for such: a TCP port cannot tell one
+//! Clients that see everything keep their slot, and a few are kept for such: a TCP port cannot tell one
 //! from another before the token comes, so a connection that finds all other places busy is let in
 //! on trial, and its first request has to show that it may stay.
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex as Turn, Notify};
 
 use super::counts::{CloseReason, HttpCounts};
-use crate::access::{AccessPolicy, Caller, Sight, sight};
+use crate::access::{AccessPolicy, Caller, Visibility, visibility};
 use telltale_server::door::{Admission, End, Guest, Keeper, Movement, Stream, Tls};
 
 /// How long after its last byte a connection counts as one that does nothing.
@@ -68,8 +68,8 @@ impl ConnectionKind {
     }
 
     /// Takes note of what its client may see. False when it was on trial and has to go.
-    pub(super) fn shows(&self, sight: Sight) -> bool {
-        if sight == Sight::Everything {
+    pub(super) fn shows(&self, visibility: Visibility) -> bool {
+        if visibility == Visibility::Everything {
             self.standing.store(TRUSTED, Ordering::Relaxed);
         }
         !self.stands(ON_TRIAL)
@@ -85,8 +85,8 @@ impl Connections {
 
     /// A place for one more of `caller`. Where there is none, the connection that has been quiet
     /// for longest has to go; where none is quiet soon, the new one.
-    async fn seat(self: &Arc<Self>, caller: &Caller) -> Option<ConnectionSlot> {
-        let is_trusted = sight(&self.policy, caller) == Sight::Everything;
+    async fn slot(self: &Arc<Self>, caller: &Caller) -> Option<ConnectionSlot> {
+        let is_trusted = visibility(&self.policy, caller) == Visibility::Everything;
         let (wanted, uid) = match caller {
             Caller::Local { uid, .. } if !is_trusted => (USUAL, Some(*uid)),
             // A proxy that runs as root has strangers' requests: each shows first what it is.
@@ -94,23 +94,23 @@ impl Connections {
             _ => (if is_trusted { TRUSTED } else { USUAL }, None),
         };
         let may_try = is_trusted || self.policy.has_token();
-        let mut seat;
+        let mut slot;
         if uid.is_some() {
             // A user with too many connections waits for no other user, and no other user for that one.
-            seat = self.take(wanted, uid, may_try);
+            slot = self.take(wanted, uid, may_try);
         } else {
             let _turn = self.turn.lock().await;
             let until = Instant::now() + WAIT;
-            seat = self.take(wanted, uid, may_try);
-            while seat.is_none() && Instant::now() < until {
+            slot = self.take(wanted, uid, may_try);
+            while slot.is_none() && Instant::now() < until {
                 tokio::time::sleep(LOOK).await;
-                seat = self.take(wanted, uid, may_try);
+                slot = self.take(wanted, uid, may_try);
             }
         }
-        if seat.is_none() {
+        if slot.is_none() {
             self.counts.refuse(CloseReason::TooMany);
         }
-        seat
+        slot
     }
 
     fn take(
@@ -132,7 +132,7 @@ impl Connections {
         Some(ConnectionSlot { connections: Arc::clone(self), place })
     }
 
-    /// As what a new connection is let in, after somebody made room where need be; none if it is
+    /// As what a new connection is let in, after another made room where need be; none if it is
     /// not.
     fn standing(
         &self,
@@ -211,10 +211,10 @@ impl Keeper for HttpKeeper {
     fn admit<'a>(&'a self, stream: &'a Stream) -> Admission<'a> {
         Box::pin(async move {
             let caller = self.caller(stream).await?;
-            let seat = self.connections.seat(&caller).await?;
-            let place = Arc::clone(&seat.place);
+            let slot = self.connections.slot(&caller).await?;
+            let place = Arc::clone(&slot.place);
             let (movement, leave) = (Arc::clone(&place.movement), Arc::clone(&place.make_room));
-            let guest = Guest::new(seat).with(caller).with(place);
+            let guest = Guest::new(slot).with(caller).with(place);
             Some(Guest { movement, leave, ..guest })
         })
     }

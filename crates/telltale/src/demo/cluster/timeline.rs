@@ -1,4 +1,4 @@
-//! What is known of the cluster so far, and what happened. It is told of everything with the moment
+//! What is known of the cluster so far, and what happened. It receives everything with the moment
 //! it was seen; it looks at nothing itself.
 
 use std::time::{Duration, SystemTime};
@@ -9,23 +9,23 @@ use super::event::{DemoEvent, DemoEventKind};
 use super::view::ClusterView;
 use super::worker_line::WorkerLine;
 
-/// How long after the last failure it is told of all.
+/// How long after the last failure it has received all.
 const SETTLING: Duration = Duration::from_millis(300);
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Story {
+pub(super) struct Timeline {
     /// How many steps there are to do.
     pub(super) steps: u64,
     /// When it began, on the clock of the coordinator's moments.
     began: SystemTime,
-    pub(super) nodes: Vec<NodeStory>,
+    pub(super) nodes: Vec<NodeProgress>,
     pub(super) view: ClusterView,
     pub(super) events: Vec<DemoEvent>,
     killed: Option<Killed>,
-    /// The last decision that was told.
+    /// The last decision that was shown.
     decided: Option<u64>,
-    /// The last epoch of which it was told that it runs, and that it has done a step.
+    /// The last epoch reported as running, and that it has done a step.
     ran: u64,
     stepped: u64,
     failed: usize,
@@ -36,7 +36,7 @@ pub(super) struct Story {
 
 /// What is known of a node.
 #[derive(Debug, Clone, Default)]
-pub(super) struct NodeStory {
+pub(super) struct NodeProgress {
     pub(super) name: String,
     /// Its worker's.
     pub(super) rank: Option<u32>,
@@ -54,14 +54,14 @@ struct Killed {
     at: Duration,
 }
 
-// === impl Story ===
+// === impl Timeline ===
 
-impl Story {
+impl Timeline {
     pub(super) fn begin(names: Vec<String>, slots: usize, steps: u64, began: SystemTime) -> Self {
         let spares = names.len().saturating_sub(slots);
         let nodes = names.into_iter();
-        let nodes = nodes.map(|name| NodeStory { name, ..NodeStory::default() }).collect();
-        let mut story = Self {
+        let nodes = nodes.map(|name| NodeProgress { name, ..NodeProgress::default() }).collect();
+        let mut timeline = Self {
             steps,
             began,
             nodes,
@@ -75,8 +75,8 @@ impl Story {
             trained: false,
             has_ended: false,
         };
-        story.happened(Duration::ZERO, DemoEventKind::Started { nodes: slots, spares });
-        story
+        timeline.happened(Duration::ZERO, DemoEventKind::Started { nodes: slots, spares });
+        timeline
     }
 
     /// A line of a node's worker.
@@ -115,7 +115,7 @@ impl Story {
                 self.happened(self.since(decision.stored), what);
             }
         }
-        self.tell_failures(at, &view, decided != self.decided);
+        self.add_failures(at, &view, decided != self.decided);
         for node in view.nodes.iter().filter(|node| node.state == NodeState::Silent) {
             let was = self.view.nodes.iter().find(|before| before.name == node.name);
             if was.is_none_or(|before| before.state != NodeState::Silent) {
@@ -136,7 +136,7 @@ impl Story {
     }
 
     /// Tells of workers that have failed, all at once: when no more come, or something is decided.
-    fn tell_failures(&mut self, at: Duration, view: &ClusterView, is_decided: bool) {
+    fn add_failures(&mut self, at: Duration, view: &ClusterView, is_decided: bool) {
         let new = view.failures.get(self.failed..).unwrap_or_default();
         let Some(last) = new.iter().map(|failure| failure.at).max() else { return };
         let last = self.since(last);
@@ -166,7 +166,7 @@ impl Story {
         );
     }
 
-    /// The training that nobody disturbed has come to its end.
+    /// The undisturbed training has come to its end.
     pub(super) fn undisturbed(&mut self, at: Duration, digest: String) {
         self.happened(at, DemoEventKind::Undisturbed { steps: self.steps, digest });
     }
@@ -186,9 +186,13 @@ impl Story {
         Some([given_up?, ran?, stepped?])
     }
 
-    /// Whether the demo killed a node.
-    pub(super) fn has_killed(&self) -> bool {
-        self.killed.is_some()
+    /// Whether the demo killed a node and the coordinator evicted it.
+    pub(super) fn has_evicted(&self) -> bool {
+        let is_eviction = |event: &DemoEvent| {
+            event.after_kill.is_some()
+                && matches!(&event.what, DemoEventKind::Decided { evicted, .. } if !evicted.is_empty())
+        };
+        self.events.iter().any(is_eviction)
     }
 
     /// Whether the demo killed this node.
@@ -202,7 +206,7 @@ impl Story {
         self.killed.is_none() && has_spare && self.nodes[node].step >= self.steps / 2
     }
 
-    /// The weights at the end, once every node that holds a slot has told the same.
+    /// The weights at the end, once every node that holds a slot has reported the same.
     pub(super) fn digest(&self) -> Option<String> {
         let holder = |name: &String| self.nodes.iter().find(|node| node.name == *name);
         let mut digests = self.view.holders.iter().map(|name| holder(name)?.digest.as_ref());
@@ -210,7 +214,7 @@ impl Story {
         digests.all(|digest| digest == Some(first)).then(|| first.clone())
     }
 
-    /// Whether every node that holds a slot has told its weights.
+    /// Whether every node that holds a slot has reported its weights.
     pub(super) fn is_over(&self) -> bool {
         let has_ended = |name: &String| {
             self.nodes.iter().any(|node| node.name == *name && node.digest.is_some())
@@ -237,7 +241,7 @@ pub(super) mod tests {
 
     use super::super::view::{ClusterView, DecisionView, FailureView, NodeView};
     use super::super::worker_line::WorkerLine;
-    use super::Story;
+    use super::Timeline;
 
     fn second(count: u64) -> Duration {
         Duration::from_secs(count)
@@ -278,25 +282,25 @@ pub(super) mod tests {
     }
 
     /// Two nodes and a spare, up to the moment when it is time to kill the second one.
-    fn half_way() -> Story {
+    fn half_way() -> Timeline {
         let names = ["a", "b", "c"].map(str::to_owned).to_vec();
-        let mut story = Story::begin(names, 2, 8, UNIX_EPOCH);
-        story.look(second(1), view(1, true, ["a", "b"], &[]));
+        let mut timeline = Timeline::begin(names, 2, 8, UNIX_EPOCH);
+        timeline.look(second(1), view(1, true, ["a", "b"], &[]));
         for node in [0, 1] {
-            story.hear(second(2), node, begun(node as u32, 1, 0));
-            story.hear(second(3), node, step(4));
+            timeline.hear(second(2), node, begun(node as u32, 1, 0));
+            timeline.hear(second(3), node, step(4));
         }
-        assert!(!story.is_half_way(1), "there is no spare yet");
-        story.look(second(3), view(1, true, ["a", "b"], &[("c", NodeState::Standby)]));
-        assert!(story.is_half_way(1));
-        story
+        assert!(!timeline.is_half_way(1), "there is no spare yet");
+        timeline.look(second(3), view(1, true, ["a", "b"], &[("c", NodeState::Standby)]));
+        assert!(timeline.is_half_way(1));
+        timeline
     }
 
     /// The same, when the spare does its first step in the place of the second one.
-    pub(in super::super) fn swapped() -> Story {
-        let mut story = half_way();
-        story.kill(second(4), 1, 3);
-        assert!(!story.is_half_way(1), "once is enough");
+    pub(in super::super) fn swapped() -> Timeline {
+        let mut timeline = half_way();
+        timeline.kill(second(4), 1, 3);
+        assert!(!timeline.is_half_way(1), "once is enough");
         let mut after = view(2, false, ["a", "b"], &[("c", NodeState::Standby)]);
         after.decisions.push(DecisionView {
             number: 7,
@@ -310,25 +314,25 @@ pub(super) mod tests {
             rank: 0,
             at: UNIX_EPOCH + Duration::from_millis(4020),
         });
-        story.look(second(10), after.clone());
+        timeline.look(second(10), after.clone());
         let mut swapped = view(2, true, ["a", "c"], &[("b", NodeState::Silent)]);
         (swapped.decisions, swapped.failures) = (after.decisions, after.failures);
-        story.look(second(11), swapped);
-        story.hear(second(12), 2, begun(1, 2, 4));
-        story.hear(second(13), 2, step(5));
-        story
+        timeline.look(second(11), swapped);
+        timeline.hear(second(12), 2, begun(1, 2, 4));
+        timeline.hear(second(13), 2, step(5));
+        timeline
     }
 
     #[test]
     fn each_thing_is_told_once_with_its_moment_and_how_long_after_the_kill_it_was() {
-        let mut story = swapped();
-        story.look(second(14), story.view.clone());
+        let mut timeline = swapped();
+        timeline.look(second(14), timeline.view.clone());
         for (node, digest) in [(0, "00ff"), (2, "00ff")] {
-            assert!(!story.is_over());
-            story.hear(second(15), node, ended(digest));
+            assert!(!timeline.is_over());
+            timeline.hear(second(15), node, ended(digest));
         }
-        assert!(story.is_over());
-        let lines: Vec<String> = story.events.iter().map(super::DemoEvent::line).collect();
+        assert!(timeline.is_over());
+        let lines: Vec<String> = timeline.events.iter().map(super::DemoEvent::line).collect();
         let expected = [
             "  0.00 s           a coordinator and 3 agents started, 1 of them a spare",
             "  1.00 s           epoch 1 runs on a, b; the spare is yet to come",
@@ -343,8 +347,8 @@ pub(super) mod tests {
         ];
         assert_eq!(lines, expected);
         let recovery = [Duration::from_millis(5500), second(7), second(9)];
-        assert_eq!(story.recovery(), Some(recovery));
-        let killed = story.events[3].json();
+        assert_eq!(timeline.recovery(), Some(recovery));
+        let killed = timeline.events[3].json();
         assert_eq!(
             (&killed["event"], &killed["seconds_after_kill"]),
             (&"killed".into(), &0.0.into())
@@ -353,11 +357,11 @@ pub(super) mod tests {
 
     #[test]
     fn ranks_that_do_not_agree_have_no_weights_in_common() {
-        let mut story = swapped();
+        let mut timeline = swapped();
         for (node, digest) in [(0, "00ff"), (2, "00fe")] {
-            story.hear(second(15), node, ended(digest));
+            timeline.hear(second(15), node, ended(digest));
         }
-        assert!(story.is_over());
-        assert_eq!(story.digest(), None);
+        assert!(timeline.is_over());
+        assert_eq!(timeline.digest(), None);
     }
 }

@@ -129,7 +129,7 @@ impl SeriesKind {
         }
     }
 
-    /// The figure with this number; none for one that a newer version may know.
+    /// The metric with this number; `None` for one that a newer version may know.
     pub(crate) fn from_code(code: u16) -> Option<Self> {
         let kind = |first: u16| MemoryKind::from_code(code - first);
         let space = |first: u16| MemorySpace::ALL.get(usize::from(code - first)).copied();
@@ -232,13 +232,14 @@ mod tests {
 
     #[test]
     fn every_number_is_one_figure_and_every_series_has_its_own_name() {
-        let figures: Vec<SeriesKind> = (0..u16::MAX).filter_map(SeriesKind::from_code).collect();
-        assert_eq!(figures.len(), 2 + 1 + 4 + 3 + 3 + 9 + 3 + 3 + sensors().count() + 4 * 9);
+        let series_kinds: Vec<SeriesKind> =
+            (0..u16::MAX).filter_map(SeriesKind::from_code).collect();
+        assert_eq!(series_kinds.len(), 2 + 1 + 4 + 3 + 3 + 9 + 3 + 3 + sensors().count() + 4 * 9);
         let mut names = BTreeSet::new();
-        for figure in figures {
-            assert_eq!(SeriesKind::from_code(figure.code()), Some(figure));
-            if let Some(definition) = figure.definition() {
-                assert!(names.insert((definition.name, figure.label())), "{figure:?}");
+        for series_kind in series_kinds {
+            assert_eq!(SeriesKind::from_code(series_kind.code()), Some(series_kind));
+            if let Some(definition) = series_kind.definition() {
+                assert!(names.insert((definition.name, series_kind.label())), "{series_kind:?}");
             }
         }
     }
