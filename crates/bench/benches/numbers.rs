@@ -114,18 +114,18 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "cost" => cost::table(worker, effort)?,
         "experiments" => experiments::table(effort)?,
         "program" => program::table(effort)?,
-        "screen" => screen::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
-        "scrape" => scrape::table(worker, &cargo_bin("telltale", "telltale-serve"), effort)?,
-        "serve" => serve::table(worker, &cargo_bin("telltale", "telltale-serve"), effort)?,
-        "hosts" => hosts::table(&cargo_bin("telltale", "telltale"), effort)?,
-        "cluster" => cluster::table(&cargo_bin("telltale", "telltale"), effort)?,
-        "failover" => failover::table(&cargo_bin("telltale", "telltale"), effort)?,
+        "screen" => screen::table(worker, &cargo_bin("telltale"), effort)?,
+        "scrape" => scrape::table(worker, &cargo_bin("telltale-serve"), effort)?,
+        "serve" => serve::table(worker, &cargo_bin("telltale-serve"), effort)?,
+        "hosts" => hosts::table(&cargo_bin("telltale"), effort)?,
+        "cluster" => cluster::table(&cargo_bin("telltale"), effort)?,
+        "failover" => failover::table(&cargo_bin("telltale"), effort)?,
         "recovery" | "warm" | "faults" if !training::has_torch() => {
             return Err("needs PyTorch for /usr/bin/python3 (Debian: python3-torch)".into());
         }
-        "recovery" => recovery::cold(&cargo_bin("telltale", "telltale"), effort),
-        "warm" => recovery::warm(&cargo_bin("telltale", "telltale"), effort),
-        "faults" => faults::table(&cargo_bin("telltale", "telltale"), effort),
+        "recovery" => recovery::cold(&cargo_bin("telltale"), effort),
+        "warm" => recovery::warm(&cargo_bin("telltale"), effort),
+        "faults" => faults::table(&cargo_bin("telltale"), effort),
         "stream" => {
             let directory = RunDirectory::create()?;
             let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");
@@ -136,6 +136,6 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
             let built = cargo_library_directory("telltale-preload", "telltale_preload");
             preload::table(&preload::Libraries::compile(&built, directory.path())?, effort)?
         }
-        _ => launch::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
+        _ => launch::table(worker, &cargo_bin("telltale"), effort)?,
     })
 }

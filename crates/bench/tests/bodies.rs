@@ -166,7 +166,7 @@ fn every_way_of_dispatching_the_program_leaves_the_same_words() {
 #[test]
 fn every_table_can_be_filled() {
     let worker = Path::new(WORKER);
-    let start = launch::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap();
+    let start = launch::table(worker, &cargo_bin("telltale"), Effort::Once).unwrap();
     assert_eq!(start.remarks, ["runs of ours that ended with another status than 0: 0"]);
     let directory = RunDirectory::create().unwrap();
     let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");
@@ -184,11 +184,11 @@ fn every_table_can_be_filled() {
         program::table(Effort::Once).unwrap(),
         stream::table(Effort::Once, &client).unwrap(),
         experiments::table(Effort::Once).unwrap(),
-        scrape::table(worker, &cargo_bin("telltale", "telltale-serve"), Effort::Once).unwrap(),
-        screen::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
-        serve::table(worker, &cargo_bin("telltale", "telltale-serve"), Effort::Once).unwrap(),
-        hosts::table(&cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
-        cluster::table(&cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
+        scrape::table(worker, &cargo_bin("telltale-serve"), Effort::Once).unwrap(),
+        screen::table(worker, &cargo_bin("telltale"), Effort::Once).unwrap(),
+        serve::table(worker, &cargo_bin("telltale-serve"), Effort::Once).unwrap(),
+        hosts::table(&cargo_bin("telltale"), Effort::Once).unwrap(),
+        cluster::table(&cargo_bin("telltale"), Effort::Once).unwrap(),
     ];
     for table in tables {
         assert!(table.rows.iter().any(|row| row.ours.is_some()), "{table}");

@@ -19,7 +19,7 @@ const EVICTING: Duration = Duration::from_secs(10);
 const WATCHED: Duration = Duration::from_secs(8);
 
 fn stage(keeping: &Keeping, coordinators: usize) -> Stage {
-    Stage::start(&cargo_bin("telltale", "telltale"), keeping, coordinators, 4, 3)
+    Stage::start(&cargo_bin("telltale"), keeping, coordinators, 4, 3)
 }
 
 fn leader(stage: &Stage) -> usize {

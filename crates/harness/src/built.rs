@@ -11,17 +11,22 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::skipped::workspace_root;
 
-/// The path of the binary `bin` of `package`, built first unless it is up to date.
+/// An example of this workspace. Cargo counts features of development dependencies only where a test, a
+/// benchmark or an example is built too.
+const SMALL_EXAMPLE: &str = "read_cost";
+
+/// The path of the binary `bin`, built first unless it is up to date.
 ///
-/// Cargo is asked once for each binary and test process.
+/// Cargo is asked once for each binary and test process. It unites the features of the whole workspace, as
+/// `cargo test --workspace` does, so that nothing is compiled a second time there.
 ///
 /// # Panics
-/// When the build fails, or the package has no such binary.
+/// When the build fails, or no package has such a binary.
 #[track_caller]
-pub fn cargo_bin(package: &str, bin: &str) -> PathBuf {
-    static BUILT: Mutex<BTreeMap<(String, String), PathBuf>> = Mutex::new(BTreeMap::new());
+pub fn cargo_bin(bin: &str) -> PathBuf {
+    static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-    built.entry((package.to_owned(), bin.to_owned())).or_insert_with(|| build(package, bin)).clone()
+    built.entry(bin.to_owned()).or_insert_with(|| build(bin)).clone()
 }
 
 /// The directory with the shared and static libraries of `package` for C, whose target is named
@@ -32,7 +37,7 @@ pub fn cargo_bin(package: &str, bin: &str) -> PathBuf {
 #[track_caller]
 pub fn cargo_library_directory(package: &str, library: &str) -> PathBuf {
     let file = format!("lib{library}.so");
-    artifacts(&messages(package, &["--lib"]), library)
+    artifacts(&messages(&["--package", package, "--lib"]), library)
         .flat_map(|artifact| artifact["filenames"].as_array().cloned().unwrap_or_default())
         .filter_map(|name| name.as_str().map(PathBuf::from))
         .find(|path| path.ends_with(&file))
@@ -41,20 +46,20 @@ pub fn cargo_library_directory(package: &str, library: &str) -> PathBuf {
 }
 
 #[track_caller]
-fn build(package: &str, bin: &str) -> PathBuf {
-    artifacts(&messages(package, &["--bin", bin]), bin)
+fn build(bin: &str) -> PathBuf {
+    artifacts(&messages(&["--workspace", "--bin", bin, "--example", SMALL_EXAMPLE]), bin)
         .find_map(|artifact| artifact["executable"].as_str().map(PathBuf::from))
-        .unwrap_or_else(|| panic!("building {package} named no executable {bin}"))
+        .unwrap_or_else(|| panic!("building named no executable {bin}"))
 }
 
-/// What cargo says of building these targets of a package, one JSON object a line.
+/// What cargo reports of building these targets, one JSON object a line.
 #[track_caller]
-fn messages(package: &str, targets: &[&str]) -> String {
+fn messages(targets: &[&str]) -> String {
     let this_program = std::env::current_exe().expect("a test knows its own path");
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(workspace_root());
     command.args(["build", "--quiet", "--message-format=json-render-diagnostics"]);
-    command.args(["--package", package, "--profile", profile(&this_program)]).args(targets);
+    command.args(["--profile", profile(&this_program)]).args(targets);
     command.stderr(Stdio::inherit());
     // What cargo tells this test of its own package: build scripts that look at it (ring's) would be
     // run again, and all that depends on them rebuilt, each time another package's tests ask.
@@ -118,8 +123,8 @@ mod tests {
 
     #[test]
     fn a_binary_of_another_package_is_built_and_found() {
-        let path = cargo_bin("xtask", "xtask");
+        let path = cargo_bin("xtask");
         assert!(path.is_file(), "{}", path.display());
-        assert_eq!(path, cargo_bin("xtask", "xtask"));
+        assert_eq!(path, cargo_bin("xtask"));
     }
 }
