@@ -12,7 +12,7 @@ use telltale_harness::rounds;
 /// precisions of 1.000 and 0.985; one job of each small shape finds 19 of 21.
 const LEAST_RECALL: f64 = 0.9;
 
-/// In this part of the healthy jobs whose ranks hold each other up a node may be named for ten looks.
+/// In this part of the healthy jobs whose ranks hold each other up a node may be named for ten evaluations.
 const MOST_TRANSIENT: f64 = 0.002;
 
 /// How many jobs of each shape are run.
@@ -49,7 +49,7 @@ fn nobody_healthy_is_named_for_long_or_evicted_where_ranks_hold_each_other_up() 
         let all = run(Broken::Nothing, measured);
         assert_eq!(all.evicted, 0, "{measured:?}");
         // A link that wanders can make its receiver the last to each collective: in one job of some thousands for
-        // ten looks, never for the 30 after which a node is replaced.
+        // ten evaluations, never for the 30 after which a node is replaced.
         assert!(f64::from(all.misjudged) <= MOST_TRANSIENT * f64::from(all.runs), "{measured:?}");
     }
 }

@@ -51,7 +51,7 @@ fn a_slow_node_and_a_slow_link_are_found_among_thousands() {
         for (node, observation) in names.iter().zip(reports) {
             detector.observe(now, node, observation);
         }
-        found = detector.look(now);
+        found = detector.evaluate(now);
         spent += start.elapsed();
         longest = longest.max(start.elapsed());
     }
@@ -113,7 +113,8 @@ fn a_slow_rank_and_a_slow_link_are_found_among_a_thousand_that_report_training_s
                 lookout.take(&work);
             }
         }
-        let seen = lookout.take(&Work::Look { now, metrics: false }).expect("it knows an epoch");
+        let seen =
+            lookout.take(&Work::Evaluate { now, metrics: false }).expect("it knows an epoch");
         detecting += start.elapsed();
         longest = longest.max(start.elapsed());
         verdicts = seen.verdicts;

@@ -9,7 +9,9 @@ use std::time::Duration;
 use telltale_cluster::detection::Rule;
 use telltale_cluster::policy::{Mode, Policy};
 use telltale_cluster_simulation::faults::machine::{Noise, SimulatedFault, name};
-use telltale_cluster_simulation::faults::week::{LASTING_LOOKS, Plan, Reports, Slow, look_after};
+use telltale_cluster_simulation::faults::week::{
+    LASTING_EVALUATIONS, Plan, Reports, Slow, check_plan,
+};
 use telltale_harness::long;
 
 const SEED: u64 = 20_241_206;
@@ -31,7 +33,7 @@ fn healthy(nodes: u32, time: Duration) -> Plan {
         continuity_windows: Policy::default().continuity_windows,
         seed: SEED,
         slow: Vec::new(),
-        kept_looks: LASTING_LOOKS,
+        kept_evaluations: LASTING_EVALUATIONS,
     }
 }
 
@@ -46,7 +48,7 @@ fn nobody_is_evicted_in_a_healthy_week() {
     // The short form has two checkpoints, a day all there is.
     let all = long() && !cfg!(debug_assertions);
     let (nodes, seconds) = if all { (1024, hours() * 3600) } else { (64, 3_700) };
-    let outcome = look_after(&healthy(nodes, Duration::from_secs(seconds)));
+    let outcome = check_plan(&healthy(nodes, Duration::from_secs(seconds)));
     println!("{nodes} healthy nodes and a spare for {seconds} s: {outcome:#?}");
     assert_eq!((outcome.metrics.evictions, outcome.answered), (0, 0));
     assert_eq!((outcome.epoch, outcome.runs, outcome.barred.len()), (1, true, 0));
@@ -57,7 +59,7 @@ fn nobody_is_evicted_in_a_healthy_week() {
     let bursts = u64::from(nodes) * seconds / BURST_EVERY;
     assert!(alarms.nodes + alarms.links <= 1 + bursts / BURSTS_PER_VERDICT, "{alarms:?}");
     // What was said was heard: a report each second or so, and none for nothing.
-    assert!(alarms.looks >= seconds - 60);
+    assert!(alarms.evaluations >= seconds - 60);
     assert!(outcome.observed >= u64::from(nodes) * (seconds - 60) * 9 / 10, "{outcome:?}");
 }
 
@@ -70,7 +72,7 @@ fn mean_and_two_deviations_evicts_healthy_nodes() {
         let rule = Rule::MeanTwoSigma;
         // More than the rule's own authors ask for, who act at once.
         let plan = Plan { rule, mode, continuity_windows: 5, spares: 16, ..healthy(nodes, time) };
-        let outcome = look_after(&plan);
+        let outcome = check_plan(&plan);
         println!("{nodes} healthy nodes for {seconds} s by mean + 2σ, mode {mode}: {outcome:#?}");
         match mode {
             Mode::Act => assert!(outcome.metrics.evictions > 0, "{outcome:?}"),
@@ -92,7 +94,7 @@ fn a_slow_node_is_evicted_and_the_spare_takes_its_slot() {
         }],
         ..healthy(spare, since + Duration::from_secs(120))
     };
-    let outcome = look_after(&plan);
+    let outcome = check_plan(&plan);
     assert_eq!((outcome.metrics.evictions, outcome.answered), (1, 1), "{outcome:?}");
     assert_eq!((outcome.epoch, outcome.runs), (2, true), "{outcome:?}");
     assert_eq!(outcome.barred, [name(slow)]);

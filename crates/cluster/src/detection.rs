@@ -226,25 +226,25 @@ impl Detector {
 
     /// What is wrong now. To be called at least once a window; slow nodes and links are looked for
     /// once a window however often it is called.
-    pub fn look(&mut self, now: Moment) -> Vec<Verdict> {
-        self.look_at_crashes(now, self.settings.crash_settling)
+    pub fn evaluate(&mut self, now: Moment) -> Vec<Verdict> {
+        self.evaluate_crashes(now, self.settings.crash_settling)
     }
 
     /// What is wrong with an epoch that is about to be stopped: no failure is waited for any more.
     pub fn evaluate_last(&mut self, now: Moment) -> Vec<Verdict> {
-        self.look_at_crashes(now, Duration::ZERO)
+        self.evaluate_crashes(now, Duration::ZERO)
     }
 
-    fn look_at_crashes(&mut self, now: Moment, crash_settling: Duration) -> Vec<Verdict> {
+    fn evaluate_crashes(&mut self, now: Moment, crash_settling: Duration) -> Vec<Verdict> {
         let settings = self.settings;
         let is_due = self.last_window.is_none_or(|last| now.since(last) >= settings.window);
         if is_due {
             let elapsed = self.last_window.map_or(settings.window, |last| now.since(last));
             self.last_window = Some(now);
-            self.matrix.look();
-            self.waiting.look(elapsed);
-            self.steps.look(now, &self.members);
-            self.links.look();
+            self.matrix.evaluate();
+            self.waiting.evaluate(elapsed);
+            self.steps.evaluate(now, &self.members);
+            self.links.evaluate();
             let findings = self.slow_findings();
             // What is ambiguous now is often clear in a few windows, and no caller waits for an answer.
             let certain = settings.settling_windows;

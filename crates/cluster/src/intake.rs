@@ -2,7 +2,7 @@
 //!
 //! [`Queue`] takes what is posted, [`Counting`] counts it and makes observations of it, and [`Intake`] is both on
 //! one thread. They decide nothing and keep no entry beyond the queue. How the workers' processes are is looked up by
-//! others ([`Looked`]).
+//! others ([`Observed`]).
 
 pub mod entry;
 pub mod formats;
@@ -63,13 +63,13 @@ pub struct WorkerUsage {
     pub resident_bytes: u64,
     /// Processor time it has used since it began, in seconds.
     pub cpu_seconds: f64,
-    /// Of one processor, the share it has used since the last look; nothing at the first.
+    /// Of one processor, the share it has used since the last evaluation; nothing at the first.
     pub cpu_ratio: Option<f64>,
 }
 
-/// How the workers' processes were found to be since the last look.
+/// How the workers' processes were found to be since the last evaluation.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Looked {
+pub struct Observed {
     /// What each uses.
     pub usage: Vec<WorkerUsage>,
     /// Processor time that was withheld from them.
@@ -197,7 +197,12 @@ impl Intake {
     }
 
     /// What the workers of `epoch` have reported since this was last asked; nothing if another epoch runs.
-    pub fn observe(&mut self, epoch: Epoch, looked: &Looked, now: Instant) -> Option<Observation> {
+    pub fn observe(
+        &mut self,
+        epoch: Epoch,
+        looked: &Observed,
+        now: Instant,
+    ) -> Option<Observation> {
         while self.counting.drain(&mut self.queue, now) {}
         self.counting.observe(epoch, self.queue.lost(), looked, now)
     }
@@ -259,7 +264,7 @@ impl Counting {
         &mut self,
         epoch: Epoch,
         lost: u64,
-        looked: &Looked,
+        looked: &Observed,
         now: Instant,
     ) -> Option<Observation> {
         let running = self.running.as_mut().filter(|running| running.scope.epoch == epoch)?;
@@ -393,7 +398,7 @@ impl RunningEpoch {
         });
     }
 
-    fn observe(&mut self, looked: &Looked, now: Instant) -> Observation {
+    fn observe(&mut self, looked: &Observed, now: Instant) -> Observation {
         self.checkpoints.retain(|_, since| now.duration_since(*since) < MAX_CHECKPOINT);
         self.tracker.excuse(!self.checkpoints.is_empty());
         let mut observation = Observation::default();

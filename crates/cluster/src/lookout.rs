@@ -46,7 +46,7 @@ pub enum Work {
         node: NodeName,
     },
     /// See what is wrong, and add the evidence if they are wanted or something is.
-    Look {
+    Evaluate {
         /// When.
         now: Moment,
         /// Whether evidence is wanted.
@@ -110,12 +110,12 @@ impl Lookout {
                 self.detector.closed(node);
                 return None;
             }
-            Work::Look { now, metrics } => (*now, None, *metrics),
+            Work::Evaluate { now, metrics } => (*now, None, *metrics),
             Work::LastLook { now, incident } => (*now, Some(*incident), true),
         };
         let epoch = self.current?;
         let verdicts = match incident {
-            None => self.detector.look(at),
+            None => self.detector.evaluate(at),
             Some(_) => self.detector.evaluate_last(at),
         };
         let metrics = metrics || !verdicts.is_empty();

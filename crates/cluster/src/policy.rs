@@ -88,10 +88,10 @@ pub struct Policy {
     pub budget_window: Duration,
     /// Failures of a node within [`Policy::budget_window`] after which it is quarantined.
     pub failures_to_quarantine: u32,
-    /// In how many looks in a row a node must be suspected of being slow before it is replaced for that. What is
+    /// In how many windows in a row a node must be suspected of being slow before it is replaced for that. What is
     /// slow for some seconds costs less than a restart of all; faults worth one last from half a minute to hours.
     pub continuity_windows: u32,
-    /// In how many looks in a row a job must hang before it is restarted for that, without the node that alone
+    /// In how many windows in a row a job must hang before it is restarted for that, without the node that alone
     /// is suspected of it.
     pub hang_windows: u32,
     /// When more than this share of the nodes with a slot, and at least three, fall silent within one

@@ -304,6 +304,6 @@ pub struct Verdict {
     pub evidence: Vec<Evidence>,
     /// When it was first seen.
     pub first_seen: Moment,
-    /// In how many looks in a row it was seen.
+    /// In how many windows in a row it was seen.
     pub windows: u32,
 }

@@ -46,7 +46,7 @@ use telltale_cluster::vitals::DeviceHealth;
 pub use ending::{AgentEnding, Signals, SignalsError, is_hang_up_ignored};
 
 /// How often workers are looked at.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the last word may take to be on its way.
 const FAREWELL: Duration = Duration::from_millis(200);
 
@@ -200,10 +200,10 @@ impl Driver {
         signals: &mut Signals,
         stays: bool,
     ) -> AgentEnding {
-        let mut looks = tokio::time::interval(LOOK);
+        let mut looks = tokio::time::interval(CHECK_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let due = self.agent.due().map_or(LOOK, |due| due.since(self.now()));
+            let due = self.agent.due().map_or(CHECK_INTERVAL, |due| due.since(self.now()));
             tokio::select! {
                 event = self.supervisor.event() => self.worker_event(event),
                 Some(brought) = brought.recv() => self.take(brought),

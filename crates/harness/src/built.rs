@@ -82,7 +82,7 @@ fn is_of_this_package(name: &OsStr) -> bool {
 fn profile(program: &Path) -> &str {
     let directory = program.ancestors().nth(2).and_then(Path::file_name);
     match directory.and_then(|name| name.to_str()) {
-        None | Some("debug") => "dev",
+        None | Some("debug") => "test",
         Some(other) => other,
     }
 }
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_profile_is_read_from_the_path() {
-        assert_eq!(profile(Path::new("/t/debug/deps/a-1")), "dev");
+        assert_eq!(profile(Path::new("/t/debug/deps/a-1")), "test");
         assert_eq!(profile(Path::new("/t/release/deps/a-1")), "release");
         assert_eq!(profile(Path::new("/t/slim/deps/a-1")), "slim");
     }

@@ -90,7 +90,7 @@ fn look_once(
     collector.watch_heartbeats();
     engine.step(SystemClock.monotonic_ns(), &collector.collect());
     exit::tell(
-        "no service runs here, so this is one look: what must hold for a time counts at once, and \
+        "no service runs here, so this is one sample: what must hold for a time counts at once, and \
          leaks, idle processes and devices that have vanished are not found; telltale serve finds \
          them",
     );

@@ -2,7 +2,7 @@
 //! named when something is.
 //!
 //! From an agent's intake to the coordinator's decision nothing is left out but the wire format. What detection
-//! says for less than ten looks is not judged here.
+//! says for less than ten evaluations is not judged here.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use crate::faults::shape::{JobShape, Keys};
 pub use crate::faults::week::transfers::Measured;
 use crate::faults::week::transfers::Transfers;
 use crate::faults::week::{
-    LASTING_LOOKS, Lasting, Plan, Reports, Slow, WeekOutcome, look_after_job,
+    LASTING_EVALUATIONS, Lasting, Plan, Reports, Slow, WeekOutcome, check_job,
 };
 use crate::random::Random;
 
@@ -82,7 +82,7 @@ pub fn groups(broken: Broken, measured: Measured, most: u32) -> Vec<JobGroup> {
 pub struct Score {
     /// Jobs.
     pub runs: u32,
-    /// Jobs with a verdict that lasted for ten looks or more and is not exact: it is not of the fault alone where
+    /// Jobs with a verdict that lasted for ten evaluations or more and is not exact: it is not of the fault alone where
     /// that can be distinguished, or not of all who are in some smallest explanation and no others.
     pub misjudged: u32,
     /// Nodes that were evicted and had no fault.
@@ -93,7 +93,7 @@ pub struct Score {
     pub right: u32,
     /// Jobs with a fault.
     pub faults: u32,
-    /// Faults that were named for ten looks or more, as exactly as can be.
+    /// Faults that were named for ten evaluations or more, as exactly as can be.
     pub found: u32,
     /// Faulty nodes that can be distinguished from everything else.
     pub evictable: u32,
@@ -207,9 +207,9 @@ fn watch(case: &Case, job: Transfers, seed: u64) -> WeekOutcome {
             .map(|(fault, ratio)| Slow { fault, ratio, from: FAULT_AT, turns: None })
             .into_iter()
             .collect(),
-        kept_looks: LASTING_LOOKS,
+        kept_evaluations: LASTING_EVALUATIONS,
     };
-    look_after_job(&plan, job)
+    check_job(&plan, job)
 }
 
 /// The fault of a job, with its factor.
@@ -275,7 +275,7 @@ fn judge(outcome: &WeekOutcome, case: &Case) -> Score {
     let node = Suspects::One(fault.suspect());
     let is_evictable = certain.is_some() && matches!(fault, SimulatedFault::Node(_));
     let long = Policy::default().continuity_windows;
-    let is_acted_on = right.iter().any(|one| one.suspects == node && one.looks >= long);
+    let is_acted_on = right.iter().any(|one| one.suspects == node && one.evaluations >= long);
     score.evictable = u32::from(is_evictable);
     score.acted_on = u32::from(is_evictable && is_acted_on);
     score

@@ -80,7 +80,7 @@ pub fn run_distorted(case: &Case, rule: Rule, distortion: Option<Distortion>) ->
             detector.observe(now, &name(node), observation);
         }
         let of_fault = (window + 1).saturating_sub(HEALTHY_WINDOWS);
-        for verdict in detector.look(now) {
+        for verdict in detector.evaluate(now) {
             match verdict.suspects {
                 Suspects::One(suspect) => drop(outcome.named.entry(suspect).or_insert(of_fault)),
                 Suspects::Ambiguous(suspects) => drop(outcome.ambiguous.insert(suspects)),

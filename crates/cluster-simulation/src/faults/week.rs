@@ -30,12 +30,12 @@ use crate::faults::week::job::WeekJob;
 use crate::faults::week::nodes::Nodes;
 pub use crate::faults::week::nodes::Reports;
 use crate::faults::week::watch::CoordinatorWatch;
-pub use crate::faults::week::watch::{Alarms, LASTING_LOOKS, Lasting};
+pub use crate::faults::week::watch::{Alarms, LASTING_EVALUATIONS, Lasting};
 
 /// How fine time is: a coordinator's tick, as in the server.
 const STEP: Duration = Duration::from_millis(100);
-/// Steps from one look of detection to the next, as in the server.
-const STEPS_OF_LOOK: u64 = 10;
+/// Steps from one evaluation of detection to the next, as in the server.
+const STEPS_PER_EVALUATION: u64 = 10;
 
 /// What is run.
 #[derive(Debug, Clone)]
@@ -54,14 +54,14 @@ pub struct Plan {
     pub rule: Rule,
     /// How much the coordinator does by itself.
     pub mode: Mode,
-    /// In how many looks in a row a node must be suspected before it is replaced.
+    /// In how many windows in a row a node must be suspected before it is replaced.
     pub continuity_windows: u32,
     /// All chance follows from it.
     pub seed: u64,
     /// What is slow, and nothing else is.
     pub slow: Vec<Slow>,
-    /// Verdicts are kept that were reported for so many looks in a row.
-    pub kept_looks: u32,
+    /// Verdicts are kept that were reported for so many windows in a row.
+    pub kept_evaluations: u32,
 }
 
 /// A node or link that is slow.
@@ -93,7 +93,7 @@ impl Slow {
 pub struct WeekOutcome {
     /// What detection has said.
     pub alarms: Alarms,
-    /// Verdicts that were reported for as many looks in a row as the plan asks for, or more.
+    /// Verdicts that were reported for as many windows in a row as the plan asks for, or more.
     pub lasting: Vec<Lasting>,
     /// What detection has not taken.
     pub not_taken: DetectionCounts,
@@ -133,16 +133,16 @@ pub(super) trait Workload {
 /// # Panics
 /// When the coordinator gives up its leadership, which it has no reason to.
 #[must_use]
-pub fn look_after(plan: &Plan) -> WeekOutcome {
-    look_after_job(plan, WeekJob::new(plan.nodes, plan.noise, plan.seed))
+pub fn check_plan(plan: &Plan) -> WeekOutcome {
+    check_job(plan, WeekJob::new(plan.nodes, plan.noise, plan.seed))
 }
 
 /// Runs a plan with this job.
-pub(super) fn look_after_job(plan: &Plan, job: impl Workload) -> WeekOutcome {
+pub(super) fn check_job(plan: &Plan, job: impl Workload) -> WeekOutcome {
     let settings = DetectionSettings { rule: plan.rule, ..DetectionSettings::default() };
     let continuity_windows = plan.continuity_windows;
     let policy = Policy { mode: plan.mode, continuity_windows, ..Policy::default() };
-    let watch = CoordinatorWatch::start(settings, continuity_windows, plan.kept_looks);
+    let watch = CoordinatorWatch::start(settings, continuity_windows, plan.kept_evaluations);
     let mut week = Week::new(plan, job, policy, watch);
     for _ in 0..plan.time.as_millis() / STEP.as_millis() {
         week.step();
@@ -236,7 +236,7 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
         Moment::from_ns(self.agenda.step.saturating_mul(NANOSECONDS_OF_STEP))
     }
 
-    /// One step of time: what happens in it, then the coordinator's tick, and each second a look.
+    /// One step of time: what happens in it, then the coordinator's tick, and each second an evaluation.
     fn step(&mut self) {
         self.agenda.step += 1;
         let place = self.agenda.place(0);
@@ -253,9 +253,9 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
         self.agenda.events[place] = events;
         self.tell(Input::Tick);
         self.job.go_on(self.agenda.step);
-        if self.agenda.step.is_multiple_of(STEPS_OF_LOOK) {
+        if self.agenda.step.is_multiple_of(STEPS_PER_EVALUATION) {
             self.slow_down();
-            self.look();
+            self.evaluate();
         }
     }
 
@@ -271,14 +271,14 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
         self.tell(Input::Node(message));
     }
 
-    /// Has detection look; what it says comes back before the next look, as from a thread that is busy.
-    fn look(&mut self) {
+    /// Has detection look; what it says comes back before the next evaluation, as from a thread that is busy.
+    fn evaluate(&mut self) {
         if let Some(seen) = self.watch.seen() {
             self.tell(Input::Verdicts { epoch: seen.epoch, verdicts: seen.verdicts });
         }
         if self.followed.any() {
             let metrics = self.coordinator.incident().is_some();
-            self.watch.look(Work::Look { now: self.now(), metrics });
+            self.watch.evaluate(Work::Evaluate { now: self.now(), metrics });
         }
     }
 

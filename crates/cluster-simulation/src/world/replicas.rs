@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(100);
 const TOLD_WITHIN: Duration = Duration::from_secs(12);
 
 /// How often detection looks.
-const LOOK: Duration = Duration::from_secs(1);
+const EVALUATION_INTERVAL: Duration = Duration::from_secs(1);
 
 impl World {
     pub(super) fn replica_starts(&mut self, index: usize, life: u64) {
@@ -87,7 +87,7 @@ impl World {
             self.replicas[index].storing = None;
             self.replica_step(index, Input::Stored { decision, outcome: StoreOutcome::Unknown });
         }
-        self.look(index, now);
+        self.evaluate(index, now);
         self.replica_step(index, Input::Tick);
         self.check_what_is_reported(index, now);
     }
@@ -177,9 +177,9 @@ impl World {
         }
     }
 
-    fn look(&mut self, index: usize, now: Moment) {
+    fn evaluate(&mut self, index: usize, now: Moment) {
         let replica = &self.replicas[index];
-        if now.since(replica.last_verdicts) < LOOK {
+        if now.since(replica.last_verdicts) < EVALUATION_INTERVAL {
             return;
         }
         let Some(state) = replica.coordinator.as_ref().and_then(Coordinator::state) else { return };

@@ -16,7 +16,7 @@ use super::{World, WorldEvent};
 use crate::clock::TrueTime;
 
 /// How often the operator looks.
-const LOOK: Duration = Duration::from_millis(500);
+const EVALUATION_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How an agent ends that has nothing to do any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +40,12 @@ pub(super) struct Reruns {
 
 impl World {
     pub(super) fn plan_reruns(&mut self) {
-        self.after(LOOK, WorldEvent::Trouble(Trouble::Rerun));
+        self.after(EVALUATION_INTERVAL, WorldEvent::Trouble(Trouble::Rerun));
     }
 
     /// The operator looks at the job, and does what is next.
     pub(super) fn rerun(&mut self) {
-        self.after(LOOK, WorldEvent::Trouble(Trouble::Rerun));
+        self.after(EVALUATION_INTERVAL, WorldEvent::Trouble(Trouble::Rerun));
         let Some(state) = self.store.state() else { return };
         let (epoch, is_over) = (state.epoch, matches!(state.phase, Phase::Over(_)));
         let runs = self.runs_as(state);

@@ -161,7 +161,7 @@ impl Leadership {
     }
 
     /// Whether the open incident has had a verdict: it is among its signs, or was said at the `former`
-    /// look, and there was no place for it.
+    /// evaluation, and there was no place for it.
     fn is_known(&self, verdict: &Verdict, former: &[Verdict]) -> bool {
         let Some(incident) = &self.incident else { return false };
         let events = incident.events.iter().filter_map(|event| match event {

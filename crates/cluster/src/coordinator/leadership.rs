@@ -130,7 +130,7 @@ impl Leadership {
             Input::Operator { request, order } => self.order(context, request, order),
             Input::Stored { decision, outcome } => self.stored(context, decision, outcome)?,
             Input::Tick => {
-                self.look_for_silence(context);
+                self.check_silence(context);
                 let seen = SilenceEvidence {
                     roster: &self.roster,
                     state: &self.state,

@@ -138,7 +138,7 @@ impl Leadership {
             }
             self.roster.members.insert(node.clone(), NodeRecord::unheard(context.now));
             self.roster
-                .looks
+                .checks
                 .insert((context.now.after(overdue_after(context.policy)), node.clone()));
         }
         let Registration { address, workers, activity, known: _, planned_since } = registration;
@@ -307,19 +307,19 @@ impl Leadership {
     }
 
     /// Finds who has fallen silent. Looks only at nodes whose time may have come.
-    pub(super) fn look_for_silence(&mut self, context: &mut StepContext<'_>) {
-        while let Some((moment, _)) = self.roster.looks.first()
+    pub(super) fn check_silence(&mut self, context: &mut StepContext<'_>) {
+        while let Some((moment, _)) = self.roster.checks.first()
             && *moment <= context.now
         {
             let (_, node) =
-                self.roster.looks.pop_first().expect("there is a first, as was just seen");
+                self.roster.checks.pop_first().expect("there is a first, as was just seen");
             let Some(member) = self.roster.members.get_mut(&node) else { continue };
             let overdue = member.heard.after(overdue_after(context.policy));
             let silent = member.heard.after(context.policy.keep_alive);
             if context.now < overdue {
-                self.roster.looks.insert((overdue, node));
+                self.roster.checks.insert((overdue, node));
             } else if context.now < silent {
-                self.roster.looks.insert((silent, node.clone()));
+                self.roster.checks.insert((silent, node.clone()));
                 self.roster.overdue.insert(node.clone());
                 self.miss(context, &node);
             } else {

@@ -435,11 +435,11 @@ impl Leadership {
 
     /// Sends again what was not answered, and marks who has not answered often enough.
     pub(super) fn repeat_orders(&mut self, context: &mut StepContext<'_>) {
-        if self.round.waiting.is_empty() || context.now < self.round.next_look {
+        if self.round.waiting.is_empty() || context.now < self.round.next_evaluation {
             return;
         }
         let interval = context.policy.command_interval;
-        self.round.next_look = context.now.after(interval / 4);
+        self.round.next_evaluation = context.now.after(interval / 4);
         let mut again = Vec::new();
         let mut failed = Vec::new();
         let committed = matches!(self.state.phase, Phase::Committed(_));

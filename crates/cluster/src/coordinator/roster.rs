@@ -17,7 +17,7 @@ use crate::time::Moment;
 pub(super) struct Roster {
     pub(super) members: BTreeMap<NodeName, NodeRecord>,
     /// For each member that is not silent, a moment at which to check it again.
-    pub(super) looks: BTreeSet<(Moment, NodeName)>,
+    pub(super) checks: BTreeSet<(Moment, NodeName)>,
     /// Members that could take a slot.
     pub(super) spares: BTreeSet<NodeName>,
     /// Members that have not been heard for most of the keep-alive, or longer.
@@ -95,7 +95,7 @@ impl Roster {
         let strangers = holders.filter(|node| !self.members.contains_key(*node));
         let strangers: Vec<NodeName> = strangers.cloned().collect();
         for node in strangers {
-            self.looks.insert((now.after(overdue_after(policy)), node.clone()));
+            self.checks.insert((now.after(overdue_after(policy)), node.clone()));
             self.unheard.insert(node.clone());
             self.members.insert(node, NodeRecord::unheard(now));
         }
@@ -119,7 +119,7 @@ impl Roster {
         if member.silent {
             member.silent = false;
             self.silent.remove(node);
-            self.looks.insert((context.now.after(overdue_after(context.policy)), node.clone()));
+            self.checks.insert((context.now.after(overdue_after(context.policy)), node.clone()));
             self.refresh_spare(context, state, node);
         }
     }
@@ -189,6 +189,6 @@ impl Roster {
         }
         self.spares.retain(|node| self.members.contains_key(node));
         self.overdue.retain(|node| self.members.contains_key(node));
-        self.looks.retain(|(_, node)| self.members.contains_key(node));
+        self.checks.retain(|(_, node)| self.members.contains_key(node));
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Round {
     /// Since when a slot has been vacant without a spare for it.
     pub(super) vacant_since: Option<Moment>,
     /// When orders are looked through again.
-    pub(super) next_look: Moment,
+    pub(super) next_evaluation: Moment,
 }
 
 /// How it stands with one node.
@@ -50,7 +50,7 @@ impl Round {
         let waits = matches!(state.phase, Phase::Preparing | Phase::Committed(_));
         let holders = state.map.holders().filter(|_| waits);
         let waiting = holders.map(|(_, node)| (node.clone(), NodeWait::UNSENT)).collect();
-        Self { waiting, next_look: now, ..Self::default() }
+        Self { waiting, next_evaluation: now, ..Self::default() }
     }
 
     /// Whether everybody has acknowledged.

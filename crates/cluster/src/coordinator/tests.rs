@@ -287,12 +287,12 @@ impl Cluster {
         self.gone.insert(name(text));
     }
 
-    fn look(&mut self, suspects: &Suspects, windows: u32) {
-        self.look_at(std::slice::from_ref(suspects), windows);
+    fn evaluate(&mut self, suspects: &Suspects, windows: u32) {
+        self.evaluate_at(std::slice::from_ref(suspects), windows);
     }
 
     /// Detection suspects all of these.
-    fn look_at(&mut self, suspects: &[Suspects], windows: u32) {
+    fn evaluate_at(&mut self, suspects: &[Suspects], windows: u32) {
         self.judge(VerdictKind::SlowNode, suspects, windows);
     }
 
@@ -301,8 +301,8 @@ impl Cluster {
         self.judge(VerdictKind::NonCommunicationHang, &[suspects], windows);
     }
 
-    /// Detection suspects each of these of being slow for so many looks.
-    fn look_for(&mut self, suspects: &[(Suspects, u32)]) {
+    /// Detection suspects each of these of being slow for so many evaluations.
+    fn evaluate_for(&mut self, suspects: &[(Suspects, u32)]) {
         self.judge_each(VerdictKind::SlowNode, suspects.iter().cloned());
     }
 

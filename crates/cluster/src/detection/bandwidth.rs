@@ -20,8 +20,8 @@ use crate::verdict::{Bandwidth, Evidence, VerdictKind};
 /// Reports by which a link is judged, and in how many of them it must be slow.
 const REPORTS: usize = 10;
 const MOST_OF_THEM: usize = 8;
-/// A link of which nothing was reported for so many looks is forgotten.
-const KEPT_LOOKS: u32 = 30;
+/// A link of which nothing was reported for so many evaluations is forgotten.
+const KEPT_EVALUATIONS: u32 = 30;
 /// A link is compared with those that carry at least and at most so many times as much, as powers of two,
 const LIKE_EXPONENTS: usize = 2;
 /// of which there must be so many beside it.
@@ -46,14 +46,14 @@ pub(super) struct Links {
     /// Whose each address is; nothing of one that two nodes have.
     homes: BTreeMap<IpAddr, Option<u32>>,
     links: BTreeMap<(u32, IpAddr), NodeLink>,
-    looks: u32,
+    evaluations: u32,
 }
 
 /// What one node sends to one address.
 #[derive(Debug, Clone, Default)]
 struct NodeLink {
     latest: VecDeque<BandwidthSample>,
-    /// In which look something was reported last.
+    /// In which evaluation something was reported last.
     reported: u32,
 }
 
@@ -90,7 +90,7 @@ impl Links {
                 *home = home.filter(|home| *home == node);
             }
             let link = self.links.entry((node, one.remote)).or_default();
-            link.reported = self.looks;
+            link.reported = self.evaluations;
             let Traffic { bytes, busy, elapsed, delivery_rate, .. } = *one;
             link.latest.push_back(BandwidthSample { bytes, busy, elapsed, delivery_rate });
             if link.latest.len() > REPORTS {
@@ -99,11 +99,11 @@ impl Links {
         }
     }
 
-    /// To be called in each look.
-    pub(super) fn look(&mut self) {
-        self.looks = self.looks.saturating_add(1);
-        let looks = self.looks;
-        self.links.retain(|_, link| looks.saturating_sub(link.reported) < KEPT_LOOKS);
+    /// To be called in each evaluation.
+    pub(super) fn evaluate(&mut self) {
+        self.evaluations = self.evaluations.saturating_add(1);
+        let evaluations = self.evaluations;
+        self.links.retain(|_, link| evaluations.saturating_sub(link.reported) < KEPT_EVALUATIONS);
     }
 
     /// The links that are slow.
@@ -308,7 +308,7 @@ mod tests {
     fn found(times: usize, all: &[Traffic]) -> Vec<Culprit> {
         let (mut links, members) = (Links::default(), members(8));
         for _ in 0..times {
-            links.look();
+            links.evaluate();
             for one in all {
                 let node =
                     members.number(&NodeName::new(&format!("n{}", node_of(one.local))).unwrap());
@@ -398,7 +398,7 @@ mod tests {
             (0..).zip(ring(&[1])).for_each(|(node, one)| links.observe(node, &[one]));
         }
         assert_eq!(links.findings(&members).len(), 1);
-        (0..KEPT_LOOKS).for_each(|_| links.look());
+        (0..KEPT_EVALUATIONS).for_each(|_| links.evaluate());
         assert!(links.findings(&members).is_empty());
     }
 }

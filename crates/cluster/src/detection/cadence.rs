@@ -1,4 +1,4 @@
-//! How often something comes that comes about evenly, in looks, and whether it still does.
+//! How often something comes that comes about evenly, in evaluations, and whether it still does.
 
 /// The longest gap that is believed to be usual.
 const LONGEST_GAP: u32 = 180;
@@ -13,16 +13,16 @@ pub(super) struct Cadence {
 }
 
 impl Cadence {
-    /// That of what may come from this look on.
-    pub(super) const fn new(look: u32) -> Self {
-        Self { last: look, gap: 1 }
+    /// That of what may come from this evaluation on.
+    pub(super) const fn new(evaluation: u32) -> Self {
+        Self { last: evaluation, gap: 1 }
     }
 
-    /// It came, before this look.
-    pub(super) fn mark(&mut self, look: u32) {
-        let gap = look.saturating_sub(self.last).clamp(1, LONGEST_GAP);
+    /// It came, before this evaluation.
+    pub(super) fn mark(&mut self, evaluation: u32) {
+        let gap = evaluation.saturating_sub(self.last).clamp(1, LONGEST_GAP);
         self.gap = gap.max(self.gap - self.gap.div_ceil(GAP_PARTS));
-        self.last = look;
+        self.last = evaluation;
     }
 
     /// The look before which it came last.
@@ -35,9 +35,9 @@ impl Cadence {
         self.gap
     }
 
-    /// Whether no more than two gaps have passed, and one look: what came stands for the present.
-    pub(super) const fn is_kept(&self, look: u32) -> bool {
-        look.saturating_sub(self.last) <= 2 * self.gap + 1
+    /// Whether no more than two gaps have passed, and one evaluation: what came stands for the present.
+    pub(super) const fn is_kept(&self, evaluation: u32) -> bool {
+        evaluation.saturating_sub(self.last) <= 2 * self.gap + 1
     }
 }
 
@@ -51,16 +51,16 @@ mod tests {
             let mut cadence = Cadence::new(0);
             (1..=20).for_each(|time| cadence.mark(time * every));
             let kept = (0..).take_while(|since| cadence.is_kept(20 * every + since)).last();
-            assert_eq!(kept, Some(expected), "each {every} looks");
+            assert_eq!(kept, Some(expected), "each {every} windows");
         }
     }
 
     #[test]
     fn a_pause_is_forgotten() {
         let mut cadence = Cadence::new(0);
-        [1, 2, 3, 40].into_iter().for_each(|look| cadence.mark(look));
+        [1, 2, 3, 40].into_iter().for_each(|evaluation| cadence.mark(evaluation));
         assert_eq!(cadence.gap(), 37);
-        (41..80).for_each(|look| cadence.mark(look));
+        (41..80).for_each(|evaluation| cadence.mark(evaluation));
         assert_eq!(cadence.gap(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! What one detector says at one look, and how findings of several looks become verdicts.
+//! What one detector says at one evaluation, and how findings of several evaluations become verdicts.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::verdict::{
     Evidence, MAX_EVIDENCE, MAX_SUSPECTS, Side, Suspect, Suspects, Verdict, VerdictKind,
 };
 
-/// What one detector says at one look.
+/// What one detector says at one evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct DetectorFinding {
     pub(super) kind: VerdictKind,
@@ -20,7 +20,7 @@ pub(super) struct DetectorFinding {
     pub(super) is_certain: bool,
     pub(super) confidence: f64,
     pub(super) evidence: Vec<Evidence>,
-    /// Whether something that came since the last look says so, and not only what came before.
+    /// Whether something that came since the last evaluation says so, and not only what came before.
     pub(super) is_news: bool,
 }
 
@@ -88,13 +88,13 @@ pub(super) struct Continuity {
 #[derive(Debug, Clone, Copy)]
 struct FindingAge {
     first: Moment,
-    looks: u32,
+    evaluations: u32,
     /// Looks that had something new to say so.
     news: u32,
 }
 
 impl Continuity {
-    /// Takes the findings of one look, and returns the verdicts of those that have settled.
+    /// Takes the findings of one evaluation, and returns the verdicts of those that have settled.
     pub(super) fn step(
         &mut self,
         now: Moment,
@@ -120,14 +120,14 @@ impl Continuity {
         }
         let mut verdicts = Vec::new();
         for (identity, finding) in joined {
-            let begins = FindingAge { first: now, looks: 0, news: 0 };
+            let begins = FindingAge { first: now, evaluations: 0, news: 0 };
             let mut seen = before.get(&identity).copied().unwrap_or(begins);
-            seen.looks = seen.looks.saturating_add(1);
+            seen.evaluations = seen.evaluations.saturating_add(1);
             seen.news = seen.news.saturating_add(u32::from(finding.is_news));
             self.seen.insert(identity, seen);
             let needed = if finding.is_certain { settling.certain } else { settling.ambiguous };
             if seen.news >= needed {
-                verdicts.push(verdict(finding, seen.first, seen.looks, members));
+                verdicts.push(verdict(finding, seen.first, seen.evaluations, members));
             }
         }
         verdicts

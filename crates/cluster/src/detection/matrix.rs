@@ -5,7 +5,7 @@
 //! What all keys of a class (same group, direction and size) share is taken off first, since it
 //! says nothing about anybody: a checkpoint, a busy hour. What some of them share may be a fault, so
 //! a class is looked at when all of its keys have a new window: edges with few transfers have one in
-//! some looks only, and those that happen to have one in the same look may be those of one slow node.
+//! some evaluations only, and those that happen to have one in the same evaluation may be those of one slow node.
 //! Who is at fault is decided elsewhere.
 //!
 //! A transfer that was measured while its rank, or the peer's, waited for others too is another kind of
@@ -25,7 +25,7 @@ use crate::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket};
 /// Keys that are kept at once.
 pub(super) const MAX_KEYS: usize = 4_000_000;
 /// Looks without a latency after which a key is dropped when the epoch changes.
-const IDLE_LOOKS: u32 = 600;
+const IDLE_EVALUATIONS: u32 = 600;
 /// Latencies from which on a median says something though one of them is a spike. Windows of fewer are joined.
 const ROBUST_COUNT: u32 = 3;
 /// By how much more a latency must grow where what the whole job shares is unknown, in logarithms: a factor of 1.2,
@@ -61,7 +61,7 @@ pub(super) struct Matrix {
     last_order: Vec<Vec<(EdgeKey, bool, u32)>>,
     late: LateEnds,
     cells_of_node: Vec<Vec<u32>>,
-    looks: u32,
+    evaluations: u32,
     counts: MatrixCounts,
     sharing: Sharing,
 }
@@ -87,9 +87,9 @@ pub(super) struct KeyRow {
     windows: u16,
     /// Windows of too few latencies.
     thin: Thin,
-    /// Whether one of them came since the last look.
+    /// Whether one of them came since the last evaluation.
     is_new: bool,
-    /// Since how many looks the first of them waits.
+    /// Since how many evaluations the first of them waits.
     waits: u32,
     /// How much slower than usual it was when it was last looked at.
     residual: f32,
@@ -267,7 +267,7 @@ impl Matrix {
             is_new: false,
             waits: 0,
             residual: 0.0,
-            cadence: Cadence::new(self.looks),
+            cadence: Cadence::new(self.evaluations),
         });
         self.key_numbers.insert((key, ends), number);
         self.classes[place(class)].keys.push(number);
@@ -291,7 +291,7 @@ impl Matrix {
             moved: 0.0,
             sum: 0.0,
             summed: 0,
-            cadence: Cadence::new(self.looks),
+            cadence: Cadence::new(self.evaluations),
         });
         self.cell_numbers.insert(ends, number);
         for end in [from, to] {
@@ -316,15 +316,15 @@ impl Matrix {
         number
     }
 
-    /// Takes in what was reported since the last look.
-    pub(super) fn look(&mut self) {
-        self.looks += 1;
+    /// Takes in what was reported since the last evaluation.
+    pub(super) fn evaluate(&mut self) {
+        self.evaluations += 1;
         if std::mem::take(&mut self.has_new_keys) {
             self.join_classes();
         }
         let units = std::mem::take(&mut self.units);
         for unit in &units {
-            self.look_at_unit(unit);
+            self.evaluate_unit(unit);
         }
         self.units = units;
         for class in self.classes.iter_mut().filter(|class| class.is_unchecked) {
@@ -336,7 +336,7 @@ impl Matrix {
             }
             cell.change.push(cell.sum / f32::from(cell.summed));
             (cell.sum, cell.summed) = (0.0, 0);
-            cell.cadence.mark(self.looks);
+            cell.cadence.mark(self.evaluations);
             cell.moved += cell.change.settle_faster();
         }
     }
@@ -361,7 +361,7 @@ impl Matrix {
         self.units.extend(pairs.into_values());
     }
 
-    fn look_at_unit(&mut self, unit: &[u32]) {
+    fn evaluate_unit(&mut self, unit: &[u32]) {
         let mut waiting = DueKeys::default();
         for class in unit {
             self.prepare(*class, &mut waiting);
@@ -375,7 +375,7 @@ impl Matrix {
         }
         let shared = self.sharing.take();
         for class in unit {
-            self.look_at_class(*class, shared);
+            self.evaluate_class(*class, shared);
         }
     }
 
@@ -386,7 +386,7 @@ impl Matrix {
         for number in keys.iter() {
             let key = &mut self.keys[place(*number)];
             if std::mem::take(&mut key.is_new) {
-                key.cadence.mark(self.looks);
+                key.cadence.mark(self.evaluations);
             }
             let cell = &mut self.cells[place(key.cell)];
             if key.moved != cell.moved {
@@ -408,7 +408,7 @@ impl Matrix {
                 key.waits += 1;
                 waiting.new += 1;
                 waiting.for_long |= key.waits > WAITING_LOOKS.max(2 * key.cadence.gap());
-            } else if key.cadence.is_kept(self.looks) {
+            } else if key.cadence.is_kept(self.evaluations) {
                 waiting.missing += 1;
             }
         }
@@ -423,13 +423,13 @@ impl Matrix {
             let MatrixCell { from, to, change, .. } = &self.cells[place(key.cell)];
             if key.windows > 0 {
                 self.sharing.add(key.mean() - centre, change.scale(), *from, *to);
-            } else if ready == Ready::Some && key.cadence.is_kept(self.looks) {
+            } else if ready == Ready::Some && key.cadence.is_kept(self.evaluations) {
                 self.sharing.add(key.residual, change.scale(), *from, *to);
             }
         }
     }
 
-    fn look_at_class(&mut self, class: u32, shared: KeyClass) {
+    fn evaluate_class(&mut self, class: u32, shared: KeyClass) {
         let KeyClass { shift, is_known } = shared;
         for number in &self.classes[place(class)].keys {
             let key = &mut self.keys[place(*number)];
@@ -452,15 +452,16 @@ impl Matrix {
 
     /// Forgets what is no longer reported, for a new epoch.
     pub(super) fn forget_idle(&mut self) {
-        let looks = self.looks;
-        let is_kept = |key: &KeyRow| key.cadence.last().saturating_add(IDLE_LOOKS) >= looks;
+        let evaluations = self.evaluations;
+        let is_kept =
+            |key: &KeyRow| key.cadence.last().saturating_add(IDLE_EVALUATIONS) >= evaluations;
         self.last_order.clear();
         self.late.clear();
         if self.keys.iter().all(is_kept) {
             return;
         }
         let old = std::mem::take(self);
-        self.looks = old.looks;
+        self.evaluations = old.evaluations;
         self.counts = old.counts;
         self.has_new_keys = true;
         for ((edge, ends), number) in old.key_numbers {
@@ -504,7 +505,7 @@ impl Matrix {
 
     /// What is usual of each key that is still reported, as a logarithm, with its cell.
     pub(super) fn usual_of_keys(&self) -> impl Iterator<Item = (&MatrixCell, f32)> {
-        let kept = self.keys.iter().filter(|key| key.cadence.is_kept(self.looks));
+        let kept = self.keys.iter().filter(|key| key.cadence.is_kept(self.evaluations));
         kept.filter_map(|key| Some((&self.cells[place(key.cell)], key.level.centre()?)))
     }
 
@@ -515,23 +516,24 @@ impl Matrix {
             cell.is_held_up
                 && [cell.from, cell.to].contains(&node)
                 && key.level.centre().is_none()
-                && key.cadence.is_kept(self.looks)
+                && key.cadence.is_kept(self.evaluations)
         })
     }
 
     /// Whether the cell says something about the present.
     pub(super) fn is_present(&self, cell: &MatrixCell) -> bool {
-        cell.change.last().is_some() && cell.cadence.is_kept(self.looks)
+        cell.change.last().is_some() && cell.cadence.is_kept(self.evaluations)
     }
 
     /// Whether the cell has said something not long ago.
     pub(super) fn is_recent(&self, cell: &MatrixCell) -> bool {
-        cell.change.last().is_some() && cell.cadence.last().saturating_add(IDLE_LOOKS) >= self.looks
+        cell.change.last().is_some()
+            && cell.cadence.last().saturating_add(IDLE_EVALUATIONS) >= self.evaluations
     }
 
-    /// Whether the cell has had a window since the look before.
+    /// Whether the cell has had a window since the evaluation before.
     pub(super) const fn is_news(&self, cell: &MatrixCell) -> bool {
-        cell.cadence.last() == self.looks
+        cell.cadence.last() == self.evaluations
     }
 
     /// What was not taken.

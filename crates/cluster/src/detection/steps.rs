@@ -47,7 +47,7 @@ const MOST_STEPS_TOGETHER: usize = 50;
 const MOST_OPERATIONS_TOGETHER: usize = 1 << 20;
 /// Fewer are enough if each rank has done this much in them.
 const ENOUGH_OPERATIONS: usize = 200;
-/// So many operations are analysed in each look; of more, steps are analysed less often.
+/// So many operations are analysed in each evaluation; of more, steps are analysed less often.
 const OPERATIONS_PER_LOOK: usize = 100_000;
 
 /// Reports by which it is judged how much processor time is withheld from a rank.
@@ -80,7 +80,7 @@ pub(super) struct Steps {
     closed_at: VecDeque<Moment>,
     /// Steps since the last analysis, and looks.
     fresh: u64,
-    looks_since: u32,
+    evaluations_since: u32,
     summary: StepSummary,
     lasting: Lasting,
     view: Option<Arc<StepsView>>,
@@ -137,12 +137,12 @@ impl Steps {
     }
 
     /// Puts together the steps that are over, and looks where their time goes if enough is new.
-    pub(super) fn look(&mut self, now: Moment, members: &Members) {
+    pub(super) fn evaluate(&mut self, now: Moment, members: &Members) {
         if self.progress.is_empty() {
             return;
         }
-        self.looks_since = self.looks_since.saturating_add(1);
-        if !self.progress.look(members) {
+        self.evaluations_since = self.evaluations_since.saturating_add(1);
+        if !self.progress.evaluate(members) {
             return;
         }
         let over = self.progress.over();
@@ -150,7 +150,7 @@ impl Steps {
             if let Some((_, step)) = self.open.pop_first() {
                 self.close(now, step, members);
             }
-            // Each step is analysed, however many end in one look.
+            // Each step is analysed, however many end in one evaluation.
             if self.fresh >= FULL {
                 self.analyse(now, members);
             }
@@ -247,7 +247,7 @@ impl Steps {
         let enough = self.latest.len() >= STEPS_TOGETHER
             || (self.latest.len() >= 2 && of_each >= ENOUGH_OPERATIONS);
         let pause = u32::try_from(operations / OPERATIONS_PER_LOOK).unwrap_or(u32::MAX);
-        enough && self.fresh > 0 && self.looks_since > pause
+        enough && self.fresh > 0 && self.evaluations_since > pause
     }
 
     fn analyse(&mut self, now: Moment, members: &Members) {
@@ -258,7 +258,7 @@ impl Steps {
         }
         let latest = Analysis::of(steps, &self.kinds, &processors, members);
         self.summary.add(&latest, self.fresh);
-        (self.fresh, self.looks_since) = (0, 0);
+        (self.fresh, self.evaluations_since) = (0, 0);
         let window_ns: i64 = steps.iter().map(Step::longest_ns).sum();
         let window = Duration::from_nanos(u64::try_from(window_ns).unwrap_or(0));
         let begin = self.closed_at.front().map_or(now, |first| now.before(window).min(*first));

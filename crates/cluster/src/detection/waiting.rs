@@ -92,8 +92,8 @@ impl WaitingTimes {
         *self = Self { no_place: self.no_place, ..Self::default() };
     }
 
-    /// Takes in what was reported since the last look, which is so long ago.
-    pub(super) fn look(&mut self, elapsed: Duration) {
+    /// Takes in what was reported since the last evaluation, which is so long ago.
+    pub(super) fn evaluate(&mut self, elapsed: Duration) {
         let elapsed_ns = elapsed.as_nanos().max(1) as f32;
         for class in self.classes.values_mut() {
             class.values_mut().for_each(|wait| wait.since_ns += elapsed_ns);

@@ -107,7 +107,7 @@ fn a_stopped_process_is_named_where_nobody_tells_of_progress() {
 
 #[test]
 fn who_is_seen_stopped_and_goes_on_all_the_same_does_not_hang() {
-    // Stopped for most of the time, and so at each look, and continued in between.
+    // Stopped for most of the time, and so at each evaluation, and continued in between.
     let report = |done: u64| {
         move |node| {
             let stopped = only_stopped(&[2])(node)?;

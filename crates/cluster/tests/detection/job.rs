@@ -65,7 +65,7 @@ impl Job {
                 assert!(self.detector.observe(self.now, name, &observation));
             }
         }
-        self.detector.look(self.now)
+        self.detector.evaluate(self.now)
     }
 
     /// Seconds until something is said, and what; at most `limit`.

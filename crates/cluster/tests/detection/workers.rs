@@ -50,7 +50,7 @@ fn the_first_of_many_exit_codes_is_named_after_a_moment() {
     assert_eq!(said(&verdicts), [], "more may come");
     // Ages grow with the rank, so the last rank failed first.
     let later = job.now.after(Duration::from_millis(250));
-    let verdicts = job.detector.look(later);
+    let verdicts = job.detector.evaluate(later);
     assert_eq!(said(&verdicts), [certain(VerdictKind::Crash, "node d")]);
     assert!(verdicts[0].confidence < 1.0);
 }

@@ -65,7 +65,7 @@ impl HostSource {
         Self {
             inquiry: Inquiry::new(tree, clock, (timeout, timeout)),
             before: None,
-            busy: Reading::absent(Absence::NotYet, FIRST_LOOK),
+            busy: Reading::absent(Absence::NotYet, FIRST_SAMPLE),
         }
     }
 
@@ -132,7 +132,7 @@ impl HostSource {
     }
 }
 
-const FIRST_LOOK: &str = "it is measured from one look to the next";
+const FIRST_SAMPLE: &str = "it is measured from one sample to the next";
 
 impl HardwareSource for HostSource {
     fn name(&self) -> &'static str {

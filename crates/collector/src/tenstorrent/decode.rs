@@ -223,7 +223,7 @@ fn traffic(chip: &mut OpenChip, complaints: &mut Complaints, now_ns: u64) -> Vec
             Reading::Value { value, at } if !slot.timed_out => {
                 match chip.counters[index].advance(*value, now_ns) {
                     Some(bytes) => Reading::new(bytes, *at),
-                    None => Reading::absent(Absence::NotYet, "first look at this counter"),
+                    None => Reading::absent(Absence::NotYet, "first sample of this counter"),
                 }
             }
             Reading::Value { .. } => Reading::absent(Absence::TimedOut, ""),

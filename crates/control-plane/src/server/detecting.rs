@@ -1,4 +1,4 @@
-//! Detection beside the coordinator: a thread of its own, so that a long look delays no order.
+//! Detection beside the coordinator: a thread of its own, so that a long evaluation delays no order.
 //!
 //! It decides nothing. Reports that it is too busy for are counted and left out.
 

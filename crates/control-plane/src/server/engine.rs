@@ -43,7 +43,7 @@ use telltale_cluster::time::Moment;
 
 /// How often the machine is ticked.
 const TICK: Duration = Duration::from_millis(100);
-/// The least time between two looks of detection, whatever its settings say.
+/// The least time between two evaluations of detection, whatever its settings say.
 const LEAST_LOOK: Duration = Duration::from_millis(1);
 /// How often nodes that are gone are forgotten.
 const PRUNE: Duration = Duration::from_secs(60);
@@ -158,7 +158,7 @@ impl Engine {
         mut events: mpsc::Receiver<MailboxEvent>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let [mut tick, mut look, mut prune] = [every(TICK), every(self.window), every(PRUNE)];
+        let [mut tick, mut evaluate, mut prune] = [every(TICK), every(self.window), every(PRUNE)];
         let mut batch = Vec::with_capacity(BATCH);
         let mut rested = Instant::now();
         tokio::pin!(stop);
@@ -179,7 +179,7 @@ impl Engine {
                     self.step(Input::Tick);
                     self.report_standing();
                 }
-                _ = look.tick() => self.look(),
+                _ = evaluate.tick() => self.evaluate(),
                 _ = prune.tick() => self.prune(),
                 _ = after(rested, events.recv_many(&mut batch, BATCH)) => {
                     if batch.len() < BATCH {
@@ -287,14 +287,14 @@ impl Engine {
         followed.follow(now, &self.coordinator, |work| detection.tell(work));
     }
 
-    fn look(&mut self) {
+    fn evaluate(&mut self) {
         if !self.followed.any() {
             return;
         }
         let metrics = self.incidents.any_open();
-        let work = Work::Look { now: self.clock.now(), metrics };
+        let work = Work::Evaluate { now: self.clock.now(), metrics };
         if self.looking || !self.detection.tell(work) {
-            self.counters.late_looks.add(1);
+            self.counters.late_evaluations.add(1);
             return;
         }
         self.looking = true;

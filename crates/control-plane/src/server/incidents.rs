@@ -22,7 +22,7 @@ const _: () = assert!(MAX_VERDICTS <= telltale_wire::cluster::MAX_VERDICTS);
 #[derive(Debug, Default)]
 pub(super) struct Incidents {
     files: BTreeMap<IncidentId, File>,
-    /// The last look and its epoch: it may have been what opened an incident.
+    /// The last evaluation and its epoch: it may have been what opened an incident.
     last_look: Option<(Epoch, Vec<message::Verdict>, Option<message::LatencyMatrix>)>,
 }
 

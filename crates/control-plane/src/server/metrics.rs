@@ -84,7 +84,7 @@ impl MetricsPage<'_> {
         let counts = &gauges.detection;
         let dropped = [
             ("reports", counters.unobserved.get()),
-            ("looks", counters.late_looks.get()),
+            ("looks", counters.late_evaluations.get()),
             ("strangers", counts.strangers),
             ("windows", counts.too_many_windows),
             ("foreign", counts.edges.foreign),

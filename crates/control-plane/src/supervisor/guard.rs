@@ -21,7 +21,7 @@ use super::process::{Origin, ProcessStat, ProcessTable};
 pub const GUARD: &str = "worker-guard";
 
 /// How often it looks for what has escaped from workers.
-const LOOK: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What a guard guards.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub fn guard(guarded: &Guarded) -> io::Result<()> {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         drop(alive);
     });
-    while until_ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+    while until_ended.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
         // What cannot be noted now may be the next time; the agent's own orphans it knows itself.
         let _ = note_strays(&record, &guarded.whose, agent);
     }

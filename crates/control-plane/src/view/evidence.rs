@@ -68,7 +68,7 @@ impl From<&Verdict> for VerdictView {
         let (confidence, windows) = (verdict.confidence, verdict.windows);
         let text = format!(
             "{kind}: {who}; confidence {confidence:.2}, in {windows} {} in a row",
-            if windows == 1 { "look" } else { "looks" }
+            if windows == 1 { "window" } else { "windows" }
         );
         Self {
             kind: words::verdict(verdict.kind()),

@@ -15,7 +15,7 @@ use telltale_harness::{Scratch, rounds, wait_until};
 use telltale_node::access::Visibility;
 use telltale_node::history::{HistoryReader, database_in};
 use telltale_schema::clock::Timestamp;
-use telltale_schema::history::{Ending, ProcessReport};
+use telltale_schema::history::{Ending, ProcessReport, UsageReport};
 use telltale_schema::snapshot::{HeldUsage, ProcessState, Snapshot};
 
 use crate::chaos::random::Random;
@@ -246,7 +246,10 @@ fn keeps_what_it_had(before: &BTreeMap<u32, ProcessReport>, after: &BTreeMap<u32
         // A value counts until the next collection, also the one that finds the process gone.
         let last = new.ended.unwrap_or(new.last_seen);
         let lived = Duration::from_nanos(last.since_ns(new.first_seen)).as_secs_f64();
-        for (had, has) in old.usage.iter().zip(&new.usage) {
+        for had in &old.usage {
+            // It may have more kinds by now.
+            let is_same = |has: &&UsageReport| (&has.device, has.kind) == (&had.device, had.kind);
+            let has = new.usage.iter().find(is_same).unwrap_or_else(|| panic!("{had:?} was lost"));
             assert!(has.byte_seconds >= had.byte_seconds && has.peak_bytes >= had.peak_bytes);
             assert!(has.watched_seconds >= had.watched_seconds);
             assert!(has.watched_seconds <= lived + 0.001, "nothing counts twice: {new:?}");

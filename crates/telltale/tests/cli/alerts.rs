@@ -116,7 +116,7 @@ fn without_a_service_one_look_tells_what_holds() {
     let quiet = alerts(&place, &[]);
     assert_eq!(quiet.status, Some(0), "{quiet:?}");
     assert_eq!(quiet.out, "No alert is pending or fires.\n");
-    assert!(quiet.err.contains("no service runs here, so this is one look"), "{quiet:?}");
+    assert!(quiet.err.contains("no service runs here, so this is one sample"), "{quiet:?}");
 
     let mut replay = telltale();
     replay.args(["replay", "train", "--loop", "--speed", "0.2", "--root"]).arg(&root);

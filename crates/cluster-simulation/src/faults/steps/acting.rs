@@ -10,7 +10,7 @@ use telltale_cluster::policy::{Mode, Policy};
 use super::case::Case;
 use super::job::Steps;
 use crate::faults::machine::{Noise, SimulatedFault, name};
-use crate::faults::week::{Plan, WeekOutcome, look_after_job};
+use crate::faults::week::{Plan, WeekOutcome, check_job};
 
 /// What the coordinator did about a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub fn act(case: &Case, time: Duration) -> Acted {
     let ranks = case.traits.shape.ranks();
     let job = Steps::new(case.traits, false, case.seed);
     let plan = case.plan(time, Mode::Act, ranks);
-    let WeekOutcome { barred, epoch, runs, .. } = look_after_job(&plan, job);
+    let WeekOutcome { barred, epoch, runs, .. } = check_job(&plan, job);
     let node = |fault| match fault {
         SimulatedFault::Node(node) => Some(name(node)),
         _ => None,
@@ -65,7 +65,7 @@ impl Case {
             continuity_windows: Policy::default().continuity_windows,
             seed: self.seed,
             slow: self.slow.clone(),
-            kept_looks: 1,
+            kept_evaluations: 1,
         }
     }
 }

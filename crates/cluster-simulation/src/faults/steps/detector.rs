@@ -26,12 +26,12 @@ pub fn detect(from: impl BufRead, to: &mut impl Write) -> io::Result<()> {
     for line in lines {
         let heard: Heard = serde_json::from_str(&line?)?;
         if heard.at > now {
-            detector.look(now, to)?;
+            detector.evaluate(now, to)?;
             now = heard.at;
         }
         detector.hear(&heard)?;
     }
-    detector.look(now, to)
+    detector.evaluate(now, to)
 }
 
 struct Detector {
@@ -81,9 +81,9 @@ impl Detector {
         Ok(())
     }
 
-    fn look(&mut self, at: f64, to: &mut impl Write) -> io::Result<()> {
-        let look = Work::Look { now: moment(at), metrics: false };
-        let verdicts = self.lookout.take(&look).map(|seen| seen.verdicts).unwrap_or_default();
+    fn evaluate(&mut self, at: f64, to: &mut impl Write) -> io::Result<()> {
+        let evaluate = Work::Evaluate { now: moment(at), metrics: false };
+        let verdicts = self.lookout.take(&evaluate).map(|seen| seen.verdicts).unwrap_or_default();
         for one in verdicts {
             let is_slow = [VerdictKind::SlowNode, VerdictKind::SlowLink].contains(&one.kind);
             let suspects = match &one.suspects {

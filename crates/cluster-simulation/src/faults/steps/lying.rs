@@ -8,7 +8,7 @@ use telltale_cluster::policy::Mode;
 use super::case::Case;
 use super::job::Steps;
 use crate::faults::machine::{SimulatedFault, name};
-use crate::faults::week::{Workload, look_after_job};
+use crate::faults::week::{Workload, check_job};
 use crate::random::Random;
 
 /// How the records of a rank are wrong.
@@ -55,7 +55,7 @@ pub fn replaced_by_lies(case: &Case, liar: u32, lie: Lie) -> (Vec<NodeName>, usi
     let job = Steps::new(case.traits, false, case.seed);
     let mut refused = 0;
     let lying = Lying { job, liar, lie, random: Random::new(case.seed ^ 9), refused: &mut refused };
-    let outcome = look_after_job(&case.plan(case.time(), Mode::Act, ranks), lying);
+    let outcome = check_job(&case.plan(case.time(), Mode::Act, ranks), lying);
     // Spares are said to lie too, once they have the liar's place.
     let is_other = |node: &NodeName| (0..ranks).any(|rank| rank != liar && name(rank) == *node);
     (outcome.barred.into_iter().filter(is_other).collect(), refused)

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use telltale_cluster::epoch::Epoch;
-use telltale_cluster::intake::{Intake, Looked};
+use telltale_cluster::intake::{Intake, Observed};
 use telltale_cluster::observation::{Observation, Traffic, Withheld};
 use telltale_cluster::rank::Rank;
 
@@ -48,7 +48,7 @@ impl Second {
     /// The agent's report, of what was posted before.
     pub(super) fn seen(self, ranks: Range<u32>, intake: &mut Intake) -> Observation {
         let mut observation =
-            intake.observe(EPOCH, &Looked::default(), Instant::now()).unwrap_or_default();
+            intake.observe(EPOCH, &Observed::default(), Instant::now()).unwrap_or_default();
         observation.sent_us = self.sent_us;
         let withheld = |part| ranks.map(|rank| Withheld::of(Rank(rank), part)).collect();
         observation.withheld = self.withheld.map(withheld).unwrap_or_default();

@@ -17,7 +17,7 @@ use super::judging::{NamedSuspects, judge, tally};
 use super::outside::{self, Outside};
 use super::score::Score;
 use crate::faults::machine::SimulatedFault;
-use crate::faults::week::{Lasting, Workload as _, look_after_job};
+use crate::faults::week::{Lasting, Workload as _, check_job};
 
 /// Runs all cases, on all processors.
 ///
@@ -82,7 +82,7 @@ fn watch(case: &Case) -> Vec<NamedSuspects> {
     let plan = case.plan(case.time(), Mode::Observe, 0);
     let job = Steps::new(case.traits, false, case.seed);
     let slow_kinds = [VerdictKind::SlowNode, VerdictKind::SlowLink];
-    let lasting = look_after_job(&plan, job).lasting.into_iter();
+    let lasting = check_job(&plan, job).lasting.into_iter();
     lasting.filter(|one| slow_kinds.contains(&one.kind)).map(NamedSuspects::from).collect()
 }
 

@@ -15,7 +15,7 @@ use telltale_cluster::rank::Rank;
 use crate::faults::machine::{Noise, SimulatedFault, SyntheticMachine, Topology};
 use crate::random::Random;
 
-use super::{STEPS_OF_LOOK, Workload};
+use super::{STEPS_PER_EVALUATION, Workload};
 
 /// Ranks in one mesh.
 const MESH: u32 = 8;
@@ -354,7 +354,7 @@ impl Workload for WeekJob {
     }
 
     fn go_on(&mut self, step: u64) {
-        if step.is_multiple_of(STEPS_OF_LOOK) {
+        if step.is_multiple_of(STEPS_PER_EVALUATION) {
             self.second();
         }
     }

@@ -9,13 +9,13 @@ use std::time::Instant;
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::group::GroupId;
 use telltale_cluster::intake::entry::{EntryContent, PostEntry};
-use telltale_cluster::intake::{Intake, Looked, Scope};
+use telltale_cluster::intake::{Intake, Observed, Scope};
 use telltale_cluster::latency::record::{CollectiveRecord, OperationType, Stage, Waited};
 use telltale_cluster::latency::{Collective, Direction};
 use telltale_cluster::observation::Observation;
 use telltale_cluster::rank::Rank;
 
-use super::{Reports, STEPS_OF_LOOK, Workload};
+use super::{Reports, STEPS_PER_EVALUATION, Workload};
 use crate::faults::machine::SimulatedFault;
 use crate::faults::shape::{JobShape, Keys};
 use crate::random::Random;
@@ -319,8 +319,8 @@ impl Workload for Transfers {
     }
 
     fn go_on(&mut self, step: u64) {
-        if step.is_multiple_of(STEPS_OF_LOOK) {
-            self.second(step / STEPS_OF_LOOK);
+        if step.is_multiple_of(STEPS_PER_EVALUATION) {
+            self.second(step / STEPS_PER_EVALUATION);
             if self.measured != Measured::Alone {
                 self.meet();
             }
@@ -346,7 +346,7 @@ impl Workload for Transfers {
     fn report(&mut self, rank: u32) -> Observation {
         let intake = &mut self.intakes[place(rank)];
         intake.take(std::mem::take(&mut self.reported[place(rank)]));
-        intake.observe(EPOCH, &Looked::default(), Instant::now()).unwrap_or_default()
+        intake.observe(EPOCH, &Observed::default(), Instant::now()).unwrap_or_default()
     }
 }
 

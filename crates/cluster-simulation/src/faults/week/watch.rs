@@ -1,6 +1,6 @@
 //! Detection in a thread of its own, as the server has it, and what it says, counted.
 //!
-//! What it has seen at one look is taken when the next is due, however fast it was: the same seed gives
+//! What it has seen at one evaluation is taken when the next is due, however fast it was: the same seed gives
 //! the same run.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Alarms {
     /// Looks that were made.
-    pub looks: u64,
+    pub evaluations: u64,
     /// Verdicts about one node.
     pub nodes: u64,
     /// Of these, those that lasted long enough for a coordinator to act on them.
@@ -30,8 +30,8 @@ pub struct Alarms {
     pub not_slow: u64,
 }
 
-/// A verdict that is reported in so many looks in a row lasts.
-pub const LASTING_LOOKS: u32 = 10;
+/// A verdict that is reported in so many windows in a row lasts.
+pub const LASTING_EVALUATIONS: u32 = 10;
 
 /// A verdict that lasted.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,18 +42,18 @@ pub struct Lasting {
     pub kind: VerdictKind,
     /// Who is suspected.
     pub suspects: Suspects,
-    /// In how many looks in a row it was seen.
-    pub looks: u32,
+    /// In how many windows in a row it was seen.
+    pub evaluations: u32,
     /// The most that was said of how sure it is.
     pub confidence: f64,
 }
 
 impl fmt::Display for Lasting {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { first_seen, suspects, looks, .. } = self;
+        let Self { first_seen, suspects, evaluations, .. } = self;
         let names: Vec<String> = suspects.all().iter().map(ToString::to_string).collect();
         let at = first_seen.as_ns() / 1_000_000_000;
-        write!(formatter, "[{}] from {at} s for {looks} looks", names.join(" or "))
+        write!(formatter, "[{}] from {at} s for {evaluations} windows", names.join(" or "))
     }
 }
 
@@ -66,11 +66,11 @@ pub(super) struct CoordinatorWatch {
     from_thread: Receiver<(Option<LookoutState>, Batch)>,
     batch: Batch,
     is_looking: bool,
-    /// After how many looks in a row a coordinator acts.
+    /// After how many windows in a row a coordinator acts.
     continuity: u32,
-    /// After how many looks in a row a verdict is kept.
-    kept_looks: u32,
-    /// What was said at the last look, and whether it has lasted.
+    /// After how many windows in a row a verdict is kept.
+    kept_evaluations: u32,
+    /// What was said at the last evaluation, and whether it has lasted.
     reported: BTreeMap<(VerdictKind, Vec<Suspect>), bool>,
     alarms: Alarms,
     lasting: Vec<Lasting>,
@@ -78,7 +78,11 @@ pub(super) struct CoordinatorWatch {
 }
 
 impl CoordinatorWatch {
-    pub(super) fn start(settings: DetectionSettings, continuity: u32, kept_looks: u32) -> Self {
+    pub(super) fn start(
+        settings: DetectionSettings,
+        continuity: u32,
+        kept_evaluations: u32,
+    ) -> Self {
         let (to_thread, batches) = sync_channel::<Batch>(1);
         let (answers, from_thread) = sync_channel(1);
         thread::spawn(move || {
@@ -96,7 +100,7 @@ impl CoordinatorWatch {
             batch: Vec::new(),
             is_looking: false,
             continuity,
-            kept_looks,
+            kept_evaluations,
             reported: BTreeMap::new(),
             alarms: Alarms::default(),
             lasting: Vec::new(),
@@ -109,15 +113,15 @@ impl CoordinatorWatch {
     }
 
     /// Has detection look, after the reports received so far. Only when the last window was taken.
-    pub(super) fn look(&mut self, look: Work) {
-        self.batch.push(look);
+    pub(super) fn evaluate(&mut self, evaluate: Work) {
+        self.batch.push(evaluate);
         let room = Vec::with_capacity(self.batch.len());
         let batch = std::mem::replace(&mut self.batch, room);
         self.to_thread.send(batch).expect("the thread ends only after this");
         self.is_looking = true;
     }
 
-    /// What was seen at the last look, if it was not taken yet.
+    /// What was seen at the last evaluation, if it was not taken yet.
     pub(super) fn seen(&mut self) -> Option<LookoutState> {
         if !std::mem::take(&mut self.is_looking) {
             return None;
@@ -126,7 +130,7 @@ impl CoordinatorWatch {
         let (seen, reported) = self.from_thread.recv().expect("the thread ends only after this");
         drop(reported);
         let seen = seen?;
-        self.alarms.looks += 1;
+        self.alarms.evaluations += 1;
         self.not_taken = seen.counts;
         self.count(&seen.verdicts);
         Some(seen)
@@ -151,7 +155,7 @@ impl CoordinatorWatch {
             let lasts = verdict.windows >= self.continuity;
             alarms.lasting += u64::from(is_node && lasts && has_lasted != Some(true));
             self.reported.insert(identity, lasts);
-            if verdict.windows >= self.kept_looks {
+            if verdict.windows >= self.kept_evaluations {
                 self.lasts(verdict);
             }
         }
@@ -164,14 +168,14 @@ impl CoordinatorWatch {
         };
         match self.lasting.iter_mut().find(is_it) {
             Some(known) => {
-                known.looks = *windows;
+                known.evaluations = *windows;
                 known.confidence = known.confidence.max(*confidence);
             }
             None => self.lasting.push(Lasting {
                 first_seen: *first_seen,
                 kind: *kind,
                 suspects: suspects.clone(),
-                looks: *windows,
+                evaluations: *windows,
                 confidence: *confidence,
             }),
         }

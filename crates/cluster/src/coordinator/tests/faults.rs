@@ -36,7 +36,7 @@ fn a_crash_is_answered_though_many_are_suspected() {
     let node = |index: usize| Suspects::One(Suspect::Node(name(&format!("n{index}"))));
     let many: Vec<Suspects> = (0..2 * MAX_EVENTS).map(node).collect();
     for _ in 0..60 {
-        cluster.look_at(&many, 9);
+        cluster.evaluate_at(&many, 9);
         cluster.pass(SECOND);
     }
     let held = Standing::Held(crate::incident::Hold::Mode);
@@ -50,7 +50,7 @@ fn a_crash_is_answered_though_many_are_suspected() {
 #[test]
 fn an_echo_is_waited_for_though_something_was_suspected_for_long() {
     let mut cluster = Cluster::formed(4, &["a", "b", "c", "d"], Policy::default());
-    cluster.look(&Suspects::One(Suspect::Node(name("d"))), 40);
+    cluster.evaluate(&Suspects::One(Suspect::Node(name("d"))), 40);
     cluster.pass(60 * SECOND);
     cluster.now = cluster.now.after(SECOND / 10);
     cluster.fail("a", WorkerEnd::Code(1));
@@ -281,7 +281,7 @@ fn a_suspicion_must_be_sure_and_lasting_and_have_a_spare() {
     for (mode, suspects, windows, nodes, expected) in cases {
         let nodes: Vec<&str> = nodes.split(' ').collect();
         let mut cluster = Cluster::formed(2, &nodes, Policy { mode, ..Policy::default() });
-        cluster.look(suspects, windows);
+        cluster.evaluate(suspects, windows);
         cluster.pass(2 * SECOND);
         assert_eq!(cluster.map(), expected, "{mode:?} {suspects:?} {windows} {nodes:?}");
     }
@@ -316,7 +316,7 @@ fn an_observer_starts_the_job_and_touches_nothing() {
     let policy = Policy { mode: Mode::Observe, ..Policy::default() };
     let mut cluster = Cluster::formed(2, &["a", "b", "c"], policy);
     // Both are held for the same reason; the incident lists each.
-    cluster.look(&Suspects::One(Suspect::Node(name("c"))), 40);
+    cluster.evaluate(&Suspects::One(Suspect::Node(name("c"))), 40);
     cluster.pass(20 * SECOND);
     cluster.fail("b", WorkerEnd::Signal(9));
     cluster.lose("a");
@@ -382,14 +382,15 @@ fn an_echo_is_not_blamed_when_the_cause_is_seen_late() {
 
 #[test]
 fn several_slow_nodes_are_replaced_by_one_restart() {
-    for (looks, map) in [(14, "d b"), (15, "d e")] {
+    for (checks, map) in [(14, "d b"), (15, "d e")] {
         let policy = Policy { mode: Mode::Act, eviction_budget: 2, ..Policy::default() };
         let mut cluster = Cluster::formed(2, &["a", "b", "d", "e"], policy);
-        let both = [("a", 30), ("b", looks)];
-        cluster
-            .look_for(&both.map(|(node, looks)| (Suspects::One(Suspect::Node(name(node))), looks)));
+        let both = [("a", 30), ("b", checks)];
+        cluster.evaluate_for(
+            &both.map(|(node, checks)| (Suspects::One(Suspect::Node(name(node))), checks)),
+        );
         cluster.pass(2 * SECOND);
-        assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, map), "{looks}");
+        assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, map), "{checks}");
     }
 }
 
@@ -399,7 +400,7 @@ fn the_lost_and_the_suspected_share_one_budget() {
     let mut cluster = Cluster::formed(3, &["a", "b", "c", "d", "e"], policy);
     cluster.lose("a");
     cluster.pass(4 * SECOND);
-    cluster.look(&Suspects::One(Suspect::Node(name("b"))), 40);
+    cluster.evaluate(&Suspects::One(Suspect::Node(name("b"))), 40);
     cluster.fail("c", WorkerEnd::Signal(9));
     cluster.pass(8 * SECOND);
     assert_eq!(cluster.coordinator.metrics().evictions, 1);

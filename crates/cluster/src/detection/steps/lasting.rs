@@ -64,17 +64,17 @@ mod tests {
     fn what_steps_say_for_a_moment_is_not_reported() {
         let at = |ms: u64| Moment::from_ns(ms * 1_000_000);
         let mut lasting = Lasting::default();
-        let mut look = |begin_ms, now_ms, findings| {
+        let mut evaluate = |begin_ms, now_ms, findings| {
             lasting.found(at(begin_ms), findings);
             lasting.findings(at(now_ms)).len()
         };
-        assert_eq!(look(700, 1000, slow_node()), 0);
-        assert_eq!(look(1000, 2000, Vec::new()), 0);
-        assert_eq!(look(2500, 3000, slow_node()), 0);
-        assert_eq!(look(3000, 4000, slow_node()), 0);
-        assert_eq!(look(4000, 5000, slow_node()), 1);
-        // Of long steps the first look is enough.
-        assert_eq!(look(2000, 5000, slow_node()), 1);
+        assert_eq!(evaluate(700, 1000, slow_node()), 0);
+        assert_eq!(evaluate(1000, 2000, Vec::new()), 0);
+        assert_eq!(evaluate(2500, 3000, slow_node()), 0);
+        assert_eq!(evaluate(3000, 4000, slow_node()), 0);
+        assert_eq!(evaluate(4000, 5000, slow_node()), 1);
+        // Of long steps the first evaluation is enough.
+        assert_eq!(evaluate(2000, 5000, slow_node()), 1);
         // No step ends, and what was found still holds.
         assert_eq!(lasting.findings(at(60_000)).len(), 1);
     }

@@ -9,10 +9,10 @@ use crate::work::{FinishedOperation, Operations, Work};
 
 /// By so many steps reports of ranks of one job may be apart.
 const MOST_AHEAD: u64 = 256;
-/// A rank that is this many steps behind most, and has reported none for [`LOOKS_TO_BEGIN`], is not waited for.
+/// A rank that is this many steps behind most, and has reported none for [`EVALUATIONS_TO_BEGIN`], is not waited for.
 const MOST_BEHIND: u64 = 32;
-/// In this many looks every rank that does report operations has begun to.
-const LOOKS_TO_BEGIN: u32 = 30;
+/// In this many evaluations every rank that does report operations has begun to.
+const EVALUATIONS_TO_BEGIN: u32 = 30;
 
 /// What each rank and node has reported in one epoch.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +26,7 @@ pub(super) struct StepProgress {
     torn: BTreeSet<u64>,
     /// The first step that is not over.
     next: u64,
-    looks: u32,
+    evaluations: u32,
 }
 
 /// What one rank has reported.
@@ -34,7 +34,7 @@ pub(super) struct StepProgress {
 struct Reported {
     /// The first step that it has not ended.
     next: u64,
-    /// In which look it was heard last.
+    /// In which evaluation it was heard last.
     heard: u32,
 }
 
@@ -87,7 +87,7 @@ impl StepProgress {
                 self.lacking.remove(&one.rank);
             }
         }
-        reported.heard = self.looks;
+        reported.heard = self.evaluations;
         reported.next = reported.next.max(match one.work {
             Work::StepEnd => one.step.saturating_add(1),
             _ => one.step,
@@ -95,11 +95,11 @@ impl StepProgress {
         is_now && !matches!(one.work, Work::StepEnd)
     }
 
-    /// Begins a look. Says whether the steps can be judged: that all ranks have begun to report, or will not.
-    pub(super) fn look(&mut self, members: &Members) -> bool {
-        self.looks = self.looks.saturating_add(1);
+    /// Begins an evaluation. Says whether the steps can be judged: that all ranks have begun to report, or will not.
+    pub(super) fn evaluate(&mut self, members: &Members) -> bool {
+        self.evaluations = self.evaluations.saturating_add(1);
         let all_report = members.ranks().all(|rank| self.ranks.contains_key(&rank));
-        all_report || self.looks >= LOOKS_TO_BEGIN
+        all_report || self.evaluations >= EVALUATIONS_TO_BEGIN
     }
 
     /// The first step that is not over: that some rank has not ended, of those that are waited for.
@@ -109,7 +109,7 @@ impl StepProgress {
         let (_, most, _) = next.select_nth_unstable(middle);
         let least = most.saturating_sub(MOST_BEHIND);
         let is_waited_for = |one: &&Reported| {
-            one.next >= least || self.looks.saturating_sub(one.heard) < LOOKS_TO_BEGIN
+            one.next >= least || self.evaluations.saturating_sub(one.heard) < EVALUATIONS_TO_BEGIN
         };
         self.ranks.values().filter(is_waited_for).map(|one| one.next).min().unwrap_or(0)
     }

@@ -278,7 +278,7 @@ fn rated(
 ) -> Reading<f64> {
     match rate {
         Some(rate) => Reading::new(rate, now).keep_if(|rate| plausible.contains(rate)),
-        None => Reading::absent(Absence::NotYet, "it is measured from one look to the next"),
+        None => Reading::absent(Absence::NotYet, "it is measured from one sample to the next"),
     }
 }
 

@@ -26,7 +26,7 @@ const NO_FILE: &str = "the driver has no file for it";
 const UNCORRECTED: [&str; 2] =
     ["stats/hardware/mem_ecc_uncorrected", "stats/hardware/sram_ecc_uncorrected"];
 /// Why there is no share of time yet.
-const FIRST_LOOK: &str = "it is measured from one look to the next";
+const FIRST_SAMPLE: &str = "it is measured from one sample to the next";
 
 /// A device, or one of its cores.
 #[derive(Debug, Clone)]
@@ -202,7 +202,7 @@ impl NeuronUnit {
         };
         let busy = match before.and_then(|before| cycles.busy_since(before)) {
             Some(share) => Reading::new(share, now),
-            None => Reading::absent(Absence::NotYet, FIRST_LOOK),
+            None => Reading::absent(Absence::NotYet, FIRST_SAMPLE),
         };
         (busy, Some(cycles))
     }

@@ -18,7 +18,7 @@ use telltale_cluster::epoch::{Revision, Term};
 use telltale_cluster::stored::{Decision, StoreOutcome, StoredState};
 
 /// How often the leader is checked for.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// How often a lasting failure is logged.
 const TELLING: Duration = Duration::from_secs(30);
 
@@ -111,7 +111,7 @@ impl Candidate {
                 }
                 Err(error) => self.complain(link, error),
             }
-            if !link.pause(LOOK).await {
+            if !link.pause(CHECK_INTERVAL).await {
                 return None;
             }
         }
@@ -231,7 +231,7 @@ impl Candidate {
             match self.members.transact(&request).await {
                 Ok(answer) if !answer.succeeded => return Err(End::Lost(EtcdError::Gone)),
                 Ok(answer) => return self.understand(term, answer).map_err(End::Unreadable),
-                Err(_) => tokio::time::sleep(LOOK).await,
+                Err(_) => tokio::time::sleep(CHECK_INTERVAL).await,
             }
         }
     }

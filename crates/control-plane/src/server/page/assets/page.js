@@ -6,7 +6,7 @@ import { showIncident } from "./incident.js";
 import { showSteps } from "./steps.js";
 import { age, bytes, duration, element, moment, table } from "./tables.js";
 
-// Milliseconds from one look to the next.
+// Milliseconds from one request to the next.
 const LOOK = 2000;
 
 const at = (id) => document.getElementById(id);
