@@ -18,7 +18,7 @@ use telltale_cluster::agent::AgentMetrics;
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::intake::entry::{PostEntry, PostRefused};
 use telltale_cluster::intake::formats::{Format, ReaderCounts};
-use telltale_cluster::intake::{Counting, Looked, Queue};
+use telltale_cluster::intake::{Counting, Observed, Queue};
 use telltale_cluster::observation::Observation;
 use telltale_cluster::rank::Rank;
 use telltale_cluster::tracking::windows::WindowLength;
@@ -49,7 +49,7 @@ struct IntakeShared {
 #[derive(Debug, Default)]
 struct Current {
     counting: Counting,
-    /// Looked at with and without an epoch: a spare is reported as well.
+    /// Observed at with and without an epoch: a spare is reported as well.
     machine: MachineSample,
     workers: Workers,
 }
@@ -293,9 +293,9 @@ impl Current {
 // === impl Workers ===
 
 impl Workers {
-    fn look(&mut self, processes: &[WorkerProcess], now: Instant) -> Looked {
+    fn look(&mut self, processes: &[WorkerProcess], now: Instant) -> Observed {
         self.usage.sample(processes, now);
-        Looked {
+        Observed {
             usage: self.usage.latest().to_vec(),
             withheld: self.processor.sample(processes, now),
             traffic: self.connections.sample(processes, now),

@@ -127,7 +127,7 @@ pub(super) struct Counters {
     /// Reports that detection was too busy for.
     pub(super) unobserved: Counter,
     /// Looks of detection that were left out because the one before was not done.
-    pub(super) late_looks: Counter,
+    pub(super) late_evaluations: Counter,
     pub(super) waits: Waits,
     refused: [Counter; RefusalReason::ALL.len()],
 }

@@ -132,7 +132,7 @@ fn devices_and_processes_are_those_of_the_snapshot_sorted_and_filtered() {
     fixture.grow(1 << 24);
     fixture.work("evaluate", "evaluate", 1);
     fixture.freeze();
-    // Looked at once: nothing changes any more.
+    // Observed at once: nothing changes any more.
     fixture.serve("3600", true, "");
     fixture.look(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length >= 2");
