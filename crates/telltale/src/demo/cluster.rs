@@ -28,7 +28,7 @@ use worker_line::WorkerLine;
 const STEPS: u64 = 160;
 /// The node that is killed: neither the first, which everybody has to find, nor the last.
 const VICTIM: usize = 2;
-/// Time between two looks.
+/// Time between two frames.
 const PERIOD: Duration = Duration::from_millis(100);
 /// How long nothing may happen before the demo gives up: longer than the first run compiles kernels.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -89,15 +89,14 @@ impl Show {
         self.screen.begin()?;
         let asking = CoordinatorPoller::at(&demo_nodes.socket())?;
         let train = |show: &mut Self, demo_nodes: &mut DemoNodes| {
-            let view = asking.view();
-            // Heard last, so that the kill comes as soon after the step as this process runs.
             show.hear(demo_nodes);
             let at = show.began.elapsed();
-            match view {
-                Ok(view) => show.timeline.look(at, view),
+            match asking.view() {
+                Some(Ok(view)) => show.timeline.look(at, view),
+                None => {}
                 // It does not answer yet.
-                Err(_) if show.timeline.view.epoch == 0 => {}
-                Err(error) => return Err(Failure::because(&error)),
+                Some(Err(_)) if show.timeline.view.epoch == 0 => {}
+                Some(Err(error)) => return Err(Failure::because(&error)),
             }
             if show.timeline.view.epoch > 0 && !demo_nodes.is_complete() {
                 demo_nodes.start_node()?;

@@ -134,7 +134,7 @@ fn the_full_screen_view_has_all_of_them() {
     }
     terminal.type_in(b"e");
     // One word: cells that were blank before are not sent again.
-    wait_until("the reason", TIMEOUT, || terminal.text().contains("process listens"));
+    wait_until("the reason", TIMEOUT, || terminal.text().contains("listens"));
     terminal.type_in(b"qq");
     let (status, text) = terminal.end();
     assert_eq!(status, Some(0), "{text}");

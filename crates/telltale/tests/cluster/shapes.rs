@@ -121,7 +121,7 @@ fn events(job: &Job) -> Vec<String> {
     events.filter_map(|event: Value| Some(event["text"].as_str()?.to_owned())).collect()
 }
 
-/// `TELLTALE_SITUATIONS=5 TELLTALE_LONG_TESTS=1 cargo test -p telltale --test main cluster::told_apart -- --nocapture` runs all
+/// `TELLTALE_SITUATIONS=5 TELLTALE_LONG_TESTS=1 cargo test -p telltale --test main cluster::shapes -- --nocapture` runs all
 /// of them, each five times.
 #[test]
 fn a_limited_processor_and_a_slow_link_are_told_apart() {

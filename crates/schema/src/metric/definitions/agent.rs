@@ -158,12 +158,12 @@ pub const AGENT_PROCESSORS_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// Files that were not looked at since their directory has too many, counted at each look.
+/// Files that were not read since their directory has too many, counted at each scan.
 pub const AGENT_READ_FILES_LEFT_OUT_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_agent_read_files_left_out_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Files that were not looked at since their directory has too many, counted at each look.",
+    help: "Files that were not read since their directory has too many, counted at each scan.",
     labels: &["format"],
     scope: Scope::Agent,
     since: "0.1.0",

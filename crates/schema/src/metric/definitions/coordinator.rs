@@ -38,12 +38,12 @@ pub const COORDINATOR_DECISIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// What detection did not take: reports and looks it was too busy for, reports of nodes without a slot (strangers), latencies beyond a report's limit (windows), of ranks elsewhere (foreign) or within a node, or without a place (edges, waits, progress).
+/// What detection did not take: reports and evaluations it was too busy for, reports of nodes without a slot (strangers), latencies beyond a report's limit (windows), of ranks elsewhere (foreign) or within a node, or without a place (edges, waits, progress).
 pub const COORDINATOR_DETECTION_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_coordinator_detection_dropped_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "What detection did not take: reports and looks it was too busy for, reports of nodes without a slot (strangers), latencies beyond a report's limit (windows), of ranks elsewhere (foreign) or within a node, or without a place (edges, waits, progress).",
+    help: "What detection did not take: reports and evaluations it was too busy for, reports of nodes without a slot (strangers), latencies beyond a report's limit (windows), of ranks elsewhere (foreign) or within a node, or without a place (edges, waits, progress).",
     labels: &["what"],
     scope: Scope::Coordinator,
     since: "0.1.0",

@@ -1,6 +1,8 @@
 //! What the coordinator says when it is asked, as far as the demo shows it.
 
 use std::path::Path;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use telltale_control_plane::operator::{Operator, OperatorError};
@@ -57,8 +59,14 @@ pub(super) struct FailureView {
     pub(super) at: SystemTime,
 }
 
-/// Asks the coordinator.
+/// Asks the coordinator on a thread of its own, so that a slow answer delays nothing else. The thread
+/// ends after the poller is dropped.
 pub(super) struct CoordinatorPoller {
+    views: Receiver<Result<ClusterView, OperatorError>>,
+}
+
+/// The thread's part.
+struct CoordinatorClient {
     runtime: tokio::runtime::Runtime,
     operator: Operator,
 }
@@ -74,11 +82,28 @@ impl CoordinatorPoller {
             .map_err(|error| Failure::because(&error))?;
         let address = CoordinatorAddress::Unix(socket.to_owned());
         let operator = Operator::new(vec![address], Credentials::default(), TIMEOUT);
-        Ok(Self { runtime, operator })
+        let client = CoordinatorClient { runtime, operator };
+        // One waits at most: it is taken before the next one is asked for.
+        let (sender, views) = sync_channel(0);
+        let poll = move || while sender.send(client.view()).is_ok() {};
+        thread::Builder::new()
+            .name("poller".into())
+            .spawn(poll)
+            .map_err(|error| Failure::because(&error))?;
+        Ok(Self { views })
     }
 
+    /// How the cluster is, if an answer has come since the last call.
+    pub(super) fn view(&self) -> Option<Result<ClusterView, OperatorError>> {
+        self.views.try_recv().ok()
+    }
+}
+
+// === impl CoordinatorClient ===
+
+impl CoordinatorClient {
     /// How the cluster is now.
-    pub(super) fn view(&self) -> Result<ClusterView, OperatorError> {
+    fn view(&self) -> Result<ClusterView, OperatorError> {
         self.runtime.block_on(async {
             let status = self.operator.ask(async |client| client.status().await);
             let status = status.await?;
