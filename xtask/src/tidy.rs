@@ -1,4 +1,5 @@
-//! The house style as checks: sizes, names, words, sentences, dead files, file heads, links, manifests.
+//! The house style as checks: sizes, names, words, sentences, tables, dead files, file heads, links,
+//! manifests.
 //!
 //! Each rule is a function from files to findings, so that a test can show it a bad sample.
 
@@ -10,6 +11,7 @@ pub mod names;
 pub mod reachable;
 pub mod sentences;
 pub mod sizes;
+pub mod tables;
 pub mod words;
 
 use std::io;
@@ -32,7 +34,7 @@ pub fn check(root: &Path) -> io::Result<Vec<Finding>> {
 /// Checks `files` as if they were the whole repository.
 #[must_use]
 pub fn check_files(files: &[SourceFile]) -> Vec<Finding> {
-    let rules: [Rule; 10] = [
+    let rules: [Rule; 11] = [
         dialect::check,
         heads::check,
         links::check,
@@ -42,6 +44,7 @@ pub fn check_files(files: &[SourceFile]) -> Vec<Finding> {
         sentences::check,
         sizes::check_files,
         sizes::check_functions,
+        tables::check,
         words::check,
     ];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(files)).collect();

@@ -248,3 +248,13 @@ fn a_dependency_that_no_crate_takes_is_found() {
         "no crate takes",
     );
 }
+
+#[test]
+fn rows_have_the_cells_of_their_heading() {
+    let head = "| key | meaning |\n|---|---|\n";
+    let page = |row: &str| format!("{head}| `a` | one |\n{row}\n\n| other |\n");
+    finds(tidy::tables::check, &[("docs/a.md", &page("| `b` | | two |"))], "docs/a.md", "3 cells");
+    finds(tidy::tables::check, &[("docs/a.md", &page("| `b` |"))], "docs/a.md", "1 cells");
+    passes(tidy::tables::check, &[("docs/a.md", &page("| `b|c` | d \\| e |"))]);
+    passes(tidy::tables::check, &[("docs/a.md", "```\n|-|\n| a | b |\n```\n")]);
+}

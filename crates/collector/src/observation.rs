@@ -128,7 +128,7 @@ pub enum RowOwner {
     /// Someone whom we cannot see.
     Hidden,
     /// No process any more.
-    Nobody,
+    NoProcess,
 }
 
 // === impl ProcessObservation ===

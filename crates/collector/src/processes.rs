@@ -548,7 +548,7 @@ impl Processes {
         } else if holders.some_hidden || !self.standpoint.sees_all {
             RowOwner::Hidden
         } else {
-            RowOwner::Nobody
+            RowOwner::NoProcess
         }
     }
 }

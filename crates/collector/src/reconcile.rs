@@ -137,7 +137,7 @@ struct Draft {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Claimed {
     #[default]
-    Nobody,
+    Unclaimed,
     All(u64),
     Disagreed,
 }
@@ -166,7 +166,7 @@ impl Claimed {
     fn add(&mut self, claim: Option<u64>, table: Option<u64>) {
         *self = match (*self, capacity_of(claim, table)) {
             (before, None) => before,
-            (Self::Nobody, Some(bytes)) => Self::All(bytes),
+            (Self::Unclaimed, Some(bytes)) => Self::All(bytes),
             (Self::All(before), Some(bytes)) if before == bytes => Self::All(bytes),
             _ => Self::Disagreed,
         };
@@ -202,8 +202,8 @@ impl Draft {
             telemetry: Telemetry::absent(Absence::Unknown, &unseen("the driver does not")),
             holders: Reading::absent(Absence::Unknown, unseen("the driver does not")),
             faults: Vec::new(),
-            dram_capacity: Claimed::Nobody,
-            l1_capacity: Claimed::Nobody,
+            dram_capacity: Claimed::Unclaimed,
+            l1_capacity: Claimed::Unclaimed,
             driver: None,
             parts: MemoryParts::default(),
             regions: RegionSums::default(),

@@ -170,7 +170,7 @@ impl Processes {
             return;
         }
         for region in self.look(holders, EndpointUse::WhereNeeded).regions {
-            let dead = region.rows.iter().filter(|row| row.owner == RowOwner::Nobody);
+            let dead = region.rows.iter().filter(|row| row.owner == RowOwner::NoProcess);
             let count = dead.clone().count();
             let bytes: u128 =
                 dead.flat_map(|row| &row.kinds).map(|(_, bytes)| u128::from(*bytes)).sum();

@@ -71,7 +71,7 @@ pub(crate) enum EndpointError {
     #[error("the entry is not a socket; remove it by hand")]
     NotASocket,
     #[error("the socket belongs to user {OVERFLOW_UID}, the overflow user")]
-    Nobody,
+    OverflowUser,
     #[error(
         "cannot connect to the endpoint; run as its owner, as root or as the directory's owner"
     )]
@@ -110,7 +110,7 @@ impl EndpointError {
             Self::NoListener => Absence::Gone,
             Self::TimedOut => Absence::TimedOut,
             Self::HungUp => Absence::Permission,
-            Self::NotASocket | Self::Nobody | Self::Owner { .. } => Absence::Refused,
+            Self::NotASocket | Self::OverflowUser | Self::Owner { .. } => Absence::Refused,
             Self::Frame(_) | Self::Reply(_) | Self::Refused(_) | Self::TooMuch => Absence::Failed,
         }
     }
@@ -264,7 +264,7 @@ impl Conversation {
             return Err(EndpointError::NotASocket);
         }
         if stat.st_uid == OVERFLOW_UID {
-            return Err(EndpointError::Nobody);
+            return Err(EndpointError::OverflowUser);
         }
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)

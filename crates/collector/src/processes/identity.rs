@@ -70,7 +70,7 @@ impl Standing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Lie {
     #[error("the file belongs to user {OVERFLOW_UID}, the overflow user")]
-    Nobody,
+    OverflowUser,
     #[error("user {owner} made it, but process {pid} runs as user {uid}; remove it")]
     Owner { owner: u32, pid: u32, uid: u32 },
     #[error("process {peer} answers for process {claimed}; the owner of the socket lies")]
@@ -211,7 +211,7 @@ impl<'a> Checks<'a> {
         lock: WriterLock,
     ) -> Standing {
         if owner == OVERFLOW_UID {
-            return Standing::Refused(Lie::Nobody);
+            return Standing::Refused(Lie::OverflowUser);
         }
         let (Some(boot_id), Some(own)) = (self.standpoint.boot_id, self.standpoint.namespace)
         else {
@@ -261,7 +261,7 @@ impl<'a> Checks<'a> {
         let (directory, status) = match self.procfs.find(pid) {
             StatusLookup::Process(directory, status) => (directory, status),
             StatusLookup::Unseen if pid == claimed.pid => return IdentityComparison::Unclear,
-            StatusLookup::Unseen | StatusLookup::Nobody => return IdentityComparison::Other,
+            StatusLookup::Unseen | StatusLookup::NoProcess => return IdentityComparison::Other,
         };
         if status.ended || status.own_pid(pid) != claimed.pid {
             return IdentityComparison::Other;
@@ -384,7 +384,7 @@ impl<'a> Checks<'a> {
                     }
                 }
                 StatusLookup::Unseen => unclear = true,
-                StatusLookup::Process(..) | StatusLookup::Nobody => {}
+                StatusLookup::Process(..) | StatusLookup::NoProcess => {}
             }
         }
         (!unclear && self.sees_all()).then_some(false)
@@ -477,7 +477,7 @@ mod tests {
         assert_eq!(checks.judge(&other, uid), Standing::Dead);
         // Made before the process gave root's rights up.
         assert_eq!(checks.judge(&me, 0), Standing::Alive { pid, start_time_ticks });
-        assert_eq!(checks.judge(&me, 65_534), Standing::Refused(Lie::Nobody));
+        assert_eq!(checks.judge(&me, 65_534), Standing::Refused(Lie::OverflowUser));
         let stranger = 61_234;
         assert_eq!(
             checks.judge(&me, stranger),

@@ -28,7 +28,7 @@ impl Namesakes {
             let (uids, pids) = match procfs.find(pid) {
                 StatusLookup::Process(_, status) => (status.uids, status.namespace_pids),
                 StatusLookup::Unseen => ([0; 4], Vec::new()),
-                StatusLookup::Nobody => continue,
+                StatusLookup::NoProcess => continue,
             };
             let one = Namesake { pid, uids };
             by_pid.entry(pid).or_default().push(one);

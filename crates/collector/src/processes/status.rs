@@ -48,7 +48,7 @@ pub(crate) enum StatusLookup {
     /// The process's directory and status.
     Process(Directory, ProcessStatus),
     /// No process has that pid.
-    Nobody,
+    NoProcess,
     /// A process has it, but it is hidden (`hidepid`, permissions).
     Unseen,
 }
@@ -89,7 +89,7 @@ impl Procfs {
             Ok((directory, Some(status))) => StatusLookup::Process(directory, status),
             Ok((_, None)) => StatusLookup::Unseen,
             Err(_) if exists(pid) => StatusLookup::Unseen,
-            Err(_) => StatusLookup::Nobody,
+            Err(_) => StatusLookup::NoProcess,
         }
     }
 
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(procfs.start_time(pid), Some(status.start_time_ticks));
         assert!(procfs.pids().0.contains(&pid) && procfs.is_ours());
         assert!(procfs.own_namespace().is_some());
-        assert!(matches!(procfs.find(u32::MAX), StatusLookup::Nobody));
+        assert!(matches!(procfs.find(u32::MAX), StatusLookup::NoProcess));
     }
 
     proptest! {

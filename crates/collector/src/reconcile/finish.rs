@@ -174,7 +174,7 @@ fn capacity(
     let (claimed, known) = match space {
         MemorySpace::Dram => (draft.dram_capacity, table.map(|facts| facts.dram_capacity_bytes)),
         MemorySpace::L1 => (draft.l1_capacity, table.map(|facts| facts.l1_capacity_bytes())),
-        MemorySpace::Host => (Claimed::Nobody, None),
+        MemorySpace::Host => (Claimed::Unclaimed, None),
     };
     match (claimed, known, table) {
         (Claimed::All(bytes), _, _) => (Reading::new(bytes, now), Some(FactSource::Ledger)),

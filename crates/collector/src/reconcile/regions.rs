@@ -128,7 +128,7 @@ impl Reconciliation {
                 draft.take_row(index, &row, &mut device.parts);
                 self.processes.push(draft);
             }
-            RowOwner::Nobody => device.parts.add_ghost(&row.kinds),
+            RowOwner::NoProcess => device.parts.add_ghost(&row.kinds),
         }
     }
 }

@@ -223,7 +223,7 @@ fn the_dead_are_ghosts_in_regions_and_in_no_total_by_ledger() {
     let dead = with_ledger(10, ProcessState::Dead, vec![claim(3, TOTALS, &[(DRAM, 100)])]);
     let rows = vec![
         row(10, &[(DRAM, 100)], RowOwner::Observed(0)),
-        row(11, &[(DRAM, 7)], RowOwner::Nobody),
+        row(11, &[(DRAM, 7)], RowOwner::NoProcess),
         row(1, &[(DRAM, 5)], RowOwner::Hidden),
     ];
     let result =
@@ -248,7 +248,7 @@ fn a_region_of_processes_with_ledgers_adds_nothing_to_what_they_say() {
             rows.push(row(11, &[(DRAM, 104)], RowOwner::Observed(1)));
         }
         if strangers > 0 {
-            rows.push(row(12, &[(DRAM, strangers)], RowOwner::Nobody));
+            rows.push(row(12, &[(DRAM, strangers)], RowOwner::NoProcess));
         }
         let total = 7 + 104 + strangers + 20;
         let region = RegionObservation { references, ..region(3, &[(DRAM, total)], rows) };
@@ -506,7 +506,7 @@ fn any_row() -> impl Strategy<Value = RowObservation> {
     let owner = prop_oneof![
         (0usize..8).prop_map(RowOwner::Observed),
         Just(RowOwner::Hidden),
-        Just(RowOwner::Nobody)
+        Just(RowOwner::NoProcess)
     ];
     (1u32..50, any_kinds(), owner).prop_map(|(pid, kinds, owner)| row(pid, &kinds, owner))
 }
