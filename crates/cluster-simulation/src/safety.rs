@@ -238,7 +238,7 @@ impl Safety {
             reported.id == incident.id && events(reported) == events(incident)
         });
         self.hold(is_reported, now, || {
-            format!("of incident {} not all is told: {reported:?}", incident.id)
+            format!("of incident {} not all is reported: {reported:?}", incident.id)
         });
     }
 
@@ -279,13 +279,13 @@ impl Safety {
         let stored = self.committed.get(&number);
         let decided = stored == Some(&master);
         self.hold(decided, now, || {
-            format!("{node} is told to run epoch {number} as it was not stored: {master:?}")
+            format!("{node} is ordered to run epoch {number} as it was not stored: {master:?}")
         });
         let Some(stored) = &self.stored else { return };
         if stored.epoch.number() == number {
             let slot = stored.map.slot_of(node);
             self.hold(slot == Some(reported.slot), now, || {
-                format!("{node} is told to take slot {}, and has {slot:?}", reported.slot)
+                format!("{node} is ordered to take slot {}, and has {slot:?}", reported.slot)
             });
         }
     }

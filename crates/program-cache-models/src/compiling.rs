@@ -58,7 +58,7 @@ fn refused(fail: Dispatch) -> usize {
     let (fixture, results) = all_at_once(fail);
     assert_eq!(results, [Err(NoProgram::Refused); 3]);
     assert_eq!(fixture.table.size(), (0, 0));
-    assert_eq!(fixture.serial(KEY, 3), Ok(0), "a refusal is kept for nobody");
+    assert_eq!(fixture.serial(KEY, 3), Ok(0), "a refusal is not kept");
     fixture.refused()
 }
 
@@ -103,7 +103,7 @@ fn what_one_dispatch_lacks_keeps_no_other_from_compiling() {
             let lack = || Err::<Made<Program, ()>, _>(NoProgram::Lacking);
             other.dispatch(KEY, 1, lack, |using| using.program.serial)
         });
-        assert_eq!(fixture.serial(KEY, 2), Ok(0), "another one's lack is told");
+        assert_eq!(fixture.serial(KEY, 2), Ok(0), "another one's lack is reported");
         // It may have found the program that came in the meantime.
         assert!(matches!(lacking.join().unwrap(), Ok(0) | Err(NoProgram::Lacking)));
         assert_eq!(fixture.compiled(), 1);
@@ -111,7 +111,7 @@ fn what_one_dispatch_lacks_keeps_no_other_from_compiling() {
 }
 
 #[test]
-#[should_panic(expected = "another one's lack is told")]
+#[should_panic(expected = "another one's lack is reported")]
 fn a_lack_that_is_told_to_all_would_refuse_them() {
     crate::model(3, || {
         let fixture = Fixture::with_room_for(1);
@@ -122,7 +122,7 @@ fn a_lack_that_is_told_to_all_would_refuse_them() {
                 other.table.fail(leading, NoProgram::Lacking);
             }
         });
-        assert_eq!(fixture.serial(KEY, 2), Ok(0), "another one's lack is told");
+        assert_eq!(fixture.serial(KEY, 2), Ok(0), "another one's lack is reported");
         lacking.join().unwrap();
     });
 }

@@ -29,7 +29,7 @@ const fn sign(defect: Defect) -> &'static str {
         }
         Defect::MasterKept => "as it was not stored",
         Defect::RanksSorted => "was moved out of slot",
-        Defect::ReturnedIsActive => "is told to take slot",
+        Defect::ReturnedIsActive => "is ordered to take slot",
         Defect::SilentlyShrunk => "the job got smaller",
         Defect::Forgetful => "was followed by",
         Defect::CommandedUnstored => "is the last that was stored",

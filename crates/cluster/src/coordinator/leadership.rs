@@ -308,8 +308,8 @@ impl Leadership {
         if self.ends_other_job {
             self.ahead.begins_here = true;
             self.ahead.ended_jobs.extend(self.state.identity);
-            let anew = self.state.fresh(context.job);
-            self.propose(context, Why::Reset, anew, None);
+            let fresh = self.state.fresh(context.job);
+            self.propose(context, Why::Reset, fresh, None);
             return;
         }
         while let Some((request, order)) = self.orders.pop_front() {

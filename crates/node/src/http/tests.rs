@@ -436,8 +436,8 @@ fn a_reader_that_takes_nothing_costs_no_memory() {
     }
     // What was published before its stream began, it did not miss.
     let since = newest - first.unwrap() + 1;
-    assert_eq!(reported + missed, since, "{reported} told, {missed} missed");
-    assert!(reported < since, "{reported} told of {since}");
+    assert_eq!(reported + missed, since, "{reported} reported, {missed} missed");
+    assert!(reported < since, "{reported} reported of {since}");
 }
 
 #[test]

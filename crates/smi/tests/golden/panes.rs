@@ -167,8 +167,8 @@ fn program_caches_are_sorted_by_use_and_others_are_counted() {
     let settings = ViewSettings { pane: Pane::Programs, ..ViewSettings::default() };
     let mut screen = screen_with(settings.clone(), terms(), snapshot);
     check_sizes("programs", &mut screen);
-    let mut nobody = screen_with(settings, terms(), empty());
-    assert!(page(&mut nobody, 80, 24).contains("No process reports a program cache."));
+    let mut idle = screen_with(settings, terms(), empty());
+    assert!(page(&mut idle, 80, 24).contains("No process reports a program cache."));
 }
 
 /// A job of some nodes, of which the second is slow with everybody.
@@ -289,9 +289,9 @@ fn without_a_capture_it_is_told_what_processes_count() {
     let mut screen = screen_with(settings, terms(), snapshot);
     screen.set_tail(Availability::Absent(why.to_owned()));
     check("pane-events-counted", &page(&mut screen, 80, 24));
-    let mut nobody = pane(Pane::Events);
-    nobody.set_tail(Availability::Absent(why.to_owned()));
-    assert!(page(&mut nobody, 80, 24).contains("No process counts debug events."));
+    let mut idle = pane(Pane::Events);
+    idle.set_tail(Availability::Absent(why.to_owned()));
+    assert!(page(&mut idle, 80, 24).contains("No process counts debug events."));
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn a_kill_at_any_time_leaves_a_checkpoint_that_is_whole() {
         let start: Value = serde_json::from_str(&running.line()).unwrap();
         let before = start["steps_before"].as_u64().unwrap();
         // A step is reported before its checkpoint is written.
-        assert!(before + 1 >= reported, "round {round}: {before} after {reported} was told");
+        assert!(before + 1 >= reported, "round {round}: {before} after {reported} was reported");
         for _ in 0..=round % 3 {
             reported =
                 serde_json::from_str::<Value>(&running.line()).unwrap()["step"].as_u64().unwrap();

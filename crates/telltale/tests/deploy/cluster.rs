@@ -233,7 +233,7 @@ fn with_certificates_as_told_the_job_of_the_example_runs() {
     configuration =
         configuration.replace("nodes = 4", "nodes = 1").replace("workers = 8", "workers = 1");
     fs::write(scratch.join("coordinator.toml"), configuration).unwrap();
-    let (listens, reported) = (format!("127.0.0.1:{port}"), scratch.join("told"));
+    let (listens, reported) = (format!("127.0.0.1:{port}"), scratch.join("reported"));
     let mut coordinator = daemon(COORDINATOR, &scratch);
     coordinator.args(["--no-http", "--listen", &listens, "--config"]);
     coordinator.arg(scratch.join("coordinator.toml"));

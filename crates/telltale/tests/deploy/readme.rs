@@ -54,6 +54,6 @@ fn it_tells_of_every_file_and_of_no_other() {
     for path in &there {
         let name = path.to_str().unwrap();
         let reported = name == "README.md" || readme.contains(&format!("]({name})"));
-        assert!(reported, "{name} is not told of");
+        assert!(reported, "{name} is not listed");
     }
 }

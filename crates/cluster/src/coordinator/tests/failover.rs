@@ -147,9 +147,9 @@ fn a_job_that_is_reset_is_stopped_and_forms_anew() {
     cluster.lead(2);
     cluster.pass(SECOND / 10);
     assert_eq!(cluster.decisions[decisions].why, Why::Reset);
-    let anew = &cluster.decisions[decisions].state;
-    assert_eq!((anew.epoch, &anew.phase), (before.epoch, &Phase::Forming));
-    assert_eq!((&anew.barred, anew.last_port), (&before.barred, before.last_port));
+    let fresh = &cluster.decisions[decisions].state;
+    assert_eq!((fresh.epoch, &fresh.phase), (before.epoch, &Phase::Forming));
+    assert_eq!((&fresh.barred, fresh.last_port), (&before.barred, before.last_port));
     for node in ["a", "b", "c"] {
         cluster.register_as_is(node);
     }
