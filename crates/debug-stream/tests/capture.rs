@@ -16,7 +16,7 @@ use telltale_debug_stream::sink::write_json_line;
 use telltale_debug_stream::{Dtype, Event, EventKind, Losses, NextEvent};
 use telltale_harness::{Scratch, wait_until};
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn event(sequence: u64, prefix: &str, dtype: Dtype) -> Event {
     let data: Vec<u8> = (0..6).flat_map(|code| vec![code * 17; dtype.element_bytes()]).collect();

@@ -19,7 +19,7 @@ use telltale_emulator::{
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 use telltale_schema::memory::MemoryKind;
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn start(scratch: &Scratch, kind: MachineKind) -> Emulator {
     let options = EmulatorOptions { tick: Duration::from_millis(20), ..Default::default() };

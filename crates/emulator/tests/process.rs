@@ -19,7 +19,7 @@ use telltale_harness::{ChildGuard, Scratch, wait_until};
 
 type Output = BufReader<ChildStdout>;
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The program of `examples/machine.rs`, started by a shell after `prepare`; returns once the
 /// machine is ready.

@@ -129,7 +129,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::path::PathBuf;
 
-    const TIMEOUT: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// Ends by SIGINT also where a shell that runs the tests in the background has it ignored.
     fn sleeper() -> ChildGuard {

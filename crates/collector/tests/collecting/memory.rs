@@ -13,7 +13,7 @@ use telltale_schema::snapshot::{Accounting, ProcessSource, ProcessState, Snapsho
 use crate::collecting::bench::{Bench, dram, process, subjects};
 use crate::collecting::workload::{Child, Role, command, let_begin, start};
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn processes_are_counted_once_whatever_they_offer() {

@@ -16,7 +16,7 @@ use telltale_schema::snapshot::{ProcessSource, Snapshot};
 use crate::collecting::bench::{Bench, dram, process, subjects};
 use crate::collecting::workload::hand_out;
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn used(snapshot: &Snapshot) -> Option<u64> {
     snapshot.devices[0].kind(MemoryKind::Dram).map(|one| one.total_bytes)

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
 
 /// How long anything in a test may take.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A coordinator on two ports of loopback.
 pub(crate) struct Running {

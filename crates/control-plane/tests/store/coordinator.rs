@@ -10,7 +10,7 @@ use telltale_control_plane::store::{Gained, Store, StoreEvent, StoreLocation, op
 use tokio::time::{Instant, timeout_at};
 
 /// How long anything may take, on a machine that does much else.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Coordinator {
     pub(crate) store: Store,

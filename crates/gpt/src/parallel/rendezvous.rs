@@ -243,9 +243,8 @@ impl Joining<'_> {
         loop {
             let mut failed = None;
             for address in resolve(master)? {
-                let connected = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT);
-                match connected.and_then(|stream| Ok((stream.local_addr()?.ip(), stream))) {
-                    Ok((own, stream)) => return Ok((stream, address, own)),
+                match connect_to_other(address) {
+                    Ok((stream, own)) => return Ok((stream, address, own)),
                     Err(source) => failed = Some((address, source)),
                 }
             }
@@ -325,6 +324,17 @@ fn giver(all: &[Option<RankCheckpoint>]) -> Option<u32> {
     differs.then(|| u32::try_from(giver).expect("MAX_WORLD_SIZE"))
 }
 
+/// A connection, and our own address on it. Where nothing listens at an address of this host, Linux may
+/// connect a socket to itself: when the port that it gives out is that of the address.
+fn connect_to_other(address: SocketAddr) -> io::Result<(TcpStream, IpAddr)> {
+    let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
+    let own = stream.local_addr()?;
+    if own == address {
+        return Err(io::ErrorKind::ConnectionRefused.into());
+    }
+    Ok((stream, own.ip()))
+}
+
 fn resolve(master: &Master) -> Result<Vec<SocketAddr>, JoinError> {
     let Master { host, port } = master;
     let unknown = |source| JoinError::Resolve { host: host.clone(), source };
@@ -345,7 +355,9 @@ fn lost(step: &'static str) -> impl FnOnce(LinkError) -> JoinError {
 
 #[cfg(test)]
 mod tests {
-    use super::{RankCheckpoint, giver};
+    use std::net::TcpListener;
+
+    use super::{RankCheckpoint, connect_to_other, giver};
 
     fn held(steps: u64, digest: u64) -> Option<RankCheckpoint> {
         Some(RankCheckpoint { steps, digest })
@@ -363,6 +375,17 @@ mod tests {
         ];
         for (all, expected) in cases {
             assert_eq!(giver(&all), expected, "{all:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_taken_for_rank_0_where_none_listens() {
+        // Linux gives listeners odd ports and connections even ones, of 28,000.
+        let free = |port| TcpListener::bind(("127.0.0.1", port)).and_then(|it| it.local_addr());
+        let address = std::iter::repeat_with(|| free(free(0).unwrap().port() ^ 1));
+        let address = address.flatten().next().unwrap();
+        for attempt in 0..100_000 {
+            assert!(connect_to_other(address).is_err(), "attempt {attempt}");
         }
     }
 }

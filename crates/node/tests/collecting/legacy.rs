@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use crate::collecting::bench::Bench;
 use crate::collecting::workload::{Role, SOCKET, command, started};
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A service with its socket. Its interval is an hour: what is seen was notified.
 struct Serving {

@@ -11,7 +11,7 @@ use telltale_schema::snapshot::{Process, ProcessState};
 use crate::collecting::bench::Bench;
 use crate::collecting::workload::{Role, start};
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn serve(bench: &Bench) -> Service {
     let interval = Duration::from_secs(3600);

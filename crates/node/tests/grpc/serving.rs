@@ -21,7 +21,7 @@ use tokio::sync::{oneshot, watch};
 use crate::grpc::machine::own_metrics;
 
 /// How long a test waits for what must come.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The user and group as which the tests' service is installed.
 pub(crate) const SERVICE: u32 = 61_000;

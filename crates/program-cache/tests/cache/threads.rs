@@ -52,7 +52,7 @@ static MISSED: AtomicU64 = AtomicU64::new(0);
 struct Slow;
 
 /// How long anything may take here.
-const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
 impl Operation for Slow {
     const NAME: &'static str = "slow";

@@ -13,7 +13,7 @@ use telltale_runtime::{DeviceDescription, Options, Runtime};
 use telltale_wire::{FrameReader, Query, Reply, Report, frame};
 
 /// How long anything may take that should be immediate.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What came back.
 pub(crate) struct Asked {

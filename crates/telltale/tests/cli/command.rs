@@ -11,7 +11,7 @@ use telltale_harness::ChildGuard;
 use telltale_schema::snapshot::Snapshot;
 
 /// How long anything may take here: much longer than it does, because machines are busy.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Variables that change what the command does.
 const VARIABLES: [&str; 15] = [

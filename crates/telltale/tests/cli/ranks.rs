@@ -76,7 +76,8 @@ fn read_to_step(running: &mut Running, step: u64) {
 /// What is left of the lines of a rank that ended well.
 #[track_caller]
 fn ended(mut running: Running) -> Vec<Value> {
-    assert_eq!(running.status(), Some(0));
+    let status = running.status();
+    assert_eq!(status, Some(0), "{}", errors(&mut running));
     running.rest().iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use telltale_harness::{ChildGuard, Scratch, as_user, needs_root, wait_until};
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const STRANGER: u32 = 61_052;
 const TOKEN: &str = "a-token-of-the-tests";
 

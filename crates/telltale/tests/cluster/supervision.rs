@@ -18,7 +18,7 @@ use telltale_control_plane::supervisor::{
 };
 use telltale_harness::{ChildGuard, Scratch, has_own_process, wait_until};
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const EPOCH: Epoch = Epoch::new(3);
 const FIRST: LocalRank = LocalRank(0);
 /// Tests run beside each other, and must not clear away each other's workers.

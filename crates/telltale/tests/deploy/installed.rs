@@ -14,7 +14,7 @@ use crate::deploy::commands::{AGENT, COORDINATOR, INSTALLED, SERVE, built};
 use crate::deploy::files::{deploy, is_silent};
 use crate::deploy::systemd::{account, create};
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const PROGRAMS: [&str; 4] = [INSTALLED, SERVE, AGENT, COORDINATOR];
 
