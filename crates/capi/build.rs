@@ -1,4 +1,4 @@
-//! Gives the shared library the name under which programs look for it, one for each incompatible
+//! Gives the shared library the name under which programs search for it, one for each incompatible
 //! version of the ABI, and keeps it loaded: its thread and its hooks for fork and exit would
 //! otherwise run code that `dlclose` has taken away.
 

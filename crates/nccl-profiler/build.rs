@@ -1,4 +1,4 @@
-//! Gives the shared library the name under which NCCL looks for it, and keeps it loaded: NCCL closes
+//! Gives the shared library the name under which NCCL searches for it, and keeps it loaded: NCCL closes
 //! a plugin with its last communicator, and the library's thread may still be sending.
 
 fn main() {

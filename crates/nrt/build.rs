@@ -1,4 +1,4 @@
-//! Gives the shared library the name under which programs look for it, and keeps it loaded: its hook
+//! Gives the shared library the name under which programs search for it, and keeps it loaded: its hook
 //! for fork would otherwise run code that `dlclose` has taken away.
 
 fn main() {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Directories that are not part of the source, wherever they are.
 const SKIPPED_DIRECTORIES: [&str; 4] = [".git", "target", "__pycache__", "node_modules"];
 
-/// Deepest directory that is looked into: far more than the tree has.
+/// Deepest directory that is checked: far more than the tree has.
 const MAX_DEPTH: u32 = 32;
 
 /// One file: its path from the root, with `/` between the parts, and its text.

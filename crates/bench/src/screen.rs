@@ -75,7 +75,7 @@ impl Rival {
 /// When the machine or a program cannot be started, or does not paint.
 pub fn table(worker: &Path, telltale: &Path, effort: Effort) -> io::Result<Table> {
     let workloads = if effort == Effort::Once { FEW_WORKLOADS } else { WORKLOADS };
-    tell(&format!("starts {workloads} workloads"));
+    print_progress(&format!("starts {workloads} workloads"));
     let busy = BusyMachine::start(worker, Size::Galaxy, workloads)?;
     let mut rivals = Rival::installed(busy.root())?;
     let view = || {
@@ -100,7 +100,7 @@ pub fn table(worker: &Path, telltale: &Path, effort: Effort) -> io::Result<Table
 }
 
 /// Says on standard error how far the run has come, as it takes minutes.
-fn tell(words: &str) {
+fn print_progress(words: &str) {
     eprintln!("screen: {words}");
 }
 
@@ -131,7 +131,7 @@ fn starts(
     view: impl Fn() -> Command,
     rivals: &mut [Rival],
 ) -> io::Result<Vec<Row>> {
-    tell("first frames");
+    print_progress("first frames");
     let mut ours = Vec::new();
     for _ in 0..=effort.repeats() {
         ours.push(TerminalProgram::start(&mut view(), Some(MARKS))?.first_frame.as_nanos() as f64);
@@ -160,7 +160,7 @@ fn watched(
         Effort::Quick => 10,
         Effort::Once => 1,
     });
-    tell("watches the view");
+    print_progress("watches the view");
     let mut serve = Command::new(telltale);
     serve.args(["serve", "--http", "off", "--root"]).arg(busy.root());
     serve.arg("--state-dir").arg(busy.root().join("state"));
@@ -171,7 +171,7 @@ fn watched(
     let ours = TerminalProgram::start(&mut view(), Some(MARKS))?.watch(span)?;
     drop(service);
     for rival in &mut *rivals {
-        tell(&format!("watches {}", rival.name));
+        print_progress(&format!("watches {}", rival.name));
         rival.used = Some(rival.start()?.watch(span)?);
     }
     let rows = |what: &str, unit, at_most, of: fn(&Used) -> f64| {
@@ -200,7 +200,7 @@ impl Drop for ServiceProcess {
 
 /// Taking a snapshot in and painting it, and painting alone.
 fn redraws(snapshot: &Snapshot, effort: Effort) -> Vec<Row> {
-    tell("frames");
+    print_progress("frames");
     let limit = |at_most| Target { at_most, ..Target::default() };
     let mut rows: Vec<Row> = Pane::ALL
         .into_iter()

@@ -40,7 +40,7 @@ const FEW_PROCESSES: u64 = 3;
 pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
     let processes = if effort == Effort::Once { FEW_PROCESSES } else { PROCESSES };
     let busy = BusyMachine::start(worker, Size::Eight, processes)?;
-    let [mut look, mut look_between] =
+    let [mut snapshot, mut snapshot_between] =
         [WholeSnapshot::new(&busy, true)?, WholeSnapshot::new(&busy, false)?];
     let fleet = Fleet::start(worker, processes)?;
     let (root, directory) = (fleet.root(), fleet.directory());
@@ -51,12 +51,12 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
     let [wrong_seed, wrong_running, wrong_bare, wrong_cold, wrong_sockets] = &mut wrong;
     let (seed_sweeps, running_sweeps) = (effort.operations(5), effort.operations(10_000));
     let (cold_sweeps, socket_sweeps) = (effort.operations(100), effort.operations(50));
-    let looks = effort.operations(200);
-    let [look, look_between, seed, running, bare, cold, sockets] = interleave(
+    let snapshots = effort.operations(200);
+    let [snapshot, snapshot_between, seed, running, bare, cold, sockets] = interleave(
         effort.repeats(),
         [
-            Box::new(|| look.time(looks)),
-            Box::new(|| look_between.time(looks)),
+            Box::new(|| snapshot.time(snapshots)),
+            Box::new(|| snapshot_between.time(snapshots)),
             contender(seed_sweeps, expected, wrong_seed, || Ok(fleet.seed_sweep())),
             contender(running_sweeps, expected, wrong_running, || Ok(running.sweep())),
             contender(running_sweeps, expected, wrong_bare, || bare.sweep()),
@@ -79,8 +79,8 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
             expected.answered
         ),
         rows: vec![
-            row("a whole snapshot, sensors included", Some(look), millis(3.0)),
-            row("a whole snapshot, sensors as read before", Some(look_between), millis(1.0)),
+            row("a whole snapshot, sensors included", Some(snapshot), millis(3.0)),
+            row("a whole snapshot, sensors as read before", Some(snapshot_between), millis(1.0)),
             row("memory alone, from a running reader", Some(running), goal),
             row("the same, the ledger crate's part alone", Some(bare), Target::default()),
             row("memory alone, cold, from ledger files", Some(cold), millis(3.0)),

@@ -241,7 +241,7 @@ telltale_status_e telltale_histogram_release(telltale_histogram_h histogram);
  * docs/integrate.md tells how. PyTorch's ssize_t is a ptrdiff_t here, and its cudaStream_t a void *. */
 
 /* Allocates memory of the CUDA device with this number in the device's primary context, and records
- * it for the runtime of telltale_global by the device's PCI address. The stream is not looked at: the
+ * it for the runtime of telltale_global by the device's PCI address. The stream is not checked: the
  * block may be used at once in any. Null for a size that is not above 0, where there is no driver
  * or no such device, and where the driver refuses. */
 void *telltale_torch_alloc(ptrdiff_t size, int device, void *stream);

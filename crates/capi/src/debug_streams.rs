@@ -1,7 +1,7 @@
 //! The debug streams of libtelltale_nrt, where the process has that library too: this one's endpoint
 //! is the process's, so it shows them.
 //!
-//! The library is looked for when a device is opened and never loaded. Each of the two has its own
+//! The library is searched for when a device is opened and never loaded. Each of the two has its own
 //! copy of all code and state; the one function below is all they share.
 
 use std::ffi::{c_int, c_void};

@@ -7,9 +7,9 @@ use crate::runtimes::RuntimeHandle;
 use crate::status::{Status, Wrong, borrowed, give, guarded, take_back};
 use crate::text;
 
-/// Labels looked at in one call; the runtime allows fewer and says so.
+/// Labels checked in one call; the runtime allows fewer and says so.
 const MAX_LABELS: usize = 256;
-/// Bounds looked at in one call; the runtime allows fewer and says so.
+/// Bounds checked in one call; the runtime allows fewer and says so.
 const MAX_BOUNDS: usize = 4096;
 
 /// `telltale_counter_h` points to it.

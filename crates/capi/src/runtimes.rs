@@ -1,4 +1,4 @@
-//! Starting, sharing and giving back a runtime, and what it tells of its programs.
+//! Starting, sharing and giving back a runtime, and what it reports about its programs.
 
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::abi::{OnProblem, Options, Programs, structure};
 use crate::status::{Status, Wrong, borrowed, give, guarded, store, take_back};
 use crate::text;
 
-/// Names of loaded programs looked at in one call; the runtime keeps fewer.
+/// Names of loaded programs checked in one call; the runtime keeps fewer.
 const MAX_NAMES: usize = 65_536;
 /// The runtime's name if the caller gives none.
 const UNNAMED: &str = "unnamed runtime";

@@ -13,7 +13,7 @@ pub enum Status {
     NullArgument = 1,
     /// A number, text or structure size is not allowed.
     InvalidArgument = 2,
-    /// A defect in Telltale: what the call tells of may be unrecorded.
+    /// A defect in Telltale: what the call reports may be unrecorded.
     Internal = 3,
 }
 

@@ -14,7 +14,7 @@ use crate::status::guarded;
 /// Allocates `size` bytes on a device.
 ///
 /// # Safety
-/// None beyond those of every C function: the arguments are numbers, and the stream is not looked at.
+/// None beyond those of every C function: the arguments are numbers, and the stream is not checked.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn telltale_torch_alloc(
     size: isize,

@@ -330,7 +330,7 @@ impl World {
 
     fn happen(&mut self, event: WorldEvent) {
         if self.narrates {
-            self.tell(&event);
+            self.trace(&event);
         }
         match event {
             WorldEvent::HostTick { host, life } => self.host_tick(host, life),
@@ -369,7 +369,7 @@ impl World {
         }
     }
 
-    fn tell(&self, event: &WorldEvent) {
+    fn trace(&self, event: &WorldEvent) {
         let quiet = matches!(
             event,
             WorldEvent::HostTick { .. }

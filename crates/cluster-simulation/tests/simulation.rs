@@ -1,6 +1,6 @@
 //! Thousands of simulated clusters: what must never happen does not, and jobs run again.
 //!
-//! With `TELLTALE_SIMULATION_SEED` set, each test runs that seed alone and tells what happens.
+//! With `TELLTALE_SIMULATION_SEED` set, each test runs that seed alone and reports what happens.
 
 mod defects;
 
@@ -40,7 +40,7 @@ fn check(test: &str, rounds: u32, scenario: fn(u64) -> Scenario, accepts: fn(&Ru
     }
 }
 
-/// What runs one seed of a test again, and tells what happens.
+/// What runs one seed of a test again, and reports what happens.
 fn command(seed: u64, test: &str) -> String {
     format!(
         "TELLTALE_SIMULATION_SEED={seed} cargo test -p telltale-cluster-simulation --test main simulation:: \

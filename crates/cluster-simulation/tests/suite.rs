@@ -46,7 +46,7 @@ fn a_detector_in_another_language_gets_the_score_of_its_rule() {
 }
 
 #[test]
-fn what_is_no_detector_is_told_with_the_job_and_the_line() {
+fn what_is_no_detector_is_reported_with_the_job_and_the_line() {
     let job = "ring-4.nothing.1000000";
     for (program, words) in [
         (&["/nowhere/detector"][..], "cannot run \"/nowhere/detector\""),

@@ -1,4 +1,4 @@
-//! The agent: runs its node's workers as a coordinator orders, and tells how they are.
+//! The agent: runs its node's workers as a coordinator orders, and reports how they are.
 //!
 //! It is a machine: [`Agent::step`] takes the time and one input and appends outputs. It starts nothing
 //! by itself, never runs workers of two epochs at once, and goes on as it is when no coordinator is
@@ -98,7 +98,7 @@ pub enum AgentInput {
     /// The agent was asked to end, and its workers will. It says so, and then nothing more; it starts and
     /// obeys nothing from here on.
     Leave,
-    /// Time has passed. To be given at the time that [`Agent::due`] tells, or more often.
+    /// Time has passed. To be given at the time that [`Agent::due`] reports, or more often.
     Tick,
 }
 
@@ -267,7 +267,7 @@ impl Agent {
                 self.end_rest(now, outputs);
             }
         }
-        self.tell(now, outputs);
+        self.report(now, outputs);
     }
 
     /// The epoch whose workers were started and have not been ordered to stop.
@@ -347,7 +347,7 @@ impl Agent {
     }
 
     /// Registers or reports, when it is time.
-    fn tell(&mut self, now: Moment, outputs: &mut Vec<AgentOutput>) {
+    fn report(&mut self, now: Moment, outputs: &mut Vec<AgentOutput>) {
         if !self.may_report() || now < self.next_message {
             return;
         }
@@ -380,7 +380,7 @@ impl Agent {
         self.leaving = true;
     }
 
-    /// Adds to what the next report tells.
+    /// Adds to what the next report contains.
     fn observe(&mut self, news: Observation) {
         let (observed, dropped) = news.with_unsent(std::mem::take(&mut self.observed));
         let dropped = u64::try_from(dropped).unwrap_or(u64::MAX);

@@ -1,6 +1,6 @@
 //! The coordinator: knows who is there, decides who runs what, and sees it carried out.
 //!
-//! It is a machine: [`Coordinator::step`] takes the time and one input and appends outputs. It tells
+//! It is a machine: [`Coordinator::step`] takes the time and one input and appends outputs. It reports
 //! no node of a decision that is not stored, and decides nothing while the last one is on its way to
 //! the store. What detection computes from reports comes in as verdicts.
 
@@ -58,7 +58,7 @@ pub enum Input {
         /// Whose.
         node: NodeName,
     },
-    /// Detection has looked at one more window of this epoch, and these are all its verdicts.
+    /// Detection has checked one more window of this epoch, and these are all its verdicts.
     Verdicts {
         /// The epoch that the window is of.
         epoch: Epoch,

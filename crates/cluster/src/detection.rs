@@ -1,6 +1,6 @@
 //! Detection: from what nodes report to verdicts.
 //!
-//! A machine without I/O: reports go in as they come, and a look at any moment says what is wrong
+//! A machine without I/O: reports go in as they come, and a check of any moment says what is wrong
 //! then. It commands nothing, and evicts no node.
 
 mod bandwidth;
@@ -224,7 +224,7 @@ impl Detector {
         taken
     }
 
-    /// What is wrong now. To be called at least once a window; slow nodes and links are looked for
+    /// What is wrong now. To be called at least once a window; slow nodes and links are searched for
     /// once a window however often it is called.
     pub fn evaluate(&mut self, now: Moment) -> Vec<Verdict> {
         self.evaluate_crashes(now, self.settings.crash_settling)
@@ -327,7 +327,7 @@ impl Detector {
         }
     }
 
-    /// The latencies between the `wanted` nodes and those around them, for a person to look at; of
+    /// The latencies between the `wanted` nodes and those around them, for a person to check; of
     /// [`MAX_EXTRACT_NODES`] nodes at most.
     #[must_use]
     pub fn matrix(&self, wanted: &[NodeName]) -> LatencyMatrix {

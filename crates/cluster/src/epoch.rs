@@ -1,4 +1,4 @@
-//! The numbers that tell old from new: epochs of the job, terms of its leaders, revisions of the
+//! The numbers that distinguish old from new: epochs of the job, terms of its leaders, revisions of the
 //! stored state.
 
 use std::fmt;

@@ -242,13 +242,13 @@ impl Incident {
         first.after(coalescing).min(self.last_event.after(settling))
     }
 
-    /// Whether a worker was killed, as far as the signs tell.
+    /// Whether a worker was killed, as far as the signs show.
     #[must_use]
     pub fn has_killed(&self) -> bool {
         self.events.iter().any(|event| event.killed().is_some())
     }
 
-    /// Whether workers of nodes that are heard have failed as survivors do, and those nodes tell of nothing
+    /// Whether workers of nodes that are heard have failed as survivors do, and those nodes report nothing
     /// else that would end the epoch.
     #[must_use]
     pub fn has_only_survivors(&self, is_heard: impl Fn(&NodeName) -> bool) -> bool {
@@ -288,7 +288,7 @@ impl Incident {
         self.missed.extend(nodes.into_iter().take(room));
     }
 
-    /// When the first worker failed, as far as the signs tell.
+    /// When the first worker failed, as far as the signs show.
     pub(crate) fn failed(&self) -> Option<Moment> {
         let failed = self.events.iter().filter_map(|event| match event {
             FaultEvent::WorkerFailed { at, .. } => Some(*at),
@@ -318,7 +318,7 @@ impl Incident {
         is_signed || self.missed.iter().any(|missed| missed != node)
     }
 
-    /// The node that the job failed for, as far as the signs tell: the first whose worker ended as no
+    /// The node that the job failed for, as far as the signs show: the first whose worker ended as no
     /// survivor does ([`WorkerEnd::is_cause`]); else the only one whose agent was restarted; else the
     /// only one that failed, unless a silence, a hang or a plan of another explains that.
     #[must_use]
@@ -375,7 +375,7 @@ mod tests {
                 vec![restarted, FaultEvent::AgentRestarted { node: NodeName::new("d").unwrap() }],
                 None,
             ),
-            // A shell that tells of a child without memory is no echo; who writes to a peer that is
+            // A shell that reports a child without memory is no echo; who writes to a peer that is
             // gone is.
             (vec![failed("a", code, 1), failed("b", WorkerEnd::Code(137), 5)], Some("b")),
             (vec![failed("a", code, 1), failed("b", WorkerEnd::Signal(13), 5)], None),

@@ -200,11 +200,11 @@ impl Intake {
     pub fn observe(
         &mut self,
         epoch: Epoch,
-        looked: &Observed,
+        observed: &Observed,
         now: Instant,
     ) -> Option<Observation> {
         while self.counting.drain(&mut self.queue, now) {}
-        self.counting.observe(epoch, self.queue.lost(), looked, now)
+        self.counting.observe(epoch, self.queue.lost(), observed, now)
     }
 }
 
@@ -264,12 +264,12 @@ impl Counting {
         &mut self,
         epoch: Epoch,
         lost: u64,
-        looked: &Observed,
+        observed: &Observed,
         now: Instant,
     ) -> Option<Observation> {
         let running = self.running.as_mut().filter(|running| running.scope.epoch == epoch)?;
         running.work.lose(lost);
-        Some(running.observe(looked, now))
+        Some(running.observe(observed, now))
     }
 
     /// The mean latency to each peer as it was last reported, in nanoseconds, as verified senders say, and as others do.
@@ -398,7 +398,7 @@ impl RunningEpoch {
         });
     }
 
-    fn observe(&mut self, looked: &Observed, now: Instant) -> Observation {
+    fn observe(&mut self, observed: &Observed, now: Instant) -> Observation {
         self.checkpoints.retain(|_, since| now.duration_since(*since) < MAX_CHECKPOINT);
         self.tracker.excuse(!self.checkpoints.is_empty());
         let mut observation = Observation::default();
@@ -407,9 +407,9 @@ impl RunningEpoch {
         let mut aside = Observation::default();
         self.unverified.report(&mut aside);
         remember(&mut self.unverified_latest, &aside);
-        observation.withheld.clone_from(&looked.withheld);
-        observation.traffic.clone_from(&looked.traffic);
-        let stopped = looked.usage.iter().filter(|usage| usage.is_stopped);
+        observation.withheld.clone_from(&observed.withheld);
+        observation.traffic.clone_from(&observed.traffic);
+        let stopped = observed.usage.iter().filter(|usage| usage.is_stopped);
         observation.operations = self.work.report();
         observation.workers = stopped
             .map(|usage| WorkerObservation { rank: usage.rank, state: WorkerState::Stopped })

@@ -37,7 +37,7 @@ pub enum Work {
         now: Moment,
         /// Whose.
         node: NodeName,
-        /// What it tells.
+        /// What it reports.
         observation: Box<Observation>,
     },
     /// A node's connection was closed at its end.
@@ -53,7 +53,7 @@ pub enum Work {
         metrics: bool,
     },
     /// See a last time what is wrong, before the epoch is over, for this incident.
-    LastLook {
+    LastSample {
         /// When.
         now: Moment,
         /// The incident.
@@ -80,7 +80,7 @@ pub struct LookoutState {
     pub steps: Option<Arc<StepsView>>,
 }
 
-/// Detection, and the epoch that it looks at.
+/// Detection, and the epoch that it checks.
 #[derive(Debug, Clone)]
 pub struct Lookout {
     detector: Detector,
@@ -111,7 +111,7 @@ impl Lookout {
                 return None;
             }
             Work::Evaluate { now, metrics } => (*now, None, *metrics),
-            Work::LastLook { now, incident } => (*now, Some(*incident), true),
+            Work::LastSample { now, incident } => (*now, Some(*incident), true),
         };
         let epoch = self.current?;
         let verdicts = match incident {
@@ -162,7 +162,7 @@ impl Followed {
         &mut self,
         now: Moment,
         coordinator: &Coordinator,
-        tell: impl FnOnce(Work) -> bool,
+        submit: impl FnOnce(Work) -> bool,
     ) {
         let state = coordinator.state();
         let committed = state.filter(|state| matches!(state.phase, Phase::Committed(_)));
@@ -174,7 +174,7 @@ impl Followed {
             return;
         }
         let (epoch, map) = (state.epoch, Box::new(state.map.clone()));
-        if tell(Work::Ranks { now, epoch, map }) {
+        if submit(Work::Ranks { now, epoch, map }) {
             self.0 = Some(epoch);
         }
     }

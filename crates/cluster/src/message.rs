@@ -21,11 +21,11 @@ pub struct FromNode {
     /// Larger than in every message that this incarnation sent before. A registration or report that
     /// comes after a later one is dropped.
     pub sequence: u64,
-    /// What it tells.
+    /// What it reports.
     pub body: FromNodeBody,
 }
 
-/// What an agent tells.
+/// What an agent reports.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FromNodeBody {
     /// Here I am. Sent until a coordinator answers, and again to each new one.

@@ -1,4 +1,4 @@
-//! What one node tells about its workers in one report.
+//! What one node reports about its workers in one report.
 //!
 //! Plain data: who sent it, in which epoch and with which sequence number is the business of the
 //! message around it. Receivers of a report from outside cut it to the limits below and counts

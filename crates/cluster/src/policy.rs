@@ -25,7 +25,7 @@ pub struct Job {
 /// How much a coordinator does by itself. An operator's orders are carried out in each mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
-    /// It starts the job and tells what it sees.
+    /// It starts the job and reports what it sees.
     Observe,
     /// It also restarts a job that has failed, and replaces nodes that are not heard any more: there
     /// is nothing left to disturb.

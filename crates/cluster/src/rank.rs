@@ -193,7 +193,7 @@ impl RankMap {
         }
     }
 
-    /// A number that tells two maps apart: the sum, modulo 2^64, of a mixed FNV-1a of each held slot
+    /// A number that distinguishes two maps: the sum, modulo 2^64, of a mixed FNV-1a of each held slot
     /// and its node, so that a change of one slot changes it in one step. For mistakes, not for
     /// malice.
     #[must_use]
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_tells_maps_apart_and_forgets_nothing() {
+    fn the_digest_reports_maps_apart_and_forgets_nothing() {
         let mut first = map(&["a", "b"], 1);
         let same = map(&["a", "b"], 1);
         assert_ne!(first.digest(), map(&["b", "a"], 1).digest());

@@ -4,7 +4,7 @@
 
 use crate::rank::Rank;
 
-/// Accelerators that one node may tell of.
+/// Accelerators that one node may report.
 pub const MAX_DEVICES: usize = telltale_wire::limits::cluster::MAX_DEVICES;
 
 /// How a node is. What is `None` is not known.
@@ -18,7 +18,7 @@ pub struct Vitals {
     pub memory_total_bytes: Option<u64>,
     /// Its workers' processes; [`crate::rank::MAX_WORKERS`] at most.
     pub processes: Vec<WorkerProcess>,
-    /// Its accelerators, where a node service tells of them; [`MAX_DEVICES`] at most.
+    /// Its accelerators, where a node service reports them; [`MAX_DEVICES`] at most.
     pub devices: Vec<DeviceHealth>,
 }
 

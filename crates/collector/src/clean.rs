@@ -17,7 +17,7 @@ pub struct CleanReport {
     pub mended: Vec<Cleaned>,
     /// What a dead process left, or may have left, and is still there.
     pub left: Vec<Cleaned>,
-    /// How many of those left were to be removed or looked at, and could not be.
+    /// How many of those left were to be removed or checked, and could not be.
     pub failed: usize,
     /// Files of processes that live.
     pub alive: usize,

@@ -24,8 +24,8 @@ use crate::source::{DeviceReading, HardwareSource, SourceReading};
 use crate::tenstorrent::{self, Sensors, TenstorrentSource};
 use crate::tree::{OpenTreeError, Tree};
 
-/// How long to wait before a heartbeat is looked at once more.
-const HEARTBEAT_LOOK_NS: u64 = 50_000_000;
+/// How long to wait before a heartbeat is checked once more.
+const HEARTBEAT_POLL_NS: u64 = 50_000_000;
 
 /// What to collect, and within which time.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub struct CollectOptions {
     pub sensors: Sensors,
     /// When endpoints are asked.
     pub endpoints: EndpointUse,
-    /// Whether to look into containers that share nothing with us, where we may.
+    /// Whether to check containers that share nothing with us, where we may.
     pub containers: bool,
     /// Clients of the allocation server's protocol, where the service has its socket.
     pub legacy: Option<Arc<dyn LegacyClients>>,
@@ -182,7 +182,7 @@ impl Collector {
             asked.ask(round);
             asked.add_to(&mut devices, &mut sources);
         }
-        let found = self.processes.look(&holders(&devices), round.endpoints);
+        let found = self.processes.scan(&holders(&devices), round.endpoints);
         let claims = || found.processes.iter().filter_map(|one| one.memory.as_ref());
         let named = ReportedDevices {
             host: claims().any(MemoryClaim::is_of_host),
@@ -222,7 +222,7 @@ impl Collector {
     }
 
     /// Waits until each chip's heartbeat has been seen to count on, or has stood still for
-    /// [`tenstorrent::HEARTBEAT_TIMEOUT_NS`]: one look cannot tell. Takes a tenth of a second where
+    /// [`tenstorrent::HEARTBEAT_TIMEOUT_NS`]: one scan cannot tell. Takes a tenth of a second where
     /// all is well, no time where there is no heartbeat, and never more than that timeout and one
     /// look, though heartbeats cannot be read.
     pub fn watch_heartbeats(&mut self) {
@@ -230,8 +230,8 @@ impl Collector {
         let mut is_last = false;
         while self.awaits_heartbeats() && !is_last {
             let left = until.saturating_duration_since(Instant::now());
-            std::thread::sleep(left.min(Duration::from_nanos(HEARTBEAT_LOOK_NS)));
-            // The last look is at the end, so that a heartbeat that stands still has done so all along.
+            std::thread::sleep(left.min(Duration::from_nanos(HEARTBEAT_POLL_NS)));
+            // The last scan is at the end, so that a heartbeat that stands still has done so all along.
             is_last = Instant::now() >= until;
             self.sources.iter_mut().for_each(|asked| asked.source.read_heartbeats());
         }
@@ -299,17 +299,17 @@ impl Collector {
         self.processes.watch()
     }
 
-    /// The directories that the last [`Self::collect`] looked into.
+    /// The directories that the last [`Self::collect`] checked.
     pub fn directories(&self) -> &[Arc<RuntimeDirectory>] {
         self.processes.directories()
     }
 
-    /// Those of them that have more names than are looked at, so that processes may be missing.
+    /// Those of them that have more names than are checked, so that processes may be missing.
     pub fn truncated(&self) -> &[PathBuf] {
         self.processes.truncated()
     }
 
-    /// Where it looks for runtime directories on this machine, whether or not one is there.
+    /// Where it searches for runtime directories on this machine, whether or not one is there.
     pub fn places(&self) -> Vec<PathBuf> {
         self.processes.main_places()
     }
@@ -321,7 +321,7 @@ impl Collector {
     }
 
     /// Memory alone, from the ledgers that the last [`Self::collect`] found: hands `take` the pid
-    /// and the reading of each process that lives. One look at who has ended and one bounded copy
+    /// and the reading of each process that lives. One check of who has ended and one bounded copy
     /// for each ledger, no allocation.
     pub fn read_memory(&mut self, take: impl FnMut(u32, &LedgerReading)) {
         self.processes.sweep(take);

@@ -27,7 +27,7 @@ pub trait LegacyClients: fmt::Debug + Send + Sync {
 pub struct LegacyProcess {
     /// Its pid, in the PID namespace of the service.
     pub pid: u32,
-    /// When it was started, which tells it from a later one with the same pid.
+    /// When it was started, which distinguishes it from a later one with the same pid.
     pub start_time_ticks: u64,
     /// Its user.
     pub uid: u32,

@@ -143,7 +143,7 @@ impl ProcessObservation {
 // === impl Described ===
 
 impl Described {
-    /// Whether nothing is said that could tell the chip from others: at most the process's number.
+    /// Whether nothing is said that could distinguish the chip from others: at most the process's number.
     pub fn is_nameless(&self) -> bool {
         let ChipIdentity { driver_ordinal, pci, asic_id, board_id, galaxy, .. } = &self.chip;
         let asic_id = asic_id.filter(|asic| asic.0 != 0);

@@ -79,7 +79,7 @@ pub enum EndpointUse {
     Always,
 }
 
-/// Where processes are looked for, and how long that may take.
+/// Where processes are searched for, and how long that may take.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     pub(crate) runtime_dir: Option<PathBuf>,
@@ -119,7 +119,7 @@ pub(crate) struct Processes {
     places: Places,
     procfs: Procfs,
     standpoint: Standpoint,
-    /// The numbers of the directories that the last look found, by device and inode.
+    /// The numbers of the directories that the last scan found, by device and inode.
     numbers: BTreeMap<(u64, u64), u32>,
     next_number: u32,
     ledgers: Ledgers,
@@ -127,11 +127,11 @@ pub(crate) struct Processes {
     remembered: Remembered,
     descriptions: Descriptions,
     environments: Timeout,
-    /// The directories that the last look found.
+    /// The directories that the last scan found.
     directories: Vec<Arc<RuntimeDirectory>>,
     /// Those of them that are this machine's and user's own.
     main_directories: Vec<Arc<RuntimeDirectory>>,
-    /// Those of them that have more names than are looked at.
+    /// Those of them that have more names than are checked.
     truncated: Vec<PathBuf>,
     answered: Answered,
     pods: Pods,
@@ -151,7 +151,7 @@ impl Places {
 impl Processes {
     pub(crate) fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, places: Places) -> Self {
         let procfs = Procfs::new(Arc::clone(&tree));
-        let standpoint = Standpoint::look(&procfs);
+        let standpoint = Standpoint::current(&procfs);
         let descriptions = Descriptions::new(places.limits());
         let (options, list) = places.pods.clone();
         let pods = Pods::new(options, list, Arc::clone(&tree), places.limits());
@@ -176,8 +176,8 @@ impl Processes {
         }
     }
 
-    /// Looks once.
-    pub(crate) fn look(&mut self, holders: &Holders, endpoints: EndpointUse) -> Discovery {
+    /// Scans once.
+    pub(crate) fn scan(&mut self, holders: &Holders, endpoints: EndpointUse) -> Discovery {
         let mut found = Discovery::default();
         let now = (self.clock.now(), self.clock.monotonic_ns());
         let (mut report, mut closed) = (SourceReport::default(), Closed::default());
@@ -231,12 +231,12 @@ impl Processes {
         self.read_regions(holders, &containers, &mut found, &mut pids, now, &mut report);
         found.statuses.push(report.finish("regions", &*self.clock, started_ns));
         self.read_legacy(&mut found, &mut pids, now);
-        found.statuses.extend(self.pods.tell(&mut found.processes, &*self.clock));
+        found.statuses.extend(self.pods.assign(&mut found.processes, &*self.clock));
         self.descriptions.keep(&pids.into_iter().flatten().collect());
         found
     }
 
-    /// Sources whose status in what was found last is that of an earlier look.
+    /// Sources whose status in what was found last is that of an earlier scan.
     pub(crate) fn repeated(&self) -> Vec<&'static str> {
         self.pods.repeated()
     }
@@ -292,12 +292,12 @@ impl Processes {
         some_ended
     }
 
-    /// The directories that the last look found.
+    /// The directories that the last scan found.
     pub(crate) fn directories(&self) -> &[Arc<RuntimeDirectory>] {
         &self.directories
     }
 
-    /// Those of them that have more names than are looked at.
+    /// Those of them that have more names than are checked.
     pub(crate) fn truncated(&self) -> &[PathBuf] {
         &self.truncated
     }
@@ -353,7 +353,7 @@ impl Processes {
         let descriptions = &self.descriptions;
         let pids = holders.pids.iter().map(|pid| (*pid, descriptions.outlook(*pid, now_ns)));
         let limits = self.places.limits();
-        let containers = roots::look(&self.procfs, pids, &mut known, (&self.environments, limits));
+        let containers = roots::scan(&self.procfs, pids, &mut known, (&self.environments, limits));
         for files in &containers {
             for directory in &files.directories {
                 listed.extend(self.list(Arc::clone(directory), Some(files.user), report));

@@ -241,7 +241,7 @@ impl Draft {
         }
     }
 
-    /// The device's DRAM, as far as its driver or the table of boards tells.
+    /// The device's DRAM, as far as its driver or the table of boards shows.
     fn dram_bytes(&self) -> Option<u64> {
         let counted = self.driver.as_ref().and_then(|driver| driver.capacity_bytes.value());
         counted.copied().or_else(|| Some(self.facts.value()?.dram_capacity_bytes))

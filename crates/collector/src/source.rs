@@ -11,7 +11,7 @@ use telltale_schema::snapshot::{Device, DeviceFault, Holder, SourceStatus, Telem
 pub struct DeviceReading {
     /// Who it is.
     pub identity: DeviceIdentity,
-    /// What the type of a Tenstorrent board tells.
+    /// What the type of a Tenstorrent board reports.
     pub facts: Reading<ChipFacts>,
     /// What its sensors say.
     pub telemetry: Telemetry,

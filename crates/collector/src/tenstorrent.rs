@@ -36,7 +36,7 @@ pub use fields::Sensors;
 pub use pids::DriverVersion;
 pub use traffic::{FlitCounter, LONGEST_GAP_NS};
 
-/// Chips of one machine that are looked at.
+/// Chips of one machine that are checked.
 pub const MAX_CHIPS: usize = 256;
 
 /// Files from which on two threads share the work: those of about eight chips.
@@ -62,7 +62,7 @@ pub const SOURCE: &str = "tenstorrent";
 pub struct ChipReading {
     /// Who it is.
     pub identity: ChipIdentity,
-    /// What its board's type tells.
+    /// What its board's type reports.
     pub facts: Reading<ChipFacts>,
     /// What its sensors say.
     pub telemetry: Telemetry,
@@ -77,7 +77,7 @@ pub struct ChipReading {
 pub struct HardwareReading {
     /// The chips by PCI address (of a Galaxy by tray and place), a remote chip after its gateway.
     pub chips: Vec<ChipReading>,
-    /// The driver's version, where it tells.
+    /// The driver's version, where it reports.
     pub driver: Option<DriverVersion>,
     /// How it went.
     pub status: SourceStatus,
@@ -100,7 +100,7 @@ pub struct TenstorrentSource {
     /// Which of them are ever read.
     wanted: Vec<bool>,
     chips: Vec<OpenChip>,
-    /// Why there is no driver, where the last look found none.
+    /// Why there is no driver, where the last scan found none.
     no_driver: Option<String>,
     faults: Faults,
 }
@@ -189,11 +189,11 @@ impl TenstorrentSource {
             chips.push(ChipReading { identity, facts, telemetry, holders, faults: Vec::new() });
         }
         let no_driver = self.no_driver.is_some();
-        // One that was handed to a virtual machine is another's to tell of.
+        // One that was handed to a virtual machine is another's to report.
         let other_driver = |pci| driver_at(&self.tree, pci).is_some_and(|name| name != DRIVER);
         let ordinals = listed.as_deref();
         let listing = DriverListing { ordinals, no_driver, has_other_driver: &other_driver };
-        self.faults.look(&mut chips, listing, (now_ns, self.clock.now()));
+        self.faults.annotate(&mut chips, listing, (now_ns, self.clock.now()));
         let stuck = self.timeout.stuck();
         if stuck > 0 {
             let detail =
@@ -366,7 +366,7 @@ fn in_order(mut chips: Vec<ChipReading>) -> Vec<ChipReading> {
 }
 
 /// Numbers the chips of each card that has several on the bus (a p300), in their order there: the
-/// driver does not tell their places apart.
+/// driver does not distinguish their places.
 fn number_on_boards(chips: &mut [ChipReading]) {
     let mut counts = BTreeMap::new();
     for identity in chips.iter_mut().map(|chip| &mut chip.identity) {
@@ -379,7 +379,7 @@ fn number_on_boards(chips: &mut [ChipReading]) {
     }
 }
 
-/// A chip that only the board's type tells of: the driver shows nothing of it.
+/// A chip that only the board's type reports: the driver shows nothing of it.
 fn remote_chip(gateway: &ChipReading, location: u8) -> ChipReading {
     let through = format!(
         "reached through {}; the driver shows nothing of it",

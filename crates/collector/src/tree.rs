@@ -26,7 +26,7 @@ pub const MAX_ATTRIBUTE_BYTES: usize = 4096;
 /// The most that the driver's list of openers may have.
 pub const MAX_PIDS_BYTES: usize = 64 * 1024;
 
-/// Directory entries that one listing looks at.
+/// Directory entries that one listing checks.
 pub const MAX_ENTRIES: usize = 16 * 1024;
 
 /// A machine's files.
@@ -175,7 +175,7 @@ impl Directory {
     }
 
     /// The names in this directory that are UTF-8, `.` and `..` left out, in no order. At most
-    /// [`MAX_ENTRIES`] are looked at.
+    /// [`MAX_ENTRIES`] are checked.
     ///
     /// # Errors
     /// Whatever the kernel says.
@@ -183,7 +183,7 @@ impl Directory {
         self.names_up_to(MAX_ENTRIES)
     }
 
-    /// The same, of which `limit` entries are looked at.
+    /// The same, of which `limit` entries are checked.
     ///
     /// # Errors
     /// Whatever the kernel says.

@@ -45,7 +45,7 @@ use telltale_cluster::vitals::DeviceHealth;
 
 pub use ending::{AgentEnding, Signals, SignalsError, is_hang_up_ignored};
 
-/// How often workers are looked at.
+/// How often workers are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the last word may take to be on its way.
 const FAREWELL: Duration = Duration::from_millis(200);
@@ -200,8 +200,8 @@ impl Driver {
         signals: &mut Signals,
         stays: bool,
     ) -> AgentEnding {
-        let mut looks = tokio::time::interval(CHECK_INTERVAL);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut polls = tokio::time::interval(CHECK_INTERVAL);
+        polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let due = self.agent.due().map_or(CHECK_INTERVAL, |due| due.since(self.now()));
             tokio::select! {
@@ -214,7 +214,7 @@ impl Driver {
                     }
                     return AgentEnding::Asked;
                 }
-                _ = looks.tick() => self.look(),
+                _ = polls.tick() => self.poll(),
                 () = tokio::time::sleep(due) => self.step(AgentInput::Tick),
             }
             if let Some(reason) = self.unfit.take() {
@@ -380,11 +380,11 @@ impl Driver {
     }
 
     /// Gives the machine what workers have reported, and does what is due.
-    fn look(&mut self) {
+    fn poll(&mut self) {
         if let Err(error) = self.supervisor.keep_up() {
             warn!("cannot start a process, retrying: {error}");
         }
-        self.intake.look_at_machine();
+        self.intake.sample_host();
         self.note_counts();
         let Some(scope) = &self.scope else { return };
         let first = scope.ranks.start;

@@ -1,7 +1,7 @@
 //! What the node's workers tell their agent, between those who post and the agent's driver.
 //!
 //! An [`Intake`] is a handle: servers and readers put entries in, the agent's driver opens an epoch and takes observations
-//! out, for which the workers' processes are looked at. A post is answered before it is counted.
+//! out, for which the workers' processes are checked. A post is answered before it is counted.
 
 mod machine;
 mod processor;
@@ -54,7 +54,7 @@ struct Current {
     workers: Workers,
 }
 
-/// The latest looks at the workers of the epoch that runs.
+/// The latest check of the workers of the epoch that runs.
 #[derive(Debug, Default)]
 struct Workers {
     usage: workers::Usage,
@@ -62,7 +62,7 @@ struct Workers {
     connections: traffic::Connections,
 }
 
-/// A look at what an intake knows, for people.
+/// A check of what an intake knows, for people.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct IntakeView {
     /// What runs.
@@ -73,7 +73,7 @@ pub struct IntakeView {
     pub unverified_latencies_ns: BTreeMap<Rank, u64>,
     /// What each worker uses.
     pub usage: Vec<WorkerUsage>,
-    /// How the node is; nothing before the first look at it.
+    /// How the node is; nothing before the first check of it.
     pub vitals: Vitals,
     /// What became of entries.
     pub counts: IntakeCounts,
@@ -184,10 +184,10 @@ impl Intake {
         let lost = self.queue().lost();
         let Current { counting, workers, .. } = &mut *current;
         counting.scope().filter(|scope| scope.epoch == epoch)?;
-        counting.observe(epoch, lost, &workers.look(processes, now), now)
+        counting.observe(epoch, lost, &workers.sample(processes, now), now)
     }
 
-    /// A look at what it knows.
+    /// A check of what it knows.
     #[must_use]
     pub fn view(&self) -> IntakeView {
         let current = self.current();
@@ -204,12 +204,12 @@ impl Intake {
         }
     }
 
-    /// Looks at how busy the machine is, whether an epoch runs or not.
-    pub fn look_at_machine(&self) {
-        self.current().machine.look();
+    /// Checks how busy the machine is, whether an epoch runs or not.
+    pub fn sample_host(&self) {
+        self.current().machine.sample();
     }
 
-    /// How the node was when it was last looked at, and its workers as of the last observation; for a
+    /// How the node was when it was last checked, and its workers as of the last observation; for a
     /// report's message. Of accelerators it knows nothing.
     #[must_use]
     pub fn vitals(&self) -> Vitals {
@@ -293,7 +293,7 @@ impl Current {
 // === impl Workers ===
 
 impl Workers {
-    fn look(&mut self, processes: &[WorkerProcess], now: Instant) -> Observed {
+    fn sample(&mut self, processes: &[WorkerProcess], now: Instant) -> Observed {
         self.usage.sample(processes, now);
         Observed {
             usage: self.usage.latest().to_vec(),

@@ -1,4 +1,4 @@
-//! Random numbers for the drivers: to tell lives and jobs apart, and to spread what would happen at once.
+//! Random numbers for the drivers: to distinguish lives and jobs, and to spread what would happen at once.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 

@@ -234,7 +234,7 @@ impl ClientFiles {
                     }
                     None => tls,
                 };
-                // They are looked into only for an endpoint, of which nothing else matters here.
+                // They are checked only for an endpoint, of which nothing else matters here.
                 let endpoint = Endpoint::from_static("https://localhost");
                 endpoint.tls_config(tls.clone()).map_err(AccessError::Unfit)?;
                 Some(tls)
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_not_sent_in_the_clear_and_nobody_is_told_from_silence() {
+    fn a_token_is_not_sent_in_the_clear_and_nobody_is_distinguished_from_silence() {
         use std::os::unix::fs::PermissionsExt;
         let scratch = Scratch::new();
         let token_file = scratch.join("token");

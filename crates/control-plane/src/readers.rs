@@ -1,7 +1,7 @@
 //! Readers of what other tools write about collectives: the NCCL Inspector's JSON lines and PyTorch's
 //! Flight Recorder as JSON. What they find goes into the intake, as if it had been posted.
 //!
-//! They follow files and directories that anybody may write, so each look reads a bounded amount, no
+//! They follow files and directories that anybody may write, so each poll reads a bounded amount, no
 //! link is followed, what makes no sense is counted, and what others than the workers may have written
 //! is shown and decides nothing. Pickles, which the Flight Recorder also
 //! writes, are never read: reading one runs what it says.
@@ -28,7 +28,7 @@ use telltale_cluster::intake::entry::PostEntry;
 /// Entries that are given to the intake at once: what finds no place there is dropped as a whole.
 const MAX_ENTRIES_AT_ONCE: usize = 1024;
 
-/// How often files are looked at.
+/// How often files are checked.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads one file, or the files of one directory, periodically.
@@ -38,7 +38,7 @@ pub struct FileReader {
     way: ReaderKind,
     owners: Owners,
     counts: ReaderCounts,
-    /// The epoch of the last look.
+    /// The epoch of the last poll.
     epoch: Option<Epoch>,
 }
 
@@ -48,7 +48,7 @@ enum ReaderKind {
     FlightRecorder(Dumps),
 }
 
-/// What one look finds, on its way to the intake in parts, so that no look is too large for it.
+/// What one poll finds, on its way to the intake in parts, so that no poll is too large for it.
 struct Giving<'i> {
     intake: &'i Intake,
     part: Vec<PostEntry>,
@@ -77,7 +77,7 @@ impl FileReader {
     }
 
     /// Reads what is new, and gives it to `intake`.
-    pub fn look(&mut self, intake: &Intake) {
+    pub fn poll(&mut self, intake: &Intake) {
         let epoch = intake.epoch();
         let before = std::mem::replace(&mut self.epoch, epoch);
         let mut giving = Giving::to(intake);
@@ -95,7 +95,7 @@ impl FileReader {
                 if before.is_some() && before != epoch {
                     dumps.restart(path, owners, counts);
                 }
-                dumps.look(path, owners, counts, |entry, sender| giving.put(entry, sender));
+                dumps.poll(path, owners, counts, |entry, sender| giving.put(entry, sender));
             }
         }
         giving.give();
@@ -118,11 +118,11 @@ impl FileReader {
     pub async fn run(mut self, intake: Intake, mut stop: watch::Receiver<bool>) {
         while !*stop.borrow() {
             let intake = intake.clone();
-            let looked = tokio::task::spawn_blocking(move || {
-                self.look(&intake);
+            let polled = tokio::task::spawn_blocking(move || {
+                self.poll(&intake);
                 self
             });
-            let Ok(reader) = looked.await else { return };
+            let Ok(reader) = polled.await else { return };
             self = reader;
             let _ = tokio::time::timeout(INTERVAL, stop.wait_for(|stop| *stop)).await;
         }

@@ -55,7 +55,7 @@ pub enum StoreLocation {
     Etcd(EtcdSettings),
 }
 
-/// What a store tells.
+/// What a store reports.
 #[derive(Debug)]
 pub enum StoreEvent {
     /// This coordinator leads from now on.
@@ -236,7 +236,7 @@ impl Store {
 
 impl ActorChannels {
     /// Tells the coordinator's task; says whether it is still there.
-    async fn tell(&self, event: StoreEvent) -> bool {
+    async fn send(&self, event: StoreEvent) -> bool {
         self.events.send(event).await.is_ok()
     }
 
@@ -254,7 +254,7 @@ impl ActorChannels {
     /// Tells that all is well again, if there was a trouble.
     async fn is_well(&self) {
         if self.troubled.swap(false, Ordering::Relaxed) {
-            self.tell(StoreEvent::Mended).await;
+            self.send(StoreEvent::Mended).await;
         }
     }
 

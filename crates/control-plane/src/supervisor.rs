@@ -1,7 +1,7 @@
 //! Starts, stops and watches a node's workers: the hands of [`telltale_cluster::agent::Agent`].
 //!
 //! Each worker leads a session of its own, ends when the agent does, and counts as ended only once
-//! nothing that it started is left. It decides nothing: it does what the machine says and tells what
+//! nothing that it started is left. It decides nothing: it does what the machine says and reports what
 //! became of it. All of it runs on one thread, since a worker ends with the thread that started it.
 
 mod command;
@@ -85,7 +85,7 @@ pub struct WorkerSettings {
     pub output_bytes: u64,
     /// How many workers are kept started ahead.
     pub warm: u32,
-    /// Whether Python workers are given the module that tells of PyTorch's collectives.
+    /// Whether Python workers are given the module that reports PyTorch's collectives.
     pub shim: bool,
 }
 
@@ -514,7 +514,7 @@ impl Supervisor {
     }
 }
 
-/// Where workers' Pythons look for modules: ours, which stand aside when they have begun, and where the agent's does.
+/// Where workers' Pythons search for modules: ours, which stand aside when they have begun, and where the agent's does.
 /// A Python that would not look there itself is not given it, for those that it starts would.
 fn python_path(settings: &WorkerSettings) -> Result<Option<OsString>, SupervisorError> {
     let is_blind = python::blind_option(&settings.command).is_some();

@@ -186,7 +186,7 @@ fn orders() -> impl Strategy<Value = Order> {
 
 proptest! {
     #[test]
-    fn what_an_agent_tells_arrives(body in bodies(), incarnation: u64, sequence: u64) {
+    fn what_an_agent_reports_arrives(body in bodies(), incarnation: u64, sequence: u64) {
         let incarnation = Incarnation::new(incarnation);
         let reported = FromNode { node: name("rack-3.node_7"), incarnation, sequence, body };
         let vitals = Vitals {

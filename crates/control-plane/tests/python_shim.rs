@@ -117,7 +117,7 @@ fn metrics(printed: &str) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn an_unchanged_script_tells_its_transfers_collectives_groups_and_gradients() {
+fn an_unchanged_script_reports_its_transfers_collectives_groups_and_gradients() {
     if !has_torch("an_unchanged_script_tells") {
         return;
     }

@@ -3,7 +3,7 @@
 //! The file with the protocol is compiled here a second time, from the debug stream's own sources,
 //! with loom's atomics in the place of the processor's; loom then runs every order in which the
 //! threads of a model may see each other's stores. Nothing here is linked into anything. Models
-//! with a fence or a last look taken away must fail.
+//! with a fence or a last check taken away must fail.
 #![forbid(unsafe_code)]
 #![cfg(test)]
 

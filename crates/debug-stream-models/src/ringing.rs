@@ -79,8 +79,8 @@ impl Shared {
         self.eventfd.taken(|| self.waits(), &self.readable);
     }
 
-    /// What libbpf once did: it looked, and cleared, and did not look again.
-    fn take_without_a_last_look(&self) {
+    /// What libbpf once did: it looked, and cleared, and did not check again.
+    fn take_without_a_last_check(&self) {
         let taken = self.progress.taken.load(Ordering::Relaxed);
         if self.is_committed(taken) {
             self.progress.taken.store(taken + 1, Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl Shared {
     }
 }
 
-/// The threads run to their ends and the result is looked at.
+/// The threads run to their ends and the result is checked.
 fn together(interruptions: usize, threads: &'static [fn(&Shared)], last: fn(&Shared)) {
     crate::model(interruptions, move || {
         let shared = Shared::new();
@@ -169,6 +169,6 @@ fn without_the_fences_a_wake_up_is_lost() {
 
 #[test]
 #[should_panic(expected = "readable is not the same")]
-fn without_the_last_look_a_wake_up_is_lost() {
-    together(3, &[commit_0_and_1], Shared::take_without_a_last_look);
+fn without_the_last_check_a_wake_up_is_lost() {
+    together(3, &[commit_0_and_1], Shared::take_without_a_last_check);
 }

@@ -230,7 +230,7 @@ impl CapturedEvent {
         Ok(Tensor::new(&self.dtype, &self.shape, data)?)
     }
 
-    /// What the elements have in common: counted, or as the capture tells.
+    /// What the elements have in common: counted, or as the capture reports.
     #[must_use]
     pub fn statistics(&self) -> Option<Statistics> {
         match &self.payload {

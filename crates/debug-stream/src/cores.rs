@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_that_cannot_be_read_is_told_and_filters_nothing() {
+    fn a_filter_that_cannot_be_read_is_reported_and_filters_nothing() {
         for (text, filter, reported) in [
             (None, None, None),
             (Some(" "), None, None),

@@ -159,7 +159,7 @@ impl Dtype {
 
     /// The layout whose neighbours a value's text must distinguish it from: the type's own, but that of
     /// float32 for a type so small that its few exact digits say more.
-    pub(crate) fn told_among(self) -> Option<FloatShape> {
+    pub(crate) fn reported_among(self) -> Option<FloatShape> {
         if self.element_bytes() == 1 && self.float_shape().is_some() {
             return Self::Float32.float_shape();
         }

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn nine_dimensions_cannot_be_told() {
+    fn nine_dimensions_cannot_be_reported() {
         let fields =
             Fields { core: 0, pipe: 0, prefix: "", dtype: "int8", shape: &[1; 9], data: b"" };
         assert!(fields.draft(EventKind::Tensor).is_none());

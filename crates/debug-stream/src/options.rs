@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_positive_count_is_taken_and_anything_else_told_of() {
+    fn any_positive_count_is_taken_and_anything_else_reported() {
         for (value, expected) in [
             (None, Ok(65_536)),
             (Some("1"), Ok(1)),

@@ -100,12 +100,12 @@ struct Tail {
     reserved: u64,
     reserved_bytes: u64,
     /// What `reserved` and `reserved_bytes` may become before the consumer's progress has to be
-    /// looked at again: each look fetches a line of its cache.
+    /// checked again: each poll fetches a line of its cache.
     room_until: u64,
     room_until_bytes: u64,
     open: bool,
     lost: Losses,
-    /// What the newest event in the chain, or the consumer's connection, tells of these.
+    /// What the newest event in the chain, or the consumer's connection, reports about these.
     reported: Losses,
     high_water: u64,
     unread: u64,
@@ -276,7 +276,7 @@ impl Queue {
     }
 
     /// What is behind the glance of [`Self::reserve`]: looks how far the consumer is, goes on in
-    /// another segment, tells of what was lost.
+    /// another segment, reports what was lost.
     #[cold]
     fn reserve_with_care(&self, distance: usize, bytes: u64) -> Result<Reserved, QueueRefusal> {
         let mut spare = None;
@@ -320,7 +320,7 @@ impl Queue {
     #[cold]
     fn lose(&self, mut tail: lock::Inside<'_, Tail>, cause: LossCause) -> QueueRefusal {
         tail.lost.add(cause);
-        // The next event that is accepted has to tell of it.
+        // The next event that is accepted has to report it.
         tail.end_room();
         let lost = tail.lost.sum();
         self.lost.store(lost, Ordering::Relaxed);
@@ -336,7 +336,7 @@ impl Queue {
     }
 
     /// Whether there are losses that a reader who wants to know of them does not know of.
-    fn has_untold_losses(&self) -> bool {
+    fn has_unreported_losses(&self) -> bool {
         self.lost.load(Ordering::Relaxed) > self.progress.reported_lost.load(Ordering::Relaxed)
     }
 
@@ -429,8 +429,8 @@ impl Tail {
         }
     }
 
-    /// Whether an event of this size can be accepted without a look at the consumer. Never while
-    /// the queue is closed, and never after a loss that no event in the chain tells of.
+    /// Whether an event of this size can be accepted without a check of the consumer. Never while
+    /// the queue is closed, and never after a loss that no event in the chain reports.
     #[inline(always)]
     fn is_known_to_have_room(&self, bytes: u64) -> bool {
         self.reserved < self.room_until
@@ -474,7 +474,7 @@ impl Tail {
         unsafe { HeaderPosition::at(base, self.offset) }
     }
 
-    /// Puts what no event tells of before the next one. There is room for a header.
+    /// Puts what no event reports about before the next one. There is room for a header.
     fn report_losses(&mut self) {
         if self.reported == self.lost {
             return;

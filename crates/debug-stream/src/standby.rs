@@ -95,8 +95,8 @@ impl Standby {
 // === impl WaitingClient ===
 
 impl WaitingClient<'_> {
-    /// To be called before each attempt to connect: who holds the place is looked at first.
-    pub(crate) fn look(&mut self) {
+    /// To be called before each attempt to connect: who holds the place is checked first.
+    pub(crate) fn check_holder(&mut self) {
         self.held = self.standby.held_by.load(Ordering::SeqCst) == std::process::id();
     }
 

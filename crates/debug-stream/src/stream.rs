@@ -117,7 +117,7 @@ impl Stream {
     /// streams, is written to when something waits to be taken after [`Consumer::try_next`] found
     /// nothing; when a client wants the standby's place ([`Stream::is_wanted`]), upon which it must be
     /// dropped soon; and when a client has gone, upon which it may be connected again. Reading the
-    /// eventfd is up to the caller, before it looks at the streams.
+    /// eventfd is up to the caller, before it checks the streams.
     ///
     /// # Errors
     /// As for [`Stream::connect`]; also while a client waits to be connected.
@@ -153,7 +153,7 @@ impl Stream {
         }
         let mut waiting = self.shared.standby.wait();
         loop {
-            waiting.look();
+            waiting.check_holder();
             match self.queue.connect(wants_losses, None) {
                 Err(Unconnected::Occupied) => match waiting.found_taken() {
                     Occupancy::ByStandby => {}

@@ -7,7 +7,7 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, f
 
 use std::time::Duration;
 
-/// Looks at a lock before the processor is given to other threads.
+/// Checks a lock before the processor is given to other threads.
 const SPINS_BEFORE_YIELD: u32 = 64;
 /// Yields before the thread sleeps, in case the holder has a lower real-time priority.
 const YIELDS_BEFORE_SLEEP: u32 = 64;
@@ -23,7 +23,7 @@ pub(crate) fn store_and_fence(state: &AtomicU32, value: u32) {
     state.swap(value, Ordering::SeqCst);
 }
 
-/// Waits between two looks at what another thread holds for a moment; `attempts` starts at zero.
+/// Waits between two checks of what another thread holds for a moment; `attempts` starts at zero.
 pub(crate) fn wait_a_little(attempts: &mut u32) {
     *attempts = attempts.saturating_add(1);
     if *attempts < SPINS_BEFORE_YIELD {

@@ -1,5 +1,5 @@
 //! Tensors as text, in the way of NumPy: aligned, cut in the middle when long, each number with as
-//! few digits as tell it from its neighbours. Small and huge values get exponents.
+//! few digits as distinguish it from its neighbours. Small and huge values get exponents.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ const HUGE: f64 = 1e8;
 const SMALL: f64 = 1e-4;
 /// Likewise when the largest is more times the smallest.
 const WIDE: f64 = 1_000.0;
-/// Digits that tell any `f64` from its neighbours.
+/// Digits that distinguish any `f64` from its neighbours.
 const MOST_DIGITS: usize = 17;
 
 /// How tensors are printed.
@@ -61,7 +61,7 @@ pub fn format_tensor(tensor: &Tensor<'_>, style: TextStyle) -> String {
     shown(tensor.shape(), 0, is_cut.then_some(style.edge_items), &mut positions);
     let values: Vec<ElementValue> =
         positions.iter().filter_map(|&position| tensor.element(position)).collect();
-    let mut cells = cells(&values, tensor.dtype().told_among(), style.precision);
+    let mut cells = cells(&values, tensor.dtype().reported_among(), style.precision);
     // They are taken from the end.
     cells.reverse();
     let mut text = String::new();
@@ -219,7 +219,7 @@ fn cell(
     }
 }
 
-/// How many digits tell a value from its neighbours of the same type.
+/// How many digits distinguish a value from its neighbours of the same type.
 fn shortest(value: f64, shape: FloatShape) -> usize {
     let half = shape.half_spacing(value);
     let tells = |digits: &usize| {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_tells_its_values_by_their_shortest_digits() {
+    fn every_type_reports_its_values_by_their_shortest_digits() {
         for (dtype, data, expected) in [
             ("float16", &[0x66, 0x2e][..], "[0.1]"),
             ("bfloat16", &[0xcd, 0x3d], "[0.1]"),

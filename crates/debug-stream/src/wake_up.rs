@@ -109,7 +109,7 @@ impl WakeUp {
     }
 
     fn ring(&self, progress: &ConsumerProgress, descriptor: &impl Descriptor) {
-        // SYNC: inside. A thread there sees what is announced when it looks once more.
+        // SYNC: inside. A thread there sees what is announced when it checks once more.
         if self.busy.fetch_or(HELD | AGAIN, Ordering::AcqRel) & HELD != 0 {
             return;
         }

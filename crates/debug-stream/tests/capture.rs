@@ -202,7 +202,7 @@ fn marks_that_lie_within_each_other_are_not_hashed_again_and_again() {
 }
 
 #[test]
-fn lines_that_are_none_are_told_by_number_and_passed_over() {
+fn lines_that_are_none_are_reported_by_number_and_passed_over() {
     let mut text =
         b"hello\n\n{\"kind\":\"tensor\"}\n{\"version\":9,\"kind\":\"tensor\",\"type\":1}\n"
             .to_vec();
@@ -285,7 +285,7 @@ fn a_directory_is_read_in_order_with_what_its_paths_say() {
 }
 
 #[test]
-fn hostile_files_in_a_directory_are_told_and_not_waited_for() {
+fn hostile_files_in_a_directory_are_reported_and_not_waited_for() {
     let scratch = Scratch::new();
     let root = scratch.path();
     let fifo = |path: &Path| {

@@ -328,7 +328,7 @@ impl Accelerator {
     ///
     /// # Errors
     /// Why the buffer does not hold what it should: a program that was to use it failed, or was not
-    /// run because it shares a buffer with one that failed. [`Self::finish`] tells of the first one
+    /// run because it shares a buffer with one that failed. [`Self::finish`] reports the first one
     /// as well. Once this has been reported, programs that use these buffers run again; the buffer itself
     /// can be read when a program has written to it, when [`Self::write`] has written all of it, or
     /// after [`Self::finish`]. Or that the accelerator has ended or hangs.
@@ -417,7 +417,7 @@ impl Accelerator {
                 Given::Ended => return Err(ExecutionError::Ended),
                 Given::Full(command) => command,
             };
-            watch.look()?;
+            watch.check()?;
         }
     }
 
@@ -428,7 +428,7 @@ impl Accelerator {
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => return Err(ExecutionError::Ended),
                 Err(RecvTimeoutError::Timeout) => {
-                    if let Err(error) = watch.look() {
+                    if let Err(error) = watch.check() {
                         // Unless the answer came meanwhile, which goes to no other.
                         return answer.try_recv().or(Err(error));
                     }
@@ -444,7 +444,7 @@ impl Drop for Accelerator {
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut watch = KernelWatch::new(&self.progress, self.timeouts);
         while matches!(ended.recv_timeout(watch.period), Err(RecvTimeoutError::Timeout)) {
-            if watch.look().is_err() {
+            if watch.check().is_err() {
                 // A kernel that does not end keeps its thread; the process's end ends both.
                 return;
             }

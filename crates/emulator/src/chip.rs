@@ -65,7 +65,7 @@ pub enum AllocateError {
         /// What the largest free block could take.
         largest_bytes: u64,
     },
-    /// The chip has as many buffers as it can tell apart.
+    /// The chip has as many buffers as it can distinguish.
     #[error("the chip has {MAX_BUFFERS} buffers, which is as many as it can: free some first")]
     TooManyBuffers,
     /// A buffer of no bytes.
@@ -281,7 +281,7 @@ impl Chip {
         Ok(address)
     }
 
-    /// Frees a buffer and tells how many bytes had been asked for.
+    /// Frees a buffer and reports how many bytes had been asked for.
     ///
     /// # Errors
     /// When this owner has no buffer of this kind there.
@@ -301,7 +301,7 @@ impl Chip {
         Ok(buffer.requested_bytes)
     }
 
-    /// Frees everything that an owner has, and tells how many buffers that were.
+    /// Frees everything that an owner has, and reports how many buffers that were.
     pub fn release(&mut self, owner: u64) -> u64 {
         let Some(held) = self.owners.get_mut(&owner) else {
             return 0;

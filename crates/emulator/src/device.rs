@@ -26,7 +26,7 @@ pub(crate) struct DriverDevice {
     chips: Vec<Chip>,
     /// In the order of opening.
     holders: Vec<Holder>,
-    /// Since the last look at it.
+    /// Since the last check of it.
     activity: DeviceActivity,
     operations: u64,
     allocated_bytes: u64,

@@ -403,7 +403,7 @@ mod tests {
                 packet.resize(size, 0);
                 let _ = Request::decode(&packet);
                 let _ = Reply::decode(&packet);
-                // With a right beginning, so that the rest is looked at.
+                // With a right beginning, so that the rest is checked.
                 if let Some(head) = packet.get_mut(..4) {
                     head.copy_from_slice(&[1, 0, head[2] % 8, 0]);
                 }

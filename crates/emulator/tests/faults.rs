@@ -70,7 +70,7 @@ fn files_go_missing_or_turn_into_errors() {
 }
 
 #[test]
-fn a_reset_hides_what_the_firmware_tells_and_restarts_its_counters() {
+fn a_reset_hides_what_the_firmware_reports_and_restarts_its_counters() {
     let mut fixture = Fixture::new(MachineKind::N300);
     let no_data = Some(PathBuf::from("errno:ENODATA"));
     fixture.with("reset:0", |fixture| {

@@ -62,7 +62,7 @@ fn a_killed_machine_is_replaced_and_a_running_one_is_not() {
 }
 
 #[test]
-fn a_machine_that_is_told_to_end_removes_its_root() {
+fn a_machine_that_is_reported_to_end_removes_its_root() {
     let scratch = Scratch::new();
     let root = scratch.join("m");
     let (mut child, _output) = machine(&root, "true");

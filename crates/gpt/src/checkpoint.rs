@@ -25,7 +25,7 @@ const MAGIC: [u8; 8] = *b"TTGPT\0\0\x01";
 const HEADER_BYTES: usize = 8 + 5 * 4 + 3 * 8;
 const DIGEST_BYTES: usize = 8;
 
-/// What tells one training from another.
+/// What distinguishes one training from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// The sizes.
@@ -99,7 +99,7 @@ impl Identity {
         HEADER_BYTES as u64 + numbers as u64 * 12 + DIGEST_BYTES as u64
     }
 
-    /// A number that tells it from others.
+    /// A number that distinguishes it from others.
     pub(crate) fn digest(&self) -> u64 {
         rapidhash_v3(&self.encode())
     }

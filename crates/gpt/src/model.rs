@@ -52,10 +52,10 @@ pub fn forward_and_backward(
     weights: &Weights<Tensor>,
     batch: &Batch,
     share: f32,
-    look: impl FnOnce(&Activations<'_>) -> Result<(), OperationError>,
+    inspect: impl FnOnce(&Activations<'_>) -> Result<(), OperationError>,
 ) -> Result<(Tensor, Gradients), OperationError> {
     let mut forward = run(session, config, weights, batch)?;
-    look(&Activations(&forward))?;
+    inspect(&Activations(&forward))?;
     let loss = session.cross_entropy(&forward.logits, batch.targets())?;
     let for_logits = session.cross_entropy_backward(&forward.logits, batch.targets(), share)?;
     let for_normed = session.matmul(PLAIN, &for_logits, &weights.tokens, None)?;

@@ -108,7 +108,7 @@ pub type Observer = Box<dyn FnMut(&TransferRecord) + Send>;
 // === impl ParallelRank ===
 
 impl ParallelRank {
-    /// Rank `rank` of `world_size`. `epoch` is a number that tells one life of the training from the
+    /// Rank `rank` of `world_size`. `epoch` is a number that distinguishes one life of the training from the
     /// next; ranks of different ones do not join.
     ///
     /// # Errors

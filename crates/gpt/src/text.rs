@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_told_apart() {
+    fn texts_are_distinguished() {
         assert_ne!(Text::new("ab").digest(), Text::new("ba").digest());
         assert_eq!(Text::new("ab").digest(), Text::new("a\u{e9}b").digest());
     }

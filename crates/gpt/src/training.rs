@@ -120,7 +120,7 @@ impl Training {
         Ok(Self { session, text, identity, described, weights, moments, steps })
     }
 
-    /// What tells a training of these sizes from others.
+    /// What distinguishes a training of these sizes from others.
     ///
     /// # Errors
     /// When the sizes make no model or the text is too short.
@@ -149,9 +149,9 @@ impl Training {
     /// When an operation or `look` fails.
     pub fn step_looking(
         &mut self,
-        look: impl FnOnce(&Session, &Activations<'_>) -> Result<(), OperationError>,
+        inspect: impl FnOnce(&Session, &Activations<'_>) -> Result<(), OperationError>,
     ) -> Result<f32, OperationError> {
-        let (loss, gradients) = self.gradients(ParallelRank::alone(), look)?;
+        let (loss, gradients) = self.gradients(ParallelRank::alone(), inspect)?;
         self.learn(&gradients)?;
         let loss = self.session.read(&loss)?;
         Ok(loss.first().copied().unwrap_or(f32::NAN))
@@ -166,10 +166,10 @@ impl Training {
     pub fn step_shared(
         &mut self,
         ring: &mut Ring,
-        look: impl FnOnce(&Session, &Activations<'_>) -> Result<(), OperationError>,
+        inspect: impl FnOnce(&Session, &Activations<'_>) -> Result<(), OperationError>,
     ) -> Result<f32, SharedStepError> {
         let member = ring.member();
-        let (loss, gradients) = self.gradients(member, look)?;
+        let (loss, gradients) = self.gradients(member, inspect)?;
         // Reading waits for all of it.
         self.session.finish()?;
         let mut numbers = Vec::with_capacity(self.parameter_count() + 1);
@@ -193,14 +193,14 @@ impl Training {
     fn gradients(
         &self,
         member: ParallelRank,
-        look: impl FnOnce(&Session, &Activations<'_>) -> Result<(), OperationError>,
+        inspect: impl FnOnce(&Session, &Activations<'_>) -> Result<(), OperationError>,
     ) -> Result<(Tensor, Gradients), OperationError> {
         let batch = self.next_batch(member)?;
         let session = &self.session;
-        let look = |found: &Activations<'_>| look(session, found);
+        let inspect = |found: &Activations<'_>| inspect(session, found);
         let share = 1.0 / member.world_size() as f32;
         let config = &self.identity.config;
-        model::forward_and_backward(session, config, &self.weights, &batch, share, look)
+        model::forward_and_backward(session, config, &self.weights, &batch, share, inspect)
     }
 
     /// Changes the weights, and waits until that is done.

@@ -61,7 +61,7 @@ fn messages(targets: &[&str]) -> String {
     command.args(["build", "--quiet", "--message-format=json-render-diagnostics"]);
     command.args(["--profile", profile(&this_program)]).args(targets);
     command.stderr(Stdio::inherit());
-    // What cargo tells this test of its own package: build scripts that look at it (ring's) would be
+    // What cargo tells this test of its own package: build scripts that check it (ring's) would be
     // run again, and all that depends on them rebuilt, each time another package's tests ask.
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_this_package(name)) {
         command.env_remove(name);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The first pause between two looks at the condition.
+/// The first pause between two checks of the condition.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 
 /// The longest pause: short enough that a test is not slowed, long enough to leave the processor.

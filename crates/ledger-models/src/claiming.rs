@@ -20,7 +20,7 @@ fn tag(shard: u16) -> Tag {
     Tag { device: 0, kind: 0, shard, cell_type: CellType::Thread.code() }
 }
 
-/// Two threads claim a cell each with `claim`, while a third looks at the tags.
+/// Two threads claim a cell each with `claim`, while a third checks the tags.
 fn run(claim: fn(&ClaimingModel, u16)) {
     let ledger = Arc::new(ClaimingModel {
         used: AtomicU64::new(0),

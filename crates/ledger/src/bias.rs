@@ -98,7 +98,7 @@ impl Bias {
         role: Role,
         lock: &'bias SpinLock,
     ) -> Option<Inside<'bias>> {
-        // The first look spares the stores once there are several threads.
+        // The first read spares the stores once there are several threads.
         if role == Role::Owner && self.mode.load(Ordering::Relaxed) == OWNED {
             if self.owner_is.load(Ordering::Relaxed) == INSIDE {
                 return None;

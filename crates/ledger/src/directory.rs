@@ -49,7 +49,7 @@ pub struct RuntimeDirectory {
 pub enum Purpose {
     /// To leave a ledger and an endpoint in it.
     Writing,
-    /// To look for those of others.
+    /// To search for those of others.
     Reading,
 }
 

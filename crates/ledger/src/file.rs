@@ -108,7 +108,7 @@ impl LedgerFile {
                 prepare(&descriptor, directory).and_then(|()| fill(descriptor.as_fd()))?;
             match take_name(directory, identity, |name| link(&descriptor, directory, name)) {
                 Ok((name, ())) => return Ok((Self::open(directory, name, descriptor)?, mapping)),
-                // Without /proc, or in a process that may not look into its own, an unnamed file
+                // Without /proc, or in a process that may not check its own, an unnamed file
                 // cannot be named.
                 Err(CreateError::Create { source, .. })
                     if matches!(

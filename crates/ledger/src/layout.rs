@@ -62,7 +62,7 @@ pub const DEVICES_CAPACITY: usize = 256;
 /// How many cells there is space for.
 pub const CELLS_CAPACITY: usize = (DEVICES_OFFSET - CELLS_OFFSET) / CELL_BYTES;
 
-/// How many cells or devices of a foreign file a reader looks at, whatever the header says.
+/// How many cells or devices of a foreign file a reader checks, whatever the header says.
 pub const MOST_CELLS_READ: usize = 16_384;
 
 /// See [`MOST_CELLS_READ`].

@@ -128,7 +128,7 @@ pub(crate) fn overflow_frees(shared: &Cell, buffers: u64, bytes: u64) {
 
 /// Counts an allocation in a ledger that has shared cells only and posts nothing. The peak is never
 /// above the truth, and is exact where no two threads allocate at the same instant: what was freed
-/// is looked at after what was allocated.
+/// is checked after what was allocated.
 #[inline]
 pub(crate) fn sealed_allocation(shared: &Cell, bytes: u64) {
     shared.word(OVERFLOW_ALLOCATIONS).fetch_add(1, Ordering::Relaxed);

@@ -11,7 +11,7 @@ pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use std::time::Duration;
 
-/// Looks at a lock before the processor is given to other threads.
+/// Checks a lock before the processor is given to other threads.
 const SPINS_BEFORE_YIELD: u32 = 64;
 /// Yields before the thread sleeps, in case the holder has a lower real-time priority.
 const YIELDS_BEFORE_SLEEP: u32 = 64;
@@ -42,7 +42,7 @@ pub(crate) fn prepare_heavy_barrier() {
     let _ = rustix::thread::membarrier(rustix::thread::MembarrierCommand::RegisterPrivateExpedited);
 }
 
-/// Waits between two looks at what another thread holds for a moment; `attempts` starts at zero.
+/// Waits between two checks of what another thread holds for a moment; `attempts` starts at zero.
 /// The thread is never parked, so that no thread pays for waking it.
 pub(crate) fn wait_a_little(attempts: &mut u32) {
     *attempts = attempts.saturating_add(1);

@@ -1,4 +1,4 @@
-//! Where NCCL comes in: the tables that it looks for, and the reading of what its pointers point at.
+//! Where NCCL comes in: the tables that it searches for, and the reading of what its pointers point at.
 //!
 //! Pointers are believed only for the length of the call. Every call gives success, whatever happens,
 //! as NCCL asks of a profiler; no panic crosses the border.
@@ -74,12 +74,12 @@ const TABLE: ProfilerTable = ProfilerTable {
     finalize,
 };
 
-/// The table that NCCL 2.28 and later look for.
+/// The table that NCCL 2.28 and later search for.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)] // NCCL's name.
 pub static ncclProfiler_v5: ProfilerTable = TABLE;
 
-/// The table with copy-engine events, which NCCL 2.30 and later look for first.
+/// The table with copy-engine events, which NCCL 2.30 and later search for first.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)] // NCCL's name.
 pub static ncclProfiler_v6: ProfilerTable = TABLE;
@@ -175,7 +175,7 @@ unsafe extern "C" fn finalize(context: *mut c_void) -> c_int {
     guarded(|| loaded::close(number(context)))
 }
 
-/// What NCCL keeps in place of a pointer; it never looks at what it points at.
+/// What NCCL keeps in place of a pointer; it never checks what it points at.
 fn pointer(number: u64) -> *mut c_void {
     let address = usize::try_from(number).expect("pointers have 64 bits where NCCL runs");
     std::ptr::without_provenance_mut(address)

@@ -51,7 +51,7 @@ impl Outbox {
     }
 
     /// A new look begins.
-    pub(crate) fn begin_look(&mut self) {
+    pub(crate) fn begin_poll(&mut self) {
         self.alike.clear();
     }
 
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn transfers_that_are_alike_are_left_out_unless_their_end_is_owed() {
         let (mut outbox, counts) = (Outbox::default(), Counts::default());
-        outbox.begin_look();
+        outbox.begin_poll();
         for _ in 0..MAX_ALIKE + 5 {
             outbox.add(transfer(1), false, &counts);
         }
@@ -125,7 +125,7 @@ mod tests {
         outbox.add(transfer(2), false, &counts);
         let kept = usize::try_from(MAX_ALIKE).unwrap() + 2;
         assert_eq!((outbox.waiting.len(), counts.left_out.get()), (kept, 5));
-        outbox.begin_look();
+        outbox.begin_poll();
         outbox.add(transfer(1), false, &counts);
         assert_eq!(outbox.waiting.len(), kept + 1);
     }

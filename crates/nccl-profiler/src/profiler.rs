@@ -150,7 +150,7 @@ impl Profiler {
     pub(crate) fn end(&self, handle: u64, now_ns: u64) {
         match Handle::from_number(handle) {
             Some(Handle::Task(place)) => {
-                // Only that it is in the queue; its children tell of its end.
+                // Only that it is in the queue; its children report its end.
                 self.tasks.stop(place);
             }
             Some(Handle::Operation(place)) => self.end_operation(place, now_ns),

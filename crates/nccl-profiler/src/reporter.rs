@@ -1,4 +1,4 @@
-//! The thread that looks at what NCCL's threads have written, ten times a second, and tells it.
+//! The thread that checks what NCCL's threads have written, ten times a second, and tells it.
 //!
 //! Most events are reported once, when they have ended. One that lasts is also reported when it is seen under
 //! way a second time, so that the agent knows of a collective that hangs.
@@ -17,8 +17,8 @@ use crate::profiler::Profiler;
 use crate::record::{RankIdentity, Record, RecordPhase, element_bytes};
 use crate::task::{Task, TaskProgress};
 
-/// The time between two looks.
-const LOOK: Duration = Duration::from_millis(100);
+/// The time between two polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long it rests when the agent could not be reached.
 const REST: Duration = Duration::from_secs(1);
 /// For how long no operation of a task may have come for it to have ended, without kernel events.
@@ -58,12 +58,12 @@ pub(crate) fn start(
     let run = move || {
         let mut reporter = Reporter::new(profiler);
         loop {
-            reporter.look(now_ns());
+            reporter.poll(now_ns());
             let sent = reporter.outbox.send(&mut connection, profiler, worker);
             match sent {
                 Err(Unreachable) => park_timeout(REST),
                 Ok(()) if reporter.is_idle() => park(),
-                Ok(()) => park_timeout(LOOK),
+                Ok(()) => park_timeout(POLL_INTERVAL),
             }
         }
     };
@@ -89,9 +89,9 @@ impl<'a> Reporter<'a> {
         nothing && self.outbox.is_empty() && !self.profiler.communicators.any()
     }
 
-    /// Takes what has ended since the last look into the outbox.
-    pub(crate) fn look(&mut self, now_ns: u64) {
-        self.outbox.begin_look();
+    /// Takes what has ended since the last poll into the outbox.
+    pub(crate) fn poll(&mut self, now_ns: u64) {
+        self.outbox.begin_poll();
         while let Some(place) = self.profiler.operations.next_begun(&mut self.turns.0) {
             self.operations.push_back(Living { place, announced: false });
         }
@@ -99,15 +99,15 @@ impl<'a> Reporter<'a> {
             self.tasks.push_back(Living { place, announced: false });
         }
         let Self { profiler, tasks, operations, outbox, .. } = self;
-        operations.retain_mut(|living| look_at_operation(profiler, living, outbox, now_ns));
+        operations.retain_mut(|living| check_operation(profiler, living, outbox, now_ns));
         // Those that wait longest go first when places run short.
         let mut spare = tasks.len().saturating_sub(profiler.tasks.places() / 4 * 3);
-        tasks.retain_mut(|living| look_at_task(profiler, living, outbox, now_ns, &mut spare));
+        tasks.retain_mut(|living| check_task(profiler, living, outbox, now_ns, &mut spare));
     }
 }
 
 /// Says whether the operation is still under way.
-fn look_at_operation(
+fn check_operation(
     profiler: &Profiler,
     living: &mut Living,
     outbox: &mut Outbox,
@@ -143,7 +143,7 @@ fn look_at_operation(
 
 /// Says whether the task is still under way. `spare` is how many of those of which nothing is heard
 /// have to go.
-fn look_at_task(
+fn check_task(
     profiler: &Profiler,
     living: &mut Living,
     outbox: &mut Outbox,

@@ -23,7 +23,7 @@ fn library() -> &'static Path {
     })
 }
 
-/// What NCCL looks for with `NCCL_PROFILER_PLUGIN=telltale`.
+/// What NCCL searches for with `NCCL_PROFILER_PLUGIN=telltale`.
 const INSTALLED: &str = "libnccl-profiler-telltale.so";
 
 /// What an agent has received.
@@ -136,12 +136,12 @@ fn the_structures_are_laid_out_as_published() {
 }
 
 #[test]
-fn a_ring_between_nodes_is_told_with_waits_for_others_left_out() {
+fn a_ring_between_nodes_is_reported_with_waits_for_others_left_out() {
     for version in ["v5", "v6"] {
         let scratch = Scratch::new();
         let reported = Listener::listen(&scratch.join("agent"));
         let harness = Harness::start(&scratch, version, "network", &[]);
-        // Beside these, the beginnings of what lasted longer than two looks.
+        // Beside these, the beginnings of what lasted longer than two polls.
         wait_until("a collective that has ended", Duration::from_secs(20), || {
             let ended =
                 |record: &Value| record["opType"] == "allreduce" && record["finished"] == true;
@@ -184,7 +184,7 @@ fn a_ring_between_nodes_is_told_with_waits_for_others_left_out() {
 }
 
 #[test]
-fn within_a_node_transfers_are_told_by_their_kernels() {
+fn within_a_node_transfers_are_reported_by_their_kernels() {
     let scratch = Scratch::new();
     let reported = Listener::listen(&scratch.join("agent"));
     let harness = Harness::start(&scratch, "v6", "within", &[]);
@@ -233,7 +233,7 @@ fn a_process_group_has_the_name_of_its_communicator() {
 }
 
 #[test]
-fn what_hangs_is_told_while_it_does_and_what_is_only_queued_is_not() {
+fn what_hangs_is_reported_while_it_does_and_what_is_only_queued_is_not() {
     let scratch = Scratch::new();
     let reported = Listener::listen(&scratch.join("agent"));
     let harness = Harness::start(&scratch, "v6", "hang", &[]);

@@ -129,7 +129,7 @@ impl AccessPolicy {
     /// because many users may share theirs.
     ///
     /// # Errors
-    /// When the directory cannot be looked at.
+    /// When the directory cannot be checked.
     pub fn of_directory(path: &Path) -> io::Result<Self> {
         let status = fs::metadata(path)?;
         let service_uid = rustix::process::geteuid().as_raw();

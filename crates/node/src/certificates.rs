@@ -7,7 +7,7 @@ use telltale_schema::text::with_causes;
 use telltale_server::door::{Tls, TlsFiles};
 use tokio::sync::watch::Receiver;
 
-/// Looks at the files each time that the options are read again, as `files` finds them in the options, and says for
+/// Checks the files each time that the options are read again, as `files` finds them in the options, and says for
 /// `what` they are. What cannot be used is logged, and all stays as it was. Never ends.
 pub(crate) async fn follow<O: Clone, E: std::error::Error + 'static>(
     options: Option<Receiver<O>>,

@@ -85,7 +85,7 @@ pub struct Configuration {
     pub legacy: LegacyOptions,
     /// Names of Kubernetes pods.
     pub pods: PodOptions,
-    /// Where devices are looked for.
+    /// Where devices are searched for.
     pub hardware: HardwareOptions,
     /// Export by OpenTelemetry's protocol.
     pub otlp: OtlpOptions,

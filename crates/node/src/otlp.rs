@@ -26,7 +26,7 @@ use waiting::ExportWaits;
 pub use options::{OptionsError, OtlpOptions, Protocol};
 
 /// Sends what is published until `stop` ends. Nothing that a receiver does or leaves undone ends it.
-/// Needs a tokio runtime from the call on, so that options are looked at before anything is sent.
+/// Needs a tokio runtime from the call on, so that options are checked before anything is sent.
 ///
 /// # Errors
 /// When the options make no sense.

@@ -20,8 +20,8 @@ use telltale_server::listen::{Address, BindError, Handed, Listener, SocketFile};
 /// How long all parts together may take to end. Beyond that they are ended where they are.
 pub const MOST_TIME_TO_END: Duration = Duration::from_millis(1500);
 
-/// The time from one look at the socket files to the next.
-const LOOK: Duration = Duration::from_secs(5);
+/// The time from one check of the socket files to the next.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The parts that run.
 #[derive(Debug)]
@@ -193,7 +193,7 @@ async fn lost(sockets: &[SocketName]) -> PartEnded {
             );
             return PartEnded { part: lost.part, why };
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }
 
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_one_part_is_told_by_its_name() {
+    fn the_end_of_one_part_is_reported_by_its_name() {
         wait(async {
             let mut parts = parts(None);
             let stopped = parts.stopped();

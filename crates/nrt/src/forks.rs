@@ -23,7 +23,7 @@ pub(crate) fn refuse_child() -> Result<(), Status> {
     if FORKS.load(Ordering::Relaxed) == 0 { Ok(()) } else { Err(Status::INVALID) }
 }
 
-/// Has the C library tell of forks from now on.
+/// Has the C library report forks from now on.
 pub(crate) fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {

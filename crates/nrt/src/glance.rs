@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use telltale_debug_stream::{Publisher, cores};
 
-/// Entries that programs were compiled to look at, `TELLTALE_DEBUG_GLANCE_CORES`: may never get less.
+/// Entries that programs were compiled to check, `TELLTALE_DEBUG_GLANCE_CORES`: may never get less.
 pub const GLANCE_CORES: usize = cores::MAX_CORES as usize;
 
 static ENTRIES: [AtomicPtr<bool>; GLANCE_CORES] =

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_way_tells_a_duplicate_from_everything_else() {
+    fn each_way_reports_a_duplicate_from_everything_else() {
         let new = || eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let (ours, other, file) = (new(), new(), fs::File::open("/dev/null").unwrap());
         let duplicate = ours.try_clone().unwrap();

@@ -104,7 +104,7 @@ unsafe fn text<'call>(text: *const c_char, kept: usize) -> Result<&'call [u8], S
     if text.is_null() {
         return Err(Status::INVALID);
     }
-    // SAFETY: not null; no byte behind the zero is looked at.
+    // SAFETY: not null; no byte behind the zero is checked.
     let length = unsafe { libc::strnlen(text, kept + 1) };
     // SAFETY: so many bytes were just found to be there.
     Ok(unsafe { slice::from_raw_parts(text.cast(), length) })

@@ -1,4 +1,4 @@
-//! Makes fewer and larger dimensions of those that a function of each element does not tell apart,
+//! Makes fewer and larger dimensions of those that a function of each element does not distinguish,
 //! so that blocks are long pieces of memory.
 
 use telltale_program_cache::{Layout, OperandSpec};
@@ -27,7 +27,7 @@ impl Collapsed {
         let alike =
             inputs.iter().all(|input| input.layout == result.layout && input.shape == result.shape);
         if alike {
-            // Numbers beyond the edges of tiles are computed too, and never looked at.
+            // Numbers beyond the edges of tiles are computed too, and never checked.
             let count = u32::try_from(stored_elements(result)).expect("checked: MAX_ELEMENTS");
             let extents = Extents([1, 1, 1, count]);
             return Self { extents, tiled: false, inputs: vec![extents; inputs.len()], flat: true };

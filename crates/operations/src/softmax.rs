@@ -70,7 +70,7 @@ pub(crate) fn program(
     let name =
         if inputs.len() == 1 { SoftmaxOperation::NAME } else { SoftmaxBackwardOperation::NAME };
     check(name, "x", inputs[0])?;
-    // A mask looks at the row's number in its matrix.
+    // A mask checks the row's number in its matrix.
     let extents =
         if attributes.causal { Extents::of(&result.shape) } else { with_rows_joined(result) };
     let blocks = Blocks::of_rows(extents, tiled(result));

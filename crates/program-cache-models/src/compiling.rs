@@ -79,7 +79,7 @@ fn a_refusal_reaches_all_and_is_kept_for_nobody() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_refusal_that_is_told_nobody_would_leave_them_waiting() {
+fn a_refusal_that_is_reported_nobody_would_leave_them_waiting() {
     crate::model(2, || {
         let _ = refused(|fixture, thread| {
             match fixture.table.join(&wanted(&KEY), ThreadNumber(thread))? {
@@ -112,7 +112,7 @@ fn what_one_dispatch_lacks_keeps_no_other_from_compiling() {
 
 #[test]
 #[should_panic(expected = "another one's lack is reported")]
-fn a_lack_that_is_told_to_all_would_refuse_them() {
+fn a_lack_that_is_reported_to_all_would_refuse_them() {
     crate::model(3, || {
         let fixture = Fixture::with_room_for(1);
         let other = Arc::clone(&fixture);

@@ -1,6 +1,6 @@
-//! Stand-in for what the cache's `counters` tells of threads: here a model numbers them.
+//! Stand-in for what the cache's `counters` reports about threads: here a model numbers them.
 
-/// A thread, as the cache tells them apart.
+/// A thread, as the cache distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadNumber(pub(crate) usize);
 

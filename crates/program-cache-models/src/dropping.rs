@@ -100,7 +100,7 @@ fn two_users_a_clear_and_an_eviction() {
 
 #[test]
 #[should_panic(expected = "a dropped program is used")]
-fn dropped_after_a_look_without_its_lock_it_would_be_used() {
+fn dropped_after_a_poll_without_its_lock_it_would_be_used() {
     crate::model(3, || {
         use_while(|fixture| {
             if let Some(entry) = fixture.table.index.get(&wanted(&KEY))

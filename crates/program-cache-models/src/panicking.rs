@@ -44,7 +44,7 @@ fn use_while_another_panics(meanwhile: fn(&Fixture)) {
 }
 
 #[test]
-fn a_program_whose_user_panicked_is_compiled_anew() {
+fn a_program_whose_user_panicked_is_compiled_again() {
     crate::model(3, || use_while_another_panics(|_| ()));
 }
 

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_with_the_same_hash_are_told_apart_and_counted() {
+    fn keys_with_the_same_hash_are_distinguished_and_counted() {
         let table = ProgramTable::new(10_000);
         let keys: [&[u8]; 4] = [b"one", b"two", b"three", b""];
         for (program, bytes) in (0..).zip(keys) {

@@ -169,7 +169,7 @@ impl KeyEncoder {
         self.bytes.get(..self.used).unwrap_or_default()
     }
 
-    /// Writes bytes as they are. They must be of a length that what was written before tells.
+    /// Writes bytes as they are. They must be of a length that what was written before reports.
     #[inline]
     pub fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         if let Some(room) = self.bytes.get_mut(self.used..).and_then(|room| room.first_chunk_mut())

@@ -1,5 +1,5 @@
 //! The cache, seen from outside: an operation is dispatched, and what its program would have run
-//! with is looked at.
+//! with is checked.
 
 mod bounds;
 mod bug_classes;

@@ -35,7 +35,7 @@ pub const MAX_QUERY_BYTES: usize = 2048;
 /// How deep parentheses and `not` may stand within each other.
 pub const MAX_DEPTH: usize = 32;
 
-/// Patterns and quoted texts of one query that are looked for in a text.
+/// Patterns and quoted texts of one query that are searched for in a text.
 pub const MAX_PATTERNS: usize = 16;
 
 /// Why a search that is not stopped comes to its end.

@@ -1,4 +1,4 @@
-//! A pattern that is looked for in texts, and how long that can take at most: both may be of
+//! A pattern that is searched for in texts, and how long that can take at most: both may be of
 //! a client that means to keep us busy.
 
 use regex_lite::{Error, Regex, RegexBuilder};
@@ -18,7 +18,7 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles a pattern, whatever the case of what it is looked for in.
+    /// Compiles a pattern, whatever the case of what it is searched for in.
     pub(crate) fn new(text: &str) -> Result<Self, Error> {
         let (mut regex, mut most_bytes) = (compiled(text, MAX_BYTES)?, MAX_BYTES);
         // Its size is unknown, but whether a limit is kept.
@@ -29,7 +29,7 @@ impl Pattern {
     }
 
     /// The most steps that a search in `text` can take: at each of its bytes, and at its end, each
-    /// part of the pattern is looked at once at most.
+    /// part of the pattern is checked once at most.
     pub(crate) fn most_steps(&self, text: &str) -> u64 {
         let places = u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_add(1);
         places.saturating_mul(u64::try_from(self.most_bytes).unwrap_or(u64::MAX))

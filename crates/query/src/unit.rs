@@ -26,7 +26,7 @@ pub enum Dimension {
 }
 
 /// The units of each dimension and how much of the base unit each is. Case counts only where it
-/// tells two apart: `m` is a minute, and a unit is looked up as written first.
+/// distinguishes two: `m` is a minute, and a unit is looked up as written first.
 const UNITS: [(&str, Dimension, f64); 36] = [
     ("B", Dimension::Bytes, 1.0),
     ("KiB", Dimension::Bytes, 1024.0),

@@ -89,7 +89,7 @@ mod tests {
     use super::OptionalCount;
 
     #[test]
-    fn a_number_is_absent_until_told() {
+    fn a_number_is_absent_until_reported() {
         let reported = OptionalCount::default();
         assert_eq!(reported.get(), None);
         reported.add(0);

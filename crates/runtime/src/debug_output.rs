@@ -35,7 +35,7 @@ const STACK_BYTES: usize = 256 << 10;
 static STATE: Mutex<OutputState> = Mutex::new(OutputState::Unread);
 
 enum OutputState {
-    /// The environment has not been looked at.
+    /// The environment has not been checked.
     Unread,
     /// It asks for none.
     Unwanted,
@@ -52,7 +52,7 @@ enum ConsumerStartError {
     Spawn(#[source] std::io::Error),
 }
 
-/// Starts the default consumer if the environment asks for one, and has it look for logical cores
+/// Starts the default consumer if the environment asks for one, and has it search for logical cores
 /// that are new. To be called whenever there are new ones; whether it runs. A child of `fork` has
 /// none.
 pub fn start() -> bool {

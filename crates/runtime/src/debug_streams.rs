@@ -21,7 +21,7 @@ pub const MAX_SHOWN_CORES: usize = 64;
 /// The label's value for the sum of the others.
 const OTHERS: &str = "others";
 
-/// What tells of streams that another library of this process has: each core with its counters.
+/// What knows the streams that another library of this process has: each core with its counters.
 pub type OtherStreams = fn() -> Vec<(u32, StreamCounters)>;
 
 static OTHERS_SOURCE: OnceLock<OtherStreams> = OnceLock::new();

@@ -9,7 +9,7 @@ pub const MAX_DEVICES: usize = telltale_wire::limits::MAX_DEVICES;
 /// What a runtime knows of a device when it opens it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceDescription {
-    /// Who the chip is. The more of it is known, the surer a reader can tell it from others; any of
+    /// Who the chip is. The more of it is known, the surer a reader can distinguish it from others; any of
     /// ASIC id, PCI address, board id with location and driver's number will do.
     pub identity: ChipIdentity,
     /// The runtime's own number for it. Where nothing else is known, the device is `unknown:N`.

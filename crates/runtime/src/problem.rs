@@ -171,7 +171,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     #[test]
-    fn each_step_is_told_once_and_counted_always() {
+    fn each_step_is_reported_once_and_counted_always() {
         let reported = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&reported);
         let problems = Problems::new(Some(Arc::new(move |problem| {

@@ -95,7 +95,7 @@ impl Runtime {
     }
 
     /// Shows a program cache on the endpoint, as long as it exists. What all of them hold is added
-    /// to what [`Runtime::report_programs`] tells.
+    /// to what [`Runtime::report_programs`] reports.
     pub fn show_program_cache<B>(&self, cache: &Arc<ProgramCache<B>>)
     where
         B: Backend + Send + Sync + 'static,

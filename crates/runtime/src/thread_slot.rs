@@ -38,7 +38,7 @@ pub(crate) struct ThreadSlot {
 
 thread_local! {
     /// The slot used last, borrowed for as long as an event uses it or searches for another. It has
-    /// no destructor, which would cost each event a look at whether it has run: [`LEAVING`] empties it.
+    /// no destructor, which would cost each event a check of whether it has run: [`LEAVING`] empties it.
     static THREAD_SLOT: ManuallyDrop<RefCell<Option<Box<ThreadSlot>>>> =
         const { ManuallyDrop::new(RefCell::new(None)) };
     /// Whether a slot must not outlast its event, because it would never be dropped.

@@ -19,7 +19,7 @@ pub(crate) fn allocate(opened: &Opened, kind: MemoryKind, place: BufferLocation,
 }
 
 /// Everything that can become of an allocation. Apart from the usual case, so that this one need
-/// not tell the others apart.
+/// not distinguish the others.
 #[cold]
 #[inline(never)]
 fn allocate_with_care(thread_slot: &ThreadSlot, place: BufferLocation, buffer: Buffer) {

@@ -16,7 +16,7 @@ pub use unique::{possible_unique_ids, unique_id};
 
 use serde::{Deserialize, Serialize};
 
-/// Everything that tells one chip from another. Fields a machine does not offer are absent; the
+/// Everything that distinguishes one chip from another. Fields a machine does not offer are absent; the
 /// pair of PCI address and `asic_id` is the key where both are there, never an ordinal or a
 /// board id alone.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

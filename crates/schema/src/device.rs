@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chip::{ChipIdentity, PciAddress};
 
-/// Everything that tells one device from another.
+/// Everything that distinguishes one device from another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]

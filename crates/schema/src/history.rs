@@ -80,7 +80,7 @@ pub struct Series {
     pub metric: String,
     /// What it is measured in, as in its name; empty for a number of things.
     pub unit: String,
-    /// What tells it from other series of this metric and subject: the label's name and value, such
+    /// What distinguishes it from other series of this metric and subject: the label's name and value, such
     /// as `space` and `dram`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<(String, String)>,

@@ -31,7 +31,7 @@ pub enum Unit {
     Hertz,
     /// A share between 0 and 1.
     Ratio,
-    /// A number of things that the name tells.
+    /// A number of things that the name reports.
     Count,
     /// Revolutions a minute.
     RevolutionsPerMinute,
@@ -92,7 +92,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The labels that tell the things of this scope from each other, first among a metric's.
+    /// The labels that distinguish the things of this scope from each other, first among a metric's.
     /// Processes that have all of theirs in common share a row; a pid is no label, because each
     /// new one would be a series that is never seen again.
     pub const fn labels(self) -> &'static [&'static str] {

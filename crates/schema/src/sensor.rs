@@ -22,7 +22,7 @@ pub struct Sensor {
     pub proto: u32,
     /// The metric of which it is a series; its unit is the metric's.
     pub metric: &'static MetricDefinition,
-    /// What tells it from other series of that metric of the same device: a label's name and value.
+    /// What distinguishes it from other series of that metric of the same device: a label's name and value.
     pub label: Option<(&'static str, &'static str)>,
     /// Its number in the history's databases; it is not kept without one.
     pub history: Option<u16>,
@@ -137,7 +137,7 @@ impl Sensor {
         format!("{number} {unit}").trim_end().to_owned()
     }
 
-    /// Whether it is among what a look at all devices shows, or the limit of such a one.
+    /// Whether it is among what a check of all devices shows, or the limit of such a one.
     pub fn is_main(&self) -> bool {
         let is_shown = |sensor: &Self| sensor.is_column || sensor.is_csv;
         is_shown(self)

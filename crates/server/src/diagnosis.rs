@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 
 use tokio_rustls::rustls::{AlertDescription, CertificateError, Error as TlsError};
 
-/// Causes of an error that are looked at.
+/// Causes of an error that are checked.
 const MAX_CAUSES: usize = 16;
 /// How the TLS library says which alert it was sent. The HTTP/2 library keeps only this text of it.
 const ALERT: &str = "received fatal alert: ";

@@ -112,7 +112,7 @@ fn exchange(local: SocketAddr, remote: SocketAddr) -> Result<Option<TcpSocket>, 
         family: if local.is_ipv4() { AF_INET } else { AF_INET6 },
         protocol: IPPROTO_TCP,
         extensions: ExtensionFlags::empty(),
-        // Whatever it is; it is looked at in the answer.
+        // Whatever it is; it is checked in the answer.
         states: StateFlags::all(),
         socket_id: SocketId {
             source_port: local.port(),

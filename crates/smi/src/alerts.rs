@@ -27,7 +27,7 @@ pub struct RuleRow<'a> {
     pub rule: &'a str,
     /// How bad it is.
     pub severity: &'a str,
-    /// What it looks for.
+    /// What it searches for.
     pub condition: String,
     /// How long that must hold, and how long it must be over.
     pub times: [String; 2],

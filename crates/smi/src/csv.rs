@@ -1,6 +1,6 @@
 //! Comma-separated values (RFC 4180): one row a device, or one a process, device and kind, each
 //! with the time of its snapshot. Raw numbers in base units, names as in JSON; an absent value is an
-//! empty field. What could steer a terminal becomes `?`, since such output is often looked at.
+//! empty field. What could steer a terminal becomes `?`, since such output is often checked.
 
 use telltale_schema::history::HistoryAnswer;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
@@ -71,7 +71,7 @@ pub fn devices(snapshot: &Snapshot) -> String {
 
 /// One row for each process, device and kind of memory; one without a kind for a device where no
 /// kind is mentioned, and one without a device for a process that has none. How much is known of
-/// the device's memory is in `accounting`, and what tells of the process in `known_by`.
+/// the device's memory is in `accounting`, and the sources that know the process in `known_by`.
 pub fn processes(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     for process in &snapshot.processes {

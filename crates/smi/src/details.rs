@@ -20,7 +20,7 @@ use crate::text::{cut, painted, width, wrapped};
 use crate::{metrics, rows};
 
 /// The pages that `telltale smi --details` adds after the overview. Processes come first: they are
-/// what one looks for, and the sensors of a few devices fill a screen.
+/// what one searches for, and the sensors of a few devices fill a screen.
 pub fn details(snapshot: &Snapshot, style: &Style) -> String {
     let mut page = DetailsPage { text: String::new(), style };
     for process in &snapshot.processes {

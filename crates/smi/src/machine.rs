@@ -23,7 +23,7 @@ impl<'a> Machine<'a> {
         Self { named: Some((name, cell)), snapshot }
     }
 
-    /// The column that tells these machines apart; none where nothing has to.
+    /// The column that distinguishes these machines; none where nothing has to.
     pub(crate) fn column(machines: &[Self]) -> Option<Column> {
         machines.iter().any(|machine| machine.named.is_some()).then_some(Column::left("HOST", 0))
     }

@@ -1,4 +1,4 @@
-//! What a process's endpoint tells besides memory, a line for each value.
+//! What a process's endpoint reports besides memory, a line for each value.
 
 use telltale_schema::metric::definitions::{
     PROCESS_DEBUG_CONNECTED, PROCESS_DEBUG_EVENTS_PUBLISHED_TOTAL,
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_happened_is_quiet_unless_the_application_tells_it() {
+    fn what_has_not_happened_is_quiet_unless_the_application_reports_it() {
         for (name, value, expected) in [
             ("telltale_process_debug_events_lost_total", MetricValue::Counter(0), true),
             ("telltale_process_debug_events_lost_total", MetricValue::Counter(1), false),

@@ -130,7 +130,7 @@ mod tests {
     use telltale_schema::snapshot::{Process, ProcessSource, ProcessState, RecordingFaults};
 
     #[test]
-    fn what_the_legacy_socket_tells_is_marked() {
+    fn what_the_legacy_socket_reports_is_marked() {
         let mut process = Process {
             identity: None,
             pid: Some(7),

@@ -181,7 +181,7 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     #[test]
-    fn a_slow_link_one_way_is_told_from_clocks_that_differ_by_what_is_known_of_them() {
+    fn a_slow_link_one_way_is_distinguished_from_clocks_that_differ_by_what_is_known_of_them() {
         // Sends are buffered and end at once, and what they send is there after 60 ms, each time.
         let mut known = ClockBounds::nothing();
         known.bound(-MS, 60 * MS);

@@ -45,8 +45,8 @@ impl OperationShape {
 
 /// What one rank's role follows from.
 #[derive(Debug, Default)]
-struct Looks {
-    /// Kinds of its operations, and which transfer comes first: that tells the ends of a pipeline apart.
+struct Features {
+    /// Kinds of its operations, and which transfer comes first: that distinguishes the ends of a pipeline.
     alone: BTreeSet<(Kind, OperationShape, bool)>,
     /// Whom it meets in what.
     meets: BTreeSet<(Kind, OperationShape, u32)>,
@@ -57,22 +57,22 @@ impl Roles {
     /// The roles of the ranks in this step.
     #[must_use]
     pub fn of(step: &Step, kinds: &Kinds) -> Self {
-        let looks = looks(step, kinds);
-        let colours = refine(&looks);
+        let features = features(step, kinds);
+        let colours = refine(&features);
         let mut groups: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
         for (rank, colour) in &colours {
             groups.entry(*colour).or_default().push(*rank);
         }
         let mut ranks: Vec<Vec<u32>> = groups.into_values().collect();
         ranks.sort_by_cached_key(|ranks| {
-            let firsts = ranks.iter().filter_map(|rank| looks[rank].first_compute_ns);
+            let firsts = ranks.iter().filter_map(|rank| features[rank].first_compute_ns);
             (firsts.min().unwrap_or(i64::MAX), ranks[0])
         });
         let numbered = (0_u32..).zip(&ranks);
         let of_rank = numbered
             .flat_map(|(number, ranks)| ranks.iter().map(move |rank| (*rank, Role(number))))
             .collect();
-        Self { of_rank, ranks, replica_of: replicas(&looks) }
+        Self { of_rank, ranks, replica_of: replicas(&features) }
     }
 
     /// A rank's role; `None` if it did nothing.
@@ -100,10 +100,10 @@ impl Roles {
     }
 }
 
-fn looks(step: &Step, kinds: &Kinds) -> BTreeMap<u32, Looks> {
-    let mut looks: BTreeMap<u32, Looks> = BTreeMap::new();
+fn features(step: &Step, kinds: &Kinds) -> BTreeMap<u32, Features> {
+    let mut features: BTreeMap<u32, Features> = BTreeMap::new();
     for of_rank in step.operations().chunk_by(|one, next| one.rank == next.rank) {
-        let looks = looks.entry(of_rank[0].rank).or_default();
+        let features = features.entry(of_rank[0].rank).or_default();
         let is_transfer = |one: &&Placed| {
             matches!(
                 OperationShape::of(one.partners),
@@ -115,30 +115,30 @@ fn looks(step: &Step, kinds: &Kinds) -> BTreeMap<u32, Looks> {
         for one in of_rank.iter().filter(|one| kinds.nature(one.kind) != Nature::Between) {
             let shape = OperationShape::of(one.partners);
             let is_first = is_transfer(&one) && first == Some(one.start_ns);
-            looks.alone.insert((one.kind, shape, is_first));
+            features.alone.insert((one.kind, shape, is_first));
             if let Partners::To { rank, .. } | Partners::From { rank, .. } = one.partners {
-                looks.meets.insert((one.kind, shape, rank));
+                features.meets.insert((one.kind, shape, rank));
             }
             if kinds.nature(one.kind) == Nature::Compute && one.work_ns > 0 {
-                looks.first_compute_ns.get_or_insert(one.start_ns);
+                features.first_compute_ns.get_or_insert(one.start_ns);
             }
         }
     }
-    looks
+    features
 }
 
 /// A colour for each rank: the same for those of one role.
-fn refine(looks: &BTreeMap<u32, Looks>) -> BTreeMap<u32, u64> {
+fn refine(features: &BTreeMap<u32, Features>) -> BTreeMap<u32, u64> {
     let mut colours: BTreeMap<u32, u64> =
-        looks.iter().map(|(rank, looks)| (*rank, hash(&looks.alone))).collect();
+        features.iter().map(|(rank, features)| (*rank, hash(&features.alone))).collect();
     let mut count = distinct(&colours);
-    // Each round tells at least one more apart, or it is the last.
-    for _ in 0..looks.len() {
-        let next: BTreeMap<u32, u64> = looks
+    // Each round distinguishes at least one more, or it is the last.
+    for _ in 0..features.len() {
+        let next: BTreeMap<u32, u64> = features
             .iter()
-            .map(|(rank, looks)| {
+            .map(|(rank, features)| {
                 let colour = |rank: u32| colours.get(&rank).copied().unwrap_or(0);
-                let meets: BTreeSet<(Kind, OperationShape, u64)> = looks
+                let meets: BTreeSet<(Kind, OperationShape, u64)> = features
                     .meets
                     .iter()
                     .map(|(kind, shape, rank)| (*kind, *shape, colour(*rank)))
@@ -167,9 +167,9 @@ fn hash(value: &impl Hash) -> u64 {
 }
 
 /// For each rank the lowest that transfers connect it with.
-fn replicas(looks: &BTreeMap<u32, Looks>) -> BTreeMap<u32, u32> {
+fn replicas(features: &BTreeMap<u32, Features>) -> BTreeMap<u32, u32> {
     let mut lowest: BTreeMap<u32, u32> = BTreeMap::new();
-    for rank in looks.keys() {
+    for rank in features.keys() {
         if lowest.contains_key(rank) {
             continue;
         }
@@ -179,7 +179,7 @@ fn replicas(looks: &BTreeMap<u32, Looks>) -> BTreeMap<u32, u32> {
                 continue;
             }
             lowest.insert(one, *rank);
-            let meets = looks.get(&one).map(|looks| &looks.meets).into_iter().flatten();
+            let meets = features.get(&one).map(|features| &features.meets).into_iter().flatten();
             waiting.extend(meets.map(|(_, _, peer)| *peer));
         }
     }

@@ -103,7 +103,7 @@ fn check(
 }
 
 #[test]
-fn a_slow_rank_and_a_slow_link_are_told_apart_in_jobs_of_each_shape() {
+fn a_slow_rank_and_a_slow_link_are_distinguished_in_jobs_of_each_shape() {
     let shapes = [
         ("ring of 4", ring(4, 4), (1, 2)),
         ("ring of 16", ring(16, 4), (7, 8)),
@@ -197,7 +197,7 @@ fn what_nobody_measures_is_the_rank_s_work() {
 }
 
 #[test]
-fn a_rank_that_only_has_more_to_do_between_its_operations_is_told_apart() {
+fn a_rank_that_only_has_more_to_do_between_its_operations_is_distinguished() {
     let mut actions = data_parallel(4);
     for (rank, actions) in actions.iter_mut().enumerate() {
         actions.insert(0, Action::Unmeasured(if rank == 0 { 50 * MS } else { 5 * MS }));
@@ -235,7 +235,7 @@ fn a_link_of_a_rank_that_may_lack_its_processor_is_not_named() {
 }
 
 #[test]
-fn a_stage_of_one_rank_is_told_from_its_processor_by_what_is_withheld() {
+fn a_stage_of_one_rank_is_distinguished_from_its_processor_by_what_is_withheld() {
     let actions = pipeline(4, 1, 8);
     let times = |rank, step| if rank == 2 && step % 2 == 0 { 3 } else { 1 };
     let compute = |rank, ns, step| noise(rank, ns, step) * times(rank, step);

@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &AlertsArguments) -> Result<Status, Failure> {
     Ok(if fires { Status::Firing } else { Status::Fine })
 }
 
-/// What the service says; where there is none, what one look finds.
+/// What the service says; where there is none, what one check finds.
 fn find(arguments: &AlertsArguments) -> Result<VisibleAlerts, Failure> {
     let place = arguments.place.clone();
     let options = CollectOptions {
@@ -63,7 +63,7 @@ fn find(arguments: &AlertsArguments) -> Result<VisibleAlerts, Failure> {
     let sockets = collector.places().into_iter().map(|place| place.join(SOCKET_NAME));
     match sockets.into_iter().find(|socket| socket.exists()) {
         Some(socket) => ask(&socket),
-        None => look_once(collector, arguments),
+        None => evaluate_once(collector, arguments),
     }
 }
 
@@ -79,7 +79,7 @@ fn ask(socket: &Path) -> Result<VisibleAlerts, Failure> {
 }
 
 /// What holds at this moment. Nothing has held for any time yet, so no time is asked for.
-fn look_once(
+fn evaluate_once(
     mut collector: Collector,
     arguments: &AlertsArguments,
 ) -> Result<VisibleAlerts, Failure> {

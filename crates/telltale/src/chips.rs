@@ -7,7 +7,7 @@ use telltale_emulator::DeviceClient;
 
 use crate::exit::Failure;
 
-/// Devices of one machine that are looked through for a chip.
+/// Devices of one machine that are scanned for a chip.
 const MOST_DEVICES: usize = 1024;
 
 /// Where a chip is.

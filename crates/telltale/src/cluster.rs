@@ -91,11 +91,11 @@ impl ClusterQuery {
     fn show(
         &self,
         watch: Option<Duration>,
-        look: impl Fn(&Self) -> Result<RenderedAnswer, OperatorError>,
+        fetch: impl Fn(&Self) -> Result<RenderedAnswer, OperatorError>,
     ) -> Result<Status, Failure> {
         match watch {
-            Some(period) => self.repeat(period, look),
-            None => self.show_once(look(self)),
+            Some(period) => self.repeat(period, fetch),
+            None => self.show_once(fetch(self)),
         }
     }
 
@@ -118,7 +118,7 @@ impl ClusterQuery {
     fn repeat(
         &self,
         period: Duration,
-        look: impl Fn(&Self) -> Result<RenderedAnswer, OperatorError>,
+        fetch: impl Fn(&Self) -> Result<RenderedAnswer, OperatorError>,
     ) -> Result<Status, Failure> {
         let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
         if !self.json {
@@ -126,7 +126,7 @@ impl ClusterQuery {
         }
         let mut due = Instant::now();
         let outcome = loop {
-            let (status, reported) = match look(self) {
+            let (status, reported) = match fetch(self) {
                 Ok(shown) => (shown.status, if self.json { shown.json } else { shown.text }),
                 Err(error) => {
                     let text = telltale_schema::text::with_causes(&error);

@@ -46,13 +46,13 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
     let snapshot = collector.collect();
     let output = StandardOutput::detect();
     let mut findings = Vec::new();
-    devices::look(&snapshot, root, &collector.absent_sources(), &mut findings);
-    processes::look(&snapshot, &mut findings);
-    regions::look(root, &mut findings);
-    directory::look(place, &mut findings);
-    kernel::look(&mut findings);
-    service::look(place, &arguments.history, &mut findings);
-    terminal::look(&output, &mut findings);
+    devices::check(&snapshot, root, &collector.absent_sources(), &mut findings);
+    processes::check(&snapshot, &mut findings);
+    regions::check(root, &mut findings);
+    directory::check(place, &mut findings);
+    kernel::check(&mut findings);
+    service::check(place, &arguments.history, &mut findings);
+    terminal::check(&output, &mut findings);
     output.print(&match arguments.json {
         true => as_json(&findings),
         false => as_text(&findings, &output.style()),

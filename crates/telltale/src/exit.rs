@@ -107,7 +107,7 @@ mod tests {
     use super::Status;
 
     #[test]
-    fn a_failure_beside_the_figures_is_not_lost_and_hides_nothing_worse() {
+    fn a_failure_beside_the_values_is_not_lost_and_hides_nothing_worse() {
         let cases = [
             (Status::Fine, false, Status::Fine),
             (Status::Fine, true, Status::Partial),

@@ -62,7 +62,7 @@ impl Interrupt {
                 PollFd::new(&self.wake_up, PollFlags::IN),
                 PollFd::from_borrowed_fd(other, PollFlags::IN),
             ];
-            // EINTR and everything else: the caller looks again.
+            // EINTR and everything else: the caller checks again.
             let _ = rustix::event::poll(&mut descriptors, timeout.as_ref());
         }
         self.asked()
@@ -78,7 +78,7 @@ impl Interrupt {
             }
             let timeout = Timespec::try_from(left).ok();
             let mut descriptors = [PollFd::new(&self.wake_up, PollFlags::IN)];
-            // EINTR and everything else: look again, the deadline bounds the loop.
+            // EINTR and everything else: check again, the deadline bounds the loop.
             let _ = rustix::event::poll(&mut descriptors, timeout.as_ref());
             let _ = (&self.wake_up).read(&mut [0; 16]);
         }

@@ -1,4 +1,4 @@
-//! Device faults that the running service of this machine has found by watching, which one look cannot
+//! Device faults that the running service of this machine has found by watching, which one check cannot
 //! find: a heartbeat that stands still, a chip that was there.
 
 use std::path::{Path, PathBuf};

@@ -19,7 +19,7 @@ pub(crate) struct StandardOutput {
 }
 
 impl StandardOutput {
-    /// Looks at standard output and the environment.
+    /// Checks standard output and the environment.
     pub(crate) fn detect() -> Self {
         let terminal = io::stdout().is_terminal();
         let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());

@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let Some(period) = arguments.watch else {
         let cleaned = arguments.clean.then(|| collector.clean());
         let watches = form == OutputFormat::Tables { details: true };
-        let (snapshot, known) = look(&mut collector, question, watches);
+        let (snapshot, known) = take_snapshot(&mut collector, question, watches);
         let is_sampled =
             watches || known != ServiceFindings::Nothing || !collector.awaits_heartbeats();
         let hint = (!is_sampled).then_some(NOT_SAMPLED);
@@ -113,13 +113,13 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
 }
 
 /// One snapshot, with the faults that the service knows of. `watches` waits for heartbeats too.
-fn look(
+fn take_snapshot(
     collector: &mut Collector,
     question: Question,
     watches: bool,
 ) -> (Snapshot, ServiceFindings) {
     let snapshot = collector.collect();
-    // Most machines have no fault, and need no second look.
+    // Most machines have no fault, and need no second check.
     let known = question.teach(collector);
     let awaits = watches && collector.awaits_heartbeats();
     if awaits {

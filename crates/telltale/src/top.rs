@@ -387,7 +387,7 @@ impl Driver<'_> {
                     Some(Action::Suspend) => self.suspend(),
                     Some(Action::Repaint) if self.stage.repaint().is_err() => WakeAction::End,
                     Some(Action::Repaint) => WakeAction::Paint,
-                    Some(Action::Look(moment)) => {
+                    Some(Action::ShowMoment(moment)) => {
                         self.lookup.ask(moment);
                         WakeAction::Paint
                     }

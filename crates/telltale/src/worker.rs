@@ -6,7 +6,7 @@ use telltale_control_plane::supervisor::{Guarded, Hold, guard, hold};
 use crate::arguments::{GuardArguments, HoldArguments};
 use crate::exit::{Failure, Status};
 
-/// Becomes the worker's command; comes back only when that failed, which the agent tells.
+/// Becomes the worker's command; comes back only when that failed, which the agent reports.
 pub(crate) fn run_hold(arguments: HoldArguments) -> Result<Status, Failure> {
     let HoldArguments { agent, record, gate, command } = arguments;
     let error = hold(&Hold { agent, record, gate, command });

@@ -1,4 +1,4 @@
-//! What an endpoint tells about its process.
+//! What an endpoint reports about its process.
 
 mod decode;
 mod encode;

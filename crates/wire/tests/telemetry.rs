@@ -91,7 +91,7 @@ fn a_message_of_a_watch_has_its_numbers_with_or_without_a_snapshot() {
 }
 
 #[test]
-fn a_past_moment_has_no_number_and_tells_its_resolution() {
+fn a_past_moment_has_no_number_and_reports_its_resolution() {
     let past = Drawn(8).snapshot();
     let answer = snapshot_answer(&joined(&encode::past_answer(&past, 0))).unwrap();
     assert_eq!((answer.sequence, answer.resolution_ms), (None, Some(0)));

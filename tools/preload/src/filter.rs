@@ -1,5 +1,5 @@
 //! Which parts of the address space have the beginning of a recorded block, so that the free of any
-//! other block costs one look at a byte.
+//! other block costs one check of a byte.
 //!
 //! A byte counts the recorded blocks that begin in a MiB of addresses. Neighbouring blocks share
 //! it, so that it is in the processor's nearest cache; addresses 64 GiB apart may share it, too.

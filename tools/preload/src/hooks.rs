@@ -1,7 +1,7 @@
 //! The C library's allocation functions, as the program sees them.
 //!
 //! Each calls the allocator behind and notes what it did to large blocks. A block below the
-//! threshold costs a comparison, its free a look at a byte; none adds a failure of its own, takes a
+//! threshold costs a comparison, its free a check of a byte; none adds a failure of its own, takes a
 //! lock or allocates.
 
 use std::ffi::{c_int, c_void};

@@ -16,7 +16,7 @@ use crate::table::{AddressTable, Inserted};
 /// Room for half a million blocks: 8 MiB of address space, touched as used.
 const BUCKETS: usize = 1 << 16;
 
-/// Looks at a beginning of another thread, each after a turn of the processor.
+/// Checks a beginning of another thread, each after a turn of the processor.
 const MOST_TURNS: u32 = 1_000_000;
 
 const NOT_BEGUN: u64 = 0;

@@ -27,7 +27,7 @@ static FUNCTIONS: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; N
 static FOUND: AtomicBool = AtomicBool::new(false);
 static SEARCHING: AtomicBool = AtomicBool::new(false);
 
-/// The allocator behind, or `None` while it is being looked for: use the early buffer then.
+/// The allocator behind, or `None` while it is being searched for: use the early buffer then.
 pub(crate) fn next() -> Option<Next> {
     // SYNC: functions found.
     if !FOUND.load(Ordering::Acquire) && !search() {

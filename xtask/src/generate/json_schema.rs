@@ -25,7 +25,7 @@ fn output(path: &str, schema: &Value) -> GeneratedFile {
     GeneratedFile { path: path.to_owned(), text: text + "\n" }
 }
 
-/// The schema of what is written; what older writers left out is not looked at.
+/// The schema of what is written; what older writers left out is not checked.
 fn schema_of<T: JsonSchema>(name: &str, version: u32) -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema: Schema = generator.into_root_schema_for::<T>();

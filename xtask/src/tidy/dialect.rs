@@ -1,6 +1,6 @@
 //! Words of our own that the field has better ones for, and names of types that mean too many things.
 //!
-//! Names, help texts and documents may not have them; what only a comment says is judged by reading.
+//! Names, help texts, comments and documents may not have them.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,6 @@ const WORDS: [(&str, &str); 5] = [
 const TYPES_ALONE: &str = WORDS[0].0;
 /// In so many files a type's name may be defined.
 const MAX_MODULES: usize = 3;
-/// Where each line is help, comments too.
-const HELP: &str = "crates/telltale/src/arguments";
 
 /// Finds such words, and such types.
 #[must_use]
@@ -40,11 +38,7 @@ fn check_code(file: &SourceFile) -> Vec<Finding> {
     if let Some((word, instead)) = WORDS.iter().find(|(word, _)| has_part(name, word)) {
         findings.push(Finding::at(&file.path, 1, message(word, instead)));
     }
-    let is_help = file.path.starts_with(HELP);
-    findings.extend(check_lines(file, |line| {
-        let code = if is_help { line } else { line.split("//").next().unwrap_or_default() };
-        code.to_owned()
-    }));
+    findings.extend(check_lines(file, str::to_owned));
     findings
 }
 
@@ -141,15 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn words_are_refused_in_names_help_and_documents() {
+    fn words_are_refused_in_names_comments_and_documents() {
         let word = WORDS[1].0;
         assert_eq!(found("crates/a/src/b.rs", &format!("let {word} = 1;\n")), 1);
         assert_eq!(
             found("crates/a/src/b.rs", &format!("const A_{}: u8 = 1;\n", word.to_uppercase())),
             1
         );
-        assert_eq!(found("crates/a/src/b.rs", &format!("// {word}\nlet im{word} = 1;\n")), 0);
-        assert_eq!(found("crates/telltale/src/arguments/a.rs", &format!("/// {word}\n")), 1);
+        assert_eq!(found("crates/a/src/b.rs", &format!("/// {word}\nlet im{word} = 1;\n")), 1);
         assert_eq!(found("docs/a.md", &format!("One's {word}.\n")), 1);
         assert_eq!(found(&format!("crates/a/src/{word}.rs"), ""), 1);
     }

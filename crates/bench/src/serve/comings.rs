@@ -106,12 +106,12 @@ fn watch(root: &Path) -> io::Result<Receiver<WatchMessage>> {
     let path = root.join("run/tt").join(SOCKET_NAME);
     let mut client = runtime.block_on(connect(&path)).map_err(io::Error::other)?;
     let mut updates = runtime.block_on(client.watch(Duration::ZERO)).map_err(io::Error::other)?;
-    let (tell, reported) = channel();
+    let (sender, reported) = channel();
     thread::Builder::new().name("watch".to_owned()).spawn(move || {
         while let Ok(Some(update)) = runtime.block_on(updates.next()) {
             let at_ns = reading_ns(ClockId::Monotonic);
             let Some(snapshot) = update.snapshot else { continue };
-            if tell.send(WatchMessage { at_ns, snapshot }).is_err() {
+            if sender.send(WatchMessage { at_ns, snapshot }).is_err() {
                 break;
             }
         }

@@ -15,7 +15,7 @@ use telltale_schema::memory::MemoryKind;
 use super::Sweep;
 
 /// Ends of processes that one look takes; the rest comes with the next.
-const ENDS_A_LOOK: usize = 64;
+const ENDS_A_ROUND: usize = 64;
 
 /// Keeps the ledgers open and follows their processes.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Bare {
     }
 
     fn let_go_of_the_dead(&mut self) -> io::Result<()> {
-        let mut events = [MaybeUninit::uninit(); ENDS_A_LOOK];
+        let mut events = [MaybeUninit::uninit(); ENDS_A_ROUND];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let (ended, _) = epoll::wait(&self.epoll, &mut events, Some(&now))?;
         for event in ended {

@@ -35,10 +35,10 @@ impl<'a> WholeSnapshot<'a> {
     ///
     /// # Panics
     /// When the last one does not show all that is there.
-    pub fn time(&mut self, looks: u64) -> f64 {
+    pub fn time(&mut self, snapshots: u64) -> f64 {
         let mut last = None;
-        let each = time_ns(looks, || {
-            for _ in 0..looks {
+        let each = time_ns(snapshots, || {
+            for _ in 0..snapshots {
                 last = Some(self.collector.collect_round(self.round));
             }
         });

@@ -85,11 +85,11 @@ fn build_and_run(flags: &str, library: &Path, out: &Path) {
 }
 
 #[test]
-fn pkg_config_tells_how_to_compile() {
+fn pkg_config_reports_how_to_compile() {
     let scratch = Scratch::new();
     let prefix = install(&scratch);
     let place = prefix.join("lib/pkgconfig");
-    let test = "pkg_config_tells_how_to_compile";
+    let test = "pkg_config_reports_how_to_compile";
     let Some(flags) = pkg_config(test, &place, Path::new("")) else { return };
     build_and_run(&flags, &prefix.join("lib"), &prefix.join("by-pkg-config"));
 }
@@ -142,7 +142,7 @@ fn a_program_linked_statically_runs_without_the_shared_library() {
 }
 
 #[test]
-fn an_installation_without_built_libraries_says_so_and_makes_nothing() {
+fn an_installation_without_built_libraries_reports_it_and_makes_nothing() {
     let scratch = Scratch::new();
     let (prefix, empty) = (scratch.join("prefix"), scratch.join("target"));
     let mut command = Command::new(here().join("install.sh"));

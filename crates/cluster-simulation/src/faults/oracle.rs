@@ -9,7 +9,7 @@ use crate::faults::machine::SimulatedFault;
 
 /// The factor below which nothing is slow, as the detector's default has it.
 const MEANINGFUL: f64 = 1.25;
-/// Looks at edges after which a question is too large to try everything.
+/// Checks edges after which a question is too large to try everything.
 const MAX_STEPS: usize = 30_000_000;
 
 /// All smallest explanations of one part of a machine's slow edges.
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_told_apart_and_what_cannot() {
+    fn what_can_be_distinguished_and_what_cannot() {
         use SimulatedFault::{BothWays, Node, OneWay, Sender};
         check(Topology::Mesh, 2, &[Node(0)], &[&[&[Node(0)], &[Node(1)], &[BothWays(0, 1)]]]);
         check(Topology::Mesh, 3, &[Node(0)], &[&[&[Node(0)]]]);

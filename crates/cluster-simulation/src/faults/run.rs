@@ -15,7 +15,7 @@ use crate::faults::oracle::{self, Smallest};
 pub const HEALTHY_WINDOWS: u32 = 45;
 /// Windows in which a fault must be named.
 pub const WINDOWS_ALLOWED: u32 = 10;
-/// Windows that are looked at after the fault begins.
+/// Windows that are checked after the fault begins.
 pub const FAULTY_WINDOWS: u32 = 20;
 
 /// One case.

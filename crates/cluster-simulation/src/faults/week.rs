@@ -228,7 +228,7 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
             answered: 0,
         };
         week.nodes.begin(&mut week.agenda);
-        week.tell(Input::LeadershipGained { term: Term::new(1), stored: None });
+        week.apply(Input::LeadershipGained { term: Term::new(1), stored: None });
         week
     }
 
@@ -244,14 +244,14 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
         for event in events.drain(..) {
             match event {
                 WeekEvent::Heard(message) => self.hear(*message),
-                WeekEvent::Stored(input) => self.tell(input),
+                WeekEvent::Stored(input) => self.apply(input),
                 WeekEvent::ToNode(node, happening) => {
                     self.nodes.happens(node, happening, &mut self.job, &mut self.agenda);
                 }
             }
         }
         self.agenda.events[place] = events;
-        self.tell(Input::Tick);
+        self.apply(Input::Tick);
         self.job.go_on(self.agenda.step);
         if self.agenda.step.is_multiple_of(STEPS_PER_EVALUATION) {
             self.slow_down();
@@ -266,15 +266,15 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
             && let Some(work) = observed(now, &mut message)
         {
             self.observed += 1;
-            self.watch.tell(work);
+            self.watch.apply(work);
         }
-        self.tell(Input::Node(message));
+        self.apply(Input::Node(message));
     }
 
     /// Has detection look; what it says comes back before the next evaluation, as from a thread that is busy.
     fn evaluate(&mut self) {
         if let Some(seen) = self.watch.seen() {
-            self.tell(Input::Verdicts { epoch: seen.epoch, verdicts: seen.verdicts });
+            self.apply(Input::Verdicts { epoch: seen.epoch, verdicts: seen.verdicts });
         }
         if self.followed.any() {
             let metrics = self.coordinator.incident().is_some();
@@ -282,7 +282,7 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
         }
     }
 
-    fn tell(&mut self, input: Input) {
+    fn apply(&mut self, input: Input) {
         let now = self.now();
         let mut outputs = std::mem::take(&mut self.outputs);
         self.coordinator.step(now, input, &mut outputs);
@@ -291,7 +291,7 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
         let mut is_new = false;
         let watch = &mut self.watch;
         self.followed.follow(now, &self.coordinator, |work| {
-            watch.tell(work);
+            watch.apply(work);
             is_new = true;
             true
         });

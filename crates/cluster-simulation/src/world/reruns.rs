@@ -43,7 +43,7 @@ impl World {
         self.after(EVALUATION_INTERVAL, WorldEvent::Trouble(Trouble::Rerun));
     }
 
-    /// The operator looks at the job, and does what is next.
+    /// The operator checks the job, and does what is next.
     pub(super) fn rerun(&mut self) {
         self.after(EVALUATION_INTERVAL, WorldEvent::Trouble(Trouble::Rerun));
         let Some(state) = self.store.state() else { return };

@@ -57,7 +57,7 @@ pub(super) enum Trouble {
     StoreFails { trouble: StoreTrouble, lasts: Duration },
     /// Detection suspects one node, or cannot tell which of two.
     Suspected { host: usize, other: Option<usize>, lasts: Duration },
-    /// The operator of planned re-runs looks at the job.
+    /// The operator of planned re-runs checks the job.
     Rerun,
     /// The next that an operator does to a store that is behind in the end.
     StoreIsReplaced,
@@ -104,7 +104,7 @@ impl World {
             let mut before = Duration::from_millis(1);
             if self.scenario.kinds == Kinds::CrashAmongSuspicions {
                 self.suspect_links(self.scenario.troubled / 2);
-                // At any time between two looks at the incident that is held.
+                // At any time between two checks the incident that is held.
                 before += self.random.duration(Duration::ZERO, Duration::from_millis(100));
             }
             let shortly_before = self.scenario.troubled.saturating_sub(before);

@@ -7,7 +7,7 @@ use super::LocalRank;
 use crate::epoch::{Epoch, JobIdentity};
 use crate::message::Assignment;
 
-/// The variable that tells a job from another of the same name.
+/// The variable that distinguishes a job from another of the same name.
 const JOB_IDENTITY: &str = "TELLTALE_JOB_IDENTITY";
 
 /// The variables of one worker.

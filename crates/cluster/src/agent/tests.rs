@@ -218,7 +218,7 @@ fn a_port_is_held_while_its_epoch_is_prepared_and_run() {
 }
 
 #[test]
-fn an_agent_without_a_free_port_says_so() {
+fn an_agent_without_a_free_port_reports_it() {
     let mut bench = Bench::registered(AgentPolicy::default());
     bench.order(1, Order::Prepare { ports: Some(ports()), planned: false });
     let outputs = bench.step(AgentInput::PortHeld { ports: ports(), port: None });
@@ -295,7 +295,7 @@ fn workers_go_on_without_a_coordinator() {
 }
 
 #[test]
-fn a_failure_is_told_at_once() {
+fn a_failure_is_reported_at_once() {
     let mut bench = Bench::registered(AgentPolicy::default());
     bench.run(1);
     let reported = bench.exited(1, 1, Exit::Signal(11));
@@ -310,7 +310,7 @@ fn a_failure_is_told_at_once() {
 }
 
 #[test]
-fn the_end_of_the_job_is_told_when_no_worker_is_left() {
+fn the_end_of_the_job_is_reported_when_no_worker_is_left() {
     let mut bench = Bench::registered(AgentPolicy::default());
     bench.run(1);
     let over = AgentOutput::Over(JobOutcome::GivenUp);
@@ -359,7 +359,7 @@ fn starts_that_were_planned_use_no_budget() {
 }
 
 #[test]
-fn an_agent_without_restarts_says_so_only_when_its_workers_are_gone() {
+fn an_agent_without_restarts_reports_it_only_when_its_workers_are_gone() {
     let mut bench = Bench::registered(AgentPolicy { restart_budget: 1, ..AgentPolicy::default() });
     bench.run(1);
     let reported = steps(&bench.order(2, Order::Prepare { ports: None, planned: false }));
@@ -440,7 +440,7 @@ fn a_worker_that_was_killed_or_has_trained_is_started_again_without_rest() {
 }
 
 #[test]
-fn what_comes_between_two_reports_is_told_together_and_not_without_bound() {
+fn what_comes_between_two_reports_is_reported_together_and_not_without_bound() {
     let mut bench = Bench::registered(AgentPolicy::default());
     bench.run(1);
     let window = Window {
@@ -479,7 +479,7 @@ fn what_comes_between_two_reports_is_told_together_and_not_without_bound() {
 }
 
 #[test]
-fn an_agent_that_is_asked_to_end_says_so_and_nothing_more() {
+fn an_agent_that_is_asked_to_end_reports_it_and_nothing_more() {
     let mut bench = Bench::registered(AgentPolicy::default());
     bench.order(5, Order::Prepare { ports: None, planned: false });
     bench.order(5, Order::Commit(assignment()));
@@ -520,7 +520,7 @@ fn an_agent_that_nobody_knows_ends_without_a_word() {
 }
 
 #[test]
-fn who_is_told_to_forget_its_job_obeys_a_leader_of_an_earlier_term() {
+fn who_is_reported_to_forget_its_job_obeys_a_leader_of_an_earlier_term() {
     let mut bench = Bench::registered(AgentPolicy::default());
     let job = |number| JobIdentity::new(NonZeroU64::new(number).unwrap());
     let reported = |term, epoch, about, order| {

@@ -15,7 +15,7 @@ use crate::policy::{Mode, Policy};
 use crate::stored::{Phase, StoredState, Why};
 use crate::verdict::{Verdict, VerdictKind};
 
-/// How often an open incident is looked at, at most.
+/// How often an open incident is checked, at most.
 const REVIEW_INTERVAL: Duration = Duration::from_millis(90);
 
 /// The action to take for an incident.
@@ -193,7 +193,7 @@ impl Leadership {
         if context.now < incident.due(context.policy.coalescing, context.policy.settling, nodes) {
             return None;
         }
-        // One that is held is looked at again ten times a second, not with each report.
+        // One that is held is checked again ten times a second, not with each report.
         if self.reviewed.is_some_and(|at| context.now < at.after(REVIEW_INTERVAL)) {
             return None;
         }

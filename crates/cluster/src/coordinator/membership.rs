@@ -205,7 +205,7 @@ impl Leadership {
         }
     }
 
-    /// The failure that a report tells of, if it is the first that this node tells in the epoch.
+    /// The failure that a report contains, if it is the first that this node reports in the epoch.
     fn failure(
         &mut self,
         context: &StepContext<'_>,

@@ -16,7 +16,7 @@ use thiserror::Error;
 /// Orders that may wait at once.
 pub const MAX_WAITING_ORDERS: usize = 64;
 
-/// Tells orders and their answers apart; the driver's.
+/// Distinguishes orders and their answers; the driver's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 

@@ -20,7 +20,7 @@ pub(super) struct Round {
     pub(super) port: Option<NonZeroU16>,
     /// Since when a slot has been vacant without a spare for it.
     pub(super) vacant_since: Option<Moment>,
-    /// When orders are looked through again.
+    /// When orders are checked again.
     pub(super) next_evaluation: Moment,
 }
 

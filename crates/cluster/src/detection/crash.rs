@@ -16,7 +16,7 @@ use crate::verdict::{Evidence, MAX_EVIDENCE, VerdictKind};
 /// How much earlier than all others a failure must be to count as the cause: what the network does
 /// to the time of a report is less, and a survivor needs longer to notice, raise and end.
 const LEAD: Duration = Duration::from_millis(20);
-/// The confidence of a cause that only time tells.
+/// The confidence of a cause that only time reports.
 const CONFIDENCE_BY_TIME: f64 = 0.7;
 
 #[derive(Debug, Clone, Copy)]
@@ -58,13 +58,13 @@ impl Crashes {
         self.failures.values().map(|one| one.at).min()
     }
 
-    /// The causes: at once where the way of ending tells, else when `settling` has passed.
+    /// The causes: at once where the way of ending reports, else when `settling` has passed.
     pub(super) fn findings(&self, now: Moment, settling: Duration) -> Vec<DetectorFinding> {
         let causes = self.certain();
         if causes.is_empty() { self.by_time(now, settling).into_iter().collect() } else { causes }
     }
 
-    /// The causes that the way of ending tells.
+    /// The causes that the way of ending reports.
     pub(super) fn certain(&self) -> Vec<DetectorFinding> {
         let Some(first) = self.first() else { return Vec::new() };
         let causes = self.nodes_of(self.failures.values().filter(|one| one.end.is_cause()));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn among_exit_codes_only_time_tells_and_sometimes_not() {
+    fn among_exit_codes_only_time_reports_and_sometimes_not() {
         use WorkerEnd::{Code, Signal};
         let clear = [(0, Code(1), 930), (1, Code(1), 900), (2, Signal(6), 925)];
         assert_eq!(suspects(&clear, 249), []);

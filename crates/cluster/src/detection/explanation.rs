@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_is_too_large_says_so() {
+    fn a_search_that_is_too_large_reports_it() {
         // Each edge has two suspects of its own, so there are 2^20 smallest explanations.
         let slow: Vec<Slow> = (0..20).map(|pair| edge(1.0, &[2 * pair, 2 * pair + 1])).collect();
         let found = smallest(&slow, &[1.0; 40]);

@@ -1,4 +1,4 @@
-//! A part of the matrix of latencies as a person may look at it.
+//! A part of the matrix of latencies as a person may check it.
 
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@
 //! nodes are joined into one *cell* of the matrix once each is relative to its own usual level.
 //! What all keys of a class (same group, direction and size) share is taken off first, since it
 //! says nothing about anybody: a checkpoint, a busy hour. What some of them share may be a fault, so
-//! a class is looked at when all of its keys have a new window: edges with few transfers have one in
+//! a class is checked when all of its keys have a new window: edges with few transfers have one in
 //! some evaluations only, and those that happen to have one in the same evaluation may be those of one slow node.
 //! Who is at fault is decided elsewhere.
 //!
@@ -32,7 +32,7 @@ const ROBUST_COUNT: u32 = 3;
 /// by which the load of a healthy job comes and goes.
 const UNTOLD_LOAD: f32 = 0.18;
 /// Looks that a class waits at least for those of its keys that are due.
-const WAITING_LOOKS: u32 = 10;
+const WAITING_WINDOWS: u32 = 10;
 
 /// Latencies that were not taken, since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,7 +53,7 @@ pub(super) struct Matrix {
     cell_numbers: BTreeMap<Ends, u32>,
     classes: Vec<Class>,
     class_numbers: BTreeMap<(GroupId, Direction, SizeBucket, bool), u32>,
-    /// The classes that are looked at together.
+    /// The classes that are checked together.
     units: Vec<Vec<u32>>,
     /// Whether there are keys that are in none.
     has_new_keys: bool,
@@ -82,7 +82,7 @@ pub(super) struct KeyRow {
     pub(super) is_unchecked: bool,
     /// How much of what its cell has moved by it has.
     moved: f32,
-    /// The windows that were not looked at yet: their sum, in logarithms, and how many they are.
+    /// The windows that were not checked yet: their sum, in logarithms, and how many they are.
     sum: f32,
     windows: u16,
     /// Windows of too few latencies.
@@ -91,7 +91,7 @@ pub(super) struct KeyRow {
     is_new: bool,
     /// Since how many evaluations the first of them waits.
     waits: u32,
-    /// How much slower than usual it was when it was last looked at.
+    /// How much slower than usual it was when it was last checked.
     residual: f32,
     cadence: Cadence,
 }
@@ -160,7 +160,7 @@ struct Class {
     is_held_up: bool,
 }
 
-/// Which keys of a class are looked at.
+/// Which keys of a class are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ready {
     /// None yet: some are due that have no new window.
@@ -342,7 +342,7 @@ impl Matrix {
     }
 
     /// A class is judged by itself, unless it is of two nodes: what is common to more cannot be separated there. Those
-    /// of the same direction and size are looked at together.
+    /// of the same direction and size are checked together.
     fn join_classes(&mut self) {
         let mut pairs: BTreeMap<(Direction, SizeBucket, bool), Vec<u32>> = BTreeMap::new();
         self.units.clear();
@@ -407,14 +407,14 @@ impl Matrix {
             if key.windows > 0 {
                 key.waits += 1;
                 waiting.new += 1;
-                waiting.for_long |= key.waits > WAITING_LOOKS.max(2 * key.cadence.gap());
+                waiting.for_long |= key.waits > WAITING_WINDOWS.max(2 * key.cadence.gap());
             } else if key.cadence.is_kept(self.evaluations) {
                 waiting.missing += 1;
             }
         }
     }
 
-    /// Adds by how much each key of a class that is looked at is slower than usual. Where more are due, those have
+    /// Adds by how much each key of a class that is checked is slower than usual. Where more are due, those have
     /// what they had.
     fn share(&mut self, class: u32, ready: Ready) {
         for number in &self.classes[place(class)].keys {
@@ -498,7 +498,7 @@ impl Matrix {
         numbers.map(|number| &self.cells[place(*number)]).filter(|cell| self.is_present(cell))
     }
 
-    /// Those of them that tell of their two nodes alone: no transfer of theirs was held up by others.
+    /// Those of them that report their two nodes alone: no transfer of theirs was held up by others.
     pub(super) fn cells_of(&self, node: u32) -> impl Iterator<Item = &MatrixCell> {
         self.all_cells_of(node).filter(|cell| !cell.is_held_up)
     }
@@ -561,13 +561,13 @@ impl KeyRow {
         self.is_new = true;
     }
 
-    /// The mean of the windows that were not looked at yet; there is one at least.
+    /// The mean of the windows that were not checked yet; there is one at least.
     fn mean(&self) -> f32 {
         debug_assert!(self.windows > 0, "only keys with a window are looked at");
         self.sum / f32::from(self.windows)
     }
 
-    /// The same, and they are looked at.
+    /// The same, and they are checked.
     fn take(&mut self) -> f32 {
         let mean = self.mean();
         (self.sum, self.windows, self.waits) = (0.0, 0, 0);

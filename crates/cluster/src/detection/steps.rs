@@ -35,11 +35,11 @@ use crate::work::{FinishedOperation, Work};
 
 /// Operations of the open steps together.
 const MAX_OPEN_OPERATIONS: usize = 1 << 22;
-/// Steps that are looked at together, if they take long.
+/// Steps that are checked together, if they take long.
 const STEPS_TOGETHER: usize = 10;
 /// The same number, of steps that are new.
 const FULL: u64 = STEPS_TOGETHER as u64;
-/// Steps that are short are looked at together as far back as this, since hosts are not idle for moments only,
+/// Steps that are short are checked together as far back as this, since hosts are not idle for moments only,
 const LONG_ENOUGH_NS: i64 = 10_000_000_000;
 /// but not more of them,
 const MOST_STEPS_TOGETHER: usize = 50;
@@ -48,7 +48,7 @@ const MOST_OPERATIONS_TOGETHER: usize = 1 << 20;
 /// Fewer are enough if each rank has done this much in them.
 const ENOUGH_OPERATIONS: usize = 200;
 /// So many operations are analysed in each evaluation; of more, steps are analysed less often.
-const OPERATIONS_PER_LOOK: usize = 100_000;
+const OPERATIONS_PER_WINDOW: usize = 100_000;
 
 /// Reports by which it is judged how much processor time is withheld from a rank.
 const REPORTS_TOGETHER: usize = 10;
@@ -246,7 +246,7 @@ impl Steps {
         let of_each = operations / self.progress.count().max(1);
         let enough = self.latest.len() >= STEPS_TOGETHER
             || (self.latest.len() >= 2 && of_each >= ENOUGH_OPERATIONS);
-        let pause = u32::try_from(operations / OPERATIONS_PER_LOOK).unwrap_or(u32::MAX);
+        let pause = u32::try_from(operations / OPERATIONS_PER_WINDOW).unwrap_or(u32::MAX);
         enough && self.fresh > 0 && self.evaluations_since > pause
     }
 

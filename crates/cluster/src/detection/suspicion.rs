@@ -115,7 +115,7 @@ fn hot_edge(matrix: &Matrix, cell: &MatrixCell, limit: SlowFrom) -> Option<Hot> 
 struct Candidates<'a> {
     matrix: &'a Matrix,
     limit: SlowFrom,
-    /// `None` for who was looked at and is not slow throughout.
+    /// `None` for who was checked and is not slow throughout.
     numbers: BTreeMap<Culprit, Option<u32>>,
     list: Vec<(Culprit, f32)>,
 }

@@ -27,11 +27,11 @@ pub const MAX_MEMBERS_PER_GROUP: usize = 65_536;
 pub struct PostEntry {
     /// The epoch that its client says it is of.
     pub epoch: Option<Epoch>,
-    /// What it tells.
+    /// What it reports.
     pub reported: EntryContent,
 }
 
-/// What an entry tells.
+/// What an entry reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryContent {
     /// An operation began or ended.

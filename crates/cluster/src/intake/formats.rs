@@ -26,7 +26,7 @@ pub struct ReaderCounts {
     pub malformed: u64,
     /// Bytes that were passed over: lines or files that are too long, or written faster than read.
     pub skipped_bytes: u64,
-    /// Files that were not looked at since there are too many.
+    /// Files that were not checked since there are too many.
     pub files_left_out: u64,
     /// Records that found no place in the intake's queue.
     pub dropped: u64,
@@ -48,7 +48,7 @@ impl Format {
     pub fn variables(self, path: &Path) -> Vec<(&'static str, OsString)> {
         match self {
             // `ext-profiler/inspector/README.md` in NVIDIA/nccl. Without the interval nothing is written
-            // before the end; a second is how often it is looked at.
+            // before the end; a second is how often it is checked.
             Self::Inspector => vec![
                 ("NCCL_INSPECTOR_ENABLE", "1".into()),
                 ("NCCL_INSPECTOR_DUMP_DIR", path.into()),

@@ -1,4 +1,4 @@
-//! One record of `/log_ccl`: what a collective library tells of an operation when it begins and
+//! One record of `/log_ccl`: what a collective library reports about an operation when it begins and
 //! again when it ends.
 //!
 //! The fields are those of the original's JSON; reading the JSON is done elsewhere.

@@ -11,7 +11,7 @@ use crate::work::{
 
 impl Observation {
     /// This observation with what an earlier one has that was not reported, as far as a report has room. Says how many
-    /// windows had none; of lost operations the next number tells.
+    /// windows had none; of lost operations the next number reports.
     pub(crate) fn with_unsent(mut self, before: Self) -> (Self, usize) {
         let Self { edges, waits, operations, withheld, traffic, excused, .. } = before;
         self.excused |= excused;

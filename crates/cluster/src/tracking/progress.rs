@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_twice_or_late_changes_nothing() {
+    fn what_is_reported_twice_or_late_changes_nothing() {
         let mut progress = ProgressCounters::default();
         let events = [
             (CollectiveEvent::CollectiveBegan(wait()), 9),

@@ -1,6 +1,6 @@
 //! Windows of the latest latencies, one for each key, and the values of a window.
 //!
-//! A report takes the latencies that came since the last one, so that two reports never tell of the
+//! A report takes the latencies that came since the last one, so that two reports never report the
 //! same transfer twice. The number of keys is bounded, and what is not taken is counted.
 
 use std::collections::BTreeMap;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_has_the_figures_of_what_came_since_the_last() {
+    fn a_report_has_the_values_of_what_came_since_the_last() {
         let mut windows = warm();
         for latency_ns in 1..=10 {
             let waited = Waited { late: latency_ns > 8, overlapped: latency_ns == 10 };

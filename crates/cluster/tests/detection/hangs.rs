@@ -85,7 +85,7 @@ fn only_stopped(stopped: &'static [u32]) -> impl Fn(u32) -> Option<Observation> 
 }
 
 #[test]
-fn a_stopped_process_is_named_where_nobody_tells_of_progress() {
+fn a_stopped_process_is_named_where_nobody_reports_progress() {
     let hang = VerdictKind::NonCommunicationHang;
     let (seconds, said) =
         Job::of(4).seconds_until_verdict(60, only_stopped(&[2])).expect("it is seen");

@@ -74,7 +74,7 @@ fn learned(mark: Mark) -> Job {
 }
 
 #[test]
-fn ranks_that_hold_each_other_up_are_told_of_together_and_nobody_alone() {
+fn ranks_that_hold_each_other_up_are_reported_together_and_nobody_alone() {
     let cases: [[Times; 2]; 3] = [[all_slow, all_slow], [one_slow, all_slow], [one_slow, one_slow]];
     for times in cases {
         let mut job = learned(all_late);
@@ -313,7 +313,7 @@ fn chain(node: u32, second: u32, is_quiet: bool, times: Times) -> Option<Observa
 }
 
 #[test]
-fn ranks_that_hold_each_other_up_are_told_of_together_though_one_edge_is_quiet_for_a_while() {
+fn ranks_that_hold_each_other_up_are_reported_together_though_one_edge_is_quiet_for_a_while() {
     let mut job = Job::of(4);
     for second in 0..45 {
         let verdicts = job.second(|node| chain(node, second, false, as_usual));

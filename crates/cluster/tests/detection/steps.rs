@@ -122,7 +122,7 @@ fn a_step_of_which_operations_were_lost_says_nothing_of_any_rank() {
 }
 
 #[test]
-fn a_hang_of_transfers_alone_is_told_soon_once_a_step_was_ended() {
+fn a_hang_of_transfers_alone_is_reported_soon_once_a_step_was_ended() {
     let wait = |rank: u32, transferred: u64| GroupProgress {
         group: GroupId::WORLD,
         rank: Rank(rank),
@@ -154,7 +154,7 @@ fn a_hang_of_transfers_alone_is_told_soon_once_a_step_was_ended() {
 }
 
 #[test]
-fn that_every_step_was_left_out_is_told() {
+fn that_every_step_was_left_out_is_reported() {
     let mut job = Job::of(4);
     for number in 0..20 {
         let verdicts = job.second(|rank| {

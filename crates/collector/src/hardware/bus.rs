@@ -1,4 +1,4 @@
-//! Accelerators on the PCI bus that no driver has, so that no source can tell of them.
+//! Accelerators on the PCI bus that no driver has, so that no source can report them.
 //!
 //! From `vendor`, `class`, `device` and `driver` of `/sys/bus/pci/devices`, which the kernel has of
 //! every function without asking the device (the kernel's `Documentation/PCI/sysfs-pci.rst`). Nothing
@@ -13,7 +13,7 @@ use crate::tree::{Directory, Tree};
 /// Where the kernel lists PCI functions.
 const FUNCTIONS: &str = "sys/bus/pci/devices";
 
-/// Functions that are looked at.
+/// Functions that are checked.
 const MAX_FUNCTIONS: usize = 4096;
 
 /// Classes of PCI functions that compute: displays and processing accelerators (the upper byte).
@@ -53,7 +53,7 @@ pub fn driverless_boards(root: &Path) -> Vec<DriverlessBoard> {
     let mut addresses: Vec<PciAddress> =
         names.iter().take(MAX_FUNCTIONS).filter_map(|name| name.parse().ok()).collect();
     addresses.sort_unstable();
-    addresses.into_iter().filter_map(|pci| look(&functions, pci)).collect()
+    addresses.into_iter().filter_map(|pci| read_board(&functions, pci)).collect()
 }
 
 /// The driver that has the PCI function at this address; none where no driver has it, or the kernel
@@ -66,7 +66,7 @@ fn driver_of(function: &Directory) -> Option<String> {
     Some(function.link("driver").ok()?.file_name()?.to_str()?.to_owned())
 }
 
-fn look(functions: &Directory, pci: PciAddress) -> Option<DriverlessBoard> {
+fn read_board(functions: &Directory, pci: PciAddress) -> Option<DriverlessBoard> {
     let function = functions.directory(&pci.to_string()).ok()?;
     let text = |name: &str| String::from_utf8(function.attribute(name).ok()?).ok();
     let vendor = text("vendor")?;

@@ -8,16 +8,16 @@ use telltale_schema::reading::Absence;
 use crate::report::SourceReport;
 use crate::tree::{Directory, Tree};
 
-/// Descriptors of one process that are looked at.
+/// Descriptors of one process that are checked.
 const MAX_DESCRIPTORS: usize = 4096;
 
-/// A look at the descriptors of all processes.
+/// A check of the descriptors of all processes.
 pub(super) struct Walk {
     tree: Arc<Tree>,
     clock: Arc<dyn Clock>,
     /// How long it may go on before it leaves the rest out.
     most_ns: u64,
-    /// The node's name, where a descriptor's target is one that is looked for.
+    /// The node's name, where a descriptor's target is one that is searched for.
     node_of: fn(&str) -> Option<&str>,
 }
 
@@ -30,13 +30,13 @@ pub(super) struct Opened<'a> {
     pub(super) node: &'a str,
 }
 
-/// How a look went.
+/// How a scan went.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walked {
     pub(super) at: Timestamp,
-    /// Some processes could not be looked at.
+    /// Some processes could not be checked.
     pub(super) closed: bool,
-    /// Processes that were left out because the look took too long.
+    /// Processes that were left out because the scan took too long.
     unseen: usize,
 }
 
@@ -65,14 +65,14 @@ impl Walk {
                 walked.unseen = pids.len() - place;
                 break;
             }
-            walked.closed |= self.look(&proc, *pid, &mut take);
+            walked.closed |= self.scan(&proc, *pid, &mut take);
         }
         walked
     }
 
-    /// Looks at one process, and says whether it is closed to us. Those that end meanwhile are passed
+    /// Checks one process, and says whether it is closed to us. Those that end meanwhile are passed
     /// over.
-    fn look(&self, proc: &Directory, pid: u32, take: &mut impl FnMut(&Opened<'_>)) -> bool {
+    fn scan(&self, proc: &Directory, pid: u32, take: &mut impl FnMut(&Opened<'_>)) -> bool {
         let Ok(process) = proc.directory(&pid.to_string()) else { return false };
         let (names, descriptors) =
             match process.directory("fd").and_then(|fd| Ok((fd.names()?, fd))) {
@@ -91,7 +91,7 @@ impl Walk {
 // === impl Walked ===
 
 impl Walked {
-    /// Says what the look left out.
+    /// Says what the scan left out.
     pub(super) fn complain(&self, subject: &str, report: &mut SourceReport) {
         if self.unseen > 0 {
             let detail =

@@ -29,7 +29,7 @@ use clients::{Clients, Scan};
 /// The name of this source in a snapshot.
 const SOURCE: &str = "drm";
 
-/// Devices of one class that are looked at.
+/// Devices of one class that are checked.
 const MAX_CARDS: usize = 256;
 
 /// Where cards are listed, how their names begin, and from which number on they are counted as
@@ -37,7 +37,7 @@ const MAX_CARDS: usize = 256;
 const CLASSES: [(&str, &str, u32); 2] =
     [("sys/class/drm", "card", 0), ("sys/class/accel", "accel", 1 << 16)];
 
-/// The task that looks for processes.
+/// The task that searches for processes.
 const SCAN: TaskName = TaskName { group: u32::MAX, item: 0 };
 
 /// Reads the devices of one machine, periodically if asked.
@@ -52,7 +52,7 @@ pub struct DrmSource {
 enum DrmTask {
     /// Reads a card's files.
     Card(Card),
-    /// Looks for processes that have one of the cards open.
+    /// Searches for processes that have one of the cards open.
     Scan(Scan),
 }
 
@@ -66,7 +66,7 @@ enum Done {
 
 impl DrmSource {
     /// A source for the machine under `tree`. One device may take the first of `limits`, all of them
-    /// and the look for processes the second.
+    /// and the search for processes the second.
     pub fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, limits: (Duration, Duration)) -> Self {
         let inquiry = Inquiry::new(tree, clock, limits);
         Self { inquiry, before: BTreeMap::new(), clients: None }
@@ -99,7 +99,7 @@ impl DrmSource {
             }
             for number in numbers {
                 let group = first.saturating_add(number.min(0xFFFF));
-                let card = Card::look(&directory, prefix, number, group);
+                let card = Card::open(&directory, prefix, number, group);
                 let known = |card: &Card| {
                     card.pci.is_some() && cards.iter().any(|other| other.pci == card.pci)
                 };
@@ -148,8 +148,8 @@ impl HardwareSource for DrmSource {
     }
 
     fn read(&mut self) -> SourceReading {
-        let mut look = self.inquiry.look();
-        let report = &mut look.report;
+        let mut inquiry = self.inquiry.begin();
+        let report = &mut inquiry.report;
         let cards = self.enumerate(report);
         let mut tasks: Vec<(TaskName, DrmTask)> = (cards.iter())
             .map(|card| (TaskName { group: card.group, item: 0 }, DrmTask::Card(card.clone())))
@@ -202,7 +202,7 @@ impl HardwareSource for DrmSource {
                           render node (looked into /sys/class/drm and /sys/class/accel)",
             )
         });
-        self.inquiry.reported(look, SOURCE, devices, absent)
+        self.inquiry.reported(inquiry, SOURCE, devices, absent)
     }
 }
 

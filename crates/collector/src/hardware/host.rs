@@ -26,7 +26,7 @@ const SOURCE: &str = "host";
 const MAX_STAT_BYTES: usize = 512;
 /// The beginning of `/proc/cpuinfo` that has the first processor.
 const MAX_CPUINFO_BYTES: usize = 4096;
-/// Sensor chips that are looked at.
+/// Sensor chips that are checked.
 const MAX_HWMONS: usize = 64;
 /// Drivers whose first temperature is that of the processors.
 const PROCESSOR_SENSORS: [&str; 4] = ["coretemp", "k10temp", "zenpower", "cpu_thermal"];
@@ -110,7 +110,7 @@ impl HostSource {
         }
     }
 
-    /// The share of the processors' time since the last look that was not idle.
+    /// The share of the processors' time since the last scan that was not idle.
     fn busy(&mut self, stat: &Text, now: Timestamp, report: &mut SourceReport) -> Reading<f64> {
         let text = match stat {
             Ok(text) => text,
@@ -140,8 +140,8 @@ impl HardwareSource for HostSource {
     }
 
     fn read(&mut self) -> SourceReading {
-        let mut look = self.inquiry.look();
-        let report = &mut look.report;
+        let mut inquiry = self.inquiry.begin();
+        let report = &mut inquiry.report;
         let task = (TaskName { group: 0, item: 0 }, Arc::clone(&self.inquiry.tree));
         let texts = self.inquiry.run(vec![task], Texts::read).pop().flatten();
         let mut absent = None;
@@ -163,7 +163,7 @@ impl HardwareSource for HostSource {
             },
             None => report.error("proc", Absence::TimedOut, "the kernel did not answer in time"),
         }
-        self.inquiry.reported(look, SOURCE, devices, absent)
+        self.inquiry.reported(inquiry, SOURCE, devices, absent)
     }
 }
 

@@ -63,26 +63,26 @@ impl Inquiry {
         self.timeout.run(vec![task], work, limits).pop().flatten()
     }
 
-    /// A look at who has nodes open, which ends by itself before the timeout with its task does.
+    /// A check of who has nodes open, which ends by itself before the timeout with its task does.
     pub(super) fn walk(&self, node_of: fn(&str) -> Option<&str>) -> Walk {
         let most_ns = u64::try_from(self.limits.task.as_nanos() / 2).unwrap_or(u64::MAX);
         Walk::new(Arc::clone(&self.tree), Arc::clone(&self.clock), most_ns, node_of)
     }
 
-    /// Begins a look.
-    pub(super) fn look(&self) -> SourceInquiry {
+    /// Begins a scan.
+    pub(super) fn begin(&self) -> SourceInquiry {
         SourceInquiry { started_ns: self.clock.monotonic_ns(), report: SourceReport::default() }
     }
 
     /// Ends it.
     pub(super) fn reported(
         &self,
-        look: SourceInquiry,
+        inquiry: SourceInquiry,
         source: &str,
         devices: Vec<DeviceReading>,
         absent: Option<String>,
     ) -> SourceReading {
-        let status = look.report.finish(source, &*self.clock, look.started_ns);
+        let status = inquiry.report.finish(source, &*self.clock, inquiry.started_ns);
         SourceReading { devices, status, absent }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Facts: AWS's "Neuron Sysfs User Guide" and the driver's `neuron_sysfs_metrics.c` (2.24). The
 //! files are only ever read: the driver takes a write for a wish to clear or to reset. They differ
-//! between versions, so what is there is looked for and nothing is expected.
+//! between versions, so what is there is searched for and nothing is expected.
 
 mod core;
 mod memory;
@@ -35,13 +35,13 @@ const DEVICES: &str = "sys/devices/virtual/neuron_device";
 /// The driver's version.
 const VERSION: &str = "sys/module/neuron/version";
 
-/// Devices that are looked at; the driver has no more.
+/// Devices that are checked; the driver has no more.
 const MAX_DEVICES: usize = 64;
-/// Cores of one device that are looked at; the driver has 8.
+/// Cores of one device that are checked; the driver has 8.
 const MAX_CORES: usize = 64;
 
 /// Why the holders of a device are unknown.
-const NOT_LOOKED_AT: &str = "looking for the processes that use the devices takes too long";
+const NOT_SCANNED: &str = "looking for the processes that use the devices takes too long";
 
 /// Reads the devices of one machine, periodically if asked.
 pub struct NeuronSource {
@@ -50,14 +50,14 @@ pub struct NeuronSource {
     before: HashMap<TaskName, (DeviceReading, Option<Cycles>)>,
 }
 
-/// The task that looks for processes.
+/// The task that searches for processes.
 const WALK: TaskName = TaskName { group: u32::MAX, item: 0 };
 
 /// What one task does.
 enum NeuronTask {
     /// Reads the files of a device or a core.
     Unit(NeuronUnit),
-    /// Looks for processes that have one of the devices open.
+    /// Searches for processes that have one of the devices open.
     Walk(Walk),
 }
 
@@ -70,7 +70,7 @@ enum Done {
 // === impl NeuronSource ===
 
 impl NeuronSource {
-    /// A source for the machine under `tree`. One device's own files, one core's, or the look for
+    /// A source for the machine under `tree`. One device's own files, one core's, or the search for
     /// processes may take the first of `limits`, all of them the second.
     pub fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, limits: (Duration, Duration)) -> Self {
         Self { inquiry: Inquiry::new(tree, clock, limits), before: HashMap::new() }
@@ -111,7 +111,7 @@ impl NeuronSource {
         Some(units)
     }
 
-    /// Reads the files of each unit, and looks for processes where there is a device.
+    /// Reads the files of each unit, and searches for processes where there is a device.
     fn ask(
         &self,
         units: &[NeuronUnit],
@@ -134,7 +134,7 @@ impl NeuronSource {
         match &openers {
             Some(openers) => openers.complain(report),
             None if units.is_empty() => {}
-            None => report.error("processes", Absence::TimedOut, NOT_LOOKED_AT),
+            None => report.error("processes", Absence::TimedOut, NOT_SCANNED),
         }
         (files, openers)
     }
@@ -146,8 +146,8 @@ impl HardwareSource for NeuronSource {
     }
 
     fn read(&mut self) -> SourceReading {
-        let mut look = self.inquiry.look();
-        let report = &mut look.report;
+        let mut inquiry = self.inquiry.begin();
+        let report = &mut inquiry.report;
         let units = self.enumerate(report);
         let absent = match &units {
             None => Some(format!(
@@ -186,13 +186,13 @@ impl HardwareSource for NeuronSource {
             if unit.core.is_none() {
                 reported.0.holders = match &openers {
                     Some(openers) => openers.of(unit.device),
-                    None => Reading::absent(Absence::TimedOut, NOT_LOOKED_AT),
+                    None => Reading::absent(Absence::TimedOut, NOT_SCANNED),
                 };
             }
             devices.push(reported.0.clone());
             self.before.insert(unit.task(), reported);
         }
-        self.inquiry.reported(look, SOURCE, devices, absent)
+        self.inquiry.reported(inquiry, SOURCE, devices, absent)
     }
 }
 
@@ -202,7 +202,7 @@ impl NeuronTask {
     fn run(&self) -> Done {
         match self {
             Self::Unit(unit) => Done::Unit(unit.read()),
-            Self::Walk(walk) => Done::Walk(Openers::look(walk)),
+            Self::Walk(walk) => Done::Walk(Openers::scan(walk)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! NVIDIA's GPUs, as their driver's library tells of them (NVML).
+//! NVIDIA's GPUs, as their driver's library reports them (NVML).
 //!
 //! The library is loaded when the program runs, and only where the driver is loaded. It is the one
 //! place in this crate through which device nodes are opened: the library does so itself
@@ -177,7 +177,7 @@ impl NvidiaSource {
                 }
                 Err(error) => match self.gpus.get_mut(&index) {
                     Some(gpu) => gpu.refuse(&error, report),
-                    // Without a handle there is no telling which it is.
+                    // Without a handle there is no way to know which it is.
                     None => Gpu::new(index).refuse(&error, report),
                 },
             }
@@ -240,21 +240,21 @@ impl HardwareSource for NvidiaSource {
     }
 
     fn read(&mut self) -> SourceReading {
-        let mut look = self.inquiry.look();
+        let mut inquiry = self.inquiry.begin();
         let mut absent = self.not_asked();
         if absent.is_some() {
             self.gpus.clear();
         } else {
-            match self.list(&mut look.report) {
+            match self.list(&mut inquiry.report) {
                 Ok(gpus) => {
                     let none = gpus.count == 0;
                     absent = none.then(|| String::from("NVIDIA's driver has no GPU"));
-                    self.ask(gpus, &mut look.report);
+                    self.ask(gpus, &mut inquiry.report);
                 }
                 Err(why) => absent = why,
             }
         }
         let devices = self.devices();
-        self.inquiry.reported(look, SOURCE, devices, absent)
+        self.inquiry.reported(inquiry, SOURCE, devices, absent)
     }
 }

@@ -95,7 +95,7 @@ enum Coverage {
     None,
     /// There is a ledger of what is probably its process, so that it need not hand out another.
     Probable,
-    /// A ledger of the process that answered here before is followed: it need not tell of memory.
+    /// A ledger of the process that answered here before is followed: it need not report memory.
     Known,
 }
 
@@ -205,7 +205,7 @@ impl EndpointPoller<'_> {
     }
 
     /// The endpoints to be asked, with what they were before they are. `speaking` are those of whom
-    /// a ledger tells.
+    /// a ledger reports.
     fn entries<'a>(&mut self, listed: &'a Listed, speaking: &Speaking) -> Vec<PendingEndpoint<'a>> {
         if self.which == EndpointUse::Never {
             return Vec::new();

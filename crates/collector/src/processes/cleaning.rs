@@ -169,7 +169,7 @@ impl Processes {
         if regions.are_none() {
             return;
         }
-        for region in self.look(holders, EndpointUse::WhereNeeded).regions {
+        for region in self.scan(holders, EndpointUse::WhereNeeded).regions {
             let dead = region.rows.iter().filter(|row| row.owner == RowOwner::NoProcess);
             let count = dead.clone().count();
             let bytes: u128 =
@@ -234,7 +234,7 @@ fn ledger(
 
 /// The action for a ledger whose process was not found. One that is in use is left: by a child
 /// that its process forked, or by a process that cannot be seen, as the inode of a PID namespace, by
-/// which it was looked for, is given out again.
+/// which it was searched for, is given out again.
 fn dead(reader: &LedgerReader, checks: &Checks<'_>) -> CleaningDecision {
     let pid = reader.owner().pid;
     let lock = reader.writer_lock();

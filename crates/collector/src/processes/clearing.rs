@@ -1,7 +1,7 @@
 //! Taking dead processes out of tt-metal's regions, for `smi --clean` alone.
 //!
 //! The rules by which a row is taken out are those of a process that attaches
-//! ([`telltale_ledger::region::writer`]). Only the main `/dev/shm` is looked at.
+//! ([`telltale_ledger::region::writer`]). Only the main `/dev/shm` is checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,8 +25,8 @@ use crate::tree::Tree;
 /// How long one region's lock is waited for. Others hold it for microseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
-/// Regions of one owner for which the processes are looked through. What is left is there for the next time.
-const MOST_LOOKS: u32 = 16;
+/// Regions of one owner for which the processes are scanned. What is left is there for the next time.
+const MAX_SCANS: u32 = 16;
 
 /// `TMPFS_MAGIC` of `linux/magic.h`.
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
@@ -145,8 +145,8 @@ pub(super) struct Clearing<'a> {
     processes: &'a Processes,
     kept: &'a [RegionMembership],
     holders: &'a Holders,
-    /// For how many regions of each owner the processes were looked through.
-    looks: Looks,
+    /// For how many regions of each owner the processes were scanned.
+    scans: ScanBudget,
 }
 
 // === impl Clearing ===
@@ -158,7 +158,7 @@ impl<'a> Clearing<'a> {
         kept: &'a [RegionMembership],
         holders: &'a Holders,
     ) -> Self {
-        Self { processes, kept, holders, looks: Looks::default() }
+        Self { processes, kept, holders, scans: ScanBudget::default() }
     }
 
     /// Takes the dead out of all regions that this user may change.
@@ -216,7 +216,7 @@ impl<'a> Clearing<'a> {
         let who_ended = |file: FileIdentity, pids: &BTreeSet<u32>| {
             let abandoned = match accounted.processes {
                 0 => Ok(accounted),
-                _ if !self.looks.may_look(owner) => Err(None),
+                _ if !self.scans.may_scan(owner) => Err(None),
                 _ => self.unused(file, name_id).map(|()| accounted),
             };
             found.user = abandoned.err().flatten();
@@ -247,8 +247,8 @@ impl<'a> Clearing<'a> {
     /// With the process that does; without one where that is unknown.
     fn unused(&self, file: FileIdentity, name_id: u64) -> Result<(), Option<u32>> {
         let Self { processes: Processes { tree, procfs, .. }, kept, holders, .. } = self;
-        // Looked at now: who joins later is seen by the region's references.
-        let mappings = Mappings::look(procfs);
+        // Checked now: who joins later is seen by the region's references.
+        let mappings = Mappings::scan(procfs);
         let file = FileNumber { device: file.device, inode: file.inode };
         let has_one_device = statfs(tree.path().join("dev/shm").as_path())
             .is_ok_and(|system| system.f_type == TMPFS_MAGIC);
@@ -279,18 +279,18 @@ impl<'a> Clearing<'a> {
     }
 }
 
-/// For how many regions of each owner the processes were looked through.
+/// For how many regions of each owner the processes were scanned.
 #[derive(Debug, Default)]
-struct Looks(BTreeMap<u32, u32>);
+struct ScanBudget(BTreeMap<u32, u32>);
 
 // === impl Looks ===
 
-impl Looks {
-    /// Whether there may be another look for a region of this user, who can make any number of them.
-    fn may_look(&mut self, owner: u32) -> bool {
-        let looks = self.0.entry(owner).or_default();
-        *looks += 1;
-        *looks <= MOST_LOOKS
+impl ScanBudget {
+    /// Whether there may be another search for a region of this user, who can make any number of them.
+    fn may_scan(&mut self, owner: u32) -> bool {
+        let scans = self.0.entry(owner).or_default();
+        *scans += 1;
+        *scans <= MAX_SCANS
     }
 }
 
@@ -318,9 +318,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_user_cannot_have_the_processes_looked_through_for_each_of_many_regions() {
-        let mut looks = Looks::default();
-        let mut of_owner = |owner| (0..100).filter(|_| looks.may_look(owner)).count();
+    fn one_user_cannot_have_the_processes_scanned_for_each_of_many_regions() {
+        let mut scans = ScanBudget::default();
+        let mut of_owner = |owner| (0..100).filter(|_| scans.may_scan(owner)).count();
         assert_eq!([of_owner(1000), of_owner(1001)], [16, 16]);
     }
 }

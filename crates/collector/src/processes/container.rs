@@ -22,7 +22,7 @@ const PARENTS: [(&str, &str); 4] = [
     ("default", "containerd"),
 ];
 
-/// The container that the lines of a cgroup file (version 1 or 2) tell of.
+/// The container that the lines of a cgroup file (version 1 or 2) report.
 pub(crate) fn container(text: &str) -> Option<Container> {
     text.lines().find_map(|line| {
         let path = line.splitn(3, ':').nth(2)?;
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_are_told_by_their_cgroups() {
+    fn engines_are_reported_by_their_cgroups() {
         let cases = [
             ("12:memory:/docker/ID\n11:cpu:/docker/ID", "docker", None),
             ("0::/system.slice/docker-ID.scope", "docker", None),

@@ -39,7 +39,7 @@ pub(crate) struct Description {
 #[derive(Debug)]
 pub(crate) struct Descriptions {
     by_pid: HashMap<u32, Description>,
-    /// Processes that were looked at a moment ago.
+    /// Processes that were checked a moment ago.
     seen: Seen,
     users: Users,
     timeout: Timeout,
@@ -53,7 +53,7 @@ impl Descriptions {
         Self { by_pid, seen, users, timeout: Timeout::default(), limits }
     }
 
-    /// Takes processes that were just looked at, until [`Self::keep`].
+    /// Takes processes that were just checked, until [`Self::keep`].
     pub(crate) fn take_seen(&mut self, seen: Seen) {
         self.seen = seen;
     }

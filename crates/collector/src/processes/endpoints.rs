@@ -248,7 +248,7 @@ fn wait(open: &[Conversation]) -> Vec<bool> {
 // === impl Conversation ===
 
 impl Conversation {
-    /// Looks at the socket, and connects to exactly the one that was looked at.
+    /// Checks the socket, and connects to exactly the one that was checked.
     fn begin(
         directory: &RuntimeDirectory,
         index: usize,

@@ -65,7 +65,7 @@ pub(super) fn maps(process: &Directory, ledger: FileNumber) -> Option<bool> {
     Some(lists(&process.file("maps", MAX_MAPS_BYTES).ok()?, ledger))
 }
 
-/// What all processes map: one scan of `/proc`, whatever number of files is looked for.
+/// What all processes map: one scan of `/proc`, whatever number of files is searched for.
 #[derive(Debug)]
 pub(super) struct Mappings {
     users: HashMap<Mapped, u32>,
@@ -74,8 +74,8 @@ pub(super) struct Mappings {
 }
 
 impl Mappings {
-    /// Looks at all processes that may be looked at.
-    pub(super) fn look(procfs: &Procfs) -> Self {
+    /// Checks all processes that may be checked.
+    pub(super) fn scan(procfs: &Procfs) -> Self {
         let (mut users, mut unread) = (HashMap::new(), HashSet::new());
         for pid in procfs.pids().0 {
             let maps = procfs.directory(pid).and_then(|one| one.file("maps", MAX_MAPS_BYTES));

@@ -2,7 +2,7 @@
 //!
 //! A claim names (boot id, PID namespace, pid, start time). It is believed when the kernel shows a
 //! process with exactly these, or one that maps the claim's ledger, and which runs as the user that
-//! owns the file, or root owns it. The number in a file's name is never looked at here.
+//! owns the file, or root owns it. The number in a file's name is never checked here.
 //!
 //! No process is taken for dead by a start time: another time namespace shifts it, and a process that was
 //! checkpointed and restored (CRIU) has a new one. Dead is a process whose ledger's lock is free, or of
@@ -108,7 +108,7 @@ enum IdentityComparison {
 pub(crate) struct Checks<'a> {
     procfs: &'a Procfs,
     standpoint: &'a Standpoint,
-    /// Pids that are worth a look first: the driver's holders, endpoints' peers.
+    /// Pids that are worth a scan first: the driver's holders, endpoints' peers.
     likely: Vec<u32>,
     namesakes: OnceCell<Namesakes>,
     mappings: OnceCell<Mappings>,
@@ -131,7 +131,7 @@ pub(crate) type Seen = HashMap<u32, (Directory, ProcessStatus)>;
 
 impl Standpoint {
     /// Looks where we are.
-    pub(crate) fn look(procfs: &Procfs) -> Self {
+    pub(crate) fn current(procfs: &Procfs) -> Self {
         let boot_id = procfs.common("proc/sys/kernel/random/boot_id").ok();
         let boot_id = boot_id.and_then(|text| parse_boot_id(std::str::from_utf8(&text).ok()?));
         // A `/proc` of another PID namespace numbers processes otherwise than the kernel does for us.
@@ -197,12 +197,12 @@ impl<'a> Checks<'a> {
         self.procfs.start_time(pid) == Some(start_time_ticks)
     }
 
-    /// Whether every process can be seen from here, and was looked at.
+    /// Whether every process can be seen from here, and was checked.
     pub(crate) fn sees_all(&self) -> bool {
         self.standpoint.sees_all && self.namesakes().complete
     }
 
-    /// Looks for the process that was claimed.
+    /// Searches for the process that was claimed.
     fn find(
         &self,
         claimed: &ProcessIdentity,
@@ -333,7 +333,7 @@ impl<'a> Checks<'a> {
     }
 
     /// What follows from an answer of our `peer` for the claimed process, if it is that one. Who answers
-    /// is known from the kernel: its start is not looked at, which a checkpoint or a time namespace
+    /// is known from the kernel: its start is not checked, which a checkpoint or a time namespace
     /// changes, and its PID namespace must be another one's only if no process has its number there.
     fn speaks_for(&self, peer: u32, claimed: &ProcessIdentity, uid: u32) -> Option<Standing> {
         let StatusLookup::Process(directory, status) = self.procfs.find(peer) else { return None };
@@ -353,10 +353,10 @@ impl<'a> Checks<'a> {
         (is_claimed(&directory) || !others()).then(|| owned(peer, &status, uid))
     }
 
-    /// A process that maps the ledger, if one can be seen. Looks at what all processes map, once in a
+    /// A process that maps the ledger, if one can be seen. Checks what all processes map, once in a
     /// round: a child that is forked later has a parent that was seen.
     pub(crate) fn mapped_by(&self, ledger: FileNumber) -> Option<u32> {
-        self.mappings.get_or_init(|| Mappings::look(self.procfs)).user_of(ledger, FileKind::Ledger)
+        self.mappings.get_or_init(|| Mappings::scan(self.procfs)).user_of(ledger, FileKind::Ledger)
     }
 
     /// Whether a process lives that can be the writer of a file: one of user `owner` that has
@@ -409,7 +409,7 @@ impl<'a> Checks<'a> {
     }
 
     /// Whether a process may live that has left a file of user `owner` named after `pid`, and after
-    /// its start where that is in the name. Looks at `/proc` once, however often it is asked.
+    /// its start where that is in the name. Checks `/proc` once, however often it is asked.
     pub(crate) fn may_live(&self, pid: u32, start_time_ticks: Option<u64>, owner: u32) -> bool {
         start_time_ticks.is_some_and(|start| self.procfs.glance(pid) == Some((start, owner)))
             || !self.sees_all()
@@ -417,7 +417,7 @@ impl<'a> Checks<'a> {
     }
 
     fn namesakes(&self) -> &Namesakes {
-        self.namesakes.get_or_init(|| Namesakes::look(self.procfs))
+        self.namesakes.get_or_init(|| Namesakes::scan(self.procfs))
     }
 }
 
@@ -459,7 +459,7 @@ mod tests {
     #[test]
     fn a_claim_is_believed_when_all_of_it_is_true() {
         let procfs = Procfs::new(Arc::new(Tree::open("/".as_ref()).unwrap()));
-        let standpoint = Standpoint::look(&procfs);
+        let standpoint = Standpoint::current(&procfs);
         let checks = Checks::new(&procfs, &standpoint, []);
         let me = identity_of_this_process().unwrap();
         let uid = rustix::process::geteuid().as_raw();

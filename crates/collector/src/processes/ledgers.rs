@@ -52,7 +52,7 @@ pub(crate) struct Followed {
     failed: bool,
     /// It was read after its process had ended: nothing changes any more.
     final_read: bool,
-    /// The round in which it is looked at again after its process had ended.
+    /// The round in which it is checked again after its process had ended.
     next_look: u32,
     /// The kernel has reported its process's end.
     ended: bool,
@@ -73,7 +73,7 @@ pub(crate) struct FileIdentity {
 /// Where the reader is.
 #[derive(Debug)]
 enum ReaderState {
-    /// Here: at the first look, and after the end of the process.
+    /// Here: at the first scan, and after the end of the process.
     Alone(Box<LedgerReader>),
     /// Not any more: the last reading of a process that has ended.
     Final(Box<LedgerReading>),
@@ -96,7 +96,7 @@ pub(crate) struct Ledgers {
     /// Processes that have ended and are not wanted.
     ended: Vec<u32>,
     next_token: u64,
-    /// How often liveness was looked at.
+    /// How often liveness was checked.
     rounds: u32,
 }
 
@@ -218,7 +218,7 @@ impl Ledgers {
             if self.followed.contains_key(&origin) {
                 continue;
             }
-            // Looked at before it is opened: if it is replaced in between, the next round sees that.
+            // Checked before it is opened: if it is replaced in between, the next round sees that.
             let Ok(status) = directory.entry_status(name) else { continue };
             if self.followed.len() >= MAX_LEDGERS {
                 surplus.add(status.uid, name);
@@ -287,7 +287,7 @@ impl Ledgers {
     }
 
     /// Watches every living process that is not watched yet. Says whether one of them has ended
-    /// since it was looked at: nothing else tells of that any more.
+    /// since it was checked: nothing else reports that any more.
     pub(crate) fn watch_all(&mut self, procfs: &Procfs) -> bool {
         if self.watch.is_none() {
             self.watch = ProcessWatch::new().ok();

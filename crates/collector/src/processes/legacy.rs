@@ -1,5 +1,5 @@
 //! Processes that report by the allocation server's protocol: found by who is connected, which the
-//! kernel tells. A collector without a socket of its own asks the service of the runtime directory.
+//! kernel reports. A collector without a socket of its own asks the service of the runtime directory.
 
 use std::collections::BTreeMap;
 

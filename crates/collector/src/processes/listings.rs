@@ -67,7 +67,7 @@ impl Listings {
 }
 
 /// When a name in the directory was last made, removed or given to another file, if that is long
-/// enough ago to tell it from every later change.
+/// enough ago to distinguish it from every later change.
 fn settled_change(directory: &RuntimeDirectory) -> Option<(i64, u64)> {
     let stat = fstat(directory).ok()?;
     // The clock that stamps files, whatever clock the service goes by.

@@ -8,7 +8,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// Ends that one look takes; the rest comes with the next.
+/// Ends that one scan takes; the rest comes with the next.
 const MAX_ENDS: usize = 256;
 
 /// Follows processes until they end.

@@ -8,7 +8,7 @@ use super::status::{Procfs, StatusLookup};
 #[derive(Debug)]
 pub(super) struct Namesakes {
     by_pid: HashMap<u32, Vec<Namesake>>,
-    /// All processes that `/proc` shows were looked at.
+    /// All processes that `/proc` shows were checked.
     pub(super) complete: bool,
 }
 
@@ -20,8 +20,8 @@ struct Namesake {
 }
 
 impl Namesakes {
-    /// Looks at all processes. One that we may not see counts under our own pid of it.
-    pub(super) fn look(procfs: &Procfs) -> Self {
+    /// Checks all processes. One that we may not see counts under our own pid of it.
+    pub(super) fn scan(procfs: &Procfs) -> Self {
         let (pids, complete) = procfs.pids();
         let mut by_pid: HashMap<u32, Vec<Namesake>> = HashMap::new();
         for pid in pids {

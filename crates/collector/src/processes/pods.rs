@@ -30,7 +30,7 @@ const NAMES: &str = "pods";
 
 /// How long a container without a full name is left alone before the directories are read again: a
 /// container's log appears when it starts, and what is not there then may never be.
-const LOOK_AGAIN_NS: u64 = 10_000_000_000;
+const RESCAN_NS: u64 = 10_000_000_000;
 
 /// The table `[pods]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,10 +57,10 @@ pub(super) struct Pods {
     timeout: Timeout,
     /// By container id.
     known: HashMap<String, KnownContainer>,
-    /// How the last look at the directories went, where there are any.
-    looked: Option<SourceStatus>,
-    /// The directories were looked at in the last call.
-    has_looked: bool,
+    /// How the last check of the directories went, where there are any.
+    scan_status: Option<SourceStatus>,
+    /// The directories were checked in the last call.
+    has_scanned: bool,
     kubelet: Kubelet,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Pods {
 #[derive(Debug)]
 struct KnownContainer {
     pod: Option<Pod>,
-    looked_ns: u64,
+    scanned_ns: u64,
 }
 
 // === impl Pods ===
@@ -87,14 +87,14 @@ impl Pods {
             limits,
             timeout: Timeout::default(),
             known: HashMap::new(),
-            looked: None,
-            has_looked: false,
+            scan_status: None,
+            has_scanned: false,
             kubelet,
         }
     }
 
     /// Gives the processes that are in pods the pods' names, and says how the sources did.
-    pub(super) fn tell(
+    pub(super) fn assign(
         &mut self,
         processes: &mut [ProcessObservation],
         clock: &dyn Clock,
@@ -104,13 +104,13 @@ impl Pods {
         }
         let now_ns = clock.monotonic_ns();
         let wanted = self.wanted(processes, now_ns);
-        self.has_looked = !wanted.is_empty();
+        self.has_scanned = !wanted.is_empty();
         if self.known.is_empty() && wanted.is_empty() {
-            self.looked = None;
+            self.scan_status = None;
             return Vec::new();
         }
-        if self.has_looked {
-            self.look(wanted, clock);
+        if self.has_scanned {
+            self.scan(wanted, clock);
         }
         let pods = self.known.values().filter_map(|known| known.pod.as_ref());
         let kubelet = self.kubelet.follow(pods, now_ns);
@@ -122,12 +122,12 @@ impl Pods {
             let allocated = self.kubelet.allocated(pod);
             container.pod = Some(Pod { allocated, ..pod.clone() });
         }
-        self.looked.iter().cloned().chain(kubelet).collect()
+        self.scan_status.iter().cloned().chain(kubelet).collect()
     }
 
     /// Sources whose status in the last call is that of an earlier one: they were not asked for it.
     pub(super) fn repeated(&self) -> Vec<&'static str> {
-        let names = (!self.has_looked).then_some(NAMES);
+        let names = (!self.has_scanned).then_some(NAMES);
         names.into_iter().chain((!self.kubelet.is_new()).then_some(kubelet::NAME)).collect()
     }
 
@@ -139,9 +139,9 @@ impl Pods {
         self.known.retain(|id, _| in_pods.contains_key(id.as_str()));
         let due = |id: &str| match self.known.get(id) {
             None => true,
-            Some(KnownContainer { pod, looked_ns }) => {
+            Some(KnownContainer { pod, scanned_ns }) => {
                 let whole = pod.as_ref().is_some_and(|pod| pod.container.is_some());
-                !whole && now_ns.saturating_sub(*looked_ns) >= LOOK_AGAIN_NS
+                !whole && now_ns.saturating_sub(*scanned_ns) >= RESCAN_NS
             }
         };
         let wanted = in_pods.into_iter().filter(|(id, _)| due(id));
@@ -149,7 +149,7 @@ impl Pods {
     }
 
     /// Reads the directories for these.
-    fn look(&mut self, wanted: Vec<ContainerQuery>, clock: &dyn Clock) {
+    fn scan(&mut self, wanted: Vec<ContainerQuery>, clock: &dyn Clock) {
         let started_ns = clock.monotonic_ns();
         let ids: Vec<String> = wanted.iter().map(|one| one.id.clone()).collect();
         let task = (TaskName { group: 0, item: 0 }, (Arc::clone(&self.tree), wanted));
@@ -171,12 +171,14 @@ impl Pods {
         }
         for id in ids {
             let pod = pods.remove(&id);
-            // What was known stays known when a later look fails.
-            let known =
-                self.known.entry(id).or_insert(KnownContainer { pod: None, looked_ns: started_ns });
-            known.looked_ns = started_ns;
+            // What was known stays known when a later scan fails.
+            let known = self
+                .known
+                .entry(id)
+                .or_insert(KnownContainer { pod: None, scanned_ns: started_ns });
+            known.scanned_ns = started_ns;
             known.pod = pod.or(known.pod.take());
         }
-        self.looked = present.then(|| report.finish(NAMES, clock, started_ns));
+        self.scan_status = present.then(|| report.finish(NAMES, clock, started_ns));
     }
 }

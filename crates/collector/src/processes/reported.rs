@@ -1,4 +1,4 @@
-//! What an endpoint tells besides memory, as samples of the metrics that we define. Pure.
+//! What an endpoint reports besides memory, as samples of the metrics that we define. Pure.
 
 use telltale_schema::metric::{DEFINITIONS, MetricDefinition, MetricKind};
 use telltale_schema::snapshot::{MetricSample, MetricValue};
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_was_told_is_a_defined_metric() {
+    fn everything_that_was_reported_is_a_defined_metric() {
         let samples = metrics(&mut report());
         assert_eq!(samples.len(), 13);
         let value = |name: &str| {

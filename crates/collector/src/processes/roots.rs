@@ -18,13 +18,13 @@ use telltale_ledger::directory::{INSTALLED_DIRECTORY, RuntimeDirectory};
 use super::status::{Procfs, StatusLookup};
 use crate::timeout::{CallLimits, TaskName, Timeout};
 
-/// Pairs of a mount namespace and a user that are looked into.
+/// Pairs of a mount namespace and a user that are checked.
 const MAX_PLACES: usize = 256;
 
 /// Holders of one such pair whose environments are read: each may name another directory.
 const MAX_ENVIRONMENTS: usize = 32;
 
-/// Directories that are looked for at one place.
+/// Directories that are searched for at one place.
 const MAX_DIRECTORIES: usize = 64;
 
 /// The most of a process's map of user ids that is read: the kernel takes 340 lines.
@@ -38,7 +38,7 @@ const MAX_ENVIRONMENT_BYTES: usize = 64 * 1024;
 pub(crate) struct ContainerFiles {
     /// Runtime directories, those that are known otherwise left out.
     pub(crate) directories: Vec<Arc<RuntimeDirectory>>,
-    /// The user whose processes led there: what cannot be looked at there is of that user's making.
+    /// The user whose processes led there: what cannot be checked there is of that user's making.
     pub(crate) user: u32,
     /// A container's `/dev/shm`.
     shared_memory: Option<OwnedFd>,
@@ -58,9 +58,9 @@ struct Viewpoint {
 /// From where a process sees: the number of its mount namespace, and its users.
 pub(crate) type Outlook = (u64, [u32; 4]);
 
-/// Looks through the eyes of these processes, each with its outlook where that is known. `known`
+/// Scans what these processes see, each with its outlook where that is known. `known`
 /// has device and inode of the directories that were seen before, and takes up those found here.
-pub(crate) fn look(
+pub(crate) fn scan(
     procfs: &Procfs,
     pids: impl Iterator<Item = (u32, Option<Outlook>)>,
     known: &mut BTreeSet<(u64, u64)>,
@@ -72,7 +72,7 @@ pub(crate) fn look(
     for (pid, outlook) in pids {
         let Some((namespace, uids)) = outlook.or_else(|| outlook_of(pid, procfs)) else { continue };
         let (contained, uid) = (Some(namespace) != own, uids[1]);
-        // Our own user's places are those that were looked at first.
+        // Our own user's places are those that were checked first.
         if !contained && uid == own_uid {
             continue;
         }
@@ -101,7 +101,7 @@ pub(crate) fn look(
         }
     }
     let tasks = viewpoints.into_iter().map(|one| (TaskName { group: one.pids[0], item: 2 }, one));
-    let seen = timeout.run(tasks.collect(), Viewpoint::look, limits);
+    let seen = timeout.run(tasks.collect(), Viewpoint::scan, limits);
     let mut found: Vec<ContainerFiles> = seen.into_iter().flatten().flatten().collect();
     for files in &mut found {
         files.directories.retain(|one| identity(one).is_some_and(|it| known.insert(it)));
@@ -123,7 +123,7 @@ impl ContainerFiles {
 // === impl Viewpoint ===
 
 impl Viewpoint {
-    fn look(&self) -> Option<ContainerFiles> {
+    fn scan(&self) -> Option<ContainerFiles> {
         let shown_root = self.process.join("root");
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(&shown_root, flags, Mode::empty()).ok()?;
@@ -243,7 +243,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     #[test]
-    fn every_place_a_writer_may_fall_back_to_is_looked_at() {
+    fn every_place_a_writer_may_fall_back_to_is_checked() {
         let usual = ["/run/tt", "/run/user/7/telltale", "/tmp/telltale-7"].map(Path::new);
         assert_eq!(candidates(&[], 7, None), usual);
         assert_eq!(candidates(&[], 7, Some(7)), usual);

@@ -117,7 +117,7 @@ fn kind_name(kind: RegionKind) -> &'static str {
     memory_kind(kind).name()
 }
 
-/// The kind under which a region's counter is shown: it does not tell kernels apart.
+/// The kind under which a region's counter is shown: it does not distinguish kernels.
 fn memory_kind(kind: RegionKind) -> MemoryKind {
     match kind {
         RegionKind::Dram => MemoryKind::Dram,

@@ -13,7 +13,7 @@ use crate::tree::{Directory, Tree, Unreadable};
 /// The most that `status` may have: its longest line lists a process's groups.
 const MAX_STATUS_BYTES: usize = 1 << 20;
 
-/// Names in `/proc` that one scan looks at.
+/// Names in `/proc` that one scan checks.
 const MAX_LISTED: usize = 1 << 17;
 
 /// PID namespaces within each other (the kernel allows 32).
@@ -42,7 +42,7 @@ pub(crate) struct ProcessStatus {
     pub(crate) namespace_pids: Vec<u32>,
 }
 
-/// What looking for a pid gave.
+/// What searching for a pid gave.
 #[derive(Debug)]
 pub(crate) enum StatusLookup {
     /// The process's directory and status.
@@ -94,7 +94,7 @@ impl Procfs {
     }
 
     /// When the process that has `pid` started and its effective user, who owns its directory;
-    /// the quicker look for what needs no more. None when it has ended or cannot be seen.
+    /// the quicker search for what needs no more. None when it has ended or cannot be seen.
     pub(crate) fn glance(&self, pid: u32) -> Option<(u64, u32)> {
         let directory = self.directory(pid).ok()?;
         let line = directory.attribute("stat").ok()?;

@@ -8,7 +8,7 @@ use telltale_schema::reading::{Absence, Reading};
 use super::status::Procfs;
 
 /// How long the file is believed when a user is not in it.
-const LOOK_AGAIN_NS: u64 = 60_000_000_000;
+const RELOAD_NS: u64 = 60_000_000_000;
 
 /// Users that are remembered.
 const MAX_USERS: usize = 65_536;
@@ -31,7 +31,7 @@ impl Users {
         procfs: &Procfs,
         (at, now_ns): (Timestamp, u64),
     ) -> Reading<String> {
-        let recent = self.read_ns.is_some_and(|read| now_ns.saturating_sub(read) < LOOK_AGAIN_NS);
+        let recent = self.read_ns.is_some_and(|read| now_ns.saturating_sub(read) < RELOAD_NS);
         if !self.names.contains_key(&uid) && !recent {
             self.read_ns = Some(now_ns);
             if let Ok(text) = procfs.common("etc/passwd") {

@@ -4,7 +4,7 @@
 //! What tells a chip, the surest first: its ASIC id (or UMD's id of it), its PCI address, board and
 //! location, the place in a Galaxy, the driver's number. Each narrows down what the surer ones
 //! left; one that fits none of these is ignored, because ids come from several sources. A board id
-//! alone never tells chips apart: all 32 of a Galaxy may share one.
+//! alone never distinguishes chips: all 32 of a Galaxy may share one.
 //!
 //! The driver shows nothing of a remote chip, not even its ASIC id: it has its gateway's. Who
 //! describes one may give its own id or the gateway's, and the gateway's address or number.
@@ -147,7 +147,7 @@ fn chips<'a>(known: &'a [KnownDevice<'a>]) -> impl Iterator<Item = Candidate<'a>
     known.iter().enumerate().filter_map(chip)
 }
 
-/// Chips that may be meant, fewer with each thing that tells them apart.
+/// Chips that may be meant, fewer with each thing that distinguishes them.
 struct Narrowing<'a> {
     left: Vec<Candidate<'a>>,
     /// Something fitted.

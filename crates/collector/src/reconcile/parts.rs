@@ -22,7 +22,7 @@ struct MemoryPart {
     mentioned: bool,
 }
 
-/// Sums over all regions of one device. Regions do not tell kernels apart, so all kernel kinds
+/// Sums over all regions of one device. Regions do not distinguish kernels, so all kernel kinds
 /// share the place of the first.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RegionSums {

@@ -177,7 +177,7 @@ impl ProcessDraft {
     }
 }
 
-/// What a region's name tells of its chip.
+/// What a region's name reports about its chip.
 fn identity_of(region: &RegionObservation) -> ChipIdentity {
     match region.board_serial {
         Some(serial) => {

@@ -184,7 +184,7 @@ fn a_dead_process_takes_nothing_from_a_region_whatever_it_names_twice() {
 }
 
 #[test]
-fn no_impossible_figure_gets_through_and_what_does_adds_up() {
+fn no_impossible_value_gets_through_and_what_does_adds_up() {
     let fields: [fn(&mut MemoryUsage) -> &mut u64; 6] = [
         |usage| &mut usage.live_bytes,
         |usage| &mut usage.live_buffers,
@@ -388,7 +388,7 @@ fn devices_that_only_processes_or_regions_name_come_last() {
 }
 
 #[test]
-fn a_figure_that_cannot_be_true_is_refused_and_reported() {
+fn a_value_that_cannot_be_true_is_refused_and_reported() {
     let kinds = [(DRAM, u64::MAX), (MemoryKind::L1, 8)];
     let liar = with_ledger(10, ProcessState::Alive, vec![claim(3, NOT, &kinds)]);
     let regions = vec![region(3, &[(DRAM, u64::MAX - 100)], vec![])];

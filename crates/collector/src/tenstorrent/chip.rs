@@ -30,13 +30,13 @@ pub(super) enum FileOutcome {
     NotAsked,
 }
 
-/// A file's last outcome and when to look again.
+/// A file's last outcome and when to check again.
 #[derive(Debug, Clone)]
 pub(super) struct FileSlot {
     pub(super) outcome: FileOutcome,
     /// The last read did not come back; `outcome` may be an older one.
     pub(super) timed_out: bool,
-    look_again_ns: u64,
+    rescan_ns: u64,
     read_ns: u64,
 }
 
@@ -105,7 +105,7 @@ impl OpenChip {
         let slot = |wanted: &bool| {
             let missing = FileOutcome::Unreadable(Unreadable::Errno(Errno::NOENT));
             let outcome = if *wanted { missing } else { FileOutcome::NotAsked };
-            FileSlot { outcome, timed_out: false, look_again_ns: 0, read_ns: 0 }
+            FileSlot { outcome, timed_out: false, rescan_ns: 0, read_ns: 0 }
         };
         Ok(Self {
             ordinal,
@@ -128,7 +128,7 @@ impl OpenChip {
         stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.registration)
     }
 
-    /// Opens what was not there at the first look: hwmon and the list of openers may come late.
+    /// Opens what was not there at the first scan: hwmon and the list of openers may come late.
     pub(super) fn open_the_rest(&mut self, tree: &Tree) {
         if self.hwmon.is_none() {
             self.hwmon = self.function.as_deref().and_then(hwmon_of).map(Arc::new);
@@ -142,7 +142,7 @@ impl OpenChip {
     /// The read of `item`, unless what is known of it still holds.
     pub(super) fn due(&self, index: usize, item: Item, now_ns: u64) -> Option<FileRead> {
         let slot = &self.slots[index];
-        if now_ns < slot.look_again_ns || matches!(slot.outcome, FileOutcome::NotAsked) {
+        if now_ns < slot.rescan_ns || matches!(slot.outcome, FileOutcome::NotAsked) {
             return None;
         }
         let directory = match item.place {
@@ -170,7 +170,7 @@ impl OpenChip {
             Some(Err(unreadable)) => unreadable.is_missing(),
             None => false,
         };
-        slot.look_again_ns = if seldom { now_ns.saturating_add(SELDOM_NS) } else { 0 };
+        slot.rescan_ns = if seldom { now_ns.saturating_add(SELDOM_NS) } else { 0 };
         match result {
             Some(Ok(text)) => {
                 slot.outcome = FileOutcome::Text { text, at };

@@ -1,4 +1,4 @@
-//! What is wrong with chips as a whole, as one look after another shows it: a heartbeat that stands
+//! What is wrong with chips as a whole, as one scan after another shows it: a heartbeat that stands
 //! still, and a chip that the driver listed and does not any more. Pure: times come in.
 
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ pub const HEARTBEAT_TIMEOUT_NS: u64 = 3_000_000_000;
 /// How long a chip that vanished keeps its row.
 pub const VANISHED_KEPT_NS: u64 = 3600 * 1_000_000_000;
 
-/// When a look is: on the monotonic clock and on the wall's.
+/// When a scan is: on the monotonic clock and on the wall's.
 pub(super) type Moment = (u64, Timestamp);
 
-/// What earlier looks have seen, by the place on the bus, which no reset changes.
+/// What earlier scans have seen, by the place on the bus, which no reset changes.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     beats: BTreeMap<PciAddress, Beat>,
@@ -35,8 +35,8 @@ struct Beat {
     read_at: Timestamp,
     /// Since when it has been so.
     since: Moment,
-    /// When it was looked at last, on the monotonic clock.
-    looked_ns: u64,
+    /// When it was checked last, on the monotonic clock.
+    scanned_ns: u64,
     has_moved: bool,
 }
 
@@ -49,7 +49,7 @@ struct ListedChip {
     gone: Option<Moment>,
 }
 
-/// What the driver lists at this look.
+/// What the driver lists at this scan.
 #[derive(Clone, Copy)]
 pub(super) struct DriverListing<'a> {
     /// The numbers of chips that it lists; none where that could not be read.
@@ -62,7 +62,7 @@ pub(super) struct DriverListing<'a> {
 
 impl Faults {
     /// Adds to these chips what is wrong with them, and those that have vanished.
-    pub(super) fn look(
+    pub(super) fn annotate(
         &mut self,
         chips: &mut Vec<ChipReading>,
         listing: DriverListing<'_>,
@@ -82,7 +82,7 @@ impl Faults {
         }
         let Some(listed) = listing.ordinals else { return };
         self.seen.retain(|pci, seen| {
-            // One that is listed and could not be opened is another's to tell of.
+            // One that is listed and could not be opened is another's to report.
             let unread = |number| listed.contains(&number) && !numbers.contains(&number);
             if here.contains(pci) || seen.identity.driver_ordinal.is_some_and(unread) {
                 return true;
@@ -101,7 +101,7 @@ impl Faults {
     }
 
     /// Takes over the faults that another reader has found by watching this machine for longer, as its
-    /// snapshot has them. The next look confirms or refutes each.
+    /// snapshot has them. The next scan confirms or refutes each.
     pub(super) fn learn(&mut self, devices: &[Device], now: Moment) {
         for device in devices {
             let Some((chip, pci)) = device.identity.chip().and_then(|it| Some((it, it.pci?)))
@@ -114,7 +114,7 @@ impl Faults {
                 // Far enough back that one reading of the same value is enough.
                 let since = (now.0.saturating_sub(2 * HEARTBEAT_TIMEOUT_NS), fault.since);
                 let known =
-                    Beat { value, read_at: at, since, looked_ns: since.0, has_moved: false };
+                    Beat { value, read_at: at, since, scanned_ns: since.0, has_moved: false };
                 let beat = self.beats.entry(pci).or_insert(known);
                 match beat.value == value {
                     true => beat.since = since,
@@ -147,13 +147,13 @@ impl Faults {
                 return None;
             }
         };
-        let new = Beat { value, read_at, since: now, looked_ns: now.0, has_moved: false };
+        let new = Beat { value, read_at, since: now, scanned_ns: now.0, has_moved: false };
         let beat = self.beats.entry(pci).or_insert(new);
         if beat.read_at != read_at {
             if beat.value != value {
                 *beat = Beat { has_moved: true, ..new };
             }
-            (beat.read_at, beat.looked_ns) = (read_at, now.0);
+            (beat.read_at, beat.scanned_ns) = (read_at, now.0);
         }
         beat.stands_still().then(|| {
             let number = chip.identity.driver_ordinal.unwrap_or_default();
@@ -171,7 +171,7 @@ impl Faults {
 
 impl Beat {
     fn stands_still(&self) -> bool {
-        self.looked_ns.saturating_sub(self.since.0) >= HEARTBEAT_TIMEOUT_NS
+        self.scanned_ns.saturating_sub(self.since.0) >= HEARTBEAT_TIMEOUT_NS
     }
 }
 
@@ -227,24 +227,24 @@ mod tests {
         (seconds * SECOND, Timestamp((1000 + seconds) * SECOND))
     }
 
-    fn look(faults: &mut Faults, chips: &[ChipReading], seconds: u64) -> Vec<ChipReading> {
+    fn annotate(faults: &mut Faults, chips: &[ChipReading], seconds: u64) -> Vec<ChipReading> {
         let numbers: Vec<u32> =
             chips.iter().filter_map(|chip| chip.identity.driver_ordinal).collect();
         let mut chips = chips.to_vec();
         let listing = DriverListing { ordinals: Some(&numbers), ..LISTING };
-        faults.look(&mut chips, listing, moment(seconds));
+        faults.annotate(&mut chips, listing, moment(seconds));
         chips
     }
 
     #[test]
-    fn a_heartbeat_that_stands_still_is_told_and_one_that_counts_is_not() {
+    fn a_heartbeat_that_stands_still_is_reported_and_one_that_counts_is_not() {
         let mut faults = Faults::default();
         let mut kinds = |seconds, value: Option<u64>| {
             let reading = match value {
                 Some(value) => Reading::new(value, moment(seconds).1),
                 None => Reading::absent(Absence::Resetting, ""),
             };
-            let chips = look(&mut faults, &[chip(1, reading)], seconds);
+            let chips = annotate(&mut faults, &[chip(1, reading)], seconds);
             (
                 chips[0].faults.iter().map(|fault| (fault.kind, fault.since)).collect::<Vec<_>>(),
                 faults.awaits_heartbeats(),
@@ -266,12 +266,12 @@ mod tests {
         let mut faults = Faults::default();
         let old = chip(1, Reading::new(7, Timestamp(5)));
         for seconds in [0, 10, 1000] {
-            assert_eq!(look(&mut faults, std::slice::from_ref(&old), seconds)[0].faults, []);
+            assert_eq!(annotate(&mut faults, std::slice::from_ref(&old), seconds)[0].faults, []);
         }
         let none = chip(1, Reading::absent(Absence::Unsupported, ""));
-        look(&mut faults, std::slice::from_ref(&none), 1001);
+        annotate(&mut faults, std::slice::from_ref(&none), 1001);
         assert!(!faults.awaits_heartbeats(), "a chip without one is no fault");
-        assert_eq!(look(&mut faults, &[none], 2000)[0].faults, []);
+        assert_eq!(annotate(&mut faults, &[none], 2000)[0].faults, []);
     }
 
     /// A device of a snapshot, as its node found it at second 0.
@@ -289,22 +289,22 @@ mod tests {
     }
 
     #[test]
-    fn what_another_has_found_is_confirmed_or_refuted_by_one_look() {
+    fn what_another_has_found_is_confirmed_or_refuted_by_one_sample() {
         let beating = |value| chip(1, Reading::new(value, moment(50).1));
         let mut other = Faults::default();
-        look(&mut other, &[chip(1, Reading::new(7, moment(0).1))], 0);
-        let found = look(&mut other, &[chip(1, Reading::new(7, moment(9).1))], 9);
+        annotate(&mut other, &[chip(1, Reading::new(7, moment(0).1))], 0);
+        let found = annotate(&mut other, &[chip(1, Reading::new(7, moment(9).1))], 9);
         let stopped: Vec<Device> = found.into_iter().map(device).collect();
         let kinds = |faults: &mut Faults, chips: &[ChipReading]| {
-            let all = look(faults, chips, 50).into_iter().flat_map(|chip| chip.faults);
+            let all = annotate(faults, chips, 50).into_iter().flat_map(|chip| chip.faults);
             all.map(|fault| (fault.kind, fault.since)).collect::<Vec<_>>()
         };
         let still = (DeviceFaultKind::HeartbeatStopped, moment(0).1);
-        // Taught before the first look, and after it.
-        for looked in [false, true] {
+        // Taught before the first scan, and after it.
+        for annotated in [false, true] {
             for (value, expected) in [(7, vec![still]), (8, vec![])] {
                 let mut faults = Faults::default();
-                if looked {
+                if annotated {
                     assert_eq!(kinds(&mut faults, &[beating(value)]), []);
                 }
                 faults.learn(&stopped, moment(50));
@@ -313,7 +313,7 @@ mod tests {
             }
         }
 
-        let gone = look(&mut other, &[], 20).into_iter().map(device).collect::<Vec<_>>();
+        let gone = annotate(&mut other, &[], 20).into_iter().map(device).collect::<Vec<_>>();
         let vanished = (DeviceFaultKind::Vanished, moment(20).1);
         for (chips, expected) in [(vec![], vec![vanished]), (vec![beating(9)], vec![])] {
             let mut faults = Faults::default();
@@ -326,25 +326,25 @@ mod tests {
     fn a_chip_that_vanishes_keeps_its_row_for_a_while() {
         let mut faults = Faults::default();
         let chips = [1, 2].map(|number| chip(number, Reading::absent(Absence::Unsupported, "")));
-        assert_eq!(look(&mut faults, &chips, 0).len(), 2);
-        let left = look(&mut faults, &chips[..1], 10);
+        assert_eq!(annotate(&mut faults, &chips, 0).len(), 2);
+        let left = annotate(&mut faults, &chips[..1], 10);
         assert_eq!((left.len(), left[1].identity.pci), (2, chips[1].identity.pci));
         let fault = &left[1].faults[0];
         assert_eq!((fault.kind, fault.since), (DeviceFaultKind::Vanished, moment(10).1));
         let (reason, _) = left[1].telemetry.temperature_celsius.absence().unwrap();
         assert_eq!(reason, Absence::Gone);
-        assert_eq!(look(&mut faults, &chips, 20)[1].faults, [], "it is back");
-        look(&mut faults, &chips[..1], 30);
+        assert_eq!(annotate(&mut faults, &chips, 20)[1].faults, [], "it is back");
+        annotate(&mut faults, &chips[..1], 30);
         let hour = VANISHED_KEPT_NS / SECOND;
-        assert_eq!(look(&mut faults, &chips[..1], 30 + hour).len(), 2);
-        assert_eq!(look(&mut faults, &chips[..1], 31 + hour).len(), 1);
+        assert_eq!(annotate(&mut faults, &chips[..1], 30 + hour).len(), 2);
+        assert_eq!(annotate(&mut faults, &chips[..1], 31 + hour).len(), 1);
 
         // Where the driver's list cannot be read, or the chip is in it, nothing is said.
         let mut faults = Faults::default();
-        look(&mut faults, &chips, 0);
+        annotate(&mut faults, &chips, 0);
         for listing in [LISTING, DriverListing { ordinals: Some(&[1, 2]), ..LISTING }] {
             let mut found = chips[..1].to_vec();
-            faults.look(&mut found, listing, moment(1));
+            faults.annotate(&mut found, listing, moment(1));
             assert_eq!(found.len(), 1);
         }
     }

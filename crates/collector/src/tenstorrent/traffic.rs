@@ -2,7 +2,7 @@
 //!
 //! The hardware counts 32-byte flits since the last reset and wraps at 2³², after 137 GB. A reader
 //! that looks often enough sees each wrap at most once; one that looks less often than
-//! [`LONGEST_GAP_NS`] may miss one, and nothing in the counter tells.
+//! [`LONGEST_GAP_NS`] may miss one, and nothing in the counter reports.
 
 /// Bytes in a flit.
 const FLIT_BYTES: u64 = 32;
@@ -11,7 +11,7 @@ const FLIT_BYTES: u64 = 32;
 /// more is a counter that started again.
 const FASTEST_BYTES_PER_SECOND: u64 = 80_000_000_000;
 
-/// The longest gap between two looks in which the counter cannot wrap twice at full speed.
+/// The longest gap between two scans in which the counter cannot wrap twice at full speed.
 pub const LONGEST_GAP_NS: u64 = 1_700_000_000;
 
 /// One counter, followed over time.
@@ -22,10 +22,10 @@ pub struct FlitCounter {
 }
 
 impl FlitCounter {
-    /// Takes note of the counter's value at `now_ns` and returns the bytes since the first look;
+    /// Takes note of the counter's value at `now_ns` and returns the bytes since the first scan;
     /// none at the first.
     ///
-    /// A difference that no link can carry in the time between two looks means that the device
+    /// A difference that no link can carry in the time between two scans means that the device
     /// was reset: only what it counted since then is added.
     pub fn advance(&mut self, flits: u32, now_ns: u64) -> Option<u64> {
         let last = self.last.replace((flits, now_ns));

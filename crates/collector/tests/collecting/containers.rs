@@ -34,7 +34,7 @@ fn check(snapshot: &Snapshot, guard: &ChildGuard, bytes: u64, source: ProcessSou
 }
 
 #[test]
-fn two_containers_that_share_the_directory_are_told_apart() {
+fn two_containers_that_share_the_directory_are_distinguished() {
     if !needs_pid_namespaces("node::containers::two_containers_that_share_the_directory") {
         return;
     }
@@ -258,7 +258,7 @@ fn moved(program: &Command) -> Command {
 }
 
 #[test]
-fn who_cannot_see_a_process_tells_by_its_ledger_whether_it_is_dead() {
+fn who_cannot_see_a_process_reports_by_its_ledger_whether_it_is_dead() {
     if !needs_pid_namespaces("node::containers::who_cannot_see_a_process") {
         return;
     }

@@ -44,7 +44,7 @@ fn a_ledger_cut_under_its_reader_is_an_error_and_no_signal() {
 }
 
 #[test]
-fn a_directory_with_more_names_than_are_looked_at_is_told_until_it_has_fewer() {
+fn a_directory_with_more_names_than_are_checked_is_reported_until_it_has_fewer() {
     let bench = Bench::new(MachineKind::N150);
     let name = |number: usize| bench.directory.join(format!("x{number}"));
     (0..=MOST_ENTRIES_LISTED).for_each(|number| drop(fs::File::create(name(number)).unwrap()));
@@ -85,7 +85,7 @@ fn a_process_whose_memory_is_locked_costs_its_command_line() {
 }
 
 #[test]
-fn entries_of_every_wrong_kind_are_told_and_passed_over() {
+fn entries_of_every_wrong_kind_are_reported_and_passed_over() {
     let bench = Bench::new(MachineKind::N150);
     let lives = start(&bench.child(Role::LedgerAndEndpoint, 8));
     let at = |name: String| bench.directory.join(name);

@@ -10,7 +10,7 @@ use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Device, DeviceFaultKind, Snapshot};
 
-/// An emulated machine and a collector that looks at it.
+/// An emulated machine and a collector that checks it.
 struct Bench {
     machine: Machine,
     collector: Collector,
@@ -101,7 +101,7 @@ fn check_device(device: &Device, described: &mut Vec<ChipDescription>) {
 }
 
 #[test]
-fn faults_cost_what_they_hit_and_are_told() {
+fn faults_cost_what_they_hit_and_are_reported() {
     let attribute = || "tt_aiclk".to_owned();
     let cases = [
         (Fault::Missing { ordinal: 0, attribute: attribute() }, Absence::Unsupported, None),

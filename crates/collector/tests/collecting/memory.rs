@@ -60,7 +60,7 @@ fn without_endpoints_only_ledgers_are_read() {
 }
 
 #[test]
-fn an_end_before_the_watch_begins_is_told_by_it() {
+fn an_end_before_the_watch_begins_is_reported_by_it() {
     let bench = Bench::new(MachineKind::N150);
     let mut killed = start(&bench.child(Role::Ledger, 70));
     let mut collector = bench.collector();
@@ -91,7 +91,7 @@ fn a_list_of_holders_that_is_older_than_an_end_brings_nobody_back() {
 }
 
 #[test]
-fn a_killed_process_is_in_no_total_and_its_last_figures_are_shown() {
+fn a_killed_process_is_in_no_total_and_its_last_values_are_shown() {
     let bench = Bench::new(MachineKind::N150);
     let mut killed = start(&bench.child(Role::LedgerAndEndpoint, 70));
     let lives = start(&bench.child(Role::Ledger, 5));

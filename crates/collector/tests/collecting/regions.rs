@@ -218,7 +218,7 @@ fn a_holder_that_nothing_explains_is_a_process_of_its_own() {
 }
 
 #[test]
-fn a_wrapped_total_and_a_foreign_file_are_told_and_counted_nowhere() {
+fn a_wrapped_total_and_a_foreign_file_are_reported_and_counted_nowhere() {
     let bench = Bench::new(MachineKind::N150);
     write_region(&bench, 0, u64::MAX - 5, &[]);
     fs::write(bench.machine.root().join("dev/shm").join(file_name(77)), "short").unwrap();

@@ -148,7 +148,7 @@ fn cards_that_compute_are_read_and_displays_are_not() {
 }
 
 #[test]
-fn counters_are_rates_from_one_look_to_the_next() {
+fn counters_are_rates_from_one_sample_to_the_next() {
     let machine = Machine::new();
     furnish(&machine);
     let clock = Arc::new(ManualClock::default());

@@ -66,7 +66,7 @@ fn a_machine_with_an_accelerator_is_shown_only_if_asked_for() {
 }
 
 #[test]
-fn nothing_at_all_is_told_with_what_helps() {
+fn nothing_at_all_is_reported_with_what_helps() {
     let machine = with_runtime_directory();
     let (snapshot, absent) = collect(&machine, HostUse::LastResort);
     assert!(snapshot.devices.is_empty() && snapshot.has_errors());

@@ -95,7 +95,7 @@ fn neuron_conforms() {
 }
 
 #[test]
-fn devices_and_cores_are_told_and_what_no_file_has_is_absent() {
+fn devices_and_cores_are_reported_and_what_no_file_has_is_absent() {
     let machine = Machine::new();
     furnish(&machine);
     let reading = source(&machine).read();
@@ -173,7 +173,7 @@ fn a_core_is_busy_as_far_as_its_engine_multiplied_since_the_look_before() {
 }
 
 #[test]
-fn nothing_is_written_and_no_file_but_those_of_figures_is_opened() {
+fn nothing_is_written_and_no_file_but_those_of_values_is_opened() {
     let machine = Machine::new();
     furnish(&machine);
     // A write would clear or reset; opening these would hang.
@@ -205,7 +205,7 @@ fn a_driver_of_another_version_shows_what_it_has() {
 }
 
 #[test]
-fn processes_that_have_a_device_open_hold_it_with_memory_that_nobody_tells() {
+fn processes_that_have_a_device_open_hold_it_with_memory_that_nobody_reports() {
     let machine = Machine::new();
     furnish(&machine);
     let opens = [

@@ -23,7 +23,7 @@ use crate::hardware::tree::Machine;
 
 const MIB: u64 = 1 << 20;
 const LIBRARY: &str = "nvml/libnvidia-ml.so.1";
-/// Starting the library, and all of a look, may take this long.
+/// Starting the library, and all of a scan, may take this long.
 const DEADLINE: Duration = Duration::from_millis(1500);
 
 /// The library, compiled once for all tests of this program.
@@ -147,7 +147,7 @@ fn nvidia_conforms() {
 }
 
 #[test]
-fn a_gpu_is_told_with_everything_that_its_library_tells() {
+fn a_gpu_is_reported_with_everything_that_its_library_reports() {
     let machine = furnished();
     let reading = source(&machine).read();
     assert_eq!(reading.status.errors, []);
@@ -186,7 +186,7 @@ fn a_gpu_is_told_with_everything_that_its_library_tells() {
 }
 
 #[test]
-fn a_process_in_two_lists_counts_once_and_one_without_a_figure_only_holds() {
+fn a_process_in_two_lists_counts_once_and_one_without_a_value_only_holds() {
     let machine = furnished();
     // 99 is of another PID namespace: it is not in /proc.
     machine.write("nvml/gpu1/compute", "70 104857600\n99 524288000\n98 1\n");
@@ -269,7 +269,7 @@ fn a_gpu_that_fell_off_the_bus_is_shown_as_gone_and_complains_once() {
 }
 
 #[test]
-fn absurd_figures_are_refused_and_the_parts_still_add_up() {
+fn absurd_values_are_refused_and_the_parts_still_add_up() {
     let machine = furnished();
     machine.write("run/.keep", "");
     machine.write("nvml/gpu0/memory", "90000000000 85899345920\n");

@@ -1,4 +1,4 @@
-//! How busy this machine is, as /proc tells.
+//! How busy this machine is, as /proc reports.
 //!
 //! What cannot be read is not known; nothing is made up for it.
 
@@ -13,14 +13,14 @@ const MAX_FILE_BYTES: u64 = 8192;
 pub(super) struct MachineSample {
     /// Ticks of all processors since the machine began: busy ones and all.
     ticks: Option<(u64, u64)>,
-    /// How busy the processors were between the last two looks, 0 to 1.
+    /// How busy the processors were between the last two polls, 0 to 1.
     pub(super) busy_ratio: Option<f64>,
     /// Memory in use and in all, in bytes.
     pub(super) memory_bytes: Option<(u64, u64)>,
 }
 
 impl MachineSample {
-    pub(super) fn look(&mut self) {
+    pub(super) fn sample(&mut self) {
         let ticks = read("/proc/stat").as_deref().and_then(ticks);
         self.busy_ratio = self.ticks.zip(ticks).and_then(|(before, now)| busy(before, now));
         self.ticks = ticks;
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn this_machine_has_memory() {
         let mut machine = MachineSample::default();
-        machine.look();
+        machine.sample();
         let (used, all) = machine.memory_bytes.unwrap();
         assert!(used < all && all > 1 << 20);
         assert_eq!(machine.busy_ratio, None, "one look is no interval");

@@ -19,7 +19,7 @@ use telltale_cluster::rank::Rank;
 const MAX_BYTES: u64 = 4096;
 /// The same of `/proc/self/mountinfo`, which in containers is long.
 const MAX_MOUNTS_BYTES: u64 = 1 << 20;
-/// Control groups above each other that are looked at.
+/// Control groups above each other that are checked.
 const MAX_DEPTH: usize = 16;
 
 /// Where control groups are, and in which unit they say how long they were throttled.
@@ -43,7 +43,7 @@ pub(super) struct Processor {
 }
 
 impl Processor {
-    /// What was withheld from each worker since the last look; nothing of a worker that is new, or of which the system
+    /// What was withheld from each worker since the last poll; nothing of a worker that is new, or of which the system
     /// says nothing.
     pub(super) fn sample(&mut self, processes: &[WorkerProcess], now: Instant) -> Vec<Withheld> {
         let before = std::mem::take(&mut self.before);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_is_known_from_the_second_look_on() {
+    fn a_worker_is_known_from_the_second_sample_on() {
         let own = WorkerProcess { rank: Rank(3), pid: std::process::id() };
         let gone = WorkerProcess { rank: Rank(4), pid: u32::MAX };
         let mut processor = Processor::default();

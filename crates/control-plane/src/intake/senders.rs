@@ -10,12 +10,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::warn;
 
-/// The time from one look at the agent's processes to the next: strangers can cause one each time.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a user is verified after a process of it was seen: one look can miss what moves from one parent to
+/// The time from one check of the agent's processes to the next: strangers can cause one each time.
+const RESCAN: Duration = Duration::from_secs(1);
+/// How long a user is verified after a process of it was seen: one poll can miss what moves from one parent to
 /// another meanwhile.
 const KEPT: Duration = Duration::from_secs(5);
-/// Processes of the agent that are looked at.
+/// Processes of the agent that are checked.
 const MAX_PROCESSES: usize = 4096;
 /// Users who are logged as strangers.
 const MAX_LOGGED: usize = 16;
@@ -35,7 +35,7 @@ pub(crate) struct Senders {
 struct KnownSender {
     /// Users of the agent's processes, and when one of each was seen last.
     users: BTreeMap<u32, Instant>,
-    looked: Option<Instant>,
+    scanned: Option<Instant>,
     /// Users who have been verified: that their processes have ended is no news.
     former: BTreeSet<u32>,
     logged: BTreeSet<u32>,
@@ -86,8 +86,8 @@ impl Senders {
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if known.looked.is_none_or(|looked| now.duration_since(looked) >= LOOK_AGAIN) {
-            known.look(users_below(self.pid), now);
+        if known.scanned.is_none_or(|scanned| now.duration_since(scanned) >= RESCAN) {
+            known.update(users_below(self.pid), now);
         }
         let is_known = known.users.contains_key(&user);
         let is_news = !is_known && !known.former.contains(&user);
@@ -106,8 +106,8 @@ impl Senders {
 
 impl KnownSender {
     /// Takes in the users of all processes at one moment.
-    fn look(&mut self, users: BTreeSet<u32>, now: Instant) {
-        self.looked = Some(now);
+    fn update(&mut self, users: BTreeSet<u32>, now: Instant) {
+        self.scanned = Some(now);
         let room = MAX_PROCESSES.saturating_sub(self.former.len());
         let new: Vec<u32> = users.difference(&self.former).copied().take(room).collect();
         self.former.extend(new);
@@ -183,10 +183,10 @@ mod tests {
     fn a_user_is_verified_for_a_while_after_its_last_process_was_seen() {
         let mut known = KnownSender::default();
         let start = Instant::now();
-        known.look(BTreeSet::from([7, 8]), start);
-        known.look(BTreeSet::from([8]), start + LOOK_AGAIN);
+        known.update(BTreeSet::from([7, 8]), start);
+        known.update(BTreeSet::from([8]), start + RESCAN);
         assert!(known.users.contains_key(&7), "one look may miss a process");
-        known.look(BTreeSet::from([8]), start + KEPT);
+        known.update(BTreeSet::from([8]), start + KEPT);
         assert_eq!(known.users.keys().copied().collect::<Vec<_>>(), [8]);
         assert_eq!(known.former, BTreeSet::from([7, 8]));
     }

@@ -15,11 +15,11 @@ use super::WorkerProcess;
 use super::senders::below;
 use telltale_cluster::observation::{MAX_TRAFFIC_PER_REPORT, Traffic};
 
-/// Sockets that are looked at: eight workers that are each connected with all of a thousand hosts' eight.
+/// Sockets that are checked: eight workers that are each connected with all of a thousand hosts' eight.
 const MAX_SOCKETS: usize = 1 << 16;
-/// Descriptors of the workers that are looked at.
+/// Descriptors of the workers that are checked.
 const MAX_DESCRIPTORS: usize = 1 << 18;
-/// A connection that has carried less since the last look is not reported.
+/// A connection that has carried less since the last poll is not reported.
 const LEAST_BYTES: u64 = 64 << 10;
 
 /// The latest look at the connections.
@@ -41,7 +41,7 @@ struct KnownConnection {
 // === impl Connections ===
 
 impl Connections {
-    /// What the workers' connections have carried since the last look, by both addresses, the busiest first; nothing of
+    /// What the workers' connections have carried since the last poll, by both addresses, the busiest first; nothing of
     /// connections that are new.
     pub(super) fn sample(&mut self, processes: &[WorkerProcess], now: Instant) -> Vec<Traffic> {
         if processes.is_empty() {

@@ -1,6 +1,6 @@
-//! How the node's workers are, as /proc tells: whether one is stopped, and what each uses.
+//! How the node's workers are, as /proc reports: whether one is stopped, and what each uses.
 //!
-//! Only the process that the agent started is looked at, not what it starts in turn. A process
+//! Only the process that the agent started is checked, not what it starts in turn. A process
 //! that is gone, or is another than it was, has no usage.
 
 use std::fs::File;

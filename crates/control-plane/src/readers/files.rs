@@ -18,14 +18,14 @@ use telltale_cluster::intake::Sender;
 
 /// Files of one directory that are followed.
 pub(super) const MAX_FILES: usize = 1024;
-/// Bytes of one file that are read in one look.
+/// Bytes of one file that are read in one poll.
 const MAX_READ_BYTES: u64 = 1 << 20;
 /// Bytes of a whole file.
 pub(super) const MAX_WHOLE_BYTES: u64 = 16 << 20;
 
 /// The same of files that may be anybody's.
 const MAX_UNVERIFIED_FILES: usize = 64;
-/// Names of one directory that are looked at.
+/// Names of one directory that are checked.
 pub(super) const MAX_NAMES: usize = 16_384;
 
 /// A file's name, and whether anything in its directory can be evidence.
@@ -69,7 +69,7 @@ impl ReadPositions {
         let mut files = Self::default();
         let mut listing = DirectoryListing::default();
         for Opened { status, .. } in
-            listing.look(path, owners, counts).filter_map(|named| named.open(owners))
+            listing.poll(path, owners, counts).filter_map(|named| named.open(owners))
         {
             files.read_bytes.insert(identity(&status), status.len());
         }
@@ -86,7 +86,7 @@ impl ReadPositions {
         mut take: impl FnMut(&[u8], Sender, &mut ReaderCounts),
     ) {
         let before = std::mem::take(&mut self.read_bytes);
-        let named = self.listing.look(path, owners, counts);
+        let named = self.listing.poll(path, owners, counts);
         let opened = named.filter_map(|named| named.open(owners));
         for Opened { mut file, status, sender, .. } in opened {
             let identity = identity(&status);
@@ -135,7 +135,7 @@ impl DirectoryListing {
     /// The file at `path`, or those in the directory there whose names do not begin with a dot, in their
     /// order. The workers' files that were found before come before all other names, and those that may be
     /// anybody's have a limit of their own, so that they take no other client's slot.
-    pub(super) fn look(
+    pub(super) fn poll(
         &mut self,
         path: &Path,
         owners: &mut Owners,

@@ -94,15 +94,15 @@ impl Dumps {
     pub(super) fn restart(&mut self, path: &Path, owners: &mut Owners, counts: &mut ReaderCounts) {
         self.ranks.clear();
         self.unverified.clear();
-        let named = self.listing.look(path, owners, counts);
+        let named = self.listing.poll(path, owners, counts);
         let there = named.filter_map(|named| named.open(owners));
         // What was seen stays so: while no worker runs, its user's files are not distinguished from others'.
         self.seen.extend(there.map(|opened| state(&opened.status)));
     }
 
-    /// Reads the dumps that were written since the last look, and gives `put` what is new in them, and
+    /// Reads the dumps that were written since the last poll, and gives `put` what is new in them, and
     /// whether it is evidence.
-    pub(super) fn look(
+    pub(super) fn poll(
         &mut self,
         path: &Path,
         owners: &mut Owners,
@@ -110,7 +110,7 @@ impl Dumps {
         mut put: impl FnMut(PostEntry, Sender),
     ) {
         let before = std::mem::take(&mut self.seen);
-        let named = self.listing.look(path, owners, counts);
+        let named = self.listing.poll(path, owners, counts);
         let opened = named.filter_map(|named| named.open(owners));
         for Opened { path, file, status, sender } in opened {
             let (identity, written) = state(&status);
@@ -129,7 +129,7 @@ impl Dumps {
             };
             match serde_json::from_slice::<Dump>(&bytes) {
                 Ok(dump) => take(ranks, rank, dump, counts, |entry| put(entry, sender)),
-                // It may be half written; the next look has all of it.
+                // It may be half written; the next poll has all of it.
                 Err(_) => counts.malformed += 1,
             }
         }

@@ -1,6 +1,6 @@
 //! A line of the NCCL Inspector: one collective of one rank that has ended.
 //!
-//! The Inspector tells of no transfer and of no beginning, so neither links nor hangs are seen
+//! The Inspector reports no transfer and no beginning, so neither links nor hangs are seen
 //! this way. It knows a communicator's ranks only; the rank in the job comes from the process.
 
 use serde::Deserialize;
@@ -40,7 +40,7 @@ struct Performance {
     coll_exec_time_us: f64,
 }
 
-/// What the line tells; nothing where it makes no sense. `rank_of` knows whose a process is.
+/// What the line reports; nothing where it makes no sense. `rank_of` knows whose a process is.
 pub(super) fn entry(line: &[u8], rank_of: impl Fn(u32) -> Option<Rank>) -> Option<PostEntry> {
     let InspectorLine { header, metadata, coll_perf } = serde_json::from_slice(line).ok()?;
     let collective = Collective::named(&coll_perf.coll);

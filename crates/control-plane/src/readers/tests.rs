@@ -52,14 +52,14 @@ fn the_inspector_s_files_are_followed_from_their_ends() {
     // Whose process it is is known from an observation on.
     assert_eq!(progress(&intake), []);
     append(&old, &line("0xa", 2, "61974"));
-    reader.look(&intake);
+    reader.poll(&intake);
     assert_eq!(reader.counts().read, 0, "the line is not whole");
     append(&old, "\nnonsense\n");
     append(&place.join("h-pid2.log"), &format!("{}\n\n", line("0xb", 4, "7.6")));
     append(&place.join(".hidden"), &format!("{}\n", line("0xc", 4, "5")));
     std::os::unix::fs::symlink(&old, place.join("link")).unwrap();
-    reader.look(&intake);
-    reader.look(&intake);
+    reader.poll(&intake);
+    reader.poll(&intake);
     let expected = ReaderCounts { read: 2, malformed: 1, ..ReaderCounts::default() };
     assert_eq!(reader.counts(), expected);
     // The communicator of four is of all ranks, but not in their order, as the process shows.
@@ -70,30 +70,30 @@ fn the_inspector_s_files_are_followed_from_their_ends() {
 }
 
 #[test]
-fn a_file_that_begins_anew_is_read_from_its_beginning() {
+fn a_file_that_begins_again_is_read_from_its_beginning() {
     let place = Scratch::new();
     let path = place.join("one.log");
     let mut reader = FileReader::new(Format::Inspector, &path);
     let intake = intake();
     append(&path, &format!("{0}\n{0}\n", line("0xa", 4, "5")));
-    reader.look(&intake);
+    reader.poll(&intake);
     std::fs::write(&path, format!("{}\n", line("0xa", 4, "5"))).unwrap();
-    reader.look(&intake);
+    reader.poll(&intake);
     assert_eq!(reader.counts().read, 3);
     std::fs::remove_file(&path).unwrap();
-    reader.look(&intake);
+    reader.poll(&intake);
     assert_eq!(reader.counts().read, 3);
 }
 
 #[test]
-fn a_look_that_finds_more_than_the_queue_holds_loses_nothing() {
+fn a_poll_that_finds_more_than_the_queue_holds_loses_nothing() {
     let place = Scratch::new();
     let mut reader = FileReader::new(Format::Inspector, place.path());
     let intake = intake();
     let (files, lines) = (14, 2400);
     let text = format!("{}\n", line("0xa", 4, "5")).repeat(lines);
     (0..files).for_each(|file| append(&place.join(format!("{file}.log")), &text));
-    reader.look(&intake);
+    reader.poll(&intake);
     let read = u64::try_from(files * lines).unwrap();
     assert_eq!(reader.counts(), ReaderCounts { read, ..ReaderCounts::default() });
 
@@ -105,7 +105,7 @@ fn a_look_that_finds_more_than_the_queue_holds_loses_nothing() {
     let ended = numbers.map(|number| (number, "gloo:all_reduce", "completed", "3000000"));
     let text = dump(&ended.collect::<Vec<_>>());
     (0..ranks).for_each(|rank| append(&place.join(format!("trace_{rank}")), &text));
-    reader.look(&intake);
+    reader.poll(&intake);
     // Of each rank also its group.
     let read = ranks * (entries + 1);
     assert_eq!(reader.counts(), ReaderCounts { read, ..ReaderCounts::default() });
@@ -123,7 +123,7 @@ fn what_the_inspector_would_not_write_is_counted() {
     times.iter().for_each(|time| append(&path, &format!("{}\n", line("0xa", 4, time))));
     append(&path, "{}\n[]\n");
     append(&path, &"x".repeat(5 << 20));
-    (0..6).for_each(|_| reader.look(&intake()));
+    (0..6).for_each(|_| reader.poll(&intake()));
     let counts = reader.counts();
     assert_eq!((counts.read, counts.malformed), (0, 6));
     assert!(counts.skipped_bytes >= 4 << 20, "{counts:?}");
@@ -144,7 +144,7 @@ fn dump(entries: &[(u64, &str, &str, &str)]) -> String {
 }
 
 #[test]
-fn an_operation_of_the_flight_recorder_is_told_when_it_begins_and_when_it_ends() {
+fn an_operation_of_the_flight_recorder_is_reported_when_it_begins_and_when_it_ends() {
     let place = Scratch::new();
     let path = place.join("gloo_trace_rank_3.json");
     let mut reader = FileReader::new(Format::FlightRecorder, place.path());
@@ -152,8 +152,8 @@ fn an_operation_of_the_flight_recorder_is_told_when_it_begins_and_when_it_ends()
     let all = GroupId::of_name("0");
     let send = (5, "gloo:send 3->1", "scheduled", "null");
     std::fs::write(&path, dump(&[(4, "gloo:all_reduce", "started", "null"), send])).unwrap();
-    reader.look(&intake);
-    reader.look(&intake);
+    reader.poll(&intake);
+    reader.poll(&intake);
     let observation = observe(&intake);
     assert_eq!(observation.progress[0].awaits, [Rank(1)]);
     assert_eq!(progress(&intake), [(all, 3, 4, 0)]);
@@ -163,20 +163,20 @@ fn an_operation_of_the_flight_recorder_is_told_when_it_begins_and_when_it_ends()
         (6, "gloo:broadcast", "completed", "2000000"),
     ];
     std::fs::write(&path, dump(&ended)).unwrap();
-    reader.look(&intake);
+    reader.poll(&intake);
     assert_eq!(progress(&intake), [(all, 3, 6, 6)]);
     assert_eq!(observe(&intake).progress[0].awaits, []);
     // The same dump, written again.
     std::fs::write(&path, format!("{} ", dump(&ended))).unwrap();
-    reader.look(&intake);
+    reader.poll(&intake);
     assert_eq!(progress(&intake), [(all, 3, 6, 6)]);
     // What the dump has lost meanwhile counts by the numbers of what came later.
     std::fs::write(&path, dump(&[(99, "gloo:barrier", "completed", "2000000")])).unwrap();
-    reader.look(&intake);
+    reader.poll(&intake);
     assert_eq!(progress(&intake), [(all, 3, 99, 99)]);
     // A new process's records restart; without numbers of its own it is counted.
     std::fs::write(&path, dump(&[(0, "gloo:barrier", "completed", "2000000")])).unwrap();
-    reader.look(&intake);
+    reader.poll(&intake);
     assert_eq!(progress(&intake), [(all, 3, 100, 100)]);
     assert_eq!(reader.counts().malformed, 0);
 }
@@ -192,7 +192,7 @@ fn a_transfer_of_the_flight_recorder_holds_the_wait_for_its_peer() {
         (number, operation, "completed", "2000000")
     });
     std::fs::write(&path, dump(&ended.collect::<Vec<_>>())).unwrap();
-    reader.look(&intake);
+    reader.poll(&intake);
     let edges = observe(&intake).edges;
     let mut of: Vec<(u32, bool)> = edges
         .iter()
@@ -213,7 +213,7 @@ fn gloo_s_operations_end_when_they_are_retired() {
     let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let intake = intake();
     std::fs::write(&path, GLOO).unwrap();
-    reader.look(&intake);
+    reader.poll(&intake);
     let (all, own) = (GroupId::of_name("0"), GroupId::of_name("1"));
     let mut expected = [(all, 1, 4, 4), (own, 1, 1, 1)];
     expected.sort_unstable();
@@ -225,7 +225,7 @@ fn gloo_s_operations_end_when_they_are_retired() {
     std::fs::write(&path, format!(r#"{before}"retired":false{barrier}"#)).unwrap();
     let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let intake = self::intake();
-    reader.look(&intake);
+    reader.poll(&intake);
     assert!(progress(&intake).contains(&(all, 1, 4, 3)));
 }
 
@@ -237,7 +237,7 @@ fn what_nccl_has_retired_and_not_completed_goes_on() {
     let timed_out = entry.replace(r#""retired":false"#, r#""retired":true"#);
     std::fs::write(place.join("trace_0"), timed_out).unwrap();
     let intake = intake();
-    reader.look(&intake);
+    reader.poll(&intake);
     assert_eq!(progress(&intake), [(GroupId::of_name("0"), 0, 1, 0)]);
 }
 
@@ -256,7 +256,7 @@ fn what_the_flight_recorder_would_not_write_is_counted() {
     write("b_1", &good.replace("gloo:", ""));
     // It ended before it began.
     write("trace_3", &dump(&[(1, "gloo:all_reduce", "completed", "1")]));
-    reader.look(&intake());
+    reader.poll(&intake());
     assert_eq!((reader.counts().malformed, reader.counts().dropped), (7, 0));
 }
 
@@ -291,7 +291,7 @@ fn what_others_may_have_written_is_shown_and_is_no_evidence() {
         std::fs::write(&path, ended(4)).unwrap();
         mode(&path, of_file);
         let intake = intake();
-        FileReader::new(Format::FlightRecorder, &directory).look(&intake);
+        FileReader::new(Format::FlightRecorder, &directory).poll(&intake);
         let expected = if is_evidence { (vec![(3, 4, 4)], 0) } else { (vec![], 2) };
         assert_eq!(shown(&intake), expected, "{of_directory:o} {of_file:o}");
         // One that is read by its own name, in the same way, line by line.
@@ -302,7 +302,7 @@ fn what_others_may_have_written_is_shown_and_is_no_evidence() {
         append(&lines, &format!("{}\n", line("0xa", 4, "5")));
         let intake = self::intake();
         assert_eq!(progress(&intake), []);
-        reader.look(&intake);
+        reader.poll(&intake);
         assert_eq!(shown(&intake).1, u64::from(!is_evidence), "{of_directory:o} {of_file:o}");
     }
 }
@@ -328,16 +328,16 @@ fn files_of_another_user_change_nothing_of_the_workers_files() {
     }
     let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let intake = intake();
-    reader.look(&intake);
+    reader.poll(&intake);
     assert_eq!(shown(&intake).0, [(3, 4, 4)]);
     assert!(reader.counts().files_left_out > 900, "{:?}", reader.counts());
     std::fs::write(&own, ended(5)).unwrap();
-    reader.look(&intake);
+    reader.poll(&intake);
     assert_eq!(shown(&intake).0, [(3, 5, 5)]);
     // A directory of another user: who owns it can put any file in another's place.
     strange(place.path());
     std::fs::write(&own, ended(6)).unwrap();
-    reader.look(&intake);
+    reader.poll(&intake);
     assert_eq!(shown(&intake).0, [(3, 5, 5)]);
 }
 
@@ -368,7 +368,7 @@ fn what_a_shared_group_may_have_written_is_no_evidence() {
         owned(&path, group, of_file);
         owned(&directory, group, of_directory);
         let intake = intake();
-        FileReader::new(Format::FlightRecorder, &directory).look(&intake);
+        FileReader::new(Format::FlightRecorder, &directory).poll(&intake);
         let expected = if is_evidence { (vec![(3, 4, 4)], 0) } else { (vec![], 2) };
         assert_eq!(shown(&intake), expected, "{of_directory:o} {of_file:o} {group}");
     }
@@ -385,10 +385,10 @@ fn names_of_another_user_hide_no_file_that_was_found_and_are_not_all_read() {
     (0..4).for_each(|rank| std::fs::write(own(rank), ended(4)).unwrap());
     let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let intake = intake();
-    reader.look(&intake);
+    reader.poll(&intake);
     let ranks = |number| (0..4).map(|rank| (rank, number, number)).collect::<Vec<_>>();
     assert_eq!(shown(&intake).0, ranks(4));
-    // As many names again as are looked at, all of one file.
+    // As many names again as are checked, all of one file.
     let strange = place.join("a");
     std::fs::write(&strange, "").unwrap();
     std::os::unix::fs::chown(&strange, Some(61_054), None).unwrap();
@@ -404,7 +404,7 @@ fn names_of_another_user_hide_no_file_that_was_found_and_are_not_all_read() {
         }
     }
     (0..4).for_each(|rank| std::fs::write(own(rank), ended(5)).unwrap());
-    reader.look(&intake);
+    reader.poll(&intake);
     assert_eq!(shown(&intake).0, ranks(5));
     let left_out = reader.counts().files_left_out;
     let most = u64::try_from(files::MAX_NAMES).unwrap() + 1;

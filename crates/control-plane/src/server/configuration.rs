@@ -155,7 +155,7 @@ pub struct PolicyOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModeOption {
-    /// It starts the job and tells what it sees.
+    /// It starts the job and reports what it sees.
     Observe,
     /// It also restarts a job that has failed.
     Recover,

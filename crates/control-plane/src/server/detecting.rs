@@ -36,7 +36,7 @@ impl Detection {
     }
 
     /// Gives the thread something to do; says whether there was room.
-    pub(super) fn tell(&self, work: Work) -> bool {
+    pub(super) fn submit(&self, work: Work) -> bool {
         self.work.try_send(work).is_ok()
     }
 

@@ -44,13 +44,13 @@ use telltale_cluster::time::Moment;
 /// How often the machine is ticked.
 const TICK: Duration = Duration::from_millis(100);
 /// The least time between two evaluations of detection, whatever its settings say.
-const LEAST_LOOK: Duration = Duration::from_millis(1);
+const MIN_WINDOW: Duration = Duration::from_millis(1);
 /// How often nodes that are gone are forgotten.
 const PRUNE: Duration = Duration::from_secs(60);
 /// How long events are left to gather when all were taken in: to be woken for each of ten thousand reports
 /// a second costs more than to take them.
 const REST: Duration = Duration::from_millis(2);
-/// Events that are taken in at once before the clock is looked at again.
+/// Events that are taken in at once before the clock is checked again.
 const BATCH: usize = 256;
 
 /// Why a message of an earlier life of a node's agent is not taken.
@@ -85,7 +85,7 @@ pub(super) struct Engine {
     detection: Detection,
     /// How often detection looks: once a window of its slow verdicts.
     window: Duration,
-    looking: bool,
+    sampling: bool,
     followed: Followed,
     leader: Option<String>,
     waiting: BTreeMap<RequestId, Reply<telltale_wire::cluster::message::OrderResponse>>,
@@ -135,8 +135,8 @@ impl Engine {
             authority: store.authority(),
             store,
             detection,
-            window: plan.detection.window.max(LEAST_LOOK),
-            looking: false,
+            window: plan.detection.window.max(MIN_WINDOW),
+            sampling: false,
             followed: Followed::default(),
             leader: None,
             waiting: BTreeMap::new(),
@@ -221,7 +221,7 @@ impl Engine {
                 let is_gone = matches!(ending, StreamEnding::ByAgent | StreamEnding::Broken);
                 if let Some(node) = speaker.filter(|_| is_gone) {
                     // Without room it is missed when its next report is overdue.
-                    let _ = self.detection.tell(Work::Closed { node: node.clone() });
+                    let _ = self.detection.submit(Work::Closed { node: node.clone() });
                     self.step(Input::Closed { node });
                 }
             }
@@ -267,7 +267,7 @@ impl Engine {
         let mut message = word.message;
         if self.coordinator.accepts(&message).is_ok()
             && let Some(work) = lookout::observed(now, &mut message)
-            && !self.detection.tell(work)
+            && !self.detection.submit(work)
         {
             self.counters.unobserved.add(1);
         }
@@ -284,7 +284,7 @@ impl Engine {
         self.log_waiting();
         self.log_behind(now);
         let (followed, detection) = (&mut self.followed, &self.detection);
-        followed.follow(now, &self.coordinator, |work| detection.tell(work));
+        followed.follow(now, &self.coordinator, |work| detection.submit(work));
     }
 
     fn evaluate(&mut self) {
@@ -293,18 +293,18 @@ impl Engine {
         }
         let metrics = self.incidents.any_open();
         let work = Work::Evaluate { now: self.clock.now(), metrics };
-        if self.looking || !self.detection.tell(work) {
+        if self.sampling || !self.detection.submit(work) {
             self.counters.late_evaluations.add(1);
             return;
         }
-        self.looking = true;
+        self.sampling = true;
     }
 
     /// Sees a last time what is wrong, while detection still knows the epoch of an incident.
     fn evaluate_last(&mut self, now: Moment, incident: IncidentId) {
         if self.followed.any() {
             // Without room the incident stays as it was explained until now.
-            let _ = self.detection.tell(Work::LastLook { now, incident });
+            let _ = self.detection.submit(Work::LastSample { now, incident });
         }
     }
 
@@ -319,7 +319,7 @@ impl Engine {
         if seen.incident.is_some() {
             return;
         }
-        self.looking = false;
+        self.sampling = false;
         self.step(Input::Verdicts { epoch: seen.epoch, verdicts: seen.verdicts });
     }
 
@@ -365,7 +365,7 @@ impl Engine {
         self.leading = Some((self.clock.now(), term));
         self.leader = None;
         self.trouble = None;
-        self.looking = false;
+        self.sampling = false;
         self.step(Input::LeadershipGained { term, stored });
         self.report_standing();
     }

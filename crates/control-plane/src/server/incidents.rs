@@ -256,7 +256,7 @@ mod tests {
     use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 
     /// A look in which node `of` is suspected.
-    fn look(epoch: u64, of: &str) -> LookoutState {
+    fn state(epoch: u64, of: &str) -> LookoutState {
         let node = NodeName::new(of).unwrap();
         let verdict = Verdict {
             kind: VerdictKind::SlowNode,
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incident_is_explained_by_looks_of_its_own_epoch() {
+    fn an_incident_is_explained_by_samples_of_its_own_epoch() {
         let (clock, mut incidents) = (Clock::start(), Incidents::default());
         let id = |number| IncidentId { term: Term::new(1), number };
         let opened =
@@ -291,16 +291,16 @@ mod tests {
             (verdicts.map(|one| one.node.clone()).collect::<Vec<_>>(), nodes)
         };
         let all = |node: &str| (vec![node.to_owned()], vec![node.to_owned()]);
-        incidents.saw(&clock, &look(1, "former"));
+        incidents.saw(&clock, &state(1, "former"));
         incidents.stands(&clock, &opened(1, 2));
         assert_eq!(suspects(&incidents, 1), (vec![], vec![]));
-        incidents.saw(&clock, &look(1, "former"));
+        incidents.saw(&clock, &state(1, "former"));
         assert_eq!(suspects(&incidents, 1), (vec![], vec![]));
-        incidents.saw(&clock, &look(2, "present"));
+        incidents.saw(&clock, &state(2, "present"));
         assert_eq!(suspects(&incidents, 1), all("present"));
         incidents.stands(&clock, &opened(2, 2));
         assert_eq!(suspects(&incidents, 2), all("present"), "the look that opened it");
-        let last = LookoutState { incident: Some(id(2)), ..look(3, "next") };
+        let last = LookoutState { incident: Some(id(2)), ..state(3, "next") };
         assert_eq!(incidents.saw(&clock, &last), None);
         assert_eq!(suspects(&incidents, 2), all("present"));
     }
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(incidents.stands(&clock, &incident).1, None);
         incident.standing = Standing::Answered(Epoch::new(2));
         assert_eq!(incidents.stands(&clock, &incident).1, None);
-        let mut seen = look(1, "survivor");
+        let mut seen = state(1, "survivor");
         (seen.verdicts[0].kind, seen.verdicts[0].confidence) = (VerdictKind::Crash, 0.7);
         incidents.saw(&clock, &LookoutState { incident: Some(id), ..seen });
         assert_eq!(incidents.get("1-1").unwrap().verdicts.len(), 1);
@@ -342,7 +342,7 @@ mod tests {
             incident.add(Moment::from_ns(0), FaultEvent::WorkerFailed { node, rank, end, at });
             incident.standing = Standing::Answered(Epoch::new(2));
             incidents.stands(&clock, &incident);
-            let mut seen = look(1, "survivor");
+            let mut seen = state(1, "survivor");
             seen.verdicts[0].kind = VerdictKind::Crash;
             seen.verdicts[0].confidence = if end.is_cause() { 1.0 } else { 0.7 };
             incidents.saw(&clock, &LookoutState { incident: Some(id), ..seen });

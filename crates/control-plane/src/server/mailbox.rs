@@ -92,7 +92,7 @@ impl Mailbox {
     }
 
     /// Gives the task an event; says whether it is still there.
-    pub(super) async fn tell(&self, event: MailboxEvent) -> bool {
+    pub(super) async fn send(&self, event: MailboxEvent) -> bool {
         self.events.send(event).await.is_ok()
     }
 
@@ -188,13 +188,13 @@ impl Mailbox {
     /// Figures for the metrics, whether it leads or not.
     pub(super) async fn gauges(&self) -> Option<super::gauges::Gauges> {
         let (reply, answer) = oneshot::channel();
-        self.tell(MailboxEvent::Asked(Question::Gauges(reply))).await;
+        self.send(MailboxEvent::Asked(Question::Gauges(reply))).await;
         answer.await.ok()
     }
 
     async fn ask<T>(&self, question: impl FnOnce(Reply<T>) -> Question) -> Result<T, MailboxError> {
         let (reply, answer) = oneshot::channel();
-        self.tell(MailboxEvent::Asked(question(reply))).await;
+        self.send(MailboxEvent::Asked(question(reply))).await;
         answer.await.unwrap_or(Err(MailboxError::Ending))
     }
 }

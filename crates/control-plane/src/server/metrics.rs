@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_metric_of_the_definitions_is_told() {
+    fn every_metric_of_the_definitions_is_reported() {
         let job = JobGauges {
             term: 1,
             epoch: 2,

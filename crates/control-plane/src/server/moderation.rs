@@ -13,7 +13,7 @@ const REST: Duration = Duration::from_millis(4);
 const QUICK: Duration = Duration::from_millis(1);
 /// So many of these in a row make busy.
 const BUSY_AFTER: u32 = 32;
-/// How long it then counts as that, before it is looked at again.
+/// How long it then counts as that, before it is checked again.
 const BUSY_FOR: Duration = Duration::from_millis(100);
 
 /// Watches how often the threads of a runtime wait.

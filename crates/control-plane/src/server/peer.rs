@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection, as far as its certificate tells, and which nodes it may be.
+//! Who is at the other end of a connection, as far as its certificate shows, and which nodes it may be.
 //!
 //! The certificate was verified in the handshake; here its names are compared. Only the names in its
 //! subjectAltName count, as for servers (RFC 9525): the common name has no defined form.

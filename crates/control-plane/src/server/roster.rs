@@ -29,7 +29,7 @@ const WAITING_PER_NODE: usize = 4;
 /// Messages that may wait on one stream in all.
 pub(super) const MAX_WAITING: usize = WAITING_PER_NODE * MAX_NODES;
 
-/// Tells streams apart.
+/// Distinguishes streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct StreamId(pub(super) u64);
 

@@ -25,7 +25,7 @@ pub const MAX_MEMBERS: usize = 16;
 pub const LEAST_LEASE: Duration = Duration::from_secs(2);
 /// The longest lease.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(60);
-/// Bytes of the address that a leader tells.
+/// Bytes of the address that a leader reports.
 const MAX_ADDRESS_BYTES: usize = 512;
 /// Bytes of the prefix of all keys.
 const MAX_PREFIX_BYTES: usize = 512;

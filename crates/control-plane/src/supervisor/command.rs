@@ -12,7 +12,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use thiserror::Error;
 
-/// Where programs are looked for without `PATH` (execvp(3)).
+/// Where programs are searched for without `PATH` (execvp(3)).
 const USUAL_PATH: &str = "/bin:/usr/bin";
 
 /// What a command that cannot be executed fails with until mended (execve(2)). What is
@@ -41,7 +41,7 @@ pub enum CommandError {
     NotInPath {
         /// The program.
         program: OsString,
-        /// Where it was looked for.
+        /// Where it was searched for.
         path: String,
     },
     /// There is no such file.
@@ -115,7 +115,7 @@ mod tests {
     use telltale_harness::Scratch;
 
     #[test]
-    fn a_program_is_looked_for_where_it_would_be_executed() {
+    fn a_program_is_searched_for_where_it_would_be_executed() {
         let scratch = Scratch::new();
         let [first, second] = ["first", "second"].map(|name| scratch.join(name));
         for (directory, name, mode) in
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_is_told_from_what_lasts() {
+    fn what_may_pass_is_distinguished_from_what_lasts() {
         let is = |error: Errno| is_lasting(&error.into());
         assert!(is(Errno::NOENT) && is(Errno::ACCESS) && is(Errno::NOEXEC));
         assert!(!is(Errno::NOMEM) && !is(Errno::TXTBSY) && !is(Errno::AGAIN));

@@ -20,7 +20,7 @@ use super::process::{Origin, ProcessStat, ProcessTable};
 /// The subcommand that runs [`guard`].
 pub const GUARD: &str = "worker-guard";
 
-/// How often it looks for what has escaped from workers.
+/// How often it searches for what has escaped from workers.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What a guard guards.
@@ -33,7 +33,7 @@ pub struct Guarded {
 }
 
 /// Waits for the agent's end, which is the end of standard input, then clears away what it left.
-/// Meanwhile it notes what escapes from workers: when agent and workers have gone, nothing else tells
+/// Meanwhile it notes what escapes from workers: when agent and workers have gone, nothing else reports
 /// whose that was.
 ///
 /// # Errors
@@ -144,7 +144,7 @@ mod tests {
             let scratch = telltale_harness::Scratch::new();
             let record = LeftoverRecord::at(&scratch.join("workers"));
             for number in 0..workers {
-                // Older than all processes, so that every environment is looked through.
+                // Older than all processes, so that every environment is scanned.
                 let mark = format!("read-once-{number}");
                 record.add(&Origin { leader: Pid::INIT, started_ticks: 0, mark }).unwrap();
             }

@@ -21,7 +21,7 @@ const MAX_RECORD_BYTES: u64 = 4 << 20;
 /// How long killed processes may take to be gone before that is an error.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where the kernel tells which of its lives this is.
+/// Where the kernel reports which of its lives this is.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The file.

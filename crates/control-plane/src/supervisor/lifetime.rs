@@ -23,10 +23,10 @@ use super::shutdown::Shutdown;
 /// How long what a worker has left may take to end by `SIGTERM`, if the worker was not asked to stop
 /// or its own time is over.
 const LEFTOVER_TIMEOUT: Duration = Duration::from_millis(500);
-/// The first and the longest pause between two looks at what is left.
+/// The first and the longest pause between two checks of what is left.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
 
-/// How old a look at the processes may be that says what has lost its parent: one is for all workers that are asked
+/// How old a check of the processes may be that says what has lost its parent: one is for all workers that are asked
 /// together.
 const ORPHANS_AGE: Duration = Duration::from_millis(100);
 
@@ -47,7 +47,7 @@ pub(super) struct Lifetime {
 #[derive(Debug, Default)]
 pub(super) struct Lifetimes {
     workers: Mutex<Vec<Arc<Lifetime>>>,
-    /// The latest table that was read, and since when it holds: one look is for all workers that have ended.
+    /// The latest table that was read, and since when it holds: one poll is for all workers that have ended.
     table: Mutex<Option<(Instant, Arc<ProcessTable>)>>,
 }
 
@@ -175,9 +175,9 @@ impl Lifetime {
     }
 
     async fn leader_ended(&self, ends: &mut ChildEnds) {
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         // An error means that it is no child of this process, so certainly none that runs.
-        while waitid(WaitId::Pid(self.origin.leader), look).is_ok_and(|end| end.is_none()) {
+        while waitid(WaitId::Pid(self.origin.leader), options).is_ok_and(|end| end.is_none()) {
             if ends.recv().await.is_none() {
                 return;
             }
@@ -232,18 +232,19 @@ mod tests {
         let scratch = telltale_harness::Scratch::new();
         let record = LeftoverRecord::at(&scratch.join("workers"));
         let lifetimes = Lifetimes::default();
-        // They are older than all processes, so every environment is looked through.
+        // They are older than all processes, so every environment is scanned.
         let begin = |number| {
             let mark = format!("one-look-{number}");
             lifetimes.begin(Origin { leader: getpid(), started_ticks: 0, mark }, true)
         };
         let ended: Vec<_> = (0..8).map(begin).collect();
         let since = Instant::now();
-        let look = |one: &Lifetime, since| reads_of(|| lifetimes.left_by(one, since, &record));
-        let first = look(&ended[0], since);
-        let others: u64 = ended[1..].iter().map(|one| look(one, since)).sum();
+        let reads_left =
+            |one: &Lifetime, since| reads_of(|| lifetimes.left_by(one, since, &record));
+        let first = reads_left(&ended[0], since);
+        let others: u64 = ended[1..].iter().map(|one| reads_left(one, since)).sum();
         assert!(first > 0 && others < first, "{first} reads for one, {others} for seven more");
-        let again = look(&ended[0], Instant::now());
+        let again = reads_left(&ended[0], Instant::now());
         assert!(again > first / 2, "what follows is seen: {again} reads, {first} before");
     }
 }

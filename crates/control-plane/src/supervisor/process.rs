@@ -20,7 +20,7 @@ use rustix::process::{
 /// The variable by which a worker's descendants are known, wherever they have gone.
 pub(super) const MARK: &str = "TELLTALE_WORKER";
 
-/// Bytes of a process's environment that are looked through; the mark is not always first, but
+/// Bytes of a process's environment that are scanned; the mark is not always first, but
 /// the kernel gives a new program 128 KiB for one variable and rarely sees that much in all.
 const MAX_ENVIRONMENT_BYTES: u64 = 1 << 20;
 
@@ -30,7 +30,7 @@ const MAX_REAPED_AT_ONCE: usize = 64;
 /// What no other process has as well, as long as the machine runs: a number and when its process began.
 pub(super) type Key = (Pid, u64);
 
-/// One process, as `/proc/<pid>/stat` tells of it (proc(5)).
+/// One process, as `/proc/<pid>/stat` reports it (proc(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ProcessStat {
     pub(super) pid: Pid,
@@ -42,7 +42,7 @@ pub(super) struct ProcessStat {
     pub(super) started_ticks: u64,
 }
 
-/// What tells a worker's processes from others.
+/// What distinguishes a worker's processes from others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     /// The worker itself, which leads a session of its own.
@@ -54,7 +54,7 @@ pub(super) struct Origin {
 }
 
 impl ProcessStat {
-    /// What `/proc` tells of this process, if it is there.
+    /// What `/proc` reports about this process, if it is there.
     pub(super) fn read(pid: Pid) -> Option<Self> {
         let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
         Self::parse(pid, &text)
@@ -243,9 +243,9 @@ impl Origin {
 /// Takes dead children off the system's table that are not `ours`: what workers have left behind falls
 /// to this process.
 pub(super) fn reap_orphans(ours: impl Fn(Pid) -> bool) {
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     for _ in 0..MAX_REAPED_AT_ONCE {
-        let Ok(Some(_)) = waitid(WaitId::All, look) else { return };
+        let Ok(Some(_)) = waitid(WaitId::All, options) else { return };
         let us = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
         let dead = |one: &&ProcessStat| one.is_dead() && one.parent == us && !ours(one.pid);
         let all = all();

@@ -1,4 +1,4 @@
-//! The module that tells of PyTorch's collectives (`clients/python`), as this program carries it.
+//! The module that reports PyTorch's collectives (`clients/python`), as this program carries it.
 //!
 //! It is written into the state directory, where Python finds it through `PYTHONPATH` and imports it by
 //! itself, so that a script needs no change and nothing has to be installed. Nothing here knows what

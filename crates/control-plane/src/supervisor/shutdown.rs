@@ -16,7 +16,7 @@ use super::process::{Key, ProcessStat};
 
 /// How long what reads a pipe may take to end by itself when nothing writes into it any more.
 const EOF_TIMEOUT: Duration = Duration::from_millis(250);
-/// Descriptors of one process that are looked at: an output that is a pipe has one of the lowest.
+/// Descriptors of one process that are checked: an output that is a pipe has one of the lowest.
 const MAX_DESCRIPTORS: usize = 4096;
 
 /// How far the processes of one worker have been asked to end.
@@ -118,7 +118,7 @@ mod tests {
 
     /// Each line has the processes that are left, as `number<parent`, and those that are due.
     #[track_caller]
-    fn check(daemons: &[i32], looks: &[(&str, &[i32])]) {
+    fn check(daemons: &[i32], scans: &[(&str, &[i32])]) {
         let process = |word: &str| {
             let (pid, parent) = word.split_once('<').expect("a number and its parent");
             let [pid, parent]: [i32; 2] = [pid, parent].map(|text| text.parse().expect("a number"));
@@ -127,7 +127,7 @@ mod tests {
         };
         let daemon = |daemon: &i32| process(&format!("{daemon}<0")).key();
         let mut shutdown = Shutdown::new(daemons.iter().map(daemon).collect());
-        for (left, expected) in looks {
+        for (left, expected) in scans {
             let left: Vec<ProcessStat> = left.split_whitespace().map(process).collect();
             let due = shutdown.due(&left, Instant::now());
             let due: Vec<i32> = due.iter().map(|one| number(one.pid) - FIRST).collect();
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn daemons_are_asked_when_nothing_else_is_left() {
-        let looks: [(&str, &[i32]); 4] =
+        let scans: [(&str, &[i32]); 4] =
             [("1<0 2<1 5<0 6<5", &[1]), ("2<0 5<0 6<5", &[2]), ("5<0 6<5", &[5]), ("6<0", &[6])];
-        check(&[5], &looks);
+        check(&[5], &scans);
         check(&[5], &[("5<0", &[5])]);
     }
 }

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_python_that_looks_for_the_gate_can_be_warm() {
+    fn only_a_python_that_searches_for_the_gate_can_be_warm() {
         let check = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             can_be_warm(&words).is_ok()
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_told_with_its_length() {
+    fn the_environment_is_reported_with_its_length() {
         let reported = reported(&[("RANK", "3".to_owned()), ("ODD", "a\0b".to_owned())]);
         assert_eq!(reported, b"14\nRANK\x003\x00ODD\x00ab\x00");
     }

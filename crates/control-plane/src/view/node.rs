@@ -47,7 +47,7 @@ pub struct NodeView {
     pub worker_states: Vec<WorkerView>,
     /// Its workers' processes.
     pub processes: Vec<ProcessView>,
-    /// Its accelerators, where a node service tells of them.
+    /// Its accelerators, where a node service reports them.
     pub devices: Vec<DeviceView>,
 }
 

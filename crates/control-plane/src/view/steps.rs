@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_s_slowness_is_told_by_the_steps_before() {
+    fn everybody_s_slowness_is_reported_by_the_steps_before() {
         let slower = steps((0..60).map(|step| if step < 50 { 10 } else { 25 }), 50);
         assert_eq!(
             slower.text[1],

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_done_for_the_mode_is_told_with_what_helps() {
+    fn what_is_not_done_for_the_mode_is_reported_with_what_helps() {
         let [node, link] = [VerdictKind::SlowNode, VerdictKind::SlowLink];
         for (hold, suspected, expected) in [
             (HoldReason::Mode, &[][..], "`telltale cluster mode recover`"),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_told_in_tenths_of_seconds() {
+    fn an_age_is_reported_in_tenths_of_seconds() {
         let cases = [(0, "0.0 s"), (665_200_000, "0.7 s"), (185_000_000_000, "3m05s")];
         for (nanoseconds, expected) in cases {
             assert_eq!(age(nanoseconds), expected);

@@ -269,7 +269,7 @@ fn what_is_stale_or_replayed_is_counted_and_changes_nothing() {
 }
 
 #[test]
-fn an_agent_whose_clock_went_back_an_hour_is_told_and_waits_until_its_former_life_is_silent() {
+fn an_agent_whose_clock_went_back_an_hour_is_reported_and_waits_until_its_former_life_is_silent() {
     run(async {
         let scratch = Scratch::new();
         let running = Running::start(plan(scratch.path(), 2)).await;

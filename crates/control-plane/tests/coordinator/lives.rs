@@ -134,7 +134,7 @@ fn a_coordinator_that_ends_and_begins_again_disturbs_nobody() {
 }
 
 #[test]
-fn another_job_than_the_stored_one_is_told_and_left_alone_until_it_is_reset() {
+fn another_job_than_the_stored_one_is_reported_and_left_alone_until_it_is_reset() {
     run(async {
         let scratch = Scratch::new();
         let running = Running::start(plan(scratch.path(), 2)).await;
@@ -170,9 +170,10 @@ fn another_job_than_the_stored_one_is_told_and_left_alone_until_it_is_reset() {
 }
 
 #[test]
-fn a_standby_that_could_not_go_on_with_the_job_says_so_at_its_start() {
-    if !needs_etcd("coordinator::a_standby_that_could_not_go_on_with_the_job_says_so_at_its_start")
-    {
+fn a_standby_that_could_not_go_on_with_the_job_reports_it_at_its_start() {
+    if !needs_etcd(
+        "coordinator::a_standby_that_could_not_go_on_with_the_job_reports_it_at_its_start",
+    ) {
         return;
     }
     let etcd = EtcdCluster::start(1);

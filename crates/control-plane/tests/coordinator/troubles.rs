@@ -33,7 +33,7 @@ fn caller(scratch: &Scratch, authority: &str, identity: Option<Signed>) -> Clien
 }
 
 #[test]
-fn a_token_that_is_wrong_or_missing_is_told() {
+fn a_token_that_is_wrong_or_missing_is_reported() {
     run(async {
         let scratch = Scratch::new();
         let token = Some(written(&scratch, "token", "a-token-of-the-tests"));
@@ -64,7 +64,7 @@ fn a_token_that_is_wrong_or_missing_is_told() {
 }
 
 #[test]
-fn what_is_wrong_with_certificates_is_told() {
+fn what_is_wrong_with_certificates_is_reported() {
     run(async {
         let scratch = Scratch::new();
         let (ours, theirs) = (authority(), authority());

@@ -95,8 +95,10 @@ fn strangers_get_in_only_where_nothing_is_asked_for() {
 }
 
 #[test]
-fn another_user_of_this_machine_is_told_nothing_without_a_token() {
-    if !needs_root("cluster::trust::another_user_of_this_machine_is_told_nothing_without_a_token") {
+fn another_user_of_this_machine_is_reported_nothing_without_a_token() {
+    if !needs_root(
+        "cluster::trust::another_user_of_this_machine_is_reported_nothing_without_a_token",
+    ) {
         return;
     }
     run(async {

@@ -33,7 +33,7 @@ fn check(text: &str, words: &[&str]) {
 }
 
 #[test]
-fn a_coordinator_whose_journal_another_has_says_so() {
+fn a_coordinator_whose_journal_another_has_reports_it() {
     run(async {
         let scratch = Scratch::new();
         let first = Running::start(plan(scratch.path(), 1)).await;
@@ -88,9 +88,9 @@ fn a_coordinator_that_reaches_no_etcd_says_what_it_could_not_do_and_what_helps()
 }
 
 #[test]
-fn a_coordinator_whose_disk_is_full_says_so_until_there_is_room() {
+fn a_coordinator_whose_disk_is_full_reports_it_until_there_is_room() {
     let name =
-        "coordinator::unstored::a_coordinator_whose_disk_is_full_says_so_until_there_is_room";
+        "coordinator::unstored::a_coordinator_whose_disk_is_full_reports_it_until_there_is_room";
     on_small_disk(name, 64, |disk| run(fills_the_disk(disk)));
 }
 

@@ -23,7 +23,9 @@ pub(crate) fn check(mut empty_place: impl FnMut() -> StoreLocation) {
         ("one_leads_at_a_time", |place| Box::pin(one_leads_at_a_time(place))),
         ("stepping_down_is_at_once", |place| Box::pin(stepping_down_is_at_once(place))),
         ("the_past_cannot_write", |place| Box::pin(the_past_cannot_write(place))),
-        ("the_log_tells_who_decided_what", |place| Box::pin(the_log_tells_who_decided_what(place))),
+        ("the_log_reports_who_decided_what", |place| {
+            Box::pin(the_log_reports_who_decided_what(place))
+        }),
         ("incidents_are_kept_within_bounds", |place| {
             Box::pin(incidents_are_kept_within_bounds(place))
         }),
@@ -107,7 +109,7 @@ async fn the_past_cannot_write(place: StoreLocation) {
     revision(leader.stores(&good).await);
 }
 
-async fn the_log_tells_who_decided_what(place: StoreLocation) {
+async fn the_log_reports_who_decided_what(place: StoreLocation) {
     let mut expected = Vec::new();
     let mut last = Revision::EMPTY;
     for leadership in 0..2 {

@@ -48,7 +48,7 @@ fn it_is_private_and_says_who_has_it() {
 }
 
 #[test]
-fn a_journal_that_cannot_be_used_is_told_and_tried_again() {
+fn a_journal_that_cannot_be_used_is_reported_and_tried_again() {
     block_on(async {
         let scratch = Scratch::new();
         let directory = scratch.join("state");

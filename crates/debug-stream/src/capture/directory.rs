@@ -19,7 +19,7 @@ use super::{CapturedEvent, Item, Payload, Unreadable};
 
 /// The most events of a directory that are brought into order; those behind them are reported.
 pub const MAX_EVENTS: usize = 1 << 20;
-/// The deepest directory that is looked into; a prefix with slashes makes some.
+/// The deepest directory that is checked; a prefix with slashes makes some.
 const MAX_DEPTH: usize = 64;
 /// For how many cores sequence numbers are followed.
 const MAX_CORES: usize = 4_096;
@@ -34,7 +34,7 @@ pub struct Directory {
     /// Directories that have events, by number.
     parents: Vec<PathBuf>,
     ready: VecDeque<EventEntry>,
-    /// How often it was looked through.
+    /// How often it was scanned.
     looks: u64,
     /// What was found beside events, reported first.
     reported: VecDeque<Item>,
@@ -139,13 +139,13 @@ impl Directory {
         self.following.as_ref().is_some_and(|following| following.is_gone)
     }
 
-    /// How many events there are that were not whole when last looked at.
+    /// How many events there are that were not whole when last checked.
     #[must_use]
     pub fn unfinished(&self) -> usize {
         self.following.as_ref().map_or(0, |following| following.unfinished.len())
     }
 
-    /// Looks at what has changed since, or at everything where that is not known. What is new is
+    /// Checks what has changed since, or everything where that is not known. What is new is
     /// next. Does nothing if the directory is not followed.
     ///
     /// # Errors
@@ -206,8 +206,8 @@ impl Directory {
         }
     }
 
-    /// Whether events before this one may be missing only because they were written where the look
-    /// that found it had already been. The next look finds them.
+    /// Whether events before this one may be missing only because they were written where the poll
+    /// that found it had already been. The next poll finds them.
     fn may_come_late(&self, entry: &EventEntry) -> bool {
         let Some(number) = entry.key.number else { return false };
         let expected =
@@ -224,7 +224,7 @@ impl Directory {
             if self.following.as_ref().is_some_and(|following| following.has_seen(&place)) {
                 continue;
             }
-            // Before it is looked into, so that nothing comes in between.
+            // Before it is checked, so that nothing comes in between.
             if let Some(following) = &mut self.following {
                 following.watch.add(&place);
             }
@@ -432,7 +432,7 @@ fn look_at(place: &Path) -> EventDirectory {
     }
 }
 
-/// What a path tells of an event: `<prefix>/core_<n>/<iteration>`.
+/// What a path reports about an event: `<prefix>/core_<n>/<iteration>`.
 struct ByPath {
     prefix: String,
     core: Option<u32>,

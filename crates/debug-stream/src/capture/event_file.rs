@@ -124,7 +124,7 @@ pub(super) fn distance_to_mark(bytes: &[u8]) -> usize {
     next.map_or(all_but_a_part, |position| position + 1).min(bytes.len())
 }
 
-/// An event of whose data nothing was written keeps what its head tells.
+/// An event of whose data nothing was written keeps what its head reports.
 fn with_data(event: CapturedEvent, data: &[u8]) -> CapturedEvent {
     if data.is_empty() && event.bytes > 0 {
         return event;

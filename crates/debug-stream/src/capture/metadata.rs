@@ -14,7 +14,7 @@ pub(super) const DATA: &str = "tensor_data.bin";
 /// The longest file that is read; an escaped prefix takes at most a few kilobytes of it.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// What such a file tells.
+/// What such a file reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Metadata {
     pub(super) kind: EventKind,

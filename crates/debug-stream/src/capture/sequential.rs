@@ -20,7 +20,7 @@ pub struct Sequential<R> {
     buffer: Vec<u8>,
     /// Where in the buffer the next item begins.
     start: usize,
-    /// Up to where it was looked through for a line's end.
+    /// Up to where a line's end was searched for.
     looked: usize,
     /// Where the buffer begins in the file.
     offset: u64,
@@ -41,10 +41,10 @@ enum CaptureForm {
     EventFile,
 }
 
-/// What one look at the buffer gave.
+/// What one check of the buffer gave.
 enum BufferRead {
     Item(Item),
-    /// There is something to leave out, or an empty line; look again.
+    /// There is something to leave out, or an empty line; check again.
     Again,
     /// More bytes are needed.
     Short,

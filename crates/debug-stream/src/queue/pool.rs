@@ -24,7 +24,7 @@ pub(super) struct Pool(Locked<Idle>);
 struct Idle {
     by_class: [Vec<Segment>; CLASSES],
     bytes: usize,
-    /// The least that `bytes` was since the last look.
+    /// The least that `bytes` was since the last poll.
     least_bytes: usize,
     looked_ns: u64,
     /// When the newest segment of each class was wanted.

@@ -9,12 +9,12 @@ use super::segment::{Segment, class_of};
 use super::{Losses, Queue, process};
 use crate::sync::{Ordering, wait_a_little};
 
-/// How often the reader looks for another event before it silences the descriptor, if events have
+/// How often the reader searches for another event before it silences the descriptor, if events have
 /// come in quick succession: about a microsecond. To silence it and to ring it again are a system
 /// call each, and a reader that sleeps costs its producer several microseconds to wake.
-const MOST_LOOKS: u32 = 64;
+const MAX_POLLS: u32 = 64;
 /// How often it looks if they have not.
-const FEWEST_LOOKS: u32 = 8;
+const MIN_POLLS: u32 = 8;
 
 /// The one consumer. Dropping it ends the connection; what was not read is counted as unread.
 pub(crate) struct Reader {
@@ -26,8 +26,8 @@ pub(crate) struct Reader {
     wants_losses: bool,
     /// The time of the newest event so far.
     time_ns: u64,
-    /// How often to look for another event before the descriptor is silenced.
-    looks: u32,
+    /// How often to search for another event before the descriptor is silenced.
+    polls: u32,
     generation: u32,
 }
 
@@ -77,7 +77,7 @@ impl Reader {
             reported,
             wants_losses,
             time_ns: 0,
-            looks: FEWEST_LOOKS,
+            polls: MIN_POLLS,
             generation,
         }
     }
@@ -99,7 +99,7 @@ impl Reader {
         if self.wants_losses && lost != self.reported {
             return NextRecord::Lost(self.tell(lost));
         }
-        // Two producers may have looked at the clock in another order than they took their turns.
+        // Two producers may have checked the clock in another order than they took their turns.
         self.time_ns = self.time_ns.max(body.time_ns);
         let sequence = self.taken() + lost.sum();
         self.cursor.fetch_next();
@@ -159,18 +159,18 @@ impl Reader {
         }
     }
 
-    /// Looks for an event that comes in a moment. Looks are far between, because each takes the
+    /// Searches for an event that comes in a moment. Polls are far between, because each takes the
     /// event's first cache line away from its producer.
     #[cold]
     fn look_again(&mut self) {
-        for _ in 0..self.looks {
+        for _ in 0..self.polls {
             std::hint::spin_loop();
             if self.cursor.waits(&self.queue) {
-                self.looks = MOST_LOOKS;
+                self.polls = MAX_POLLS;
                 return;
             }
         }
-        self.looks = (self.looks / 2).max(FEWEST_LOOKS);
+        self.polls = (self.polls / 2).max(MIN_POLLS);
     }
 
     /// What there is to take when no event is; none if one has come meanwhile.
@@ -257,7 +257,7 @@ impl Cursor {
         unsafe {
             let (size, _) = self.place().size();
             let next = HeaderPosition::at(self.segment.base(), self.offset + size.distance());
-            if let RecordState::Event = next.look() {
+            if let RecordState::Event = next.state() {
                 next.fetch();
             }
         }
@@ -268,7 +268,7 @@ impl Cursor {
     fn waits(&mut self, queue: &Queue) -> bool {
         loop {
             // SAFETY: this is the consumer's next place and the segment is its own.
-            match unsafe { self.place().look() } {
+            match unsafe { self.place().state() } {
                 RecordState::Event => return true,
                 RecordState::Nothing => return false,
                 RecordState::Jump(base) => self.jump(base, queue),
@@ -281,7 +281,7 @@ impl Cursor {
     /// reader knows, or does not want to. Every other event tells by itself what was lost before it.
     fn last_loss(&self, queue: &Queue, reported: Losses) -> Option<Losses> {
         // SYNC: last loss
-        if !queue.has_untold_losses() {
+        if !queue.has_unreported_losses() {
             return None;
         }
         // Passed already, while the event behind it is still being copied: the descriptor was made

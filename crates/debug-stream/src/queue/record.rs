@@ -2,9 +2,9 @@
 //! name. Large data has a segment of its own, whose address is in the header.
 //!
 //! A header's state is set to [`EMPTY`] before the event ahead of it is committed, so the consumer,
-//! who follows committed events, never looks at a state that an earlier use of the memory left.
+//! who follows committed events, never checks a state that an earlier use of the memory left.
 //! Everything else in a header is written at once, outside of the producers' lock: the consumer may
-//! be looking at the state, and each look takes the line away from the producer.
+//! be looking at the state, and each poll takes the line away from the producer.
 
 use std::ptr::NonNull;
 use std::slice;
@@ -298,7 +298,7 @@ impl HeaderPosition {
     /// # Safety
     /// The place is the consumer's next one, in a segment that it owns.
     #[inline(always)]
-    pub(super) unsafe fn look(self) -> RecordState {
+    pub(super) unsafe fn state(self) -> RecordState {
         // SAFETY: the state was initialised by `empty` before the consumer could get here, and what
         // stands beside a state other than EMPTY is not written again until the consumer goes on.
         unsafe {
@@ -340,7 +340,7 @@ impl HeaderPosition {
         // SAFETY: as for `event`.
         let (size, _) = unsafe { self.size() };
         let lines = size.distance().min(MOST_FETCHED_BYTES) / HEADER_BYTES;
-        // The first line was fetched to look at it.
+        // The first line was fetched to check it.
         for line in 1..lines {
             fetch_line(self.header().wrapping_add(line).cast());
         }

@@ -121,7 +121,7 @@ fn after_the_end_of_a_connection_nothing_is_readable_and_nothing_accepted() {
 }
 
 #[test]
-fn the_newest_events_are_lost_and_told_of_where_they_were_lost() {
+fn the_newest_events_are_lost_and_reported_where_they_were_lost() {
     let (queue, mut reader) = connected(Bounds { events: 2, bytes: 1 << 20 });
     let full = Err(QueueRefusal::Lost(LossCause::Events));
     assert_eq!([(); 4].map(|()| push(&queue, 1, 8)), [Ok(()), Ok(()), full, full]);

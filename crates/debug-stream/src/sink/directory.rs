@@ -18,7 +18,7 @@ use crate::{Event, NextEvent, Tensor, TextStyle, format_tensor};
 const MAX_NAME_BYTES: usize = 200;
 /// For how many prefixes and cores the next number is remembered; it is looked up again after that.
 const MAX_REMEMBERED: usize = 65_536;
-/// Numbers of so many digits are taken for ours when a directory is looked through.
+/// Numbers of so many digits are taken for ours when a directory is scanned.
 const MAX_NUMBER_DIGITS: usize = 15;
 /// Numbers tried for one event when other processes write into the same directory.
 const MAX_NUMBERS_TRIED: u32 = 1_000;
@@ -154,7 +154,7 @@ impl DefaultConsumer {
         let unfinished = place.join(&self.unfinished);
         let number = self.number(event, &place);
         let saved = self.save_as(event, number, &place, &unfinished);
-        // A number that could not be written is used up: its gap tells of the event.
+        // A number that could not be written is used up: its gap reports the event.
         let last = *saved.as_ref().unwrap_or(&number);
         if let Some(next) = self.next_numbers.get_mut(&(event.core, event.prefix.clone())) {
             *next = last + 1;

@@ -8,7 +8,7 @@ use telltale_debug_stream::{ConnectError, Consumer, NextEvent, Published};
 
 use crate::stream::{publish, stream};
 
-/// Takes what waits, and tells how many events that was.
+/// Takes what waits, and reports how many events that was.
 fn take_all(consumer: &mut Consumer) -> u64 {
     let mut events = 0;
     consumer.drain(|next| events += u64::from(matches!(next, NextEvent::Event(_)))).unwrap();
@@ -75,7 +75,7 @@ fn a_standby_that_does_not_leave_keeps_its_place() {
 }
 
 #[test]
-fn one_bell_tells_of_the_events_of_many_streams() {
+fn one_bell_reports_the_events_of_many_streams() {
     let streams = [(); 5].map(|()| stream(100));
     let wake_up = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
     let mut standbys = streams.each_ref().map(|stream| stream.connect_standby(&wake_up).unwrap());

@@ -15,8 +15,8 @@ pub const PROGRAM_TIMEOUT_VARIABLE: &str = "TELLTALE_PROGRAM_TIMEOUT";
 const DEFAULT: Duration = Duration::from_secs(60);
 /// How many times as long as a kernel a program may run if nothing is said.
 const KERNEL_TIMES: u32 = 10;
-/// Looks at a thread that is waited for, within the shortest time that is limited.
-const LOOKS: u32 = 4;
+/// Checks a thread that is waited for, within the shortest time that is limited.
+const CHECKS: u32 = 4;
 /// Looks are no further apart than this: a thread that stays where it is cannot wake who waits.
 const LONGEST_PERIOD: Duration = Duration::from_millis(250);
 
@@ -64,32 +64,32 @@ fn parse(
 pub(super) struct KernelWatch<'a> {
     progress: &'a DeviceProgress,
     timeouts: Timeouts,
-    /// How long is waited between two looks.
+    /// How long is waited between two checks.
     pub(super) period: Duration,
-    last_look: Instant,
+    last_check: Instant,
     kernel: Option<Since<Mark>>,
     program: Option<Since<ProgramRun>>,
 }
 
-/// What a look found first, and what the thread did from then on.
+/// What a check found first, and what the thread did from then on.
 struct Since<T> {
     found: T,
     start: Instant,
     /// Processor time that the thread had used before.
     used: Duration,
-    /// How long it slept. Each look stands for the time before it.
+    /// How long it slept. Each sample stands for the time before it.
     slept: Duration,
 }
 
 impl<'a> KernelWatch<'a> {
     pub(super) fn new(progress: &'a DeviceProgress, timeouts: Timeouts) -> Self {
-        let period = timeouts.shortest().map_or(LONGEST_PERIOD, |timeout| timeout / LOOKS);
+        let period = timeouts.shortest().map_or(LONGEST_PERIOD, |timeout| timeout / CHECKS);
         let period = period.clamp(Duration::from_millis(1), LONGEST_PERIOD);
-        let last_look = Instant::now();
-        Self { progress, timeouts, period, last_look, kernel: None, program: None }
+        let last_check = Instant::now();
+        Self { progress, timeouts, period, last_check, kernel: None, program: None }
     }
 
-    pub(super) fn look(&mut self) -> Result<(), ExecutionError> {
+    pub(super) fn check(&mut self) -> Result<(), ExecutionError> {
         if let Some(damage) = self.progress.damage() {
             return Err(damage);
         }
@@ -97,23 +97,23 @@ impl<'a> KernelWatch<'a> {
             return Ok(());
         }
         let now = Instant::now();
-        let passed = now.saturating_duration_since(std::mem::replace(&mut self.last_look, now));
+        let passed = now.saturating_duration_since(std::mem::replace(&mut self.last_check, now));
         // If it is longer, this process was stopped as well, and the thread may have been kept from running.
         let passed = passed.min(2 * self.period);
-        let Some(look) = self.progress.look() else {
+        let Some(sample) = self.progress.sample() else {
             (self.kernel, self.program) = (None, None);
             return Ok(());
         };
-        let kernel = Since::follow(&mut self.kernel, look.mark, &look, passed);
-        let kernel = kernel.is_over(&look, self.timeouts.kernel);
-        let program = Since::follow(&mut self.program, look.run, &look, passed);
-        let program = program.is_over(&look, self.timeouts.program);
+        let kernel = Since::follow(&mut self.kernel, sample.mark, &sample, passed);
+        let kernel = kernel.is_over(&sample, self.timeouts.kernel);
+        let program = Since::follow(&mut self.program, sample.run, &sample, passed);
+        let program = program.is_over(&sample, self.timeouts.program);
         let error = if let Some(seconds) = kernel {
             let endless = |kernel, x, y| ExecutionError::Endless { kernel, x, y, seconds };
-            self.progress.error(look.run, Some(look.mark), endless)
+            self.progress.error(sample.run, Some(sample.mark), endless)
         } else if let Some(seconds) = program {
             let endless = |kernel, x, y| ExecutionError::EndlessProgram { kernel, x, y, seconds };
-            self.progress.error(look.run, None, endless)
+            self.progress.error(sample.run, None, endless)
         } else {
             None
         };
@@ -122,30 +122,30 @@ impl<'a> KernelWatch<'a> {
 }
 
 impl<T: PartialEq> Since<T> {
-    /// Adds what a look found; begins again if it is something else than before.
+    /// Adds what a check found; begins again if it is something else than before.
     fn follow<'s>(
         seen: &'s mut Option<Self>,
         found: T,
-        look: &ThreadSample,
+        sample: &ThreadSample,
         passed: Duration,
     ) -> &'s Self {
         let before = seen.take().filter(|seen| seen.found == found).map(|mut seen| {
-            seen.slept += if look.activity.sleeps { passed } else { Duration::ZERO };
+            seen.slept += if sample.activity.sleeps { passed } else { Duration::ZERO };
             seen
         });
         seen.insert(before.unwrap_or_else(|| Self {
             found,
             start: Instant::now(),
-            used: look.activity.used,
+            used: sample.activity.used,
             slept: Duration::ZERO,
         }))
     }
 
     /// For how many seconds it has been there, if it has slept or computed for too long.
-    fn is_over(&self, look: &ThreadSample, timeout: Option<Duration>) -> Option<u64> {
+    fn is_over(&self, sample: &ThreadSample, timeout: Option<Duration>) -> Option<u64> {
         let timeout = timeout?;
         // Twice, for a kernel that uses the processor is stopped after once if it can be.
-        let used = look.activity.used.saturating_sub(self.used);
+        let used = sample.activity.used.saturating_sub(self.used);
         let is_over = used >= timeout.saturating_mul(2) || self.slept >= timeout;
         is_over.then(|| self.start.elapsed().as_secs())
     }

@@ -1,7 +1,7 @@
 //! The border between kernels in C and the scheduler: the structs of `kernel_api.h`, and the calls
 //! that a kernel makes.
 //!
-//! All of it happens on the device's thread. A call looks at state through shared references to
+//! All of it happens on the device's thread. A call checks state through shared references to
 //! cells, because the scheduler below it on the thread's own stack holds some as well. Nothing
 //! here panics or unwinds, and nothing that needs dropping is live where a kernel can be left.
 
@@ -337,7 +337,7 @@ impl Core {
     /// lock that could be held, the kernel can be left. `access` does nothing else.
     #[inline]
     pub(super) fn at_its_memory<T>(&self, access: impl FnOnce() -> T) -> T {
-        // A handler of a signal on this thread looks at it.
+        // A handler of a signal on this thread checks it.
         self.is_at_its_memory.store(true, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         let result = access();

@@ -19,7 +19,7 @@ pub(super) struct Includes {
 /// What a directive or a question names.
 enum DirectiveOperand {
     Quoted(OsString),
-    /// In angle brackets: it is not looked for beside the text.
+    /// In angle brackets: it is not searched for beside the text.
     Angled,
     Unknown,
 }

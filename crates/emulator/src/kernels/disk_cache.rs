@@ -251,7 +251,7 @@ impl Drop for DiskCache {
 // === impl Workshop ===
 
 impl Workshop {
-    /// Puts the library where the next process looks for it, and gives its code's size.
+    /// Puts the library where the next process searches for it, and gives its code's size.
     fn finish(self, key: &[u8], path: &Path) -> io::Result<CodeSize> {
         let mut whole = read(&self.library)?;
         let library_bytes = whole.len() as u64;

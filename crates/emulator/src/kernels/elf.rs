@@ -1,6 +1,6 @@
 //! How much of a compiled kernel is code: what a core's memory would have to hold of it.
 
-/// Bytes of a 64-bit little-endian ELF header that are looked at.
+/// Bytes of a 64-bit little-endian ELF header that are checked.
 const HEADER_BYTES: usize = 64;
 /// A program header's size.
 const SEGMENT_BYTES: usize = 56;

@@ -1,7 +1,7 @@
 /* What a kernel prints: events of the debug stream of its core. It is put behind kernel_api.h.
  *
  * A print never waits. What finds the stream full is lost and counted there; without a reader
- * the stream, a print is a look at a flag, and its arguments are not evaluated. A kernel with
+ * the stream, a print is a check of a flag, and its arguments are not evaluated. A kernel with
  * DEVICE_PRINT_OFF among its defines, empty or 1, has none of its prints; as with any other
  * define, that makes it another kernel, and its program another program. */
 #ifndef TELLTALE_KERNEL_PRINT_H

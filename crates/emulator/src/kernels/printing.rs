@@ -254,7 +254,7 @@ fn known(dtype: u32) -> Result<Dtype, PrintRefusal> {
 unsafe fn string<'print>(core: &Core, text: *const c_char, kept: usize) -> Cow<'print, str> {
     let text = text.cast::<u8>();
     let length = (0..kept).take_while(|index| {
-        // SAFETY: no byte behind a zero is looked at, and none beyond `kept`.
+        // SAFETY: no byte behind a zero is checked, and none beyond `kept`.
         unsafe { *text.add(*index) != 0 }
     });
     let length = core.at_its_memory(|| length.count());

@@ -129,7 +129,7 @@ impl DeviceProgress {
     }
 
     /// Where the thread is now, and what it does; none while no program runs.
-    pub(crate) fn look(&self) -> Option<ThreadSample> {
+    pub(crate) fn sample(&self) -> Option<ThreadSample> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let (run, mark) = (self.run()?, self.switch());
         drop(running);
@@ -217,7 +217,7 @@ mod tests {
     use super::{DeviceProgress, ThreadActivity};
 
     #[test]
-    fn a_thread_that_runs_is_told_from_one_that_sleeps() {
+    fn a_thread_that_runs_is_distinguished_from_one_that_sleeps() {
         let line = "7 (a) R b) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20";
         let a_second = rustix::param::clock_ticks_per_second();
         let used = Duration::from_millis(200_000 / a_second);

@@ -2,7 +2,7 @@
 //!
 //! A core runs until all its kernels are done or wait, then the next one starts. Stacks and the
 //! memory of circular buffers are used again by the next core, so a program of many cores touches
-//! little memory. Whether a kernel that waits can go on is looked at from outside, without
+//! little memory. Whether a kernel that waits can go on is checked from outside, without
 //! switching to it. Nothing unwinds through C: kernels that must end are left where they wait.
 
 use std::cell::Cell;
@@ -181,7 +181,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs a core for as long as it can, and tells whether any of its kernels ran.
+    /// Runs a core for as long as it can, and reports whether any of its kernels ran.
     fn go_on(
         &mut self,
         core: &'a PlannedCore,

@@ -27,7 +27,7 @@ pub(crate) struct KernelText {
     /// Includes are put in, and so is the kernel API.
     pub(super) is_expanded: bool,
     pub(super) optimisation: &'static str,
-    /// Where includes in quotes are looked for: beside the kernel's file, then at the root of
+    /// Where includes in quotes are searched for: beside the kernel's file, then at the root of
     /// kernels. Both are empty if nothing is included, so that they do not matter.
     pub(super) directory: PathBuf,
     pub(super) root: PathBuf,

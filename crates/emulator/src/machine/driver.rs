@@ -210,7 +210,7 @@ pub(crate) static ATTRIBUTES: &[Attribute] = &[
         view.sensors.limits.voltage_millivolts.to_string()
     }),
     constant(FileDirectory::Hwmon, "curr1_label", |view| label(view, "current1", "current")),
-    // The firmware tells whole amperes and watts.
+    // The firmware reports whole amperes and watts.
     firmware(FileDirectory::Hwmon, "curr1_input", ALWAYS, ALWAYS, |view| {
         (view.sensors.current_amperes * 1_000).to_string()
     }),

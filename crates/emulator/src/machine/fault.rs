@@ -30,7 +30,7 @@ pub enum Fault {
         /// The error.
         errno: InjectedErrno,
     },
-    /// The chip is being reset: whatever its firmware tells cannot be read (`ENODATA`). Its
+    /// The chip is being reset: whatever its firmware reports cannot be read (`ENODATA`). Its
     /// counters start again at zero when the fault is cleared.
     Reset {
         /// The chip.

@@ -224,7 +224,7 @@ fn remove_if_empty(path: &Path) -> Result<(), TreeError> {
 }
 
 /// Whether there is nothing but [`REMAINS`], or nothing at all. No link is followed, and what is first
-/// found to be something else ends the look.
+/// found to be something else ends the check.
 fn has_only_remains(root: &Path) -> Result<bool, TreeError> {
     for (inside, names) in REMAINS {
         let path = root.join(inside);

@@ -117,7 +117,7 @@ fn reported(error: &dyn std::error::Error) -> String {
 }
 
 #[test]
-fn what_the_accelerator_refuses_is_told_through_the_cache_and_kept_for_nobody() {
+fn what_the_accelerator_refuses_is_reported_through_the_cache_and_kept_for_nobody() {
     let bench = Bench::new();
     let cache = ProgramCache::new(Arc::clone(&bench.accelerator), CacheOptions::default());
     let mut described = multiply([0; 3]);

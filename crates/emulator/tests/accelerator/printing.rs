@@ -159,7 +159,7 @@ fn a_tile_is_printed_as_any_of_the_data_types() {
 }
 
 #[test]
-fn what_is_not_there_is_refused_counted_and_told_of_and_the_kernel_goes_on() {
+fn what_is_not_there_is_refused_counted_and_reported_and_the_kernel_goes_on() {
     let bench = Bench::new();
     let events = printed(
         &bench,

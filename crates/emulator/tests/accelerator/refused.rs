@@ -115,7 +115,7 @@ fn wrong_resources() -> Vec<Refused> {
 }
 
 #[test]
-fn what_cannot_be_compiled_is_told_with_kernel_core_and_field_and_leaves_nothing() {
+fn what_cannot_be_compiled_is_reported_with_kernel_core_and_field_and_leaves_nothing() {
     let bench = Bench::new();
     for (program, expected) in wrong_kernels().into_iter().chain(wrong_resources()) {
         let error = reported(&bench.accelerator.compile(&program).unwrap_err());
@@ -153,7 +153,7 @@ fn run(bench: &Bench, text: &'static str, arguments: &[u32]) -> ExecutionError {
 }
 
 #[test]
-fn what_a_kernel_does_wrong_is_told_with_kernel_and_core() {
+fn what_a_kernel_does_wrong_is_reported_with_kernel_and_core() {
     let bench = Bench::new();
     let buffer = bench.accelerator.allocate(MemoryKind::Dram, 3 * 2_048, 2_048).unwrap();
     let stale = bench.accelerator.allocate(MemoryKind::Dram, 2_048, 2_048).unwrap().address();
@@ -202,7 +202,7 @@ fn what_a_kernel_does_wrong_is_told_with_kernel_and_core() {
 }
 
 #[test]
-fn a_hang_is_told_with_every_kernel_core_and_buffer() {
+fn a_hang_is_reported_with_every_kernel_core_and_buffer() {
     let bench = Bench::new();
     let both = cores(2, 1);
     let texts = [
@@ -243,7 +243,7 @@ fn a_hang_is_told_with_every_kernel_core_and_buffer() {
 }
 
 #[test]
-fn a_large_hang_is_told_in_few_words() {
+fn a_large_hang_is_reported_in_few_words() {
     let bench = Bench::new();
     let all = cores(8, 8);
     let program = ProgramDescriptor {

@@ -79,7 +79,7 @@ impl Door {
     }
 
     fn let_in(&mut self) {
-        // What cannot be accepted now is tried again at the next look.
+        // What cannot be accepted now is tried again at the next check.
         while let Ok((stream, from)) = self.listener.accept() {
             if stream.set_nonblocking(true).is_err() {
                 continue;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How often a waiting thread checks whether to stop.
-pub(super) const LOOK: Duration = Duration::from_millis(50);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A connection to a neighbour, which never blocks.
 #[derive(Debug)]
@@ -183,8 +183,8 @@ pub(super) fn exchange(
 
 /// Waits until one of them is ready, or for a moment.
 pub(super) fn wait(descriptors: &mut [PollFd<'_>]) {
-    let timeout = Timespec::try_from(LOOK).ok();
-    // EINTR and everything else: the caller looks again, and its limits bound that.
+    let timeout = Timespec::try_from(POLL_INTERVAL).ok();
+    // EINTR and everything else: the caller checks again, and its limits bound that.
     let _ = poll(descriptors, timeout.as_ref());
 }
 
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_of_an_end_a_standstill_and_a_stop() {
+    fn who_waits_is_reported_an_end_a_standstill_and_a_stop() {
         let (go, stop) = (AtomicBool::new(false), AtomicBool::new(true));
         let [here, there] = pair();
         let still = here.receive(&mut [0; 4], limits(&go));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rapidhash::v3::rapidhash_v3;
 
 use super::door::{Door, Visitor};
-use super::link::{LOOK, Link, LinkDeadline, LinkError};
+use super::link::{Link, LinkDeadline, LinkError, POLL_INTERVAL};
 use super::ring::Ring;
 use super::words::{
     HELLO_BYTES, Hello, RankCheckpoint, RankRefusal, Round, TO_MASTER, TO_NEIGHBOUR, decode_answer,
@@ -254,7 +254,7 @@ impl Joining<'_> {
             if let Some((address, source)) = failed.filter(|_| Instant::now() > self.until) {
                 return Err(JoinError::Connect { peer: 0, address, source });
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

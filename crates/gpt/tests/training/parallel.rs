@@ -119,7 +119,7 @@ fn ranks_learn_what_one_would_from_a_batch_of_all() {
 }
 
 #[test]
-fn sums_are_the_same_everywhere_and_each_transfer_is_told() {
+fn sums_are_the_same_everywhere_and_each_transfer_is_reported() {
     for (ranks, count) in [(2, 1), (3, 2), (4, 1000), (5, 70_001)] {
         let master = master();
         let sums = in_all(ranks, |rank| {
@@ -170,7 +170,7 @@ fn who_loses_a_neighbour_still_has_the_training_as_it_was() {
 }
 
 #[test]
-fn who_does_not_belong_is_told_so_and_who_says_nothing_keeps_nobody_waiting() {
+fn who_does_not_belong_is_reported_so_and_who_says_nothing_keeps_nobody_waiting() {
     let master = master();
     let member = |rank, ranks, epoch| ParallelRank::new(rank, ranks, epoch).unwrap();
     thread::scope(|scope| {

@@ -65,7 +65,7 @@ impl RuntimeDirectory {
         make_private(&in_temporary_directory(environment))
     }
 
-    /// The directories to look for others' ledgers and endpoints in: `explicit`, else
+    /// The directories to search for others' ledgers and endpoints in: `explicit`, else
     /// `<root>/run/tt` under an emulated machine's root, else the one that the environment names,
     /// else all that exist of those in which [`Self::for_writing`] may have put a process: each
     /// tries in turn what it can write to. None is created; one that exists and is refused is an

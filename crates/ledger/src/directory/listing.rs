@@ -7,7 +7,7 @@ use rustix::fs::Dir;
 
 use super::names::{DirectoryEntry, EntryKind, parse_name};
 
-/// Entries, ours or not, that one listing looks at.
+/// Entries, ours or not, that one listing checks.
 pub const MOST_ENTRIES_LISTED: usize = 65_536;
 
 /// What was found.
@@ -21,7 +21,7 @@ pub struct Listing {
     pub temporaries: Vec<DirectoryEntry>,
     /// Entries whose names are none of ours.
     pub others: usize,
-    /// There were more than [`MOST_ENTRIES_LISTED`]; the rest was not looked at.
+    /// There were more than [`MOST_ENTRIES_LISTED`]; the rest was not checked.
     pub truncated: bool,
 }
 

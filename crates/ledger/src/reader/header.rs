@@ -90,7 +90,7 @@ impl LedgerHeader {
         Ok(())
     }
 
-    /// Looks at a new copy of the beginning: it must be the same ledger still. Gives the number of
+    /// Checks a new copy of the beginning: it must be the same ledger still. Gives the number of
     /// cells in use.
     pub(crate) fn recheck(&self, copy: &[u8]) -> Result<usize, ReadError> {
         if copy.len() < SHORTEST_HEADER_BYTES {

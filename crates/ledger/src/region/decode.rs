@@ -184,7 +184,7 @@ pub struct Region {
     pub chips: Vec<ChipRow>,
     /// The process rows with a pid above 0.
     pub processes: Vec<ProcessRow>,
-    /// What is wrong, as far as the bytes alone tell.
+    /// What is wrong, as far as the bytes alone show.
     pub findings: Vec<RegionFinding>,
 }
 
@@ -379,7 +379,7 @@ mod tests {
     const NOW: Now = Now { monotonic_ns: 5_000_000_000, epoch_ns: 1_800_000_000_000_000_000 };
 
     #[test]
-    fn the_clock_of_a_stamp_is_told_by_its_magnitude() {
+    fn the_clock_of_a_stamp_is_reported_by_its_magnitude() {
         let check = |stamp_ns, expected| assert_eq!(LastUpdate::new(stamp_ns, NOW), expected);
         let ago = |clock, stamp_ns, age_ns| LastUpdate::Ago { clock, stamp_ns, age_ns };
         check(0, LastUpdate::Never);

@@ -91,7 +91,7 @@ pub enum RegionFinding {
         pid: u32,
     },
     /// Totals and rows disagreed in each read and never twice in the same way: the region is too
-    /// busy to tell a real remainder from one caught in the middle of an update.
+    /// busy to distinguish a real remainder from one caught in the middle of an update.
     Unsettled {
         /// How often the file was read.
         reads: u32,

@@ -24,7 +24,7 @@ use super::name::{FileName, file_name, parse_file_name};
 
 /// Regions read in one scan: a full Galaxy pod has 32 chips in one machine.
 pub const MAX_REGIONS: usize = 1024;
-/// Directory entries looked at in one scan: `/dev/shm` is writable by everyone.
+/// Directory entries checked in one scan: `/dev/shm` is writable by everyone.
 pub const MAX_DIRECTORY_ENTRIES: usize = 65_536;
 /// How often one file is read at most to let totals and rows settle.
 pub const MAX_READS: u32 = 4;

@@ -1,6 +1,6 @@
 //! Counting: what a thread does for each allocation and free.
 //!
-//! The path of an event is a table look-up, a few plain loads and stores, and one look at whether
+//! The path of an event is a table look-up, a few plain loads and stores, and one check of whether
 //! other threads record too. It makes no system call, takes no lock, reads no clock and allocates
 //! nothing; what does is in functions marked cold.
 

@@ -56,7 +56,7 @@ fn a_reader_sees_what_one_thread_counts() {
 }
 
 #[test]
-fn a_second_thread_takes_the_first_one_s_figures_into_the_peak() {
+fn a_second_thread_takes_the_first_one_s_values_into_the_peak() {
     let place = Place::new();
     let ledger = place.ledger();
     let slot = ledger.add_device(&device(0)).unwrap();
@@ -74,7 +74,7 @@ fn a_second_thread_takes_the_first_one_s_figures_into_the_peak() {
 }
 
 #[test]
-fn what_is_released_is_gone_from_one_thread_s_figures_and_from_several() {
+fn what_is_released_is_gone_from_one_thread_s_values_and_from_several() {
     let place = Place::new();
     let ledger = place.ledger();
     let slot = ledger.add_device(&device(0)).unwrap();

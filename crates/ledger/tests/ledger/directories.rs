@@ -174,7 +174,7 @@ fn a_leftover_from_before_the_last_boot_is_replaced() {
 }
 
 #[test]
-fn a_living_process_s_name_is_left_alone_and_the_namespace_tells_the_two_apart() {
+fn a_living_process_s_name_is_left_alone_and_the_namespace_reports_the_two_apart() {
     let place = Place::new();
     let mut other_container = place.owner();
     other_container.identity.pid_namespace += 1;
@@ -205,7 +205,7 @@ fn names_taken_by_what_is_no_ledger_are_reported() {
 }
 
 #[test]
-fn a_listing_tells_ours_from_others() {
+fn a_listing_reports_ours_from_others() {
     let place = Place::new();
     for name in ["metrics_7.sock", "ledger_7_1.tt", "ledger_5_1-9.tt", "note.txt", "ledger_x.tt"] {
         fs::write(place.path(name), "").unwrap();

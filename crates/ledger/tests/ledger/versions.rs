@@ -104,7 +104,7 @@ fn an_older_version_with_shorter_parts_reads_as_far_as_it_goes() {
 }
 
 #[test]
-fn a_version_that_breaks_with_ours_says_so() {
+fn a_version_that_breaks_with_ours_reports_it() {
     let place = Place::new();
     let sample = place.sample();
     let next = LAYOUT_VERSION + 1;

@@ -133,7 +133,7 @@ fn defect_8_a_newer_process_that_refuses_an_older_region_is_untracked() {
 }
 
 #[test]
-fn defect_9_files_of_one_name_are_told_apart_by_inode() {
+fn defect_9_files_of_one_name_are_distinguished_by_inode() {
     let containers = readings(&[(ID, "total.dram=100"), (ID, "total.dram=40")]);
     let mut seen = containers.clone();
     seen.push(containers[0].clone());

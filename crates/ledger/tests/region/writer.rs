@@ -361,7 +361,7 @@ fn long_names_are_cut_between_characters() {
 }
 
 #[test]
-fn a_row_taken_anew_while_its_owner_was_looked_for_stays() {
+fn a_row_taken_again_while_its_owner_was_searched_for_stays() {
     let scratch = Scratch::new();
     left_behind(scratch.path(), 4242);
     let path = scratch.join(file_name(ID));
@@ -380,7 +380,7 @@ fn a_row_taken_anew_while_its_owner_was_looked_for_stays() {
 }
 
 #[test]
-fn the_ended_are_told_from_the_living() {
+fn the_ended_are_distinguished_from_the_living() {
     let mut ended = Command::new("true").spawn().expect("true is part of coreutils");
     ended.wait().expect("a child can be waited for");
     let living = ChildGuard::spawn(Command::new("sleep").arg("600"));

@@ -24,7 +24,7 @@ struct Loaded {
     profiler: Profiler,
     settings: Settings,
     logger: Option<Logger>,
-    /// The thread that tells, if it could be started.
+    /// The thread that reports, if it could be started.
     thread: OnceLock<Option<Thread>>,
 }
 

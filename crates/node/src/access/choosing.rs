@@ -11,7 +11,7 @@ use super::{AccessPolicy, Visibility};
 use telltale_collector::clock::thread_cpu;
 
 /// CPU time that a query of a client that does not see everything may take for one snapshot. Its
-/// patterns, and the command lines that they are looked for in, may both be theirs.
+/// patterns, and the command lines that they are searched for in, may both be theirs.
 const TIMEOUT: Duration = Duration::from_millis(10);
 
 /// How many steps of a search take a nanosecond where every part of the pattern is alive all along; the

@@ -73,7 +73,7 @@ fn only_an_installed_directory_has_a_group() {
 }
 
 #[test]
-fn the_kernel_tells_who_is_at_the_other_end() {
+fn the_kernel_reports_who_is_at_the_other_end() {
     let (one, _other) = UnixStream::pair().unwrap();
     let Caller::Local { uid, gid, .. } = Caller::of_socket(&one).unwrap() else {
         panic!("a Unix socket has a local peer");

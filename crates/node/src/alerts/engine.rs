@@ -90,7 +90,7 @@ impl Engine {
         transitions
     }
 
-    /// Looks at a snapshot. `now_ns` is of a clock that never goes back: a wall clock that jumps
+    /// Checks a snapshot. `now_ns` is of a clock that never goes back: a wall clock that jumps
     /// neither fires nor resolves anything.
     pub fn step(&mut self, now_ns: u64, snapshot: &Snapshot) -> Vec<Transition> {
         let rules = Arc::clone(&self.rules);

@@ -24,7 +24,7 @@ pub(super) enum Level {
     Unknown,
 }
 
-/// A condition looked at for one subject.
+/// A condition checked for one subject.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RuleFinding {
     pub(super) subject: Subject,

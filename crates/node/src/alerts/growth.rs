@@ -53,7 +53,7 @@ struct Floors {
 }
 
 impl Growth {
-    /// Takes note of a snapshot, for a rule that looks for leaks.
+    /// Takes note of a snapshot, for a rule that searches for leaks.
     pub(super) fn observe(&mut self, place: usize, rule: &Rule, now_ns: u64, snapshot: &Snapshot) {
         let Condition::Leak { space, window_seconds, .. } = rule.condition else { return };
         let spans = u64::try_from(MINIMA).unwrap_or(u64::MAX);

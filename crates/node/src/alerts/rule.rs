@@ -1,4 +1,4 @@
-//! Rules: what is looked for, how long it must hold, and what comes with the program.
+//! Rules: what is searched for, how long it must hold, and what comes with the program.
 
 use serde::Serialize;
 use telltale_schema::memory::MemorySpace;
@@ -12,7 +12,7 @@ pub struct Rule {
     pub name: String,
     /// How bad it is when it fires.
     pub severity: Severity,
-    /// What is looked for.
+    /// What is searched for.
     #[serde(flatten)]
     pub condition: Condition,
     /// How long it must hold before the alert fires, in seconds.
@@ -21,7 +21,7 @@ pub struct Rule {
     pub clear_for_seconds: u64,
 }
 
-/// What a rule looks for. Thresholds come in pairs: one raises, a lower one clears.
+/// What a rule searches for. Thresholds come in pairs: one raises, a lower one clears.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "condition", rename_all = "snake_case")]
 pub enum Condition {
@@ -38,7 +38,7 @@ pub enum Condition {
     Leak {
         /// The space.
         space: MemorySpace,
-        /// The time over which the level is looked at, in seconds.
+        /// The time over which the level is checked, in seconds.
         window_seconds: u64,
         /// The rise over that time from which it is raised, in bytes.
         growth_bytes: u64,

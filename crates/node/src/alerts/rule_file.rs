@@ -43,7 +43,7 @@ pub struct RuleText {
     /// Raised from this many bytes on (`dead_memory`, `idle_memory`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above_bytes: Option<u64>,
-    /// The time that is looked at (leak).
+    /// The time that is checked (leak).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_seconds: Option<u64>,
     /// The rise over that time (leak).
@@ -66,7 +66,7 @@ pub enum RuleError {
     /// Two with one name.
     #[error("there are two alert rules named {0:?}; a name changes one rule, once")]
     Twice(String),
-    /// A new rule that does not say what it looks for.
+    /// A new rule that does not say what it searches for.
     #[error(
         "alert rule {0:?} is new and has no `condition`; say capacity, leak, dead_memory, \
          idle_memory, temperature, source_down, heartbeat_stopped or device_vanished, or use the \

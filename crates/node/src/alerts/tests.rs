@@ -120,7 +120,7 @@ fn a_full_device_fires_after_its_time_and_clears_below_the_lower_threshold() {
 }
 
 #[test]
-fn a_break_starts_the_time_anew_and_a_short_peak_never_fires() {
+fn a_break_starts_the_time_again_and_a_short_peak_never_fires() {
     let mut engine = only("device_memory_nearly_full");
     for (second, percent) in [(0, 96), (20, 93), (25, 96), (54, 96)] {
         assert!(engine.step(second * SECOND, &share(percent)).is_empty(), "second {second}");

@@ -1,4 +1,4 @@
-//! Alerts on the collecting thread: after each collection the engine has a look, what changed is
+//! Alerts on the collecting thread: after each collection the engine has a check, what changed is
 //! logged and queued for the webhook, and what holds is published. Nothing here waits for anybody.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use telltale_schema::snapshot::Snapshot;
 use super::notices::{NoticeEvent, Notices};
 use super::{Alert, AlertStates, Engine, Rule, Severity, Transition};
 
-/// Changes of one look that have a line each in the log; the others are counted there.
+/// Changes of one check that have a line each in the log; the others are counted there.
 const MAX_LINES: usize = 50;
 
 /// The engine and where its findings go.
@@ -34,9 +34,9 @@ impl Watching {
         self.tell(transitions, at);
     }
 
-    /// Looks at a snapshot; gives the alerts to publish with it. `now_ns` is of a clock that never
+    /// Checks a snapshot; gives the alerts to publish with it. `now_ns` is of a clock that never
     /// goes back.
-    pub(crate) fn look(&mut self, now_ns: u64, snapshot: &Snapshot) -> Arc<AlertStates> {
+    pub(crate) fn evaluate(&mut self, now_ns: u64, snapshot: &Snapshot) -> Arc<AlertStates> {
         let transitions = self.engine.step(now_ns, snapshot);
         self.tell(transitions, snapshot.taken_at);
         let states = AlertStates {

@@ -18,7 +18,7 @@ use telltale_collector::tree::Tree;
 /// Why a service would not begin, or would not do what its configuration says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigurationRefusal {
-    /// The keys that it is about; the first is the one to look at.
+    /// The keys that it is about; the first is the one to check.
     pub keys: Vec<&'static str>,
     /// What is wrong and what to do.
     pub why: String,
@@ -37,7 +37,7 @@ const HTTP_TLS: [&str; 3] = ["http.certificate", "http.key", "http.client_author
 // === impl Configuration ===
 
 impl Configuration {
-    /// Keys that contradict each other. Looks at no file.
+    /// Keys that contradict each other. Checks no file.
     pub fn contradictions(&self) -> Vec<ConfigurationRefusal> {
         let mut found = Vec::new();
         if let Err(error) = self.http.tls_files() {

@@ -41,7 +41,7 @@ fn arguments_hide_variables_which_hide_files_which_hide_defaults() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn what_is_wrong_is_reported_with_its_place() {
     let cases = [
         ("interval = 1", "1:1: unknown key `interval`"),
         ("\n\n  intervall_seconds = 1", "3:3: unknown key `intervall_seconds`; did you mean"),
@@ -64,14 +64,14 @@ fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
-fn everything_unknown_in_a_file_is_told_at_once() {
+fn everything_unknown_in_a_file_is_reported_at_once() {
     let place = Scratch::new();
     let error = layers(&place, "a = 1\nroot = \"/\"\nb = 2\n", &[]).load().unwrap_err();
     assert_eq!(error.to_string().lines().count(), 2, "{error}");
 }
 
 #[test]
-fn every_wrong_value_of_a_file_is_told_at_once_in_its_order() {
+fn every_wrong_value_of_a_file_is_reported_at_once_in_its_order() {
     let place = Scratch::new();
     let text = "interval_seconds = 0.01\nb = 2\n[history]\nwrite_seconds = 0\n[grpc]\nlisten = \
                 [\"127.0.0.1:1\",\n  \"nowhere\"]\n[http]\nlistn = []\n";

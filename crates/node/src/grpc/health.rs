@@ -1,4 +1,4 @@
-//! The health service that probes ask (grpc.health.v1). It looks at the moment it is asked: serving
+//! The health service that probes ask (grpc.health.v1). It checks the moment it is asked: serving
 //! means that a state was published lately and more will come.
 
 use std::pin::Pin;
@@ -17,8 +17,8 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use super::gate::Permit;
 use super::{Serving, until_stop};
 
-/// How often a watched status is looked at.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often a watched status is checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Answers for the whole server (the empty name) and for the telemetry service.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ struct Statuses {
     serving: Arc<Serving>,
     is_known: bool,
     last: Option<ServingStatus>,
-    look: Pin<Box<Sleep>>,
+    next_check: Pin<Box<Sleep>>,
     _permit: Permit,
 }
 
@@ -71,7 +71,7 @@ impl Health for Truth {
             serving: Arc::clone(&self.0),
             is_known: Self::knows(&request),
             last: None,
-            look: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            next_check: Box::pin(tokio::time::sleep(Duration::ZERO)),
             _permit: permit,
         };
         Ok(Response::new(Box::pin(until_stop(statuses, self.0.stop.clone()))))
@@ -86,8 +86,8 @@ impl Stream for Statuses {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<HealthCheckResponse, Status>>> {
         loop {
-            ready!(self.look.as_mut().poll(context));
-            self.look.as_mut().reset(Instant::now() + LOOK);
+            ready!(self.next_check.as_mut().poll(context));
+            self.next_check.as_mut().reset(Instant::now() + CHECK_INTERVAL);
             let now =
                 if self.is_known { status(&self.serving) } else { ServingStatus::ServiceUnknown };
             if self.last != Some(now) {

@@ -31,7 +31,7 @@ pub(super) struct Watching {
     states: WatchStream<Arc<Published>>,
     least_interval: Duration,
     filter: Option<Query>,
-    /// No new state is looked at before.
+    /// No new state is checked before.
     rest: Pin<Box<Sleep>>,
     heartbeat: Pin<Box<Sleep>>,
     last: Option<u64>,

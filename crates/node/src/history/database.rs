@@ -33,7 +33,7 @@ pub enum DatabaseError {
         "there is no history in {path}; `telltale serve` keeps one, and --state-dir says where"
     )]
     Missing {
-        /// Where one was looked for.
+        /// Where one was searched for.
         path: PathBuf,
     },
     /// The file may not be opened.

@@ -23,7 +23,7 @@ const MAX_BROKEN: usize = 3;
 /// Why the directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// It cannot be made or looked at.
+    /// It cannot be made or checked.
     #[error("cannot use the state directory {path}; name another one with --state-dir")]
     Use {
         /// The directory.
@@ -236,7 +236,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What tells a file from another one that has its name later; none where it is not there.
+/// What distinguishes a file from another one that has its name later; none where it is not there.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let found = fs::symlink_metadata(path).ok()?;
     Some((found.dev(), found.ino()))

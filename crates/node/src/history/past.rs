@@ -56,7 +56,7 @@ impl HistoryReader {
             }
         };
         let at = moment(at_ms);
-        let series_kinds = figures_at(&connection, &block, place)?;
+        let series_kinds = values_at(&connection, &block, place)?;
         let snapshot = put_together(&connection, block.id, &series_kinds, at)?;
         Ok(Past { snapshot, resolution_ms: block.resolution_ms.unsigned_abs() })
     }
@@ -107,7 +107,7 @@ fn beginning(connection: &Connection, at: Timestamp) -> rusqlite::Result<String>
 }
 
 /// What each subject's series say at a place of a block.
-fn figures_at(
+fn values_at(
     connection: &Connection,
     block: &Block,
     place: usize,

@@ -119,7 +119,7 @@ impl Recorder {
         self.timeline.set_longest(longest_ms);
     }
 
-    /// Takes in a snapshot. `find` looks for a process that was followed before. Gives the block that
+    /// Takes in a snapshot. `find` searches for a process that was followed before. Gives the block that
     /// ends with this snapshot, if one does.
     pub(super) fn record(
         &mut self,

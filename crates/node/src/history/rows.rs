@@ -236,7 +236,7 @@ impl Described {
         }
     }
 
-    /// Takes in what a later look says; whether that changed anything worth writing. The dead are
+    /// Takes in what a later check says; whether that changed anything worth writing. The dead are
     /// reported less of than the living, so that what is absent then does not replace what was known.
     pub(super) fn update(&mut self, later: Self) -> bool {
         let mut next = later;
@@ -368,7 +368,7 @@ mod tests {
     use telltale_schema::memory::MemoryKind;
 
     #[test]
-    fn a_peak_between_two_looks_is_the_one_that_the_process_knows() {
+    fn a_peak_between_two_samples_is_the_one_that_the_process_knows() {
         let mut usage = UsageRow::new(MemoryKind::Dram, 5);
         usage.see(100, Some(700), 10);
         usage.pass(3);

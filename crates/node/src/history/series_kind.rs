@@ -44,7 +44,7 @@ pub(crate) enum SeriesKind {
     Fault(usize),
     /// Processes of a machine that were closed to the service.
     Closed,
-    /// Processes of a machine of which nothing tells them apart from others, so that they are not
+    /// Processes of a machine of which nothing distinguishes them from others, so that they are not
     /// kept.
     Anonymous,
 }
@@ -188,7 +188,7 @@ impl SeriesKind {
         }
     }
 
-    /// What tells it from other series of its metric and subject: a label's name and value.
+    /// What distinguishes it from other series of its metric and subject: a label's name and value.
     pub(crate) fn label(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Sensor(sensor) => sensor.label,
@@ -231,7 +231,7 @@ mod tests {
     use telltale_schema::snapshot::{Load, Telemetry};
 
     #[test]
-    fn every_number_is_one_figure_and_every_series_has_its_own_name() {
+    fn every_number_is_one_value_and_every_series_has_its_own_name() {
         let series_kinds: Vec<SeriesKind> =
             (0..u16::MAX).filter_map(SeriesKind::from_code).collect();
         assert_eq!(series_kinds.len(), 2 + 1 + 4 + 3 + 3 + 9 + 3 + 3 + sensors().count() + 4 * 9);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_never_tells_how_busy_it_is_has_no_series_of_it() {
+    fn a_device_that_never_reports_how_busy_it_is_has_no_series_of_it() {
         let mut telemetry = Telemetry::absent(Absence::Unsupported, "");
         let of_load =
             || sensors().filter(|sensor| [13, 14, 15].map(Some).contains(&sensor.history));

@@ -44,7 +44,7 @@ pub async fn serve(
             () = &mut stop => break,
             changed = published.changed() => {
                 if changed.is_err() {
-                    // The collecting thread has ended, which its own part of the service tells.
+                    // The collecting thread has ended, which its own part of the service reports.
                     stop.await;
                     break;
                 }

@@ -20,7 +20,7 @@ const SMALL_FILES_BYTES: u64 = 64 << 10;
 const MAX_DEVICES: i64 = 4_096;
 /// Old blocks that are let go of in one transaction.
 const MAX_FORGOTTEN: u32 = 64;
-/// Rows of ended processes that are looked at for being too old, in one go.
+/// Rows of ended processes that are checked for being too old, in one go.
 const MAX_OLD_PROCESSES: i64 = 10_000;
 
 /// The database.

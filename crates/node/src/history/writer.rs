@@ -29,9 +29,9 @@ const MAX_WAITING: usize = 16;
 const MAX_UNWRITTEN: usize = 6;
 /// The time from one try to open a database that does not open to the next.
 const RETRY: Duration = Duration::from_secs(10);
-/// The time from one look for old processes to the next.
+/// The time from one search for old processes to the next.
 const TIDYING: Duration = Duration::from_secs(300);
-/// Coarser blocks that are made in a row, before the queue is looked at again.
+/// Coarser blocks that are made in a row, before the queue is checked again.
 const MAX_COARSER: usize = 4;
 
 /// Why no history is kept.

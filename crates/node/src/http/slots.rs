@@ -18,10 +18,10 @@ use telltale_server::door::{Admission, End, Guest, Keeper, Movement, Stream, Tls
 const QUIET: Duration = Duration::from_secs(1);
 /// The same for one on trial: who comes to ask, asks at once.
 const TRIAL_QUIET: Duration = Duration::from_millis(100);
-/// How long a connection waits for a place, and how often it looks for one.
+/// How long a connection waits for a place, and how often it searches for one.
 const WAIT: Duration = Duration::from_millis(300);
-const LOOK: Duration = Duration::from_millis(10);
-/// Connections of one user of this machine, as its socket file tells them apart.
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// Connections of one user of this machine, as its socket file distinguishes them.
 const MOST_EACH: usize = 16;
 /// Connections that are kept for those who see everything, of all that there may be a fourth at
 /// most.
@@ -103,7 +103,7 @@ impl Connections {
             let until = Instant::now() + WAIT;
             slot = self.take(wanted, uid, may_try);
             while slot.is_none() && Instant::now() < until {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(CHECK_INTERVAL).await;
                 slot = self.take(wanted, uid, may_try);
             }
         }

@@ -149,7 +149,7 @@ fn alerts_are_beside_the_snapshot_for_those_who_may_see_them() {
 }
 
 #[test]
-fn a_reader_is_told_how_much_it_sees() {
+fn a_reader_is_reported_how_much_it_sees() {
     let server = Server::new();
     let reported =
         |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()["reader"].clone();
@@ -164,7 +164,7 @@ fn a_reader_is_told_how_much_it_sees() {
 }
 
 #[test]
-fn health_is_told_as_it_is() {
+fn health_is_reported_as_it_is() {
     let mut server = Server::new();
     assert_eq!(server.get("/-/healthy", &[]).status, 200);
     assert_eq!(server.get("/-/ready", &[]).status, 200);
@@ -344,7 +344,7 @@ fn event(stream: &mut impl BufRead) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_stream_tells_each_snapshot_and_what_was_missed() {
+fn a_stream_reports_each_snapshot_and_what_was_missed() {
     let server = Server::new();
     let publisher = server.publisher.as_ref().unwrap();
     for _ in 2..=7 {

@@ -65,7 +65,7 @@ pub(super) fn capacity(snapshot: &Snapshot, number: i32) -> Option<[u64; 3]> {
 }
 
 /// The device that a number of tt-metal's means: the driver's number, of a chip on PCIe. Where
-/// `TT_VISIBLE_DEVICES` hides some, tt-metal's numbers are others, which no message tells.
+/// `TT_VISIBLE_DEVICES` hides some, tt-metal's numbers are others, which no message reports.
 fn device(snapshot: &Snapshot, number: i32) -> Option<&Device> {
     let number = u32::try_from(number).ok();
     let is_it = |device: &&Device| ordinal(device).is_some() && ordinal(device) == number;
@@ -119,7 +119,7 @@ fn ring(device: &Device, snapshot: &Snapshot) -> Fields {
     vec![(&RING_TOTAL, total), (&RING_USED, used)]
 }
 
-/// Bytes that a process tells; none where it tells a number that no memory has.
+/// Bytes that a process reports; none where it tells a number that no memory has.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole(bytes: f64) -> Option<u64> {
     (0.0..=MOST_RING_BYTES).contains(&bytes).then_some(bytes as u64)
@@ -163,7 +163,7 @@ mod tests {
     use telltale_schema::snapshot::{MetricValue, ProcessState};
 
     #[test]
-    fn the_longest_form_has_the_ring_buffer_that_processes_tell_of() {
+    fn the_longest_form_has_the_ring_buffer_that_processes_report() {
         let mut chip = device(1);
         let DeviceIdentity::Chip(identity) = &mut chip.identity else { panic!("no chip") };
         (identity.driver_ordinal, identity.remote) = (Some(3), false);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn one_message_is_told_by_the_silence_after_it() {
+    fn one_message_is_reported_by_the_silence_after_it() {
         for form in MessageForm::ALL {
             let mut framing = Framing::default();
             let message = message(Verb::Query, form, 5);

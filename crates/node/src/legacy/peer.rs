@@ -13,7 +13,7 @@ use super::roster::LegacyClient;
 
 /// The process at the other end of `socket`, and what is readable when it has ended. None when it
 /// has ended already, or cannot be seen from our PID namespace.
-pub(super) fn look(socket: &impl AsFd) -> io::Result<Option<(LegacyClient, OwnedFd)>> {
+pub(super) fn process_of(socket: &impl AsFd) -> io::Result<Option<(LegacyClient, OwnedFd)>> {
     let peer = getsockopt(socket, PeerCredentials)?;
     let Ok(pid) = u32::try_from(peer.pid()) else { return Ok(None) };
     let Some(raw) = Pid::from_raw(peer.pid()) else { return Ok(None) };

@@ -85,7 +85,7 @@ async fn accept(listener: UnixListener, serving: Arc<Serving>) {
 
 /// A slot for a client whose process is known.
 fn admit(stream: &UnixStream, roster: &Roster) -> Option<(ClientSlot, AsyncFd<OwnedFd>)> {
-    match peer::look(stream) {
+    match peer::process_of(stream) {
         Ok(Some((client, end))) => match follow(end) {
             Ok(end) => roster.slot(client).map(|slot| (slot, end)),
             Err(error) => {

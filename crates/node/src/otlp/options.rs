@@ -60,7 +60,7 @@ pub enum OptionsError {
     /// A header is none.
     #[error("{0:?} is no header for OTLP; write name=value")]
     Header(String),
-    /// There is no way to look at them.
+    /// There is no way to check them.
     #[error("cannot look at the options for OTLP")]
     Runtime(#[source] std::io::Error),
     /// The time between two exports makes no sense.

@@ -11,7 +11,7 @@ pub(super) const LONGEST_WISH: Duration = Duration::from_secs(300);
 /// The type of the detail that says when.
 const RETRY_INFO: &str = "google.rpc.RetryInfo";
 
-/// Details that are looked at.
+/// Details that are checked.
 const MOST_DETAILS: usize = 16;
 
 /// `google.rpc.Status`, as far as it is read.

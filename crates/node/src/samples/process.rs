@@ -218,7 +218,7 @@ impl<'s, 'a> Making<'s, 'a> {
         }
     }
 
-    /// What a process tells of itself, where it is a metric that a process can tell: of the right
+    /// What a process reports about itself, where it is a metric that a process can tell: of the right
     /// kind, with the right labels, about a device that there is.
     fn reported(&mut self, sample: &'a MetricSample) -> Option<SampleEntry<'a>> {
         let found = DEFINITIONS.binary_search_by(|other| other.name.cmp(&sample.name)).ok()?;
@@ -260,7 +260,7 @@ impl<'s, 'a> Making<'s, 'a> {
     }
 }
 
-/// Whether a metric that a process tells is one that we define.
+/// Whether a metric that a process reports is one that we define.
 pub(super) fn is_ours(name: &str) -> bool {
     name.starts_with("telltale_")
 }

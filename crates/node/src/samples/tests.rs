@@ -75,7 +75,7 @@ fn small(process_series: usize) -> SampleOptions {
 }
 
 #[test]
-fn every_definition_is_told_and_nothing_else() {
+fn every_definition_is_reported_and_nothing_else() {
     let pids = SampleOptions { process_pids: true, ..SampleOptions::default() };
     let families = families(&everything(), pids);
     let reported: Vec<&str> = families

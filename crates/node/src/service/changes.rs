@@ -16,16 +16,16 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::fs::{FileType, fstat, stat};
 use telltale_ledger::directory::{EntryKind, RuntimeDirectory, parse_name};
 
-/// Directories that are watched; more are looked into at each collection alone.
+/// Directories that are watched; more are checked at each collection alone.
 pub(crate) const MAX_WATCHED: usize = 512;
 
 /// Bytes of events that are read at once. Each has at most 16 and a name of 256.
 const BUFFER_BYTES: usize = 8 * 1024;
 
-/// Buffers that one look takes; the rest comes with the next.
+/// Buffers that one check takes; the rest comes with the next.
 const MAX_BUFFERS: usize = 64;
 
-/// What has changed since the last look.
+/// What has changed since the last check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Change {
     /// Something that a collection would see.
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn no_queue_is_long_enough_and_that_is_told() {
+    fn no_queue_is_long_enough_and_that_is_reported() {
         let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
         let limit: u32 = limit.trim().parse().unwrap();
         let place = Scratch::new();

@@ -123,7 +123,7 @@ impl Collecting {
         }
         let snapshot = Arc::new(self.collector.collect_round(round));
         self.metrics.count(&snapshot, &self.collector.repeated());
-        self.look_for_alerts(&snapshot);
+        self.evaluate_alerts(&snapshot);
         let own = own_metrics(
             (&self.collector, self.legacy.as_deref()),
             &self.metrics,
@@ -135,12 +135,12 @@ impl Collecting {
         self.schedule.end(cause, round, thread_cpu().saturating_sub(cpu_before), Instant::now());
     }
 
-    /// Has the rules looked for in a snapshot before it is published with what was found.
-    fn look_for_alerts(&mut self, snapshot: &Snapshot) {
+    /// Evaluates the rules on a snapshot before it is published with what was found.
+    fn evaluate_alerts(&mut self, snapshot: &Snapshot) {
         if let Some(rules) = self.shared.take_rules() {
             self.alerts.replace_rules(rules, snapshot.taken_at);
         }
-        self.publisher.set_alerts(self.alerts.look(self.clock.monotonic_ns(), snapshot));
+        self.publisher.set_alerts(self.alerts.evaluate(self.clock.monotonic_ns(), snapshot));
     }
 
     /// Watches the processes and directories that the last collection has found.
@@ -180,12 +180,12 @@ impl Collecting {
             self.schedule.note_change();
         }
         if something {
-            self.look_at_changes();
+            self.check_changes();
         }
     }
 
     /// Takes note of what has come or gone.
-    fn look_at_changes(&mut self) {
+    fn check_changes(&mut self) {
         let Some(changes) = &mut self.changes else { return self.schedule.note_change() };
         let change = changes.take();
         self.overflows.add(u64::from(change.overflown));

@@ -30,7 +30,7 @@ impl Control {
         self.view.clone()
     }
 
-    /// Says that a process has come or gone, of which nothing in the file system tells.
+    /// Says that a process has come or gone, of which nothing in the file system reports.
     pub(crate) fn note_change(&self) {
         self.shared.changed.store(true, Ordering::Release);
         self.shared.eventfd.ring();
@@ -41,7 +41,7 @@ impl Control {
         self.shared.set_interval(interval);
     }
 
-    /// From now on looks for what these rules say.
+    /// Evaluates these rules from now on.
     pub fn set_rules(&self, rules: Vec<Rule>) {
         *self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner) = Some(rules);
         self.shared.eventfd.ring();

@@ -53,7 +53,7 @@ pub struct ServiceMetrics {
     pub reloads: u64,
     /// How often it was refused then, and the one before was kept.
     pub refused_reloads: u64,
-    /// Runtime directories that have more names than are looked at, at the last collection.
+    /// Runtime directories that have more names than are checked, at the last collection.
     pub truncated_directories: u64,
     /// What was dropped, by queue, in the order of their names.
     pub drops: Vec<QueueDrops>,

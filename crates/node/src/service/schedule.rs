@@ -14,7 +14,7 @@ use telltale_collector::Round;
 pub(crate) const LEAST_GAP: Duration = Duration::from_millis(15);
 
 /// How long after a change there is one more collection: a process that has just begun opens its
-/// devices in its ledger, which no event tells.
+/// devices in its ledger, which no event reports.
 const SETTLING: Duration = Duration::from_millis(100);
 
 /// Collections for changes may take one part in so many of a core, however many processes start.

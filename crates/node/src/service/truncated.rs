@@ -1,4 +1,4 @@
-//! Runtime directories with more names than are looked at: said when that begins, and when it is over.
+//! Runtime directories with more names than are checked: said when that begins, and when it is over.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

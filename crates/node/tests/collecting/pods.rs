@@ -106,7 +106,7 @@ fn directories_of_logs_name_the_pod_and_its_only_container() {
     assert!(source(&before, "pods").is_none() && source(&before, "kubelet").is_none());
     node.logs_of("research_gpt-0", &["train"]);
     node.logs_of("junk", &["x"]);
-    // What was not there is looked for again later; another service looks at once.
+    // What was not there is searched for again later; another service checks once.
     let mut collector = node.collector(LONG);
     for _ in 0..2 {
         let snapshot = collector.collect();

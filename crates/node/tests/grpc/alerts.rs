@@ -10,7 +10,7 @@ use crate::grpc::machine::{NOW, machine, own_metrics};
 use crate::grpc::serving::{Served, wait};
 
 #[test]
-fn what_is_published_is_told() {
+fn what_is_published_is_reported() {
     let mut served = Served::of(machine(1, 1));
     let ask =
         |served: &Served| wait(async { ask_alerts(&mut served.client().await).await.unwrap() });

@@ -44,7 +44,7 @@ fn recorded(scratch: &Scratch) -> HistoryReader {
 }
 
 #[test]
-fn what_was_is_told_as_the_database_has_it() {
+fn what_was_is_reported_as_the_database_has_it() {
     let scratch = Scratch::new();
     let reader = recorded(&scratch);
     let served = Served::remembering(machine(1, 1), database_in(scratch.path()));

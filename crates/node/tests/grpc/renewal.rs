@@ -52,7 +52,7 @@ fn a_renewed_certificate_is_for_new_connections_and_calls_go_on() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_told_before_they_are_taken_over() {
+fn files_that_cannot_be_used_are_reported_before_they_are_taken_over() {
     let scratch = Scratch::new();
     let (one, other) = (Authority::new("one"), Authority::new("other"));
     let mut fine = options(&scratch, &one.server(), None);

@@ -155,7 +155,7 @@ impl Served {
         drop(self.stop.take());
     }
 
-    /// Stops it, and tells how it ended.
+    /// Stops it, and reports how it ended.
     pub(crate) fn stop(&mut self) -> Result<(), GrpcServeError> {
         self.ask_to_stop();
         self.files.clear();

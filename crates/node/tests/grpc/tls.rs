@@ -165,7 +165,7 @@ fn a_probe_gets_in_as_any_client_does_and_needs_no_token() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_told_before_anything_is_served() {
+fn what_does_not_fit_together_is_reported_before_anything_is_served() {
     let scratch = Scratch::new();
     let ours = Authority::new("ours");
     let good = options(&scratch, &ours.server(), Some(&ours));

@@ -106,8 +106,8 @@ fn each_user_sees_the_devices_and_its_own_processes() {
 }
 
 #[test]
-fn a_filter_tells_nothing_of_what_its_user_may_not_see() {
-    if !needs_root("node::a_filter_tells_nothing_of_what_its_user_may_not_see") {
+fn a_filter_reports_nothing_of_what_its_user_may_not_see() {
+    if !needs_root("node::a_filter_reports_nothing_of_what_its_user_may_not_see") {
         return;
     }
     let served = Served::installed(machine(2, 6));

@@ -30,7 +30,7 @@ fn a_quick_reader_sees_each_state() {
 }
 
 #[test]
-fn a_slow_reader_lags_and_is_told() {
+fn a_slow_reader_lags_and_is_reported() {
     // Large enough that the buffers between us hold only a few of them.
     let large = machine(8, 100);
     let served = Served::of(large.clone());

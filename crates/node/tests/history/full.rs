@@ -26,9 +26,9 @@ fn a_full_disk_costs_history_and_nothing_else() {
 }
 
 #[test]
-fn a_disk_that_takes_nothing_is_told_before_a_service_begins() {
+fn a_disk_that_takes_nothing_is_reported_before_a_service_begins() {
     on_small_disk(
-        "history::full::a_disk_that_takes_nothing_is_told_before_a_service_begins",
+        "history::full::a_disk_that_takes_nothing_is_reported_before_a_service_begins",
         256,
         close,
     );

@@ -44,7 +44,7 @@ fn a_minute_is_found_again_second_by_second() {
 }
 
 #[test]
-fn the_machine_is_as_it_was_and_what_is_not_kept_says_so() {
+fn the_machine_is_as_it_was_and_what_is_not_kept_reports_it() {
     let mut kept = Kept::new();
     let devices = [device(0, 700, Some(36.5)), device(1, 0, None)];
     let mut job = process(11, 700, &[0]);

@@ -48,7 +48,7 @@ fn ending(between: &str) -> Option<Ending> {
 }
 
 #[test]
-fn who_ended_while_nobody_looked_is_told_apart() {
+fn who_ended_while_nobody_looked_is_distinguished() {
     // A system container has a boot id of its own: the machine was not started again for that.
     assert_eq!(ending(""), Some(Ending::Unseen));
     let another = "UPDATE machine SET boot_id = '0f8fad5b-d9cb-469f-a165-70867728950e'";

@@ -182,14 +182,14 @@ fn the_default_consumer_steps_aside_for_a_client_and_comes_back() {
 }
 
 #[test]
-fn closing_ends_it_and_beginning_anew_begins_it_anew() {
+fn closing_ends_it_and_beginning_again_begins_it_again() {
     let (scratch, output) = ended("close and begin", 0);
     assert!(output.status.success(), "{}", reported(&output));
     assert_eq!(saved(scratch.path()).len() as u64, EVENTS + 1);
 }
 
 #[test]
-fn what_cannot_be_saved_is_told_once_and_ends_nothing() {
+fn what_cannot_be_saved_is_reported_once_and_ends_nothing() {
     let scratch = Scratch::new();
     let file = scratch.join("file");
     std::fs::write(&file, "in the way").unwrap();
@@ -205,8 +205,8 @@ fn what_cannot_be_saved_is_told_once_and_ends_nothing() {
 }
 
 #[test]
-fn a_full_disk_is_told_once_and_what_fits_is_whole() {
-    const NAME: &str = "nrt::a_full_disk_is_told_once_and_what_fits_is_whole";
+fn a_full_disk_is_reported_once_and_what_fits_is_whole() {
+    const NAME: &str = "nrt::a_full_disk_is_reported_once_and_what_fits_is_whole";
     if !needs_root(NAME) || !needs_pid_namespaces(NAME) {
         return;
     }

@@ -49,7 +49,7 @@ fn every_published_sentence_holds_at_each_size_of_the_buffer() {
     }
 }
 
-/// The header looks at the library's data, which a program finds in one of several ways: by its own
+/// The header checks the library's data, which a program finds in one of several ways: by its own
 /// copy, or by the address that the loader fills in.
 #[test]
 fn the_header_finds_who_reads_however_a_program_is_linked() {
@@ -86,13 +86,13 @@ fn a_consumer_in_cpp_gets_every_event_of_every_core_in_order() {
 }
 
 #[test]
-fn pkg_config_tells_how_to_compile() {
+fn pkg_config_reports_how_to_compile() {
     let scratch = Scratch::new();
     let prefix = install(&scratch);
     let mut command = Command::new("pkg-config");
     command.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
     let Ok(output) = command.args(["--cflags", "--libs", "telltale-nrt"]).output() else {
-        return skip("nrt::pkg_config_tells_how_to_compile", "needs pkg-config");
+        return skip("nrt::pkg_config_reports_how_to_compile", "needs pkg-config");
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let flags = String::from_utf8(output.stdout).unwrap();

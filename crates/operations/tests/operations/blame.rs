@@ -72,7 +72,7 @@ fn failed(number: u32) -> String {
 }
 
 #[test]
-fn each_of_several_faults_is_told_of_its_own_operation() {
+fn each_of_several_faults_is_reported_its_own_operation() {
     let bench = Bench::new();
     let session = &bench.session;
     let (from, to) = (number(session), number(session));

@@ -8,7 +8,7 @@ use crate::operations::kernel_process::Kernels;
 const MODES: [&str; 3] = ["on", "off", "check"];
 
 #[test]
-fn an_edited_kernel_file_is_compiled_anew_in_every_mode() {
+fn an_edited_kernel_file_is_compiled_again_in_every_mode() {
     let kernels = Kernels::new();
     for mode in MODES {
         let mut process = kernels.start(mode);
@@ -22,7 +22,7 @@ fn an_edited_kernel_file_is_compiled_anew_in_every_mode() {
 }
 
 #[test]
-fn an_edited_header_is_compiled_anew_in_every_mode() {
+fn an_edited_header_is_compiled_again_in_every_mode() {
     let kernels = Kernels::new();
     kernels.write_value("kernel.c", "#include \"outer.h\"", "OUTER");
     kernels.write("outer.h", "#include \"inner/value.h\"\n#define OUTER (VALUE + 1)\n");
@@ -37,7 +37,7 @@ fn an_edited_header_is_compiled_anew_in_every_mode() {
 }
 
 #[test]
-fn an_edited_header_is_compiled_anew_by_the_next_process() {
+fn an_edited_header_is_compiled_again_by_the_next_process() {
     let kernels = Kernels::new();
     for named in ["value.h".into(), kernels.path("value.h")] {
         kernels.write_value("kernel.c", &format!("#include {named:?}"), "VALUE");
@@ -51,7 +51,7 @@ fn an_edited_header_is_compiled_anew_by_the_next_process() {
 #[test]
 fn a_header_that_appears_earlier_on_the_search_path_is_used() {
     let kernels = Kernels::new();
-    // Includes are looked for beside the including file, then at the root of kernels.
+    // Includes are searched for beside the including file, then at the root of kernels.
     kernels.write_value("deep/kernel.c", "#include \"value.h\"", "VALUE");
     kernels.write("value.h", "#define VALUE 1\n");
     for mode in MODES {
@@ -176,7 +176,7 @@ fn a_file_that_the_assembler_puts_in_is_read_at_each_dispatch() {
 }
 
 #[test]
-fn an_edited_header_that_the_compilers_options_or_variables_name_is_compiled_anew() {
+fn an_edited_header_that_the_compilers_options_or_variables_name_is_compiled_again() {
     let kernels = Kernels::new();
     let directory = kernels.path("library");
     kernels.write("library/value.h", "");
@@ -215,7 +215,7 @@ fn an_edited_header_that_the_compilers_options_or_variables_name_is_compiled_ane
 }
 
 #[test]
-fn an_edited_header_of_the_system_that_an_option_puts_before_it_is_compiled_anew() {
+fn an_edited_header_of_the_system_that_an_option_puts_before_it_is_compiled_again() {
     let kernels = Kernels::new();
     // The kernel API includes it.
     let write = |value: &str| {
@@ -236,7 +236,7 @@ fn an_edited_header_of_the_system_that_an_option_puts_before_it_is_compiled_anew
 }
 
 #[test]
-fn a_header_whose_name_is_a_macro_is_looked_for_at_each_dispatch() {
+fn a_header_whose_name_is_a_macro_is_searched_for_at_each_dispatch() {
     let kernels = Kernels::new();
     let named = "#define HEADER \"value.h\"\n#include HEADER";
     let made =

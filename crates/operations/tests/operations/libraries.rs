@@ -25,7 +25,7 @@ KERNEL_MAIN {{
 }
 
 #[test]
-fn a_fault_where_a_library_may_hold_a_lock_ends_the_accelerator_and_says_so() {
+fn a_fault_where_a_library_may_hold_a_lock_ends_the_accelerator_and_reports_it() {
     let kernels = Kernels::new();
     kernels.write_value("good.c", "", "7");
     for (name, body, expected) in [

@@ -153,7 +153,7 @@ fn the_widest_rows_that_are_taken_do_fit() {
 }
 
 #[test]
-fn a_token_beyond_the_table_is_told_and_the_session_goes_on() {
+fn a_token_beyond_the_table_is_reported_and_the_session_goes_on() {
     let bench = Bench::new();
     let session = &bench.session;
     let table = session.tensor(&row_major(&[2, 3], FLOAT), &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);

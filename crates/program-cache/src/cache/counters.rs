@@ -141,7 +141,7 @@ pub(crate) struct Counters {
     shared: [Stripe; SHARED_STRIPES],
 }
 
-/// A thread, as this crate tells them apart.
+/// A thread, as this crate distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadNumber(usize);
 

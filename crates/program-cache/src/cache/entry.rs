@@ -25,7 +25,7 @@ pub(crate) struct StoredKey {
     bytes: Arc<[u8]>,
 }
 
-/// A key that is looked for.
+/// A key that is searched for.
 #[derive(Debug)]
 pub(crate) struct WantedKey<'a> {
     /// Finds; it decides nothing.

@@ -1,5 +1,5 @@
 //! How a program that was not found is come by: one thread makes it, the others wait for that one,
-//! and who waited for something that was dropped meanwhile looks again.
+//! and who waited for something that was dropped meanwhile checks again.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::counters::ThreadNumber;
 use super::entry::{Entry, Made, Reentered, Using, WantedKey};
 use super::table::{Joined, Lead, ProgramTable};
 
-/// How often a dispatch looks again for a program that others drop as fast as it is compiled.
+/// How often a dispatch checks again for a program that others drop as fast as it is compiled.
 /// After that it compiles one for itself alone.
 const MAX_ATTEMPTS: usize = 8;
 

@@ -1,6 +1,6 @@
 //! Whether programs are cached, not cached, or cached and checked.
 //!
-//! The choice is read once, when a cache is made; nothing here looks at the environment later.
+//! The choice is read once, when a cache is made; nothing here checks the environment later.
 
 use std::env;
 use std::fmt;

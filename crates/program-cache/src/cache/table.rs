@@ -178,7 +178,7 @@ impl<P, S, F: Clone> ProgramTable<P, S, F> {
         self.evictions.load(Ordering::Relaxed)
     }
 
-    /// Copies what [`ProgramTable::size`] tells, after each change.
+    /// Copies what [`ProgramTable::size`] reports, after each change.
     fn publish_size(&self, cold: &Cold<P, S, F>) {
         self.entry_count.store(cold.ring.len(), Ordering::Relaxed);
         self.weight_bytes.store(cold.weight_bytes, Ordering::Relaxed);

@@ -170,7 +170,7 @@ fn operations_are_never_taken_for_each_other() {
         assert_eq!((one.serial, other.serial), (0, 1));
         assert_eq!(other.words, [3]);
     }
-    // Their keys have the same bytes and so the same hash: the type tells them apart.
+    // Their keys have the same bytes and so the same hash: the type distinguishes them.
     assert!(cache.counts().collisions > 0);
 }
 
@@ -239,7 +239,7 @@ fn an_offset_is_added_to_the_address_of_each_dispatch() {
 }
 
 #[test]
-fn aliased_operands_are_told_apart_by_position() {
+fn aliased_operands_are_distinguished_by_position() {
     let cache = cache(CacheMode::On);
     let shape = spec(&[32]);
     let (x, y, out) = (0x10, 0x20, 0x30);

@@ -22,7 +22,7 @@ impl Operation for Scale {
 }
 
 #[test]
-fn a_program_that_is_not_current_is_compiled_anew() {
+fn a_program_that_is_not_current_is_compiled_again() {
     for mode in [CacheMode::On, CacheMode::Check] {
         let cache = cache(mode);
         let dispatch = |word: u32| {

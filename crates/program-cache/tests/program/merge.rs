@@ -29,7 +29,7 @@ fn merged_programs_keep_everything_in_order() {
 }
 
 #[test]
-fn a_shared_core_is_told_with_both_kernels() {
+fn a_shared_core_is_reported_with_both_kernels() {
     let refused = ProgramDescriptor::merge([program(), on("a", 0, 3), on("b", 3, 4)]).unwrap_err();
     let kernel = |name: &'static str| Part::Kernel { index: 0, name: name.into() };
     assert_eq!(

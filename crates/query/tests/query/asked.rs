@@ -89,7 +89,7 @@ fn each_row_is_asked_and_what_is_not_known_never_matches() {
 }
 
 #[test]
-fn what_a_query_leaves_out_stays_in_the_figures_of_the_rest() {
+fn what_a_query_leaves_out_stays_in_the_values_of_the_rest() {
     let all = snapshot();
     let one = Query::parse("pid == 200").unwrap().select(&all);
     assert_eq!(one.devices[0], all.devices[1]);
@@ -118,7 +118,7 @@ fn a_device_of_another_vendor_is_found_by_vendor_and_model() {
 }
 
 #[test]
-fn choosing_ends_when_it_is_told_to() {
+fn choosing_ends_when_it_is_reported_to() {
     let all = snapshot();
     let query = Query::parse("pid > 0").unwrap();
     let rows = all.devices.len() + all.processes.len();
@@ -154,7 +154,7 @@ fn a_row_with_many_patterns_is_left_between_them() {
 }
 
 #[test]
-fn a_search_is_told_before_it_begins_and_never_begun_beyond_a_budget() {
+fn a_search_is_reported_before_it_begins_and_never_begun_beyond_a_budget() {
     let mut hostile = snapshot();
     let text = |command: &str| Reading::new(String::from(command), Timestamp(1));
     hostile.processes[0].command = text(&"a".repeat(4096));
@@ -180,7 +180,7 @@ fn a_search_is_told_before_it_begins_and_never_begun_beyond_a_budget() {
         assert!(spent <= budget && found.is_none(), "{spent} of {budget}");
     }
     assert!(spent_on(evil, spent).2.is_some() && spent_on(evil, spent - 1).2.is_none());
-    // What people look for takes a small part of that.
+    // What people search for takes a small part of that.
     let (all_of_it, _, found) = spent_on("command ~ /train/", longest / 4);
     assert!(found.is_some(), "{all_of_it} of {longest}");
 }

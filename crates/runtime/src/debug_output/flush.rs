@@ -166,7 +166,7 @@ fn wait_for(number: u32, mut left: impl FnMut() -> Duration) -> bool {
             return false;
         }
         let Ok(left) = left.try_into() else { return false };
-        // Woken, out of time or interrupted: the look above tells.
+        // Woken, out of time or interrupted: the check above reports.
         let _ = futex::wait(&MET, futex::Flags::PRIVATE, met, Some(&left));
     }
 }

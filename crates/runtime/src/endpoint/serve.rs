@@ -91,7 +91,7 @@ impl EndpointServer {
                 // which there is less to wait for.
                 Err(_) => {
                     std::thread::sleep(WAIT_PAUSE);
-                    let stop = self.is_told_to_stop();
+                    let stop = self.must_stop();
                     Woken { stop, listener: false, connections: Vec::new() }
                 }
             };
@@ -107,7 +107,7 @@ impl EndpointServer {
     }
 
     /// Whether the call to stop has come, asked without waiting.
-    fn is_told_to_stop(&self) -> bool {
+    fn must_stop(&self) -> bool {
         rustix::io::read(&self.wake, &mut [0u8; 8]).is_ok()
     }
 
@@ -177,7 +177,7 @@ impl EndpointServer {
         }
     }
 
-    /// Accepts one peer: if more are waiting, the next wait ends at once, and needs no look in vain
+    /// Accepts one peer: if more are waiting, the next wait ends at once, and needs no check in vain
     /// here when there are none, as there usually are.
     fn accept(&mut self, now: Instant) {
         if self.connections.len() >= MAX_CONNECTIONS {

@@ -12,7 +12,7 @@ use super::{Buffer, Inserted, MAX_BUFFER_BYTES, Removed, SHARD_BITS, Slot, hash}
 
 /// Live buffers that one shard keeps; 16 Mi in all. Beyond that they are not recorded.
 const MAX_LIVE: usize = 1 << 20;
-/// Freed addresses that one shard remembers, to tell a double free from an unknown one.
+/// Freed addresses that one shard remembers, to distinguish a double free from an unknown one.
 const REMEMBERED_FREES: usize = 64;
 /// Lines to begin with: 16 KiB in all shards. Growing from fewer leaves the C library with small
 /// blocks that it counts as in use, up to 20 bytes for each of 1,000 buffers.
@@ -37,7 +37,7 @@ impl IndexTable {
         Self { lines: Vec::new(), room: 0, wide, freed: [0; REMEMBERED_FREES] }
     }
 
-    /// Notes a buffer at a free place, if that takes no more than a look at its line. False, and
+    /// Notes a buffer at a free place, if that takes no more than a check of its line. False, and
     /// nothing done, if it takes more: then [`Self::insert`] is for it.
     #[inline(always)]
     pub(super) fn insert_in_line(
@@ -202,7 +202,7 @@ fn line_mut(lines: &mut [Line], hash: u64) -> Option<&mut Line> {
     lines.get_mut(usize::try_from(number).ok()?)
 }
 
-/// A hash for the hash table, which looks at the lowest and the highest bits: in a shard, the
+/// A hash for the hash table, which checks the lowest and the highest bits: in a shard, the
 /// highest are the same for all.
 fn wide_hash(hash: u64) -> u64 {
     hash.rotate_left(32)

@@ -42,7 +42,7 @@ fn a_full_file_system_degrades_recording() {
 }
 
 #[test]
-fn a_directory_that_does_not_exist_is_told_once() {
+fn a_directory_that_does_not_exist_is_reported_once() {
     let scratch = Scratch::new();
     let mut chosen = options(&scratch.join("absent"));
     let reported = std::sync::Arc::new(std::sync::Mutex::new(Vec::<Problem>::new()));

@@ -128,7 +128,7 @@ fn a_region_that_somebody_locks_holds_up_nobody() {
 }
 
 #[test]
-fn settings_that_are_not_understood_are_told_once_with_the_choices() {
+fn settings_that_are_not_understood_are_reported_once_with_the_choices() {
     let reported = |set: &[(&str, &str)]| {
         let scratch = Scratch::new();
         let reported = Arc::new(Mutex::new(Vec::new()));

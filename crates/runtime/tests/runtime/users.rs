@@ -74,8 +74,8 @@ fn users_cannot_read_each_other_and_the_service_reads_all() {
 }
 
 #[test]
-fn a_name_taken_by_another_user_is_told_and_avoided() {
-    if !needs_root("runtime::a_name_taken_by_another_user_is_told_and_avoided") {
+fn a_name_taken_by_another_user_is_reported_and_avoided() {
+    if !needs_root("runtime::a_name_taken_by_another_user_is_reported_and_avoided") {
         return;
     }
     let Installed { directory, program: _, mut alice, _scratch } = Installed::with_alice();

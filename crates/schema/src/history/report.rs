@@ -58,7 +58,7 @@ pub struct UsageReport {
     pub kind: MemoryKind,
     /// What it had when it was last seen.
     pub live_bytes: u64,
-    /// The most that it had: as its runtime knows it, where it tells; else as it was seen.
+    /// The most that it had: as its runtime knows it, where it reports; else as it was seen.
     pub peak_bytes: u64,
     /// When the peak was first seen, to the interval of the service.
     pub peak_at: Timestamp,

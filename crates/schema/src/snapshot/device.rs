@@ -17,7 +17,7 @@ pub struct Device {
     /// How the device is shown: `251732099`, `251732099R`, `T1:N0`; of another vendor's by its PCI
     /// address.
     pub id: String,
-    /// Everything that tells it from others.
+    /// Everything that distinguishes it from others.
     pub identity: DeviceIdentity,
     /// What is known of a Tenstorrent chip beforehand; absent for a board that is not in our table
     /// and no runtime described.
@@ -200,7 +200,7 @@ pub struct Telemetry {
     pub firmware: BTreeMap<String, String>,
     /// PCIe traffic counters.
     pub pcie: Vec<PcieTraffic>,
-    /// How busy it is; none for a device whose driver never tells, as Tenstorrent's.
+    /// How busy it is; none for a device whose driver never reports, as Tenstorrent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Box<Load>>,
     /// What its driver counts of its memory; none for a device whose driver never does, as
@@ -214,7 +214,7 @@ pub struct Telemetry {
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct MemoryCounts {
     /// Bytes by what they are for, in the driver's words; they add up to what is in use. Empty where
-    /// the driver does not tell them apart.
+    /// the driver does not distinguish them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub category_bytes: BTreeMap<String, u64>,
     // From sensors.toml: fields of memory_counts.
@@ -225,7 +225,7 @@ pub struct MemoryCounts {
     // End of these.
 }
 
-/// How busy a device is, as its driver tells it.
+/// How busy a device is, as its driver reports it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Load {
@@ -264,7 +264,7 @@ pub struct PcieTraffic {
     /// Which way this counter's data moved.
     pub direction: TrafficDirection,
     /// Bytes since the reader first saw the device, with the 32-bit wraps of the hardware
-    /// counter undone; absent on the first look.
+    /// counter undone; absent on the first snapshot.
     pub bytes_total: Reading<u64>,
     /// The hardware counter as it stands, in flits of 32 bytes; wraps at 2³².
     pub raw_flits: Reading<u32>,

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_the_figures_that_are_known() {
+    fn json_has_the_values_that_are_known() {
         for (kind, text) in [
             (
                 HeldKind { kind: MemoryKind::L1, usage: HeldUsage::BytesOnly { live_bytes: 9 } },

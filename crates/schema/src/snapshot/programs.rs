@@ -1,4 +1,4 @@
-//! What a process tells of its program cache, put together from its metrics. Derived here, once,
+//! What a process reports about its program cache, put together from its metrics. Derived here, once,
 //! so that code that shows it computes nothing.
 
 use super::{MetricValue, Process};
@@ -34,7 +34,7 @@ impl ProgramUse {
 }
 
 impl Process {
-    /// How its program cache did; none where it tells of none.
+    /// How its program cache did; none where it reports none.
     #[must_use]
     pub fn programs(&self) -> Option<ProgramUse> {
         let hits = self.reported(PROCESS_PROGRAM_CACHE_HITS_TOTAL)?;
@@ -43,7 +43,7 @@ impl Process {
         Some(ProgramUse { cached, hits, dispatches: hits.saturating_add(misses) })
     }
 
-    /// A whole number that the process tells once.
+    /// A whole number that the process reports once.
     fn reported(&self, definition: &MetricDefinition) -> Option<u64> {
         let sample = self.metrics.iter().find(|sample| sample.name == definition.name)?;
         match sample.value {

@@ -38,7 +38,7 @@ impl Default for NextPart {
 }
 
 impl Frames {
-    /// Looks at bytes that came.
+    /// Checks bytes that came.
     pub(super) fn hear(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             bytes = match &mut self.next {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_told_apart_however_they_are_cut() {
+    fn frames_are_distinguished_however_they_are_cut() {
         let mut bytes = PREFACE.to_vec();
         for (kind, payload) in
             [(4, &b""[..]), (1, b"headers"), (6, b"12345678"), (0, &[6; 300]), (6, b"12345678")]

@@ -21,7 +21,7 @@ use super::limits::Protocol;
 use crate::bounded_file;
 use crate::tls::MAX_CERTIFICATES_BYTES;
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Where certificates are, as PEM.

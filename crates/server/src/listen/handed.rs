@@ -7,7 +7,7 @@ use rustix::net::sockopt::socket_acceptconn;
 
 use super::Listener;
 
-/// Sockets that are looked at.
+/// Sockets that are checked.
 const MAX_HANDED: usize = 64;
 
 /// Sockets that were handed over and are not taken yet.

@@ -13,7 +13,7 @@ const MAX_TABLE_BYTES: u64 = 16 << 20;
 /// A socket's own address, and the one that it is connected with.
 type Ends = [SocketAddr; 2];
 
-/// The two sockets with these ends, by one look at each table.
+/// The two sockets with these ends, by one check of each table.
 pub(super) fn find(first: Ends, second: Ends) -> io::Result<[Socket; 2]> {
     let mapped = |end: SocketAddr| match end.ip() {
         IpAddr::V4(ip) => SocketAddr::new(ip.to_ipv6_mapped().into(), end.port()),

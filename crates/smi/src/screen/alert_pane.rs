@@ -18,7 +18,7 @@ const WIDE: u16 = 110;
 /// Spaces before a text that stands below.
 const INDENT: u16 = 8;
 
-/// The pane, with what the service tells.
+/// The pane, with what the service reports.
 #[derive(Debug, Default)]
 pub(super) struct AlertPane {
     alerts: Availability<Alerts>,

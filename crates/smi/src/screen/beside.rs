@@ -38,7 +38,7 @@ pub struct Alert {
     pub text: String,
 }
 
-/// A training job, as its coordinator tells of it.
+/// A training job, as its coordinator reports it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JobView {
     /// Its name and how it stands, as a sentence.
@@ -96,7 +96,7 @@ pub struct Latency {
     pub is_slow: bool,
 }
 
-/// What an agent of this machine tells.
+/// What an agent of this machine reports.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Agent {
     /// Its node, and what it does, as a sentence; or why it does not answer.

@@ -45,8 +45,8 @@ impl Canvas<'_> {
         self.text(x + indent, y, room - indent, text, role);
     }
 
-    /// Gives a whole area this look, over what is written there.
-    pub(super) fn look(&mut self, area: Rect, role: Role) {
+    /// Gives a whole area this style, over what is written there.
+    pub(super) fn style(&mut self, area: Rect, role: Role) {
         let area = area.intersection(self.buffer.area);
         self.buffer.set_style(area, self.theme.style(role));
     }

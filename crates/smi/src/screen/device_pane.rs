@@ -136,12 +136,12 @@ pub(super) fn paint(
         let row = Rect::new(x, y, width.saturating_sub(u16::from(across > 1)), 1);
         device_row(view, canvas, row, device, &columns);
         if view.machines.is_old_device(at) {
-            canvas.look(row, Role::Faint);
+            canvas.style(row, Role::Faint);
         }
         if at == view.device.at() {
             let id = Rect { width: columns.id.min(row.width), ..row };
             let focused = view.focus == Focus::Devices;
-            canvas.look(id, if focused { Role::Selected } else { Role::Remembered });
+            canvas.style(id, if focused { Role::Selected } else { Role::Remembered });
         }
     }
     places.devices = inside;

@@ -165,7 +165,7 @@ fn paint_menu(canvas: &mut Canvas<'_>, menu: &Menu, is_shown: impl Fn(usize) -> 
         let text = format!("{mark}{:10} {}", column.name(), column.help());
         canvas.text(inside.x, y, inside.width, &text, Role::Plain);
         if at == menu.at {
-            canvas.look(Rect { y, height: 1, ..inside }, Role::Selected);
+            canvas.style(Rect { y, height: 1, ..inside }, Role::Selected);
         }
     }
     canvas.text(inside.x, inside.bottom().saturating_sub(1), inside.width, keys, Role::Faint);
@@ -183,7 +183,7 @@ fn paint_signals(canvas: &mut Canvas<'_>, dialog: &Dialog) -> Rect {
         let (name, meaning) = signal.words();
         canvas.text(inside.x, y, inside.width, &format!("{name:8} {meaning}"), Role::Plain);
         if at == dialog.chosen {
-            canvas.look(Rect { y, height: 1, ..inside }, Role::Selected);
+            canvas.style(Rect { y, height: 1, ..inside }, Role::Selected);
         }
     }
     let y = inside.bottom().saturating_sub(1);

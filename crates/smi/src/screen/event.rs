@@ -73,7 +73,7 @@ pub enum Action {
     /// Repaint everything: another process has written on the terminal.
     Repaint,
     /// Find the machine at this past moment.
-    Look(Timestamp),
+    ShowMoment(Timestamp),
     /// Go back or forth in the recording by so many snapshots, and stand still there.
     Step {
         /// Back.

@@ -26,7 +26,7 @@ pub enum Pane {
     Alerts,
     /// Which devices share a board or a Galaxy.
     Topology,
-    /// What processes tell of their program caches.
+    /// What processes report about their program caches.
     Programs,
     /// A training job, its nodes and their latencies.
     Cluster,

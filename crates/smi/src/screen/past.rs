@@ -14,7 +14,7 @@ pub(super) const STRIDE: u64 = 60;
 /// The least step, however often the view looks.
 const LEAST_STEP_NS: u64 = 1_000_000_000;
 
-/// The past that is looked at.
+/// The past that is shown.
 #[derive(Debug, Clone)]
 pub(super) struct Past {
     /// The moment that was asked for last, from which the next step goes.
@@ -78,7 +78,7 @@ impl Screen {
         }
         let snapshot = self.view.past.take().and_then(|past| past.snapshot);
         self.view.past = Some(Past { sought, snapshot });
-        Some(Action::Look(sought))
+        Some(Action::ShowMoment(sought))
     }
 
     fn go_on(&mut self) {

@@ -66,12 +66,12 @@ pub(super) fn paint(
             cell(view, canvas, Rect::new(*x, y, *width, 1), row, *column, shown);
         }
         if row.process.is_some_and(|place| view.machines.is_old_process(place)) {
-            canvas.look(Rect { y, height: 1, ..inside }, Role::Faint);
+            canvas.style(Rect { y, height: 1, ..inside }, Role::Faint);
         }
         if at == view.selected.at() {
             let focused = view.focus == Focus::Processes;
             let role = if focused { Role::Selected } else { Role::Remembered };
-            canvas.look(Rect { y, height: 1, ..inside }, role);
+            canvas.style(Rect { y, height: 1, ..inside }, role);
         }
     }
 }

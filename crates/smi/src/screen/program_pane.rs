@@ -135,7 +135,7 @@ fn row(process: &Process, programs: &ProgramUse, role: Role, is_wide: bool) -> V
     spans
 }
 
-/// What a process tells under this name, and with this phase where one is named.
+/// What a process reports under this name, and with this phase where one is named.
 fn sample<'a>(
     process: &'a Process,
     definition: &MetricDefinition,

@@ -132,7 +132,7 @@ impl History {
         for (who, series) in &mut self.processes {
             series.push(now.remove(who).and_then(|(place, process)| sample(place, process)));
         }
-        // In the snapshot's order, so that the same ones have one whenever it is looked at.
+        // In the snapshot's order, so that the same ones have one whenever it is checked.
         for (place, process) in snapshot.processes.iter().enumerate() {
             if self.processes.len() >= MAX_PROCESSES {
                 break;

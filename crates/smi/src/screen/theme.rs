@@ -17,7 +17,7 @@ pub enum Theme {
     Monochrome,
 }
 
-/// What a piece of the screen is, from which its look follows.
+/// What a piece of the screen is, from which its style follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Plain,

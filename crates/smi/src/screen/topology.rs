@@ -1,5 +1,5 @@
 //! Which devices are together: the chips of a board, the trays of a Galaxy, the partitions of a
-//! device. By what their identities say; links that no driver tells of are not guessed.
+//! device. By what their identities say; links that no driver reports are not guessed.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_of_a_galaxy_has_one_chip_whatever_is_told() {
+    fn a_place_of_a_galaxy_has_one_chip_whatever_is_reported() {
         let devices =
             [in_galaxy(1, 1), in_galaxy(4, 8), in_galaxy(1, 1), in_galaxy(0, 1), in_galaxy(1, 9)];
         let units = units(&devices, 0..devices.len());

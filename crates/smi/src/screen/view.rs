@@ -37,7 +37,7 @@ pub(super) struct View {
     /// The machine, and what the filter leaves of it.
     pub(super) snapshot: Option<Arc<Snapshot>>,
     pub(super) shown: Option<Arc<Snapshot>>,
-    /// The past, while it is looked at.
+    /// The past, while it is shown.
     pub(super) past: Option<Past>,
     /// Where in a recording the view is, if it is in one.
     pub(super) recorded: Option<Recorded>,

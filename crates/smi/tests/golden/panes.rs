@@ -215,7 +215,7 @@ fn agents() -> Availability<Vec<Agent>> {
 }
 
 #[test]
-fn a_job_has_its_nodes_their_latencies_and_what_the_agent_here_tells() {
+fn a_job_has_its_nodes_their_latencies_and_what_the_agent_here_reports() {
     let mut screen = pane(Pane::Cluster);
     assert!(page(&mut screen, 80, 24).contains("The coordinator has not answered yet."));
     screen.set_cluster(Availability::Known(job(3)), agents());
@@ -267,7 +267,7 @@ fn the_end_of_a_capture_stays_in_sight_until_somebody_goes_back() {
 }
 
 #[test]
-fn without_a_capture_it_is_told_what_processes_count() {
+fn without_a_capture_it_is_reported_what_processes_count() {
     let mut snapshot = machine();
     let counter = |name: &str, labels: &[(&str, &str)], count| MetricSample {
         name: format!("telltale_process_debug_events_{name}"),

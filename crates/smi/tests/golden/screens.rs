@@ -334,7 +334,7 @@ fn the_past_is_shown_until_the_present_is_wanted() {
     let now = 1_700_000_000 * second;
     let today = Snapshot { taken_at: Timestamp(now), ..machine() };
     let mut screen = screen_with(ViewSettings::default(), terms(), today);
-    let look = |at| Some(Action::Look(Timestamp(at)));
+    let look = |at| Some(Action::ShowMoment(Timestamp(at)));
     let back = [PressedKey::Char('[')];
     assert_eq!(press(&mut screen, &back), look(now - second));
     assert_eq!(press(&mut screen, &back), look(now - 2 * second));
@@ -477,7 +477,7 @@ fn names_from_outside_steer_nothing() {
 }
 
 #[test]
-fn a_snapshot_that_does_not_follow_is_told() {
+fn a_snapshot_that_does_not_follow_is_reported() {
     let mut screen = screen();
     let Timestamp(then) = machine().taken_at;
     assert!(!screen.tick(Timestamp(then + 2_000_000_000)));

@@ -270,7 +270,7 @@ fn dead() -> Process {
     }
 }
 
-/// One of which only a foreign region tells.
+/// One that only a foreign region reports.
 fn foreign() -> Process {
     let bytes = HeldUsage::BytesOnly { live_bytes: 128 * MIB };
     let kinds = vec![HeldKind { kind: MemoryKind::Dram, usage: bytes }];

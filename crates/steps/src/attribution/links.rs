@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_link_is_told_among_few_whose_short_transfers_differ_by_chance() {
+    fn a_slow_link_is_reported_among_few_whose_short_transfers_differ_by_chance() {
         // A pipeline of four stages whose second link is slow both ways, in milliseconds.
         let usual = judged(vec![0.75, 4.44, 65.69, 65.24, 0.25, 0.96], MEANINGFUL_OF_OTHERS);
         let usual = usual.expect("they are enough");

@@ -35,7 +35,7 @@ pub(super) fn data_part(steps: &[Step], kinds: &Kinds, roles: &Roles, means: &Me
 
 /// Series of one replica that each is compared with.
 const NEIGHBOURS: usize = 4;
-/// A kind that is a smaller part of its rank's computing is not looked at.
+/// A kind that is a smaller part of its rank's computing is not checked.
 const SMALLEST_PART: f64 = 0.1;
 
 /// By how much a rank's computations of one kind were longer than is usual of them (in logarithms), in their order.

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_does_not_answer_or_is_gone_is_told() {
+    fn a_device_that_does_not_answer_or_is_gone_is_reported() {
         let silent = [listed("a", Some(Absence::Resetting))];
         let hot = [alert("a", AlertSeverity::Critical, "it was hot")];
         let expected = "it is between reset and re-initialisation; it was hot";
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_told_than_a_coordinator_takes() {
+    fn no_more_is_reported_than_a_coordinator_takes() {
         let many: Vec<Listed> =
             (0..MAX_DEVICES + 9).map(|number| listed(&number.to_string(), None)).collect();
         let mut known = BTreeSet::new();

@@ -2,7 +2,7 @@
 //!
 //! How hot a cell is can be read without colour: from its number, or where there is no room for
 //! numbers, from its character. Colours go from dark blue to yellow, which those who see few colours
-//! tell apart, and by their brightness on paper too.
+//! distinguish, and by their brightness on paper too.
 
 use telltale_control_plane::view::MatrixView;
 use telltale_schema::text::printable;
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_map_has_figures() {
+    fn a_small_map_has_values() {
         let style = Style { width: Some(60), ..Style::PLAIN };
         let expected = "\
 Latencies, as multiples of what is usual
@@ -235,7 +235,7 @@ Rows send, columns receive; 2026-11-21 00:00:00 UTC.
     }
 
     #[test]
-    fn a_map_that_is_too_wide_has_characters_and_still_tells_heat_without_colour() {
+    fn a_map_that_is_too_wide_has_characters_and_still_reports_heat_without_colour() {
         let style = Style { width: Some(40), ..Style::PLAIN };
         let text = map(&matrix(11), &style);
         let lines: Vec<&str> = text.lines().collect();

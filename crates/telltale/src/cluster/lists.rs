@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_that_fails_is_told_first() {
+    fn a_store_that_fails_is_reported_first() {
         let reported = |trouble: &str| {
             let answer = GetStatusResponse {
                 job: "trial".to_owned(),

@@ -14,7 +14,7 @@ use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 
 /// How often it is asked whether the job runs again.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// gRPC's numbers of the refusals that are an answer: NOT_FOUND, RESOURCE_EXHAUSTED,
 /// FAILED_PRECONDITION.
@@ -128,7 +128,7 @@ fn wait_until_it_runs(
             }
             _ => {}
         }
-        if interrupt.sleep(LOOK) {
+        if interrupt.sleep(POLL_INTERVAL) {
             return Ok(Status::Refused);
         }
     }

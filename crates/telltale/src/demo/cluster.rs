@@ -92,7 +92,7 @@ impl Show {
             show.hear(demo_nodes);
             let at = show.began.elapsed();
             match asking.view() {
-                Some(Ok(view)) => show.timeline.look(at, view),
+                Some(Ok(view)) => show.timeline.observe(at, view),
                 None => {}
                 // It does not answer yet.
                 Some(Err(_)) if show.timeline.view.epoch == 0 => {}
@@ -142,11 +142,11 @@ impl Show {
         &mut self,
         demo_nodes: &mut DemoNodes,
         interrupt: &Interrupt,
-        mut look: impl FnMut(&mut Self, &mut DemoNodes) -> Result<bool, Failure>,
+        mut poll: impl FnMut(&mut Self, &mut DemoNodes) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let mut moved = (Instant::now(), self.progress());
         loop {
-            let is_done = look(self, demo_nodes)?;
+            let is_done = poll(self, demo_nodes)?;
             let undisturbed = self.undisturbed.iter().map(|(step, _)| *step).min();
             self.screen.show(&self.timeline, undisturbed.map(|step| Undisturbed { step }))?;
             if is_done {

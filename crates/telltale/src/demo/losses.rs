@@ -1,4 +1,4 @@
-//! What the trainings of a demo tell of themselves below the tables: a line for each, and one with
+//! What the trainings of a demo report about themselves below the tables: a line for each, and one with
 //! what its kernels last printed into the debug stream.
 
 use telltale_schema::quantity;

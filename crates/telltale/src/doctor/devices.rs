@@ -1,4 +1,4 @@
-//! Devices, the sources that tell of them, and boards that no driver has.
+//! Devices, the sources that report them, and boards that no driver has.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use telltale_schema::snapshot::{Device, DeviceFaultKind, Snapshot, SourceError, 
 
 use super::finding::Finding;
 
-/// Looks at what a snapshot tells of the devices of the machine below `root`.
+/// Checks what a snapshot reports about the devices of the machine below `root`.
 ///
 /// A source without devices is shown with its reason, and is no fault.
-pub(super) fn look(
+pub(super) fn check(
     snapshot: &Snapshot,
     root: &Path,
     absent: &[(&'static str, String)],

@@ -23,8 +23,8 @@ const INSTALLED_MODE: u32 = 0o3777;
 /// Makes the installed directory as the package does.
 const INSTALL: &str = "sudo install -d -o telltale -g telltale -m 3777";
 
-/// Looks at the directories in which processes leave ledgers and endpoints.
-pub(super) fn look(place: &LocationArguments, findings: &mut Vec<Finding>) {
+/// Checks the directories in which processes leave ledgers and endpoints.
+pub(super) fn check(place: &LocationArguments, findings: &mut Vec<Finding>) {
     let root = place.root.as_deref().filter(|root| *root != Path::new("/"));
     let environment = DirectoryEnvironment::of_this_process();
     let explicit = place.runtime_dir.as_deref();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_refused_is_told_with_the_command_that_mends_it() {
+    fn a_directory_that_is_refused_is_reported_with_the_command_that_mends_it() {
         let scratch = Scratch::new();
         let open = |name: &str| {
             let path = scratch.join(name);

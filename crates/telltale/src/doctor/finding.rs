@@ -1,11 +1,11 @@
-//! One thing that was looked at, and what came of it.
+//! One thing that was checked, and what came of it.
 
 use serde::Serialize;
 
 /// What was found.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Finding {
-    /// What was looked at.
+    /// What was checked.
     pub(super) subject: &'static str,
     /// How it is.
     pub(super) verdict: FindingLevel,

@@ -12,8 +12,8 @@ use super::finding::Finding;
 /// `include/linux/proc_ns.h`).
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Looks at the kernel, and at how much of the machine this process can see.
-pub(super) fn look(findings: &mut Vec<Finding>) {
+/// Checks the kernel, and how much of the machine this process can see.
+pub(super) fn check(findings: &mut Vec<Finding>) {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy().into_owned();
     let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
@@ -74,7 +74,7 @@ mod tests {
     use rustix::io::Errno;
 
     #[test]
-    fn calls_that_an_old_kernel_lacks_are_told_one_by_one() {
+    fn calls_that_an_old_kernel_lacks_are_reported_one_by_one() {
         let old = calls("5.2.0", Err(Errno::NOSYS), Err(Errno::NOSYS));
         assert_eq!(old.len(), 2);
         let middle = calls("5.4.0", Ok(()), Err(Errno::NOSYS));

@@ -5,8 +5,8 @@ use telltale_schema::text::printable;
 
 use super::finding::Finding;
 
-/// Looks at what a snapshot tells of processes.
-pub(super) fn look(snapshot: &Snapshot, findings: &mut Vec<Finding>) {
+/// Checks what a snapshot reports about processes.
+pub(super) fn check(snapshot: &Snapshot, findings: &mut Vec<Finding>) {
     let alive =
         snapshot.processes.iter().filter(|process| process.state != ProcessState::Dead).count();
     let dead = snapshot.processes.len() - alive;

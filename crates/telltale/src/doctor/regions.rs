@@ -7,9 +7,9 @@ use telltale_ledger::region::{Now, RegionReadError, scan};
 
 use super::finding::Finding;
 
-/// Looks at the regions below `root`.
-pub(super) fn look(root: &Path, findings: &mut Vec<Finding>) {
-    // Ages are not looked at.
+/// Checks the regions below `root`.
+pub(super) fn check(root: &Path, findings: &mut Vec<Finding>) {
+    // Ages are not checked.
     let Ok(found) = scan(&root.join("dev/shm"), Now { monotonic_ns: 0, epoch_ns: 0 }) else {
         return;
     };

@@ -30,8 +30,12 @@ const UNITS: [&str; 3] = [
     "/lib/systemd/system/telltale.service",
 ];
 
-/// Looks at the service.
-pub(super) fn look(place: &LocationArguments, history: &HistoryPlace, findings: &mut Vec<Finding>) {
+/// Checks the service.
+pub(super) fn check(
+    place: &LocationArguments,
+    history: &HistoryPlace,
+    findings: &mut Vec<Finding>,
+) {
     answering(place, findings);
     findings.push(past(&candidates(history, place)));
     if place.root.as_deref().is_none_or(|root| root == Path::new("/")) {
@@ -145,7 +149,7 @@ fn past(candidates: &[PathBuf]) -> Finding {
     closed.unwrap_or_else(|| Finding::not_here("history", "there is none; a service keeps one"))
 }
 
-/// The configuration of a service that would begin now. What it names is looked at by root alone:
+/// The configuration of a service that would begin now. What it names is checked by root alone:
 /// the service's user may read what others may not.
 fn configuration() -> Finding {
     let check = "telltale config check";

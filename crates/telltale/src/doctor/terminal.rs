@@ -3,8 +3,8 @@
 use super::finding::Finding;
 use crate::output::StandardOutput;
 
-/// Looks at the locale. That there is none with UTF-8 is no fault: everything is shown in ASCII.
-pub(super) fn look(output: &StandardOutput, findings: &mut Vec<Finding>) {
+/// Checks the locale. That there is none with UTF-8 is no fault: everything is shown in ASCII.
+pub(super) fn check(output: &StandardOutput, findings: &mut Vec<Finding>) {
     findings.push(match output.style().unicode {
         true => Finding::works("terminal", "the locale has UTF-8"),
         false => {

@@ -32,7 +32,7 @@ type Key = (Option<u32>, String, Option<u64>);
 
 /// Compares what it is given to another capture.
 pub(super) struct Comparison {
-    /// Several have one key where a program ran twice, or nothing tells its events apart; they are
+    /// Several have one key where a program ran twice, or nothing distinguishes its events; they are
     /// compared in their order.
     others: BTreeMap<Key, VecDeque<Box<CapturedEvent>>>,
     /// Of the other capture, what could not be read.

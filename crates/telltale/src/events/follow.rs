@@ -15,7 +15,7 @@ use super::words::plural;
 use crate::exit::{self, Failure};
 use crate::interrupt::Interrupt;
 
-/// How often a capture that is not there is looked for.
+/// How often a capture that is not there is searched for.
 const ABSENT: Duration = Duration::from_millis(200);
 /// How often a file is checked although no event says that it changed: other machines may.
 const UNTOLD: Duration = Duration::from_secs(1);

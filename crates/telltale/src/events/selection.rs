@@ -1,4 +1,4 @@
-//! Which events of a capture are wanted. Looks at an event's metadata, never at its data.
+//! Which events of a capture are wanted. Checks an event's metadata, never its data.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;

@@ -136,7 +136,7 @@ impl Unfinished {
             fs::rename(&self.path, &self.wanted)
         } else {
             match renameat_with(CWD, &self.path, CWD, &self.wanted, RenameFlags::NOREPLACE) {
-                // A file system without it: what is there was looked for at the start.
+                // A file system without it: what is there was searched for at the start.
                 Err(Errno::INVAL) => fs::rename(&self.path, &self.wanted),
                 outcome => outcome.map_err(io::Error::from),
             }

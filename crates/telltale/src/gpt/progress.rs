@@ -1,4 +1,4 @@
-//! What a training tells: lines on standard output, and its own metrics on the endpoint.
+//! What a training reports: lines on standard output, and its own metrics on the endpoint.
 
 use std::time::{Duration, Instant};
 
@@ -93,7 +93,7 @@ impl TrainingProgress {
         self.line(&line)
     }
 
-    /// Does a step and tells of it.
+    /// Does a step and reports it.
     pub(super) fn step(
         &mut self,
         training: &mut Training,

@@ -41,7 +41,7 @@ pub(super) enum ShellError {
     Answer(#[source] ReceivedError),
 }
 
-/// Opens a session and passes on what it tells, to its end; comes back well when one answer was all
+/// Opens a session and passes on what it reports, to its end; comes back well when one answer was all
 /// that was wanted.
 pub(super) async fn follow(
     to: &Destination,

@@ -20,7 +20,7 @@ pub(crate) struct Frame {
     pub(crate) at: Timestamp,
 }
 
-/// A recording that can be looked into.
+/// A recording that can be checked.
 #[derive(Debug)]
 pub(crate) struct Recording {
     path: PathBuf,
@@ -45,7 +45,7 @@ pub(crate) enum RecordingError {
     /// It has something else behind its snapshots.
     #[error("it has bytes behind its first {0} snapshots that are no snapshot")]
     Damaged(usize),
-    /// It has more than is looked at.
+    /// It has more than is checked.
     #[error("it has more than {MAX_FRAMES} snapshots")]
     Long,
 }

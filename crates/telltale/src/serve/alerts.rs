@@ -8,7 +8,7 @@ use telltale_node::configuration::Configuration;
 use telltale_node::parts::ServiceParts;
 use telltale_node::service::Control;
 
-/// Looks for what the configuration says, and tells its webhook.
+/// Searches for what the configuration says, and tells its webhook.
 pub(super) fn start(parts: &mut ServiceParts, configuration: &Configuration, control: &Control) {
     follow(configuration, control);
     let options = parts.follow(|configuration| configuration.alerts.webhook.clone());

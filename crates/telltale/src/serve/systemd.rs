@@ -1,4 +1,4 @@
-//! What the service tells systemd: that it is ready, reloads, ends, and still lives (sd_notify(3)).
+//! What the service reports to systemd: that it is ready, reloads, ends, and still lives (sd_notify(3)).
 //!
 //! Without systemd nothing is notified.
 

@@ -56,7 +56,7 @@ pub(super) fn send(target: &SignalTarget, signal: Signal) -> Result<(), SignalEr
     })
 }
 
-/// Whether the process that has the pid is the one that was shown, by what no boot id tells: a system
+/// Whether the process that has the pid is the one that was shown, by what no boot id reports: a system
 /// container has one of its own. Its PID namespace, its number there and its start are the process's
 /// alone; in our own namespace all have our boot id.
 fn is_of_container(target: &SignalTarget) -> io::Result<bool> {

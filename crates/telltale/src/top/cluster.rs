@@ -31,7 +31,7 @@ use crate::exit::Failure;
 const LEAST_INTERVAL: Duration = Duration::from_secs(2);
 /// How long a coordinator or an agent may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Agents of this machine that are asked at most, entries of a directory that are looked at, and
+/// Agents of this machine that are asked at most, entries of a directory that are checked, and
 /// bytes of an agent's answer.
 const MAX_AGENTS: usize = 16;
 const MAX_ENTRIES: usize = 4096;
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_tells_latencies_and_who_is_in_its_place_costs_a_line() {
+    fn an_agent_reports_latencies_and_who_is_in_its_place_costs_a_line() {
         let well = b"HTTP/1.0 200 OK\r\n\r\n{\"state\":\"active\",\"rank\":4,\"world_size\":8,\
                      \"epoch\":3,\"latencies\":{\"node-b\":0.125},\"more\":[]}";
         let expected = "Agent of rack:7: active, first rank 4 of 8, epoch 3 [(\"node-b\", 0.125)]";

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
+    fn what_cannot_be_read_is_reported() {
         let place = Scratch::new();
         let path = place.join("top.toml");
         write(&path, &ViewSettings::default()).unwrap();

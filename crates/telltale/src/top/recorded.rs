@@ -19,7 +19,7 @@ pub(super) struct Player {
     wake_up: Condvar,
 }
 
-/// What was ordered since it was looked at last.
+/// What was ordered since it was checked last.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct PlaybackOrder {
     back: usize,

@@ -17,10 +17,10 @@ use crate::hosts::Inquiry;
 use crate::smi::many::FIRST_FRAME;
 use crate::sockets::sockets;
 
-/// How long we collect before the service is looked for again.
+/// How long we collect before the service is searched for again.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// What is looked at, and how often.
+/// What is checked, and how often.
 pub(super) struct ViewSource {
     pub(super) place: LocationArguments,
     pub(super) options: CollectOptions,
@@ -112,7 +112,7 @@ impl ViewSource {
         }
     }
 
-    /// Passes on what the service tells, until it ends or falls silent; nothing where there is none.
+    /// Passes on what the service reports, until it ends or falls silent; nothing where there is none.
     async fn follow_service(&self, wakes: &SyncSender<Wake>) -> Result<(), Ended> {
         for socket in sockets(&self.place).into_iter().filter(|socket| socket.exists()) {
             let Ok(mut client) = connect(&socket).await else { continue };
@@ -152,7 +152,7 @@ impl ViewSource {
         Ok(Ok(()))
     }
 
-    /// Collects for a while. The very first look has what is in ledgers, which is there at once;
+    /// Collects for a while. The very first check has what is in ledgers, which is there at once;
     /// what only endpoints tell comes right behind.
     fn collect(
         &self,

@@ -109,7 +109,7 @@ impl Follower for Following {
         match other {
             Some(other) => {
                 let mut descriptors = [PollFd::from_borrowed_fd(other, PollFlags::IN)];
-                // EINTR and everything else: the caller looks again.
+                // EINTR and everything else: the caller checks again.
                 let _ = rustix::event::poll(&mut descriptors, timeout.as_ref());
             }
             None => thread::sleep(most.unwrap_or(BATCH)),

@@ -18,7 +18,7 @@ fn complains(fixture: &Fixture, words: &[&str]) {
     });
 }
 
-/// Whose process Ada's is, as the service tells it.
+/// Whose process Ada's is, as the service reports it.
 fn identity(fixture: &Fixture) -> Value {
     let whole = fixture.whole();
     let found = process(&whole, fixture.ada.id()).unwrap();
@@ -133,7 +133,7 @@ fn a_user_who_poses_as_another_process_of_its_own_harms_itself_alone() {
     let mut honest = fixture.mallory(json!({ "role": "ledger", "bytes": 100 }));
     let identity = honest.says()["identity"].clone();
     fixture.serves_beside(100);
-    // By socket the kernel tells the two apart.
+    // By socket the kernel distinguishes the two.
     let mut liar = fixture.mallory(json!({
         "role": "endpoint", "named": honest.id(), "identity": identity, "bytes": 999
     }));

@@ -79,7 +79,7 @@ fn http_shows_devices_alone_to_who_has_no_token() {
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(stream)).map(Result::unwrap);
     let event = lines.find(|line| line.starts_with("data: {")).unwrap();
     shows_nothing_of_ada(&fixture, &event);
-    // The socket file tells who asks, so Mallory is shown what is his: nothing.
+    // The socket file reports who asks, so Mallory is shown what is his: nothing.
     let part = json!({ "role": "http", "socket": fixture.stage.http_socket(), "path": "/api/v1/snapshot" });
     let said = fixture.mallory(part.clone()).says();
     assert_eq!(said[0], 200);
@@ -108,7 +108,7 @@ fn a_wrong_token_is_refused_and_counted() {
 }
 
 #[test]
-fn reflection_tells_what_can_be_asked_and_nothing_of_anybody() {
+fn reflection_reports_what_can_be_asked_and_nothing_of_anybody() {
     let Some(fixture) = Fixture::set("reflection_tells_what_can_be_asked") else { return };
     // What it answers is made when the program is built: no process is in it. It is asked raw, for
     // the list of services.

@@ -100,7 +100,7 @@ fn settled(fixture: &Fixture) -> Cost {
     cost
 }
 
-/// Lets one thing go wrong until its metric tells of it, while everything goes on.
+/// Lets one thing go wrong until its metric reports it, while everything goes on.
 fn goes_wrong(fixture: &mut Fixture, fault: &Fault) {
     let before = fault.value(&fixture.service.metrics());
     let begin = Instant::now();

@@ -100,7 +100,7 @@ impl Fault {
         metrics.sum(self.metric, self.labels).unwrap_or(0.0)
     }
 
-    /// Whether its metric tells of it, from what it was before to what it is.
+    /// Whether its metric reports it, from what it was before to what it is.
     pub(crate) fn is_shown(&self, before: f64, now: f64) -> bool {
         match self.shows {
             Shows::Grows => now > before,

@@ -1,4 +1,4 @@
-//! The machine, those who use it, and the service that looks at it.
+//! The machine, those who use it, and the service that checks it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -34,8 +34,8 @@ const ENOUGH: u64 = 600;
 const UNWRITTEN: Duration = Duration::from_millis(1_000 + 1_500);
 /// How late a collection may be on a busy machine.
 const LATE: Duration = Duration::from_secs(2);
-/// How closely the history is looked through.
-const LOOK: Duration = Duration::from_millis(50);
+/// How closely the history is scanned.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// What the history's time and the clock differ by at most.
 const SLACK_NS: u64 = 100_000_000;
 
@@ -262,7 +262,7 @@ fn keeps_what_it_had(before: &BTreeMap<u32, ProcessReport>, after: &BTreeMap<u32
 fn has_no_other_holes(state: &Path, began: Timestamp, ended: Timestamp, away: &[Away]) {
     let reader = HistoryReader::open(&database_in(state)).unwrap();
     let mut samples = BTreeSet::from([ended]);
-    for moment in (began.0..ended.0).step_by(usize::try_from(LOOK.as_nanos()).unwrap()) {
+    for moment in (began.0..ended.0).step_by(usize::try_from(POLL_INTERVAL.as_nanos()).unwrap()) {
         // Before the first collection there is nothing.
         let Ok(past) = reader.snapshot_at(Timestamp(moment)) else { continue };
         samples.insert(past.snapshot.taken_at);

@@ -18,7 +18,7 @@ use crate::chaos::workload::TIMEOUT;
 /// Within which `/-/healthy` must answer: what Kubernetes' probes wait at most by habit, on a machine
 /// with more to do than it can.
 pub(crate) const HEALTHY_WITHIN: Duration = Duration::from_secs(5);
-/// Lines of the log that are kept for who looks into a failure.
+/// Lines of the log that are kept for who checks a failure.
 const MAX_LINES: usize = 400;
 
 /// Variables that change what the service does.

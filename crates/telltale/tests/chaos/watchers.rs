@@ -1,5 +1,5 @@
-//! Those who look at the service all the time while everything goes wrong: one asks whether it is
-//! healthy, one looks at each snapshot.
+//! Those who check the service all the time while everything goes wrong: one asks whether it is
+//! healthy, one checks each snapshot.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Pulse {
         Self { over, thread }
     }
 
-    /// Ends it, and tells what it saw.
+    /// Ends it, and reports what it saw.
     pub(crate) fn end(self) -> Health {
         self.over.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();

@@ -65,7 +65,7 @@ clear_for_seconds = 0
 ";
 
 #[test]
-fn a_machine_that_fills_up_is_told_and_so_is_its_end() {
+fn a_machine_that_fills_up_is_reported_and_so_is_its_end() {
     let place = Scratch::new();
     let root = place.join("m");
     let _machine = emulate("n150", &root, &[]);
@@ -108,7 +108,7 @@ fn a_machine_that_fills_up_is_told_and_so_is_its_end() {
 }
 
 #[test]
-fn without_a_service_one_look_tells_what_holds() {
+fn without_a_service_one_sample_reports_what_holds() {
     let place = Scratch::new();
     let root = place.join("m");
     let _machine = emulate("n150", &root, &[]);

@@ -20,7 +20,7 @@ fn n300(place: &Scratch) -> (Machine, std::path::PathBuf) {
 }
 
 #[test]
-fn devices_are_told_by_the_fields_that_were_asked_for() {
+fn devices_are_reported_by_the_fields_that_were_asked_for() {
     let place = Scratch::new();
     let (_machine, root) = n300(&place);
     let ask = "device, board,device.dram,device.dram_capacity,device.dram_share,temperature";
@@ -40,7 +40,7 @@ fn devices_are_told_by_the_fields_that_were_asked_for() {
 }
 
 #[test]
-fn a_timestamp_tells_the_rows_of_one_snapshot_from_those_of_the_next() {
+fn a_timestamp_reports_the_rows_of_one_snapshot_from_those_of_the_next() {
     let place = Scratch::new();
     let (_machine, root) = n300(&place);
     let found = lines(&smi(&root, &["--query-device", "timestamp,device"]));

@@ -181,7 +181,7 @@ fn the_full_screen_view_shows_the_job_its_nodes_and_what_became_of_one() {
 }
 
 #[test]
-fn a_slow_rank_is_told_by_report_explain_and_the_full_screen_view() {
+fn a_slow_rank_is_reported_by_report_explain_and_the_full_screen_view() {
     let mut fixture = Fixture::new();
     let slow = fixture.attend_and_train();
     let sentence =
@@ -216,7 +216,7 @@ fn a_slow_rank_is_told_by_report_explain_and_the_full_screen_view() {
         env!("CARGO_BIN_EXE_telltale"),
         fixture.grpc
     );
-    let test = "a_slow_rank_is_told_by_report_explain_and_the_full_screen_view";
+    let test = "a_slow_rank_is_reported_by_report_explain_and_the_full_screen_view";
     let Some(mut view) = Terminal::start(test, (120, 40), &line, &fixture.place) else { return };
     wait_until("the view", TIMEOUT, || view.text().contains("Cluster"));
     view.type_in(b"5");
@@ -372,7 +372,7 @@ fn an_operator_drains_removes_readmits_restarts_and_sets_the_mode() {
 }
 
 #[test]
-fn who_asks_wrongly_is_told_why() {
+fn who_asks_wrongly_is_reported_why() {
     let fixture = Fixture::new();
     let unknown = fixture.cluster(&["readmit", "nobody"]);
     unknown.complains(1, &["nobody"]);

@@ -1,5 +1,5 @@
 //! A machine on which very many processes have a device open. The full-screen view stays right and
-//! takes keys, however long a look at them takes; a recording has all of them.
+//! takes keys, however long a check of them takes; a recording has all of them.
 //! `TELLTALE_LONG_TESTS=1` makes it 100,000 processes instead of 3,200.
 
 use std::fs;
@@ -17,7 +17,7 @@ use crate::cli::terminal::Terminal;
 /// Chips of a Galaxy, and the pid before the first.
 const CHIPS: u32 = 32;
 const BEFORE: u32 = 1_000_000;
-/// One look at 100,000 processes takes many seconds in a debug build.
+/// One check of 100,000 processes takes many seconds in a debug build.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Fills the machine's tree: each chip has so many holders, who are two programs in turn.
@@ -78,7 +78,7 @@ impl Crowd {
         wait_until(&format!("{there:?} without {gone:?} after {keys:?}"), TIMEOUT, || {
             let before = self.terminal.text().len();
             self.terminal.type_in(b"\x0c");
-            // The last row is painted last; the next look has what was too late for this one.
+            // The last row is painted last; the next check has what was too late for this one.
             let whole = |text: &str| text.contains("Quit") || text.contains("Help ");
             wait_until("a frame", TIMEOUT, || {
                 self.terminal.text().get(before..).is_some_and(whole)

@@ -298,7 +298,7 @@ fn without_room_anywhere_it_says_what_is_needed() {
 }
 
 #[test]
-fn the_user_without_a_number_of_its_own_is_told_why_it_shows_nothing() {
+fn the_user_without_a_number_of_its_own_is_reported_why_it_shows_nothing() {
     if !needs_root("telltale::cli::demo::the_user_without_a_number_of_its_own") {
         return;
     }

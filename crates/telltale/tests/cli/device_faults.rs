@@ -42,7 +42,7 @@ fn machine(root: &Path) -> Machine {
 }
 
 #[test]
-fn firmware_that_has_stopped_is_told_by_one_look_of_every_command() {
+fn firmware_that_has_stopped_is_reported_by_one_sample_of_every_command() {
     let place = Scratch::new();
     // Its heartbeats do not count.
     let _machine = machine(&place.join("m"));
@@ -83,7 +83,7 @@ fn firmware_that_runs_is_not_accused() {
 }
 
 #[test]
-fn a_service_tells_of_a_stopped_heartbeat_and_a_vanished_chip_and_of_their_end() {
+fn a_service_reports_a_stopped_heartbeat_and_a_vanished_chip_and_of_their_end() {
     let place = Scratch::new();
     let root = place.join("m");
     let mut machine = machine(&root);
@@ -169,7 +169,7 @@ fn a_chip_that_vanished_hides_none_whose_firmware_has_stopped() {
 }
 
 #[test]
-fn one_look_says_in_every_form_what_the_service_has_found_by_watching() {
+fn one_sample_says_in_every_form_what_the_service_has_found_by_watching() {
     let place = Scratch::new();
     let root = place.join("m");
     let mut machine = machine(&root);

@@ -73,7 +73,7 @@ fn a_source_that_fails_is_named_with_its_reason() {
 }
 
 #[test]
-fn what_the_dead_left_is_told_with_the_command_that_removes_it() {
+fn what_the_dead_left_is_reported_with_the_command_that_removes_it() {
     let place = Scratch::new();
     let root = place.join("m");
     let _machine = emulate("n150", &root, &[]);
@@ -113,7 +113,7 @@ fn is_mended(said: &Said) {
 }
 
 #[test]
-fn each_thing_that_is_broken_is_told_with_what_mends_it() {
+fn each_thing_that_is_broken_is_reported_with_what_mends_it() {
     let place = Scratch::new();
     let root = place.join("m");
     let _machine = machine(&root, MachineKind::N300);
@@ -183,7 +183,7 @@ fn settings_that_contradict_each_other_are_found() {
 }
 
 #[test]
-fn nvidias_library_is_left_alone_where_that_is_told() {
+fn nvidias_library_is_left_alone_where_that_is_reported() {
     let reported = said(telltale().args(["doctor", "--json", "--no-nvml"]));
     let object: Value =
         serde_json::from_str(&reported.out).unwrap_or_else(|_| panic!("{reported:?}"));

@@ -24,7 +24,7 @@ fn it_runs_until_a_signal_and_leaves_nothing() {
 }
 
 #[test]
-fn what_cannot_be_emulated_is_told_in_one_sentence() {
+fn what_cannot_be_emulated_is_reported_in_one_sentence() {
     let place = Scratch::new();
     let path = |name: &str| place.join(name).to_str().unwrap().to_owned();
     let _running = emulate("n150", &place.join("taken"), &[]);

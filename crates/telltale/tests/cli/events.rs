@@ -176,7 +176,7 @@ fn losses_malformed_events_and_garbage_are_shown_in_their_place() {
 }
 
 #[test]
-fn a_capture_without_what_is_wanted_says_so() {
+fn a_capture_without_what_is_wanted_reports_it() {
     let place = Scratch::new();
     let empty = events::<&str>(place.path(), &[]);
     assert_eq!((empty.status, empty.out.as_str()), (Some(0), ""));
@@ -292,7 +292,7 @@ fn what_is_converted_is_whole_and_never_replaces_unasked() {
 }
 
 #[test]
-fn what_cannot_be_read_or_written_is_told_in_one_sentence() {
+fn what_cannot_be_read_or_written_is_reported_in_one_sentence() {
     let place = Scratch::new();
     let path = |name: &str| place.join(name).to_str().unwrap().to_owned();
     fs::write(path("lines"), lines()).unwrap();
@@ -341,7 +341,7 @@ CORE PREFIX#ITERATION         SHAPE         DIFFER   MAX ABS   MAX REL FIRST AT
     lines[1..3].sort_unstable();
     assert_eq!((different.status, lines.join("\n") + "\n"), (Some(1), expected.to_owned()));
     assert_eq!(diff(&["--prefix", "layer*", "--tolerance", "2"]).status, Some(0));
-    // Nothing tells these apart but their order.
+    // Nothing distinguishes these but their order.
     let twice = |texts: [&str; 2]| {
         let lines = texts.map(|text| {
             format!(r#"{{"kind":"text","type":2,"prefix":"note","text":"{text}"}}"#) + "\n"

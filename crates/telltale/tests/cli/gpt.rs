@@ -1,4 +1,4 @@
-//! `telltale gpt`: what it prints and tells, that its weights do not depend on the cache, and that
+//! `telltale gpt`: what it prints and reports, that its weights do not depend on the cache, and that
 //! whatever ends it, it goes on from its checkpoint with the same bits.
 
 use std::fs;

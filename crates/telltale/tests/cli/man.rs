@@ -92,7 +92,7 @@ fn linters_have_nothing_to_say_of_the_pages() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_told() {
+fn a_directory_that_is_not_there_is_reported() {
     let said = said(telltale().args(["man", "--output", "/nonexistent"]));
     said.complains(2, &["/nonexistent/telltale.1", "names a directory"]);
 }

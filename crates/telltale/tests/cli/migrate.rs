@@ -245,7 +245,7 @@ fn a_pid_in_a_message_is_not_believed() {
 }
 
 #[test]
-fn viewers_are_told_of_everybody_on_the_device() {
+fn viewers_are_reported_everybody_on_the_device() {
     let bench = Bench::of("n150");
     let mut replay = telltale();
     replay.args(["replay", "train", "--loop", "--root"]).arg(&bench.root);

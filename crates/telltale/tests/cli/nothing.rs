@@ -10,7 +10,7 @@ use telltale_harness::{Scratch, as_user, needs_root};
 use crate::cli::command::{said, smi};
 
 #[test]
-fn a_machine_without_the_driver_is_told_what_to_do() {
+fn a_machine_without_the_driver_is_reported_what_to_do() {
     let empty = Scratch::new();
     let words = ["no Tenstorrent driver", "install tt-kmd"];
     smi(empty.path(), &["-d"]).complains(2, &words);

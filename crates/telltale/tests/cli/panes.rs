@@ -77,8 +77,8 @@ fn a_recording_is_played_and_gone_through() {
 }
 
 #[test]
-fn without_a_coordinator_or_programs_panes_say_so() {
-    let test = "without_a_coordinator_or_programs_panes_say_so";
+fn without_a_coordinator_or_programs_panes_report_it() {
+    let test = "without_a_coordinator_or_programs_panes_report_it";
     let Some(mut view) = View::open(test, "top --theme monochrome", None) else { return };
     view.shows("251732099R");
     view.terminal.type_in(b"5");

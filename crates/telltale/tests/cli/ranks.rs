@@ -178,7 +178,7 @@ fn agent(listener: &UnixListener) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn each_transfer_is_told_to_the_agent_in_the_form_that_it_takes() {
+fn each_transfer_is_reported_to_the_agent_in_the_form_that_it_takes() {
     let place = Scratch::new();
     let nodes: Vec<_> = nodes(place.path()).drain(..2).collect();
     let socket = place.join("agent.sock");
@@ -223,7 +223,7 @@ fn each_transfer_is_told_to_the_agent_in_the_form_that_it_takes() {
 }
 
 #[test]
-fn an_environment_without_a_place_is_told() {
+fn an_environment_without_a_place_is_reported() {
     let place = Scratch::new();
     let nodes = nodes(place.path());
     let epoch = Epoch::new(1, &nodes);

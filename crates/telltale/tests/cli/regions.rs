@@ -176,7 +176,7 @@ fn upstreams_reader_of_today_sees_what_the_switch_alone_gives() {
     );
     // Unix time.
     assert!(row["stamp"].as_u64() > Some(1_700_000_000_000_000_000), "{row}");
-    // It counts once, and its ledger tells what no region can.
+    // It counts once, and its ledger reports what no region can.
     let process = snapshot(&bench.root).processes.remove(0);
     assert_eq!(process.known_by.map(|source| source.name()), Some("ledger"));
     assert!(process.devices[0].live_buffers.is_some() && process.uptime_seconds.value().is_some());

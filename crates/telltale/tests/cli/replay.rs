@@ -10,7 +10,7 @@ use telltale_schema::snapshot::Snapshot;
 use crate::cli::command::{Running, TIMEOUT, emulate, said, snapshot, telltale};
 
 #[test]
-fn what_cannot_be_replayed_is_told_in_one_sentence() {
+fn what_cannot_be_replayed_is_reported_in_one_sentence() {
     let place = Scratch::new();
     let path = |name: &str| place.join(name).to_str().unwrap().to_owned();
     fs::write(path("text"), "this is no trace\n").unwrap();
@@ -33,7 +33,7 @@ fn what_cannot_be_replayed_is_told_in_one_sentence() {
 }
 
 #[test]
-fn at_full_speed_it_tells_what_a_record_costs() {
+fn at_full_speed_it_reports_what_a_record_costs() {
     let place = Scratch::new();
     let mut command = telltale();
     command.args(["replay", "generate", "--device", "1", "--speed", "max", "--runtime-dir"]);

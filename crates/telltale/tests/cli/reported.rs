@@ -1,4 +1,4 @@
-//! What a runtime tells besides memory reaches a person and a script.
+//! What a runtime reports besides memory reaches a person and a script.
 
 use std::fs::File;
 use std::process::Command;

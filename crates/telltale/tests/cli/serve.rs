@@ -184,7 +184,7 @@ fn it_collects_until_a_signal_and_ends_cleanly() {
 }
 
 #[test]
-fn a_root_that_is_not_there_is_told() {
+fn a_root_that_is_not_there_is_reported() {
     let mut command = telltale();
     let said = said(command.args(["serve", "--root", "/nonexistent"]));
     assert_eq!(said.status, Some(2));
@@ -231,7 +231,7 @@ fn what_a_running_service_cannot_change_is_named() {
 }
 
 #[test]
-fn a_configuration_that_makes_no_sense_is_told_and_nothing_starts() {
+fn a_configuration_that_makes_no_sense_is_reported_and_nothing_starts() {
     let place = Scratch::new();
     let file = place.join("t.toml");
     fs::write(&file, "interval_second = 7\n").unwrap();
@@ -245,7 +245,7 @@ fn a_configuration_that_makes_no_sense_is_told_and_nothing_starts() {
 }
 
 #[test]
-fn what_the_service_would_refuse_is_told_before_it_begins() {
+fn what_the_service_would_refuse_is_reported_before_it_begins() {
     let place = Scratch::new();
     let file = place.join("t.toml");
     let checked = |text: &str, more: &[&str]| {

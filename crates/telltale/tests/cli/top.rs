@@ -101,7 +101,7 @@ fn smi_that_watches_opens_the_same_view() {
 #[test]
 fn plain_tables_are_repainted_as_before() {
     let test = "plain_tables_are_repainted_as_before";
-    // The view may show what a service has looked at, which --with-host does not reach.
+    // The view may show what a service has checked, which --with-host does not reach.
     for option in ["--plain", "--with-host"] {
         let command = format!("smi -w 0.2 {option}");
         let Some(mut view) = View::open(test, &command, None) else { return };
@@ -178,8 +178,8 @@ fn a_signal_to_the_view_gives_the_terminal_back() {
 }
 
 #[test]
-fn broken_settings_are_told_and_left_alone() {
-    let test = "broken_settings_are_told_and_left_alone";
+fn broken_settings_are_reported_and_left_alone() {
+    let test = "broken_settings_are_reported_and_left_alone";
     let broken = "version = 1\ntheme = 7\n";
     let Some(mut view) = View::open(test, "top", Some(broken)) else { return };
     view.shows("are left alone; mend or");

@@ -136,8 +136,8 @@ fn a_terminal_may_lie_about_its_size() {
 }
 
 #[test]
-fn a_view_whose_source_stands_still_says_so_and_takes_keys() {
-    let test = "a_view_whose_source_stands_still_says_so_and_takes_keys";
+fn a_view_whose_source_stands_still_reports_it_and_takes_keys() {
+    let test = "a_view_whose_source_stands_still_reports_it_and_takes_keys";
     let Some(mut view) = View::open(test, "top -w 0.2 --state-dir $STATE", None) else { return };
     view.shows("251732099R");
     let mut serve = telltale();

@@ -116,7 +116,7 @@ fn every_command_explains_itself_in_lines_that_fit() {
 }
 
 #[test]
-fn a_full_disk_is_told_in_one_sentence_and_a_failing_exit_status() {
+fn a_full_disk_is_reported_in_one_sentence_and_a_failing_exit_status() {
     let place = Scratch::new();
     let root = place.join("m");
     let _machine = Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();

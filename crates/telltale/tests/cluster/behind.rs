@@ -103,7 +103,7 @@ fn an_older_copy_of_the_journal_commands_nobody_and_the_newer_goes_on() {
 }
 
 #[test]
-fn agents_that_are_started_anew_begin_a_job_on_an_empty_journal() {
+fn agents_that_are_started_again_begin_a_job_on_an_empty_journal() {
     let mut job = Job::start(2, &WORKER);
     ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));
     job.worker("a", 1, 0);

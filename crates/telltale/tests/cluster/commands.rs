@@ -26,7 +26,7 @@ fn program(path: &Path, text: &str, mode: u32) {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told_before_anybody_is_asked() {
+fn a_program_that_is_not_there_is_reported_before_anybody_is_asked() {
     let place = Scratch::new();
     let text = place.join("text");
     program(&text, "#!/bin/sh\n", 0o644);

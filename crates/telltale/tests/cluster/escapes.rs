@@ -252,7 +252,7 @@ fn a_chain_of_processes_does_not_outlive_the_agent_s_end() {
         sessions.any(|session| session == worker)
     };
     job.stop_agent("a");
-    // It is missed by a look of a time.
+    // It is missed by a check of a time.
     for _ in 0..50 {
         assert!(!is_there(), "the chain goes on");
     }

@@ -21,7 +21,7 @@ const PORTS_EACH: u16 = 32;
 /// From here on there are so many blocks of ports.
 const FIRST_PORT: u16 = 20_000;
 const BLOCKS: u32 = 280;
-/// What makes an unchanged PyTorch script tell of its collectives.
+/// What makes an unchanged PyTorch script report about its collectives.
 const SHIM: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../clients/python/autoload:",

@@ -8,7 +8,7 @@ use telltale_harness::{ChildGuard, Scratch, wait_until};
 use crate::cluster::job::{Job, TIMEOUT};
 
 #[test]
-fn an_agent_whose_coordinator_goes_away_says_so_once_and_keeps_its_workers() {
+fn an_agent_whose_coordinator_goes_away_reports_it_once_and_keeps_its_workers() {
     let mut job = Job::start(1, &["sleep", "600"]);
     job.add("a", &[]);
     wait_until("the worker to run", TIMEOUT, || job.agent_log("a").contains("starting ranks"));

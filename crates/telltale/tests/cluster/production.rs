@@ -201,7 +201,7 @@ fn the_python_module_s_records_of_production_jobs_are_reported_alike() {
         let trace = trace(name, workers);
         let (job, nodes) = start_by_module(&trace, steps);
         let mut report = Value::Null;
-        // As many as are looked at together, and the one that ends these.
+        // As many as are checked together, and the one that ends these.
         for posted in (11..steps).step_by(10).chain([steps]) {
             let next = job.path("steps.new");
             fs::write(&next, posted.to_string()).expect("there is room");

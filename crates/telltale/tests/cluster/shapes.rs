@@ -124,7 +124,7 @@ fn events(job: &Job) -> Vec<String> {
 /// `TELLTALE_SITUATIONS=5 TELLTALE_LONG_TESTS=1 cargo test -p telltale --test main cluster::shapes -- --nocapture` runs all
 /// of them, each five times.
 #[test]
-fn a_limited_processor_and_a_slow_link_are_told_apart() {
+fn a_limited_processor_and_a_slow_link_are_distinguished() {
     if !long() {
         return;
     }

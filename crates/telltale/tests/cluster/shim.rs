@@ -1,4 +1,4 @@
-//! The Python module that tells of collectives: as the agent gives it to workers, and installed by pip.
+//! The Python module that reports collectives: as the agent gives it to workers, and installed by pip.
 
 use std::path::Path;
 use std::process::{Command, Output};

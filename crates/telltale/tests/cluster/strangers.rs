@@ -16,7 +16,7 @@ const TOKEN: &str = "a-token-of-the-tests";
 
 fn telltale() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
-    // What another user's command leaves is not looked for in our own directories.
+    // What another user's command leaves is not searched for in our own directories.
     command.env_remove("XDG_RUNTIME_DIR").current_dir("/");
     command
 }
@@ -27,9 +27,10 @@ fn written(path: &Path, mode: u32) {
 }
 
 #[test]
-fn another_user_is_shut_out_where_no_token_tells_who_may_call() {
-    if !needs_root("telltale::cluster::another_user_is_shut_out_where_no_token_tells_who_may_call")
-    {
+fn another_user_is_shut_out_where_no_token_reports_who_may_call() {
+    if !needs_root(
+        "telltale::cluster::another_user_is_shut_out_where_no_token_reports_who_may_call",
+    ) {
         return;
     }
     for (has_token, is_port) in [(false, false), (true, false), (false, true), (true, true)] {

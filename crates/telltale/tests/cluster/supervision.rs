@@ -89,7 +89,7 @@ fn wait_gone(pid: u32) {
 }
 
 #[test]
-fn ways_to_end_are_told_as_they_are() {
+fn ways_to_end_are_reported_as_they_are() {
     if !has_own_process() {
         return;
     }
@@ -131,7 +131,7 @@ fn output_is_kept_by_rank_and_the_environment_is_there() {
 }
 
 #[test]
-fn a_command_that_cannot_be_run_is_told_with_the_reason() {
+fn a_command_that_cannot_be_run_is_reported_with_the_reason() {
     if !has_own_process() {
         return;
     }

@@ -25,7 +25,7 @@ fn wait_everybody(job: &Job, epoch: u64) {
 }
 
 #[test]
-fn when_one_of_two_workers_is_killed_all_of_both_nodes_start_anew() {
+fn when_one_of_two_workers_is_killed_all_of_both_nodes_start_again() {
     let mut job = Job::of_workers(2, 2, &WORKER);
     ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));
     wait_everybody(&job, 1);

@@ -67,7 +67,7 @@ fn every_metric_and_label_that_is_selected_is_defined() {
 }
 
 #[test]
-fn what_is_looked_for_in_a_text_is_found() {
+fn what_is_searched_for_in_a_text_is_found() {
     let text = "sum by (a) (rate(telltale_x_total{instance=~\"$i\",b!=\"c\"}[5m])) / telltale:y \
                 + my_telltale_z > telltale_w";
     let found = selectors(text);

@@ -1,4 +1,4 @@
-//! The commands in deploy/README.md are commands of the program, and the files are those it tells of.
+//! The commands in deploy/README.md are commands of the program, and the files are those it reports.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,7 +38,7 @@ fn its_commands_of_the_program_have_arguments_that_exist() {
 }
 
 #[test]
-fn it_tells_of_every_file_and_of_no_other() {
+fn it_reports_every_file_and_of_no_other() {
     let readme = text("README.md");
     let mut there = BTreeSet::new();
     let mut directories = vec![deploy("")];

@@ -11,7 +11,7 @@ use crate::deploy::files::{deploy, is_silent, text, tool};
 use crate::deploy::installed::Installed;
 
 /// Tenths of `systemd-analyze security`'s points from 0 (safe) to 10: what the unit must not
-/// exceed. Most of what is left is that it looks at the processes of others and listens on a port.
+/// exceed. Most of what is left is that it checks the processes of others and listens on a port.
 const EXPOSURE_TENTHS: &str = "20";
 
 /// The same with the two capabilities for containers that share nothing.

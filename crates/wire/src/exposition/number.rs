@@ -5,7 +5,7 @@
 pub enum Number {
     /// A whole number, written with all its digits.
     Whole(u64),
-    /// Any number, written with as few digits as tell it from others.
+    /// Any number, written with as few digits as distinguish it from others.
     Float(f64),
 }
 

@@ -124,7 +124,7 @@ pub struct State {
     /// Whether no failure began the epoch: an operator ordered it, agents were asked to end, or it is the first.
     #[prost(bool, tag = "13")]
     pub planned: bool,
-    /// Drawn with the first decision: tells this job from another of its name. 0 where an earlier program wrote it.
+    /// Drawn with the first decision: distinguishes this job from another of its name. 0 where an earlier program wrote it.
     #[prost(fixed64, tag = "14")]
     pub identity: u64,
 }

@@ -13,13 +13,13 @@ pub struct NodeMessage {
     /// Larger than in every message that this incarnation sent before.
     #[prost(uint64, tag = "3")]
     pub sequence: u64,
-    /// What it tells.
+    /// What it reports.
     #[prost(oneof = "node_message::Body", tags = "4, 5, 6, 7")]
     pub body: ::core::option::Option<node_message::Body>,
 }
 /// Nested message and enum types in `NodeMessage`.
 pub mod node_message {
-    /// What it tells.
+    /// What it reports.
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Body {
         /// Here I am.
@@ -333,7 +333,7 @@ pub struct Vitals {
     /// Its workers' processes. At most 1024.
     #[prost(message, repeated, tag = "4")]
     pub processes: ::prost::alloc::vec::Vec<WorkerProcess>,
-    /// Its accelerators, where a node service tells of them. At most 64.
+    /// Its accelerators, where a node service reports them. At most 64.
     #[prost(message, repeated, tag = "5")]
     pub devices: ::prost::alloc::vec::Vec<DeviceHealth>,
 }
@@ -765,7 +765,7 @@ pub struct WorkerFailed {
     /// How it ended.
     #[prost(message, optional, tag = "3")]
     pub end: ::core::option::Option<WorkerEnd>,
-    /// When, in milliseconds since the Unix epoch, as far as ages and the coordinator's clock tell.
+    /// When, in milliseconds since the Unix epoch, as far as ages and the coordinator's clock show.
     #[prost(uint64, tag = "4")]
     pub at_unix_ms: u64,
 }
@@ -1052,7 +1052,7 @@ pub struct GetIncidentResponse {
     /// All that detection found while it was open, as it was found last.
     #[prost(message, repeated, tag = "2")]
     pub verdicts: ::prost::alloc::vec::Vec<Verdict>,
-    /// Latencies as they were when the incident was last looked at; not set where none were known.
+    /// Latencies as they were when the incident was last checked; not set where none were known.
     #[prost(message, optional, tag = "3")]
     pub matrix: ::core::option::Option<LatencyMatrix>,
 }
@@ -1796,7 +1796,7 @@ impl JobPhase {
 pub enum Mode {
     /// Never sent.
     Unspecified = 0,
-    /// It starts the job and tells what it sees.
+    /// It starts the job and reports what it sees.
     Observe = 1,
     /// It also restarts a job that has failed, and replaces nodes that are not heard.
     Recover = 2,

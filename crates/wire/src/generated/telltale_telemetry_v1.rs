@@ -172,7 +172,7 @@ pub struct Series {
     /// What it is measured in; empty for a number of things.
     #[prost(string, tag = "2")]
     pub unit: ::prost::alloc::string::String,
-    /// What tells it from other series of this metric and subject.
+    /// What distinguishes it from other series of this metric and subject.
     #[prost(message, optional, tag = "3")]
     pub label: ::core::option::Option<Label>,
     /// The device's id.
@@ -650,7 +650,7 @@ pub struct Device {
     /// How the device is shown, such as 251732099 or T1:N0, or by its PCI address.
     #[prost(string, tag = "1")]
     pub id: ::prost::alloc::string::String,
-    /// Everything that tells it from others. Of a device that is not Tenstorrent's its PCI address
+    /// Everything that distinguishes it from others. Of a device that is not Tenstorrent's its PCI address
     /// alone.
     #[prost(message, optional, tag = "2")]
     pub identity: ::core::option::Option<ChipIdentity>,
@@ -689,7 +689,7 @@ pub struct DeviceFault {
     #[prost(string, tag = "3")]
     pub detail: ::prost::alloc::string::String,
 }
-/// What tells a device from others that is no Tenstorrent chip. What its driver does not tell is not
+/// What distinguishes a device from others that is no Tenstorrent chip. What its driver does not tell is not
 /// set.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OtherIdentity {
@@ -724,7 +724,7 @@ pub struct OtherIdentity {
     #[prost(string, optional, tag = "10")]
     pub parent: ::core::option::Option<::prost::alloc::string::String>,
 }
-/// What tells one chip from another.
+/// What distinguishes one chip from another.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ChipIdentity {
     /// N of the driver's tenstorrent!N. Can change at a reset.
@@ -847,7 +847,7 @@ pub struct Sensors {
     /// PCIe traffic counters.
     #[prost(message, repeated, tag = "16")]
     pub pcie: ::prost::alloc::vec::Vec<PcieTraffic>,
-    /// How busy it is; not set for a device whose driver never tells, as Tenstorrent's.
+    /// How busy it is; not set for a device whose driver never reports, as Tenstorrent's.
     #[prost(message, optional, tag = "17")]
     pub load: ::core::option::Option<Load>,
     /// What its driver counts of its memory; not set for a device whose driver never does.
@@ -858,7 +858,7 @@ pub struct Sensors {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MemoryCounts {
     /// Bytes by what they are for, in the driver's words; they add up to what is in use. Empty where the
-    /// driver does not tell them apart.
+    /// driver does not distinguish them.
     #[prost(message, repeated, tag = "1")]
     pub categories: ::prost::alloc::vec::Vec<CategoryBytes>,
     /// From sensors.toml: messages of memory_counts.
@@ -881,7 +881,7 @@ pub struct CategoryBytes {
     #[prost(uint64, tag = "2")]
     pub bytes: u64,
 }
-/// How busy a device is, as its driver tells it.
+/// How busy a device is, as its driver reports it.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Load {
     /// From sensors.toml: messages of load.

@@ -144,7 +144,7 @@ impl Client {
         Ok(decode::alerts_answer(&bytes)?)
     }
 
-    /// Calls a method that answers once; the answer's bytes are not looked at.
+    /// Calls a method that answers once; the answer's bytes are not checked.
     ///
     /// # Errors
     /// When the service refuses.

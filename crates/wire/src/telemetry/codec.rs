@@ -1,4 +1,4 @@
-//! Messages as bytes: what is encoded once is sent to many, and what is received is looked at
+//! Messages as bytes: what is encoded once is sent to many, and what is received is checked
 //! before anything is built from it.
 
 use prost::bytes::{Buf, BufMut, Bytes};

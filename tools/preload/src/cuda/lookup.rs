@@ -68,7 +68,7 @@ unsafe extern "C" fn look_up(handle: *mut c_void, name: *const c_char) -> *mut c
     if found.is_null() { null_mut() } else { replaced(one, found) }
 }
 
-/// `dlsym` itself. It must be passed on without a trace: for RTLD_NEXT the loader looks at who
+/// `dlsym` itself. It must be passed on without a trace: for RTLD_NEXT the loader checks who
 /// called, and that must not be this library. So it is a jump and no call.
 #[cfg(target_arch = "x86_64")]
 mod entry {

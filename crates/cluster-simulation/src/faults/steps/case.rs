@@ -66,7 +66,7 @@ pub(super) struct Costly {
     pub(super) slow: Slow,
     /// By which part a step is longer for it.
     pub(super) cost: f64,
-    /// Whether it must be named: it costs enough, and what is measured tells it from everything else.
+    /// Whether it must be named: it costs enough, and what is measured distinguishes it from everything else.
     pub(super) is_due: bool,
 }
 
@@ -204,7 +204,7 @@ impl Case {
         clocks.into_iter().fold(0.0, f64::max) / STEPS_OF_COST as f64
     }
 
-    /// Whether what is measured can tell a fault from everything else.
+    /// Whether what is measured can distinguish a fault from everything else.
     fn can_be_identified(&self, fault: SimulatedFault) -> bool {
         let shape = self.traits.shape;
         match fault {

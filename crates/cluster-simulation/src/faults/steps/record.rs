@@ -43,7 +43,7 @@ pub(super) fn of_end(rank: u32, step: u64) -> String {
     format!("{{\"opType\":\"step\",\"global_rank\":{rank},\"step\":{step}}}")
 }
 
-/// The members of each group, which a client tells once.
+/// The members of each group, which a client reports once.
 pub(super) fn of_groups(program: &Program) -> Vec<String> {
     let of_group = |(number, members): (usize, &Vec<u32>)| {
         format!("{{\"opType\":\"group\",\"group\":\"g{number}\",\"ranks\":{members:?}}}")

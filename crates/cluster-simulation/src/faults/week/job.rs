@@ -1,4 +1,4 @@
-//! What the ranks of a job that trains well tell of themselves, second by second.
+//! What the ranks of a job that trains well report about themselves, second by second.
 //!
 //! Made up from a model: a rank's values of one second are drawn, not computed from its transfers one
 //! by one. Each rank transfers with its neighbours in the ring of all and with everybody in its mesh of
@@ -359,7 +359,7 @@ impl Workload for WeekJob {
         }
     }
 
-    /// What a node tells of its rank now, since its last report; how its workers are is not in it.
+    /// What a node reports about its rank now, since its last report; how its workers are is not in it.
     fn report(&mut self, rank: u32) -> Observation {
         let member = &self.members[place(rank)];
         if self.age < member.begins {

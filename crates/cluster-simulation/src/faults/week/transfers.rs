@@ -1,4 +1,4 @@
-//! What the ranks of a job tell of their transfers, one by one, through the shipped intake.
+//! What the ranks of a job report about their transfers, one by one, through the shipped intake.
 //!
 //! Every transfer is drawn: when it ends and how long it took, by a model of the links and of the noise that
 //! is drawn for each run. In some jobs ranks hold each other up: then they tell so, and meet in collectives too.
@@ -235,10 +235,10 @@ impl Transfers {
         let (from, to) = self.lines[line].ends;
         let overlapped = self.measured == Measured::Overlapped;
         let waited = Waited { late: false, overlapped };
-        self.tell(to, (from, Direction::Receive), line, (received_us, waited));
+        self.apply(to, (from, Direction::Receive), line, (received_us, waited));
         if self.both_ends {
             let waited = Waited { late: self.measured == Measured::Late, overlapped };
-            self.tell(from, (to, Direction::Send), line, (sent_us, waited));
+            self.apply(from, (to, Direction::Send), line, (sent_us, waited));
         }
     }
 
@@ -275,7 +275,7 @@ impl Transfers {
         }
     }
 
-    fn tell(
+    fn apply(
         &mut self,
         rank: u32,
         (peer, direction): (u32, Direction),

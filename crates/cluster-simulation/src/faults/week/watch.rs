@@ -108,7 +108,7 @@ impl CoordinatorWatch {
         }
     }
 
-    pub(super) fn tell(&mut self, work: Work) {
+    pub(super) fn apply(&mut self, work: Work) {
         self.batch.push(work);
     }
 

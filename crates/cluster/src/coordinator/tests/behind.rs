@@ -101,7 +101,7 @@ fn a_shorter_store_commands_nobody() {
 }
 
 #[test]
-fn an_operator_may_have_the_job_begin_anew() {
+fn an_operator_may_have_the_job_begin_again() {
     for is_empty in [true, false] {
         let mut cluster = Cluster::named(1);
         let copy = cluster.store.clone().filter(|_| !is_empty);

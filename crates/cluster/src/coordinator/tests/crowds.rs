@@ -129,7 +129,7 @@ fn three_that_fall_silent_one_after_the_other_are_no_crowd() {
 #[test]
 fn what_is_alive_proves_a_crowd_dead() {
     let code = WorkerEnd::Code(1);
-    // Who is alive tells of, and how its worker ended; and whether that is a proof.
+    // Who is alive reports its own end, and how its worker ended; and whether that is a proof.
     let cases = [
         (true, Some(code), true),
         (false, Some(code), false),

@@ -133,7 +133,7 @@ fn a_job_goes_on_with_what_fits_it_alone() {
 }
 
 #[test]
-fn a_job_that_is_reset_is_stopped_and_forms_anew() {
+fn a_job_that_is_reset_is_stopped_and_forms_again() {
     let mut cluster = Cluster::formed(3, &["a", "b", "c", "d"], Policy::default());
     assert_eq!(cluster.operate(OperatorOrder::Drain(name("d"))), Ok(()));
     cluster.input(Input::LeadershipLost);
@@ -170,7 +170,7 @@ fn a_job_that_is_reset_is_stopped_and_forms_anew() {
 }
 
 #[test]
-fn an_agent_that_was_started_anew_has_lost_its_workers() {
+fn an_agent_that_was_started_again_has_lost_its_workers() {
     let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
     cluster.register("b");
     cluster.pass(SECOND);

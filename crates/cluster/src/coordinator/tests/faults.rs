@@ -245,7 +245,7 @@ fn who_was_killed_and_does_not_answer_is_blamed_once_and_stays_out() {
 }
 
 #[test]
-fn what_an_epoch_waits_for_is_told() {
+fn what_an_epoch_waits_for_is_reported() {
     let policy = Policy { eviction_budget: 1, ..Policy::default() };
     let mut cluster = Cluster::formed(3, &["a", "b", "c", "d", "e"], policy);
     cluster.lose("a");
@@ -345,7 +345,7 @@ fn a_node_that_does_not_answer_is_replaced_in_the_same_epoch() {
 }
 
 #[test]
-fn a_node_is_told_four_times_before_it_is_replaced() {
+fn a_node_is_reported_four_times_before_it_is_replaced() {
     let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
     cluster.lose("a");
     cluster.fail("b", WorkerEnd::Code(1));

@@ -152,7 +152,7 @@ fn a_worker_that_is_killed_while_another_node_leaves_is_charged() {
 }
 
 #[test]
-fn a_planned_restart_that_is_told_twice_while_the_store_is_slow_is_not_charged() {
+fn a_planned_restart_that_is_reported_twice_while_the_store_is_slow_is_not_charged() {
     for outcome in [StoreOutcome::Failed, StoreOutcome::Unknown] {
         let mut cluster = Cluster::formed(2, &["a", "b"], Policy::default());
         cluster.refuses = Some(outcome);

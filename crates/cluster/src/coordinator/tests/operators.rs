@@ -29,7 +29,7 @@ fn a_removed_node_leaves_at_once_and_stays_away() {
 }
 
 #[test]
-fn a_job_that_is_over_tells_who_comes_and_can_be_restarted_with_nobody_there() {
+fn a_job_that_is_over_reports_who_comes_and_can_be_restarted_with_nobody_there() {
     let mut cluster = Cluster::formed(1, &["a"], Policy::default());
     for local in 0..2 {
         cluster.end("a", local, WorkerState::Finished);

@@ -332,7 +332,7 @@ fn add(all: &mut Slowness, latest: &Slowness, fresh: u64) {
     all.steps = all.steps.saturating_add(steps);
 }
 
-/// How many of the fresh steps were slow, as far as those analysed tell.
+/// How many of the fresh steps were slow, as far as those analysed show.
 fn added(slow: u32, steps: u32, fresh: u32) -> (u32, u32) {
     let fresh = fresh.min(steps);
     let not_slow = (steps - slow).min(fresh);

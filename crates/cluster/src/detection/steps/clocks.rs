@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::observation::Observation;
 use crate::time::Moment;
 
-/// Reports of each node that are looked at. Clocks drift apart by less than a tenth of a millisecond in a second.
+/// Reports of each node that are checked. Clocks drift apart by less than a tenth of a millisecond in a second.
 const REPORTS: usize = 30;
 /// Clients whose operations end so long before or after their agent's report do not read its clock.
 const LATEST_US: i64 = 100_000;
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_that_came_soonest_tells_how_clocks_differ() {
+    fn the_report_that_came_soonest_reports_how_clocks_differ() {
         let mut clocks = Clocks::default();
         for (second, delay_us) in (1..=40).zip([9000, 700, 400, 20_000].into_iter().cycle()) {
             let now_us = second * 1_000_000;

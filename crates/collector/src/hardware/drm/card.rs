@@ -47,7 +47,7 @@ pub(super) struct CardFiles {
     readings: Vec<Result<f64, Unreadable>>,
 }
 
-/// Counters of the look before, from which a rate is made.
+/// Counters of the scan before, from which a rate is made.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Before {
     at_ns: u64,
@@ -59,7 +59,7 @@ pub(super) struct Before {
 
 impl Card {
     /// The card of this number, if it is one that computes.
-    pub(super) fn look(class: &Directory, prefix: &str, number: u32, group: u32) -> Option<Self> {
+    pub(super) fn open(class: &Directory, prefix: &str, number: u32, group: u32) -> Option<Self> {
         let name = format!("{prefix}{number}");
         let own = class.directory(&name).ok()?;
         let device = own.directory("device").ok()?;
@@ -184,23 +184,23 @@ impl Card {
         (now, now_ns): (Timestamp, u64),
         report: &mut SourceReport,
     ) -> (DeviceReading, Before) {
-        let mut say = Saying { card: self, files, now, report };
+        let mut reader = FieldReader { card: self, files, now, report };
         let mut telemetry = Telemetry::absent(Absence::Unsupported, "the driver does not say");
-        telemetry.temperature_celsius = say.field(fields::TEMPERATURE);
-        telemetry.temperature_limit_celsius = say.field(fields::TEMPERATURE_LIMIT);
-        telemetry.power_watts = say.field(fields::POWER);
-        telemetry.power_limit_watts = say.field(fields::POWER_LIMIT);
-        telemetry.voltage_volts = say.field(fields::VOLTAGE);
-        telemetry.aiclk_hertz = whole(say.field(fields::CLOCK));
-        telemetry.fan_revolutions_per_minute = whole(say.field(fields::FAN));
+        telemetry.temperature_celsius = reader.field(fields::TEMPERATURE);
+        telemetry.temperature_limit_celsius = reader.field(fields::TEMPERATURE_LIMIT);
+        telemetry.power_watts = reader.field(fields::POWER);
+        telemetry.power_limit_watts = reader.field(fields::POWER_LIMIT);
+        telemetry.voltage_volts = reader.field(fields::VOLTAGE);
+        telemetry.aiclk_hertz = whole(reader.field(fields::CLOCK));
+        telemetry.fan_revolutions_per_minute = whole(reader.field(fields::FAN));
         let mut load = Load::absent(Absence::Unsupported, "the driver does not say");
-        load.busy_ratio = say.field(fields::BUSY);
-        load.memory_busy_ratio = say.field(fields::MEMORY_BUSY);
-        load.memory_clock_hertz = whole(say.field(fields::MEMORY_CLOCK));
+        load.busy_ratio = reader.field(fields::BUSY);
+        load.memory_busy_ratio = reader.field(fields::MEMORY_BUSY);
+        load.memory_clock_hertz = whole(reader.field(fields::MEMORY_CLOCK));
         let counters = Before {
             at_ns: now_ns,
-            energy: say.field(fields::ENERGY).value().copied(),
-            busy: say.field(fields::BUSY_TIME).value().copied(),
+            energy: reader.field(fields::ENERGY).value().copied(),
+            busy: reader.field(fields::BUSY_TIME).value().copied(),
         };
         let rate = |since: fn(Before) -> Option<f64>| counters.rate(before, since);
         if let (None, Some(_)) = (telemetry.power_watts.value(), counters.energy) {
@@ -215,8 +215,8 @@ impl Card {
         }
         telemetry.load = Some(Box::new(load));
         let memory = DriverMemory {
-            used_bytes: whole(say.field(fields::VRAM_USED)),
-            capacity_bytes: whole(say.field(fields::VRAM_TOTAL)),
+            used_bytes: whole(reader.field(fields::VRAM_USED)),
+            capacity_bytes: whole(reader.field(fields::VRAM_TOTAL)),
             processes: Vec::new(),
         };
         let identity = self.identity(&files.texts);
@@ -227,14 +227,14 @@ impl Card {
 }
 
 /// One card's files, and where to complain of them.
-struct Saying<'a> {
+struct FieldReader<'a> {
     card: &'a Card,
     files: &'a CardFiles,
     now: Timestamp,
     report: &'a mut SourceReport,
 }
 
-impl Saying<'_> {
+impl FieldReader<'_> {
     fn field(&mut self, which: usize) -> Reading<f64> {
         if self.files.asleep {
             return Reading::absent(Absence::NotAsked, ASLEEP);
@@ -261,7 +261,7 @@ impl Saying<'_> {
 // === impl Before ===
 
 impl Before {
-    /// How much a counter gained a second since the look before; none where it went back.
+    /// How much a counter gained a second since the scan before; none where it went back.
     #[allow(clippy::cast_precision_loss)]
     fn rate(self, before: Option<Self>, of: fn(Self) -> Option<f64>) -> Option<f64> {
         let before = before?;

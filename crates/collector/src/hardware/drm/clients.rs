@@ -26,12 +26,12 @@ const OWN_REGIONS: [&str; 4] = ["vram", "local", "lmem", "stolen-local"];
 /// Regions in the host's memory.
 const HOST_REGIONS: [&str; 6] = ["gtt", "system", "cpu", "memory", "shmem", "stolen-system"];
 
-/// A look at all processes.
+/// A check of all processes.
 pub(super) struct Scan {
     walk: Walk,
 }
 
-/// What a look at all processes found.
+/// What a check of all processes found.
 pub(super) struct Clients {
     pub(super) walked: Walked,
     clients: Vec<DrmClient>,
@@ -100,7 +100,7 @@ pub(super) fn node_of(target: &str) -> Option<&str> {
 // === impl Clients ===
 
 impl Clients {
-    /// Says what the look left out.
+    /// Says what the scan left out.
     pub(super) fn complain(&self, report: &mut SourceReport) {
         self.walked.complain("fdinfo", report);
         if self.dropped > 0 {
@@ -121,7 +121,7 @@ impl Clients {
             let user = users.entry(client.pid).or_insert_with(|| Use::nothing(client.pid));
             user.open_descriptors = user.open_descriptors.saturating_add(1);
             user.counted |= client.regions != Regions::default();
-            // Without a number there is no telling whether two are one: each counts.
+            // Without a number there is no way to know whether two are one: each counts.
             if client.id.is_none_or(|id| seen.insert(id)) {
                 user.add(MemoryKind::Dram, client.regions.own);
                 user.add(MemoryKind::SystemMemory, client.regions.host);

@@ -1,10 +1,10 @@
-//! A core's counters of its tensor engine, and how busy it was between two looks.
+//! A core's counters of its tensor engine, and how busy it was between two scans.
 //!
 //! The driver's `pe_cntrs` is a table: a line of column names, then one of cycle counts for each
 //! group of rows of the engine. That cycles of multiplying over all cycles are how busy it is, is
 //! our reading of the names; the user guide does not have the file.
 
-/// Groups of rows that are looked at.
+/// Groups of rows that are checked.
 const MAX_GROUPS: usize = 64;
 
 /// Cycles since the device was reset.
@@ -60,7 +60,7 @@ mod tests {
     const TABLE: &str = "xrow_grp,mm_active,wl_active,idle\n0,100,50,850\n1,300,100,600\n";
 
     #[test]
-    fn the_share_of_multiplying_is_of_the_cycles_between_two_looks() {
+    fn the_share_of_multiplying_is_of_the_cycles_between_two_samples() {
         let first = Cycles::parse(TABLE).unwrap();
         assert_eq!(first, Cycles { multiplying: 400, all: 2000 });
         let later = Cycles::parse(

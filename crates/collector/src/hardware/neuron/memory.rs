@@ -7,7 +7,7 @@ use crate::tree::{Directory, Unreadable};
 
 use std::collections::BTreeMap;
 
-/// Categories of one core that are looked at; the driver has eleven.
+/// Categories of one core that are checked; the driver has eleven.
 const MAX_CATEGORIES: usize = 64;
 /// The longest name of a category, in characters.
 const MAX_NAME_CHARACTERS: usize = 64;

@@ -14,7 +14,7 @@ const NODE: &str = "/dev/neuron";
 /// Pairs of a device and a process that are kept.
 const MAX_OPENERS: usize = 16 * 1024;
 
-/// What a look at all processes found.
+/// What a check of all processes found.
 pub(super) struct Openers {
     walked: Walked,
     /// Open descriptors by device and pid.
@@ -25,7 +25,7 @@ pub(super) struct Openers {
 // === impl Openers ===
 
 impl Openers {
-    pub(super) fn look(walk: &Walk) -> Self {
+    pub(super) fn scan(walk: &Walk) -> Self {
         let (mut descriptors, mut dropped) = (BTreeMap::new(), 0);
         let walked = walk.run(|opened| {
             let Some(device) = number(opened.node) else { return };
@@ -40,7 +40,7 @@ impl Openers {
         Self { walked, descriptors, dropped }
     }
 
-    /// Says what the look left out.
+    /// Says what the scan left out.
     pub(super) fn complain(&self, report: &mut SourceReport) {
         self.walked.complain("processes", report);
         if self.dropped > 0 {

@@ -117,7 +117,7 @@ impl Gpu {
             memory_counts: Some(Box::new(MemoryCounts::absent(reason, detail))),
             ..Telemetry::absent(reason, detail)
         };
-        // What no call of NVML tells: the latter are of Tenstorrent's firmware.
+        // What no call of NVML reports: the latter are of Tenstorrent's firmware.
         let telemetry = &mut self.device.telemetry;
         telemetry.voltage_volts = unsaid();
         telemetry.voltage_limit_volts = unsaid();
@@ -181,11 +181,11 @@ impl Gpu {
             }
             Some(NvmlAnswer::Load(said)) => self.take_load(said, now, complaints),
             Some(NvmlAnswer::Errors(corrected, uncorrected)) => {
-                let mut say = |said| complaints.reading(question, said, now, |_| true);
+                let mut reading = |said| complaints.reading(question, said, now, |_| true);
                 self.device.telemetry.memory_counts = Some(Box::new(MemoryCounts {
                     category_bytes: BTreeMap::new(),
-                    corrected_errors_total: say(corrected),
-                    uncorrected_errors_total: say(uncorrected),
+                    corrected_errors_total: reading(corrected),
+                    uncorrected_errors_total: reading(uncorrected),
                 }));
             }
             Some(NvmlAnswer::Instances(said)) => {
@@ -266,27 +266,29 @@ impl Gpu {
         now: Timestamp,
         complaints: &mut Complaints<'_>,
     ) {
-        let mut say = |said, most| complaints.reading(question, said, now, |value| *value <= most);
+        let mut reading =
+            |said, most| complaints.reading(question, said, now, |value| *value <= most);
         match answer {
             NvmlAnswer::Temperature(now, limit) => {
                 let telemetry = &mut self.device.telemetry;
-                telemetry.temperature_celsius = say(now, 150).map(f64::from);
-                telemetry.temperature_limit_celsius = say(limit, 150).map(f64::from);
+                telemetry.temperature_celsius = reading(now, 150).map(f64::from);
+                telemetry.temperature_limit_celsius = reading(limit, 150).map(f64::from);
             }
             NvmlAnswer::Power(now, limit) => {
                 let watts = |milliwatts: Reading<u32>| milliwatts.map(|it| f64::from(it) / 1e3);
-                self.device.telemetry.power_watts = watts(say(now, 3_000_000));
-                self.device.telemetry.power_limit_watts = watts(say(limit, 3_000_000));
+                self.device.telemetry.power_watts = watts(reading(now, 3_000_000));
+                self.device.telemetry.power_limit_watts = watts(reading(limit, 3_000_000));
             }
             NvmlAnswer::Clocks(cores, memory) => {
                 let hertz = |mega: Reading<u32>| mega.map(|it| u64::from(it) * 1_000_000);
-                self.device.telemetry.aiclk_hertz = hertz(say(cores, 10_000));
-                self.load().memory_clock_hertz = hertz(say(memory, 30_000));
+                self.device.telemetry.aiclk_hertz = hertz(reading(cores, 10_000));
+                self.load().memory_clock_hertz = hertz(reading(memory, 30_000));
             }
             NvmlAnswer::Fan(speed, percent) => {
                 self.device.telemetry.fan_revolutions_per_minute =
-                    say(speed, 30_000).map(u64::from);
-                self.device.telemetry.fan_ratio = say(percent, 500).map(|it| f64::from(it) / 100.0);
+                    reading(speed, 30_000).map(u64::from);
+                self.device.telemetry.fan_ratio =
+                    reading(percent, 500).map(|it| f64::from(it) / 100.0);
             }
             NvmlAnswer::Throttling(said) => {
                 let reasons = complaints.reading(question, said, now, |_| true);

@@ -15,7 +15,7 @@ use super::library::Said;
 use super::question::word;
 use super::users::{User, Visibility, users};
 
-/// MIG devices of one GPU that are looked at; no GPU has more than seven.
+/// MIG devices of one GPU that are checked; no GPU has more than seven.
 const MAX_MIG_DEVICES: u32 = 64;
 /// `NVML_DEVICE_MIG_ENABLE`.
 const ENABLED: u32 = 1;

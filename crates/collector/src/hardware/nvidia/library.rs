@@ -11,7 +11,7 @@ use telltale_schema::reading::Absence;
 /// What the driver's packages call the library.
 const NAME: &str = "libnvidia-ml.so.1";
 
-/// GPUs of one machine that are looked at.
+/// GPUs of one machine that are checked.
 pub(super) const MAX_GPUS: u32 = 64;
 
 /// What a call of NVML gave.

@@ -21,7 +21,7 @@ use crate::tree::{Directory, Tree};
 
 /// Processes of one GPU that are kept.
 const MAX_USERS: usize = 16 * 1024;
-/// Descriptors of one process that are looked at.
+/// Descriptors of one process that are checked.
 const MAX_DESCRIPTORS: usize = 4096;
 /// The machine's own PID namespace (`PROC_PID_INIT_INO` of the kernel's `proc_ns.h`).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";

@@ -11,8 +11,8 @@ use super::{Followed, Ledgers, ReaderState};
 use crate::processes::identity::{Checks, Standing};
 use crate::processes::listings::Listed;
 
-/// Ledgers of the dead whose locks are looked at in one round, on the average.
-const LOOKED_AT: usize = 64;
+/// Ledgers of the dead whose locks are checked in one round, on the average.
+const CHECKED: usize = 64;
 
 /// Rounds until a ledger is judged again that is locked and still a dead process's: a child that it
 /// forked has the lock. Each time may cost a scan of `/proc`.
@@ -28,9 +28,9 @@ impl Ledgers {
         let dead = of_directory.filter(|(_, one)| one.standing == Standing::Dead);
         let dead: BTreeMap<&str, &mut Followed> =
             dead.map(|((_, name), one)| (name.as_str(), one)).collect();
-        let pause = u32::try_from(1 + dead.len() / LOOKED_AT).unwrap_or(u32::MAX);
+        let pause = u32::try_from(1 + dead.len() / CHECKED).unwrap_or(u32::MAX);
         for (name, one) in dead.into_iter().filter(|(_, one)| one.next_look <= round) {
-            let is_childs = one.look_again(listed, name, checks, sweep);
+            let is_childs = one.rescan(listed, name, checks, sweep);
             let pause = if is_childs { ROUNDS_OF_A_CHILD } else { pause };
             one.next_look = round.saturating_add(pause);
         }
@@ -39,7 +39,7 @@ impl Ledgers {
 
 impl Followed {
     /// Judges the ledger again if it is locked. Returns whether it is, and yet a dead process's.
-    fn look_again(
+    fn rescan(
         &mut self,
         listed: &Listed,
         name: &str,

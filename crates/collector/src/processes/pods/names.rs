@@ -23,7 +23,7 @@ const MAX_LABEL_BYTES: usize = 63;
 /// The longest name of a pod (RFC 1123 subdomain).
 const MAX_NAME_BYTES: usize = 253;
 
-/// A container whose names are looked for.
+/// A container whose names are searched for.
 #[derive(Debug)]
 pub(super) struct ContainerQuery {
     pub(super) id: String,

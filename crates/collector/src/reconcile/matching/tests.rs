@@ -65,7 +65,7 @@ fn strange(whole: &ChipIdentity) -> AsicId {
     AsicId(whole.asic_id.unwrap().0 ^ 0x5_0000_0000_0000 ^ u64::from(whole.location))
 }
 
-/// Descriptions of a chip, and whether each of them tells it from all others.
+/// Descriptions of a chip, and whether each of them distinguishes it from all others.
 fn descriptions(chip: &Physical, remotes: usize) -> Vec<(ChipIdentity, bool)> {
     let Physical { whole, gateway } = chip;
     let linked = gateway.as_ref().unwrap_or(whole);

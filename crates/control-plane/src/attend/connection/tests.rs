@@ -25,7 +25,7 @@ use telltale_cluster::rank::WorkersPerNode;
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
-fn each_address_is_told_of_once_until_one_is_heard() {
+fn each_address_is_reported_once_until_one_is_heard() {
     let addresses = ["127.0.0.1:1", "127.0.0.1:2"].map(|text| text.parse().unwrap());
     let late = |address: &CoordinatorAddress| Lost::Late { address: address.clone() };
     let mut reported = Refrain::default();
@@ -210,7 +210,7 @@ fn a_renewed_certificate_leaves_the_connection_and_is_for_the_next() {
 }
 
 #[test]
-fn an_agent_of_another_job_is_told_once_and_has_not_been_heard() {
+fn an_agent_of_another_job_is_reported_once_and_has_not_been_heard() {
     run(async {
         let scratch = Scratch::new();
         let port = "127.0.0.1:0".parse().unwrap();

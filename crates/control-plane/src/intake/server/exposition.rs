@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn every_metric_of_the_definitions_is_told() {
+    fn every_metric_of_the_definitions_is_reported() {
         let text = text(Format::Text, &full());
         let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
         let defined = AGENT_DEFINITIONS.iter().map(|definition| definition.name);

@@ -31,7 +31,7 @@ use telltale_cluster::intake::Sender;
 const PROCESSED: &[u8] = br#"{"message":"Processed"}"#;
 /// How long a body may take to come, the wait for room included.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of the body of an order, which is not looked at: the coordinator knows ranks better.
+/// Bytes of the body of an order, which is not checked: the coordinator knows ranks better.
 const MAX_ORDER_BYTES: usize = 64 << 10;
 
 /// The paths.
@@ -183,7 +183,7 @@ async fn restart(app: State<Arc<App>>, request: Request) -> Result<Response, Pro
     order(&app, request, NodeOrder::Restart).await
 }
 
-/// Forwards an order to the coordinator, and tells what it says.
+/// Forwards an order to the coordinator, and reports what it says.
 async fn order(app: &App, request: Request, order: NodeOrder) -> Result<Response, Problem> {
     if !may_order(app, &request) {
         let detail = "orders need the agent's token, a certificate of its client authority, or its \

@@ -207,11 +207,11 @@ fn orders_need_the_token_or_the_own_user() {
 }
 
 #[test]
-fn figures_are_those_of_the_original() {
+fn values_are_those_of_the_original() {
     let served = Served::new();
     let lines: String = (0..40).map(|_| format!("{SEND}\n")).collect();
     assert_eq!(status(&served.ask(&request("POST /log_ccl", "", &lines))), 200);
-    served.intake.look_at_machine();
+    served.intake.sample_host();
     assert!(served.intake.observe(Epoch::new(1), &[]).is_some());
     let answer = served.ask(&request("GET /metrics", "", ""));
     let expected = r#"{"state":"active","rank":0,"world_size":4,"epoch":1,"ram_usage":"#;

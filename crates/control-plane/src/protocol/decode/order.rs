@@ -12,7 +12,7 @@ use telltale_cluster::node::{HostAddress, NodeName};
 use telltale_cluster::policy::is_job_name;
 use telltale_cluster::rank::{MAX_SLOTS, Rank, Slot};
 
-/// What a coordinator tells.
+/// What a coordinator reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodedOrder {
     /// An order.

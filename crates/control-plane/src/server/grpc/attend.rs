@@ -90,7 +90,7 @@ impl StreamingService<Bytes> for Attend {
             let peer = Peer::of(request.extensions());
             let stream = StreamId(serving.gate.next.fetch_add(1, Ordering::Relaxed));
             let (orders, to_send) = mpsc::channel(MAX_WAITING);
-            if !serving.mailbox.tell(MailboxEvent::Opened { stream, orders: orders.clone() }).await
+            if !serving.mailbox.send(MailboxEvent::Opened { stream, orders: orders.clone() }).await
             {
                 return Err(Status::unavailable("the coordinator is ending"));
             }
@@ -115,7 +115,7 @@ impl AgentReader {
                 StreamEnding::Refused
             }
         };
-        self.serving.mailbox.tell(MailboxEvent::Closed { stream: self.stream, ending }).await;
+        self.serving.mailbox.send(MailboxEvent::Closed { stream: self.stream, ending }).await;
     }
 
     async fn take_all(&mut self, messages: &mut Streaming<Bytes>) -> Result<StreamEnding, Status> {
@@ -163,7 +163,7 @@ impl AgentReader {
         self.serving.counters.messages.add(1);
         let word = Box::new(word);
         let event = MailboxEvent::Heard { stream: self.stream, word, read, share };
-        if self.serving.mailbox.tell(event).await {
+        if self.serving.mailbox.send(event).await {
             Ok(())
         } else {
             Err(Status::unavailable("the coordinator is ending"))

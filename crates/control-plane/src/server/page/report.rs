@@ -1,4 +1,4 @@
-//! A job's training steps as a page in one file, which is looked at without a coordinator.
+//! A job's training steps as a page in one file, which is checked without a coordinator.
 //!
 //! It is drawn by the same scripts as the coordinator's page.
 
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_what_is_told_becomes_markup() {
+    fn nothing_of_what_is_reported_becomes_markup() {
         let content = "</script><b>";
         let page = report(content, content, &JobStepsView::default());
         assert!(!page.contains(content) && page.contains("\\u003c/script>"), "{page}");

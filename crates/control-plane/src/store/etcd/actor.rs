@@ -156,7 +156,7 @@ impl Candidate {
         let address = address.map(ToOwned::to_owned);
         if address != self.known {
             self.known.clone_from(&address);
-            link.tell(StoreEvent::Leader(address)).await;
+            link.send(StoreEvent::Leader(address)).await;
         }
         if self.followed == Some(leader.create_revision) {
             return Ok(());
@@ -168,7 +168,7 @@ impl Candidate {
         if let Some(pair) = read.kvs.first() {
             self.followed = Some(leader.create_revision);
             let (decision, _) = stored(pair)?;
-            link.tell(StoreEvent::Standby(Box::new(decision.state))).await;
+            link.send(StoreEvent::Standby(Box::new(decision.state))).await;
         }
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Candidate {
                 Err(end) => return end,
             },
         };
-        if !link.tell(StoreEvent::Gained(Box::new(gained))).await {
+        if !link.send(StoreEvent::Gained(Box::new(gained))).await {
             return End::Closed;
         }
         self.reported = None;
@@ -220,7 +220,7 @@ impl Candidate {
             }
         };
         authority.end();
-        link.tell(StoreEvent::Lost).await;
+        link.send(StoreEvent::Lost).await;
         end
     }
 
@@ -259,7 +259,7 @@ impl Candidate {
         Ok((gained, Holding { term, count, kept }))
     }
 
-    /// Stores a decision and tells what became of it.
+    /// Stores a decision and reports what became of it.
     async fn store(&mut self, link: &ActorChannels, holding: &mut Holding, decision: &Decision) {
         let count = holding.count + 1;
         let outcome = match self.members.transact(&self.keys.store(decision, count)).await {
@@ -290,7 +290,7 @@ impl Candidate {
         if matches!(outcome, StoreOutcome::Stored(_)) {
             link.is_well().await;
         }
-        link.tell(StoreEvent::Stored { decision: decision.number, outcome }).await;
+        link.send(StoreEvent::Stored { decision: decision.number, outcome }).await;
     }
 
     async fn keep(

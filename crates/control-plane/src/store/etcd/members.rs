@@ -102,7 +102,7 @@ impl Members {
     }
 }
 
-/// Whether a member has looked at what it was asked and will not do it, so that others will not either.
+/// Whether a member has checked what it was asked and will not do it, so that others will not either.
 fn is_refusal(status: &Status) -> bool {
     matches!(
         status.code(),

@@ -17,7 +17,7 @@ pub(in crate::store) async fn run(settings: JournalSettings, mut link: ActorChan
     let mut journal = Some(journal);
     while let Some(open) = journal.take() {
         let Some(mut open) = lead(open, &mut link).await else { return };
-        if !link.tell(StoreEvent::Lost).await || !link.pause(REST).await {
+        if !link.send(StoreEvent::Lost).await || !link.pause(REST).await {
             return;
         }
         journal = loop {
@@ -74,7 +74,7 @@ async fn lead(
     let (term, stored, kept) = (journal.term, journal.stored(), journal.kept());
     link.authority.begin(term);
     link.authority.extend_for_ever();
-    if !link.tell(StoreEvent::Gained(Box::new(Gained { term, stored, kept }))).await {
+    if !link.send(StoreEvent::Gained(Box::new(Gained { term, stored, kept }))).await {
         link.authority.end();
         return None;
     }
@@ -90,7 +90,7 @@ async fn lead(
                 } else if matches!(outcome, StoreOutcome::Stored(_)) {
                     link.is_well().await;
                 }
-                link.tell(StoreEvent::Stored { decision: number, outcome }).await;
+                link.send(StoreEvent::Stored { decision: number, outcome }).await;
             }
             StoreCommand::Keep(incident) if incident.content.len() > MAX_INCIDENT_BYTES => {
                 link.leave_out(StoreFailure::LargeIncident { bytes: incident.content.len() });

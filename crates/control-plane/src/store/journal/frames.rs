@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_before_a_whole_record_is_told() {
+    fn damage_before_a_whole_record_is_reported() {
         let whole = file(&[b"first", b"second", b"third"]);
         let second = file(&[b"first"]).len();
         let third = file(&[b"first", b"second"]).len();

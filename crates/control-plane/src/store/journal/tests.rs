@@ -165,7 +165,7 @@ fn a_write_of_unknown_fate_is_settled_when_it_is_given_again() {
 }
 
 #[test]
-fn a_journal_is_written_anew_before_it_grows_without_end() {
+fn a_journal_is_written_again_before_it_grows_without_end() {
     let mut journal = journal_of(1..=1);
     for number in 2..60 {
         let mut large = decision(&journal, number, number);
@@ -187,7 +187,7 @@ fn a_journal_is_written_anew_before_it_grows_without_end() {
 }
 
 #[test]
-fn a_journal_that_is_long_and_cannot_be_written_anew_goes_on() {
+fn a_journal_that_is_long_and_cannot_be_written_again_goes_on() {
     let mut journal = journal_of(1..=1);
     journal.length = LEAST_COMPACTED_BYTES * 2;
     journal.medium.trouble = Trouble::Full { takes: usize::MAX };

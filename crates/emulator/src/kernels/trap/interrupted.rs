@@ -1,4 +1,4 @@
-//! What a signal interrupted: the registers of the thread, to be looked at and changed. The only
+//! What a signal interrupted: the registers of the thread, to be checked and changed. The only
 //! file that knows the processor.
 
 #[cfg(target_arch = "x86_64")]

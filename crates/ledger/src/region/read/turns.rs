@@ -18,7 +18,7 @@ pub(super) fn take(
     most: usize,
 ) -> BTreeMap<u32, u64> {
     let mut left_out = BTreeMap::new();
-    // Hardly ever are there so many, and nothing need be looked at.
+    // Hardly ever are there so many, and nothing need be checked.
     if names.len() <= most {
         return left_out;
     }
@@ -27,8 +27,8 @@ pub(super) fn take(
     let mut turns = Vec::with_capacity(names.len());
     for name in std::mem::take(names) {
         let found = match &name {
-            Name::Region(id) => look(directory, OsStr::new(&file_name(*id))),
-            Name::Malformed(name) => look(directory, name),
+            Name::Region(id) => owner_of(directory, OsStr::new(&file_name(*id))),
+            Name::Malformed(name) => owner_of(directory, name),
         };
         // One that has gone since needs no place.
         let Some((owner, file)) = found else { continue };
@@ -47,7 +47,7 @@ pub(super) fn take(
 }
 
 /// The owner of a file, and which one it is.
-fn look(directory: BorrowedFd<'_>, name: &OsStr) -> Option<(u32, (u64, u64))> {
+fn owner_of(directory: BorrowedFd<'_>, name: &OsStr) -> Option<(u32, (u64, u64))> {
     let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some((stat.st_uid, (stat.st_dev, stat.st_ino)))
 }

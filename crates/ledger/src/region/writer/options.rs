@@ -249,7 +249,7 @@ mod tests {
     use super::AttachError;
 
     #[test]
-    fn another_layout_is_told_with_the_variable_that_selects_it() {
+    fn another_layout_is_reported_with_the_variable_that_selects_it() {
         let reported = |version, size_bytes| {
             AttachError::Unsupported { name: "region".into(), version, size_bytes }.to_string()
         };

@@ -13,7 +13,7 @@ use crate::mapping::Mapping;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Bytes from the end of the process rows to the intent word, in the padding: past version 4's
-/// `init_state`, which a reader of that version may look for in any file of this size.
+/// `init_state`, which a reader of that version may search for in any file of this size.
 const INTENT_AFTER_ROWS: usize = 8;
 
 /// The row of an intent to initialise a region of version 4.

@@ -130,7 +130,7 @@ fn request(url: &Uri, options: &WebhookOptions, body: Vec<u8>) -> Result<Request
     request.body(Body::from(body)).map_err(|error| PostError::Url(error.to_string()))
 }
 
-/// Sends the request; of the answer only the status is looked at.
+/// Sends the request; of the answer only the status is checked.
 async fn exchange(
     socket: impl AsyncRead + AsyncWrite + Unpin + 'static,
     request: Request<Body>,

@@ -14,7 +14,7 @@ fn reported(text: &str, files: bool) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn keys_that_contradict_each_other_are_told_without_a_look_at_any_file() {
+fn keys_that_contradict_each_other_are_reported_without_a_poll_at_any_file() {
     let cases: [(&str, &[(&str, &str)]); 14] = [
         ("", &[]),
         ("[grpc]\ncertificate = \"/none\"", &[("grpc.certificate", "needs both")]),
@@ -56,7 +56,7 @@ fn is_private(path: &Path, text: &str, mode: u32) -> String {
 }
 
 #[test]
-fn files_and_directories_that_cannot_be_used_are_told_and_none_is_made() {
+fn files_and_directories_that_cannot_be_used_are_reported_and_none_is_made() {
     let place = Scratch::new();
     let at = |name: &str| place.join(name).display().to_string();
     let open = is_private(&place.join("open"), "a-word-of-sixteen", 0o644);

@@ -1,5 +1,5 @@
 //! What is known of the cluster so far, and what happened. It receives everything with the moment
-//! it was seen; it looks at nothing itself.
+//! it was seen; it checks nothing itself.
 
 use std::time::{Duration, SystemTime};
 
@@ -98,13 +98,13 @@ impl Timeline {
             }
             WorkerLine::Ended { digest, .. } => {
                 found.digest = Some(digest);
-                self.look_for_end(at);
+                self.check_end(at);
             }
         }
     }
 
     /// What the coordinator says.
-    pub(super) fn look(&mut self, at: Duration, view: ClusterView) {
+    pub(super) fn observe(&mut self, at: Duration, view: ClusterView) {
         let before = self.events.len();
         let decided = self.decided;
         for decision in &view.decisions {
@@ -129,10 +129,10 @@ impl Timeline {
             let nodes = view.holders.clone();
             self.happened(at, DemoEventKind::Runs { epoch: view.epoch, nodes, spares });
         }
-        // What is seen in one look has moments of its own.
+        // What is seen in one check has moments of its own.
         self.events[before..].sort_by_key(|event| event.at);
         self.view = view;
-        self.look_for_end(at);
+        self.check_end(at);
     }
 
     /// Tells of workers that have failed, all at once: when no more come, or something is decided.
@@ -148,7 +148,7 @@ impl Timeline {
         }
     }
 
-    fn look_for_end(&mut self, at: Duration) {
+    fn check_end(&mut self, at: Duration) {
         if let Some(digest) = self.digest().filter(|_| !self.trained) {
             self.trained = true;
             self.happened(at, DemoEventKind::Trained { steps: self.steps, digest });
@@ -285,13 +285,13 @@ pub(super) mod tests {
     fn half_way() -> Timeline {
         let names = ["a", "b", "c"].map(str::to_owned).to_vec();
         let mut timeline = Timeline::begin(names, 2, 8, UNIX_EPOCH);
-        timeline.look(second(1), view(1, true, ["a", "b"], &[]));
+        timeline.observe(second(1), view(1, true, ["a", "b"], &[]));
         for node in [0, 1] {
             timeline.hear(second(2), node, begun(node as u32, 1, 0));
             timeline.hear(second(3), node, step(4));
         }
         assert!(!timeline.is_half_way(1), "there is no spare yet");
-        timeline.look(second(3), view(1, true, ["a", "b"], &[("c", NodeState::Standby)]));
+        timeline.observe(second(3), view(1, true, ["a", "b"], &[("c", NodeState::Standby)]));
         assert!(timeline.is_half_way(1));
         timeline
     }
@@ -314,19 +314,19 @@ pub(super) mod tests {
             rank: 0,
             at: UNIX_EPOCH + Duration::from_millis(4020),
         });
-        timeline.look(second(10), after.clone());
+        timeline.observe(second(10), after.clone());
         let mut swapped = view(2, true, ["a", "c"], &[("b", NodeState::Silent)]);
         (swapped.decisions, swapped.failures) = (after.decisions, after.failures);
-        timeline.look(second(11), swapped);
+        timeline.observe(second(11), swapped);
         timeline.hear(second(12), 2, begun(1, 2, 4));
         timeline.hear(second(13), 2, step(5));
         timeline
     }
 
     #[test]
-    fn each_thing_is_told_once_with_its_moment_and_how_long_after_the_kill_it_was() {
+    fn each_thing_is_reported_once_with_its_moment_and_how_long_after_the_kill_it_was() {
         let mut timeline = swapped();
-        timeline.look(second(14), timeline.view.clone());
+        timeline.observe(second(14), timeline.view.clone());
         for (node, digest) in [(0, "00ff"), (2, "00ff")] {
             assert!(!timeline.is_over());
             timeline.hear(second(15), node, ended(digest));

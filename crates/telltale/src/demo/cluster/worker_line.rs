@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What a rank tells.
+/// What a rank reports.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum WorkerLine {
     /// It begins.
@@ -14,7 +14,7 @@ pub(super) enum WorkerLine {
 }
 
 impl WorkerLine {
-    /// What a line tells, with or without the rank that an agent writes in front; nothing where it
+    /// What a line reports, with or without the rank that an agent writes in front; nothing where it
     /// is something else.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let object: Value = serde_json::from_str(line.get(line.find('{')?..)?).ok()?;

@@ -66,7 +66,7 @@ fn a_machine_is_seen_through_a_shell() {
 }
 
 #[test]
-fn one_session_tells_again_and_again_and_is_opened_anew_when_it_ends() {
+fn one_session_reports_again_and_again_and_is_opened_again_when_it_ends() {
     let place = Scratch::new();
     let root = place.join("m");
     let _machine = Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();

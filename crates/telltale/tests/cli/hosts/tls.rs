@@ -115,7 +115,7 @@ fn by_tls_a_service_answers_who_believes_its_authority() {
 }
 
 #[test]
-fn a_certificate_that_has_expired_is_told_with_what_helps() {
+fn a_certificate_that_has_expired_is_reported_with_what_helps() {
     let ours = Authority::new("ours");
     let fixture = Fixture::new(&expired(&ours, Purpose::Server), None);
     let words = "'s certificate is not valid now; renew it, or set the clocks right";
@@ -144,7 +144,7 @@ fn a_service_that_wants_certificates_answers_whom_its_authority_signed() {
 }
 
 #[test]
-fn files_that_are_not_there_and_services_without_tls_are_told() {
+fn files_that_are_not_there_and_services_without_tls_are_reported() {
     let ours = Authority::new("ours");
     let place = Scratch::new();
     let mut service = Serving::start(serve(&place).args(["--grpc", "127.0.0.1:0"]));

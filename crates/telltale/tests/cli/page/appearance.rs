@@ -105,7 +105,7 @@ fn it_can_be_read_on_every_screen_in_light_and_in_dark() {
         fixture.work(name, name, device);
     }
     fixture.serve("0.5", true, HOT);
-    fixture.look(browser, Some(TOKEN));
+    fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#alert-list li').length > 0");
     browser.value("document.querySelector('#devices tbody .open').click()");
     browser.until("document.querySelectorAll('.plot').length >= 3");

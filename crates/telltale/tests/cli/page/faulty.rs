@@ -49,7 +49,7 @@ fn stopped_firmware_and_a_vanished_chip_are_named_and_their_end_is_seen() {
     let (browser, pictures) = (&mut browser, pictures());
     let mut fixture = Fixture::new("t3000");
     fixture.serve("0.2", true, RULES);
-    fixture.look(browser, Some(TOKEN));
+    fixture.open(browser, Some(TOKEN));
     shows(browser, ["hidden"; 4]);
     assert!(!details(browser, "251732099").contains("fault"));
 

@@ -51,7 +51,7 @@ fn the_rows_are_those_of_smi_and_an_error_points_at_its_column() {
     fixture.work("evaluate", "evaluate", 1);
     fixture.freeze();
     fixture.serve("0.2", true, "");
-    fixture.look(browser, Some(TOKEN));
+    fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length >= 2");
     browser.value("document.getElementById('filter').focus()");
     for query in ["name == train", "device ~ /R$/", "\"evaluate\" or dram > 1TiB", "pid == 1"] {
@@ -119,7 +119,7 @@ fn without_the_token_a_filter_finds_no_process_and_no_name() {
     let mut fixture = Fixture::new("n150");
     fixture.work("a-secret-name", "--a-secret-command", 0);
     fixture.serve("0.2", true, "");
-    fixture.look(browser, None);
+    fixture.open(browser, None);
     browser.until("document.querySelectorAll('#devices tbody tr').length === 1");
     browser.value("document.getElementById('filter').focus()");
     filter(browser, "name ~ /secret/");

@@ -1,4 +1,4 @@
-//! A machine with workloads and a service for it, which a browser looks at.
+//! A machine with workloads and a service for it, which a browser checks.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -108,7 +108,7 @@ impl Fixture {
     }
 
     /// Opens the page, and with a token reads it as its owner does.
-    pub(crate) fn look(&self, browser: &mut Browser, token: Option<&str>) {
+    pub(crate) fn open(&self, browser: &mut Browser, token: Option<&str>) {
         browser.open(&self.address);
         if let Some(token) = token {
             browser.value(&format!("sessionStorage.setItem('telltale-token', '{token}')"));

@@ -23,14 +23,14 @@ const DRAWN: &str = "[...document.querySelectorAll('.plot canvas')].filter((canv
     canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(Boolean)).length";
 
 #[test]
-fn figures_history_and_alerts_arrive_and_a_restart_is_survived() {
-    let test = "page::living::figures_history_and_alerts_arrive_and_a_restart_is_survived";
+fn values_history_and_alerts_arrive_and_a_restart_is_survived() {
+    let test = "page::living::values_history_and_alerts_arrive_and_a_restart_is_survived";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
     let mut fixture = Fixture::new("n150");
     fixture.work("train", "train", 0);
     fixture.serve("0.2", true, RULE);
-    fixture.look(browser, Some(TOKEN));
+    fixture.open(browser, Some(TOKEN));
     browser
         .until("document.querySelectorAll('#alert-list li[data-severity=critical]').length === 1");
     let alert = browser.text("document.getElementById('alerts').innerText");
@@ -89,7 +89,7 @@ fn without_a_history_the_plots_are_of_what_the_page_has_seen() {
     let mut fixture = Fixture::new("n150");
     fixture.work("train", "train", 0);
     fixture.serve("0.2", true, "[history]\nenabled = false\n");
-    fixture.look(browser, Some(TOKEN));
+    fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length === 1");
     browser.value("document.querySelector('#devices tbody .open').click()");
     browser.until(&format!("{POINTS} >= 4"));

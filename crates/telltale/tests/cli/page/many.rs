@@ -85,7 +85,7 @@ fn thirty_two_chips_with_64_processes_each_are_shown() {
     let mut fixture = Fixture::new("galaxy-wormhole");
     fixture.work("train", "train", 0);
     fixture.serve("3600", true, "");
-    fixture.look(browser, Some(TOKEN));
+    fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length >= 1");
     let (reported, _) = fixture.reported(browser, Some(TOKEN));
     assert_eq!(reported["devices"].as_array().unwrap().len(), CHIPS);

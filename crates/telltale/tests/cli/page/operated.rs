@@ -106,7 +106,7 @@ fn keys_alone_reach_and_use_everything() {
     fixture.work("train", "train", 0);
     fixture.work("evaluate", "evaluate", 1);
     fixture.serve("0.5", true, "");
-    fixture.look(browser, Some(TOKEN));
+    fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length >= 2");
 
     let reached = tabbed(browser);

@@ -24,7 +24,7 @@ fn a_refused_claim_has_its_reason_in_the_table_and_in_the_details() {
         runtime.open_device(DeviceDescription { identity, ..DeviceDescription::default() });
     device.allocate(MemoryKind::Dram, 0x1000, 13 << 30);
     fixture.serve("0.2", true, "");
-    fixture.look(browser, Some(TOKEN));
+    fixture.open(browser, Some(TOKEN));
     for column in ["DRAM", "DRAM peak", "L1", "Buffers"] {
         let cell = format!("document.querySelector('#processes td[data-column=\"{column}\"]')");
         browser.until(&format!("{cell}?.title === 'refused: {WHY}' && {cell}.textContent === '–'"));

@@ -1,4 +1,4 @@
-//! What the tables show is what the service tells.
+//! What the tables show is what the service reports.
 
 use std::fs;
 
@@ -134,7 +134,7 @@ fn devices_and_processes_are_those_of_the_snapshot_sorted_and_filtered() {
     fixture.freeze();
     // Observed at once: nothing changes any more.
     fixture.serve("3600", true, "");
-    fixture.look(browser, Some(TOKEN));
+    fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length >= 2");
     let (_, reported) = fixture.reported(browser, Some(TOKEN));
     let expected: Vec<String> = reported.devices.iter().map(device_row).collect();
@@ -188,15 +188,15 @@ fn devices_and_processes_are_those_of_the_snapshot_sorted_and_filtered() {
 }
 
 #[test]
-fn how_busy_devices_are_is_a_column_where_one_of_them_tells() {
-    let test = "page::shown::how_busy_devices_are_is_a_column_where_one_of_them_tells";
+fn how_busy_devices_are_is_a_column_where_one_of_them_reports() {
+    let test = "page::shown::how_busy_devices_are_is_a_column_where_one_of_them_reports";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
     let headings = "[...document.querySelectorAll('#devices thead th')]
         .filter((heading) => !heading.hidden).map((heading) => heading.textContent).join('|')";
     let mut fixture = Fixture::new("n300");
     fixture.serve("3600", true, "");
-    fixture.look(browser, Some(TOKEN));
+    fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#devices tbody tr').length === 2");
     assert!(!browser.text(headings).contains("Busy"), "no chip tells it");
     fixture.end_service();
@@ -206,7 +206,7 @@ fn how_busy_devices_are_is_a_column_where_one_of_them_tells() {
     let stat = fixture.root.join("proc/stat");
     fs::write(&stat, "cpu 100 0 0 100 0 0 0 0\n").unwrap();
     fixture.serve("0.2", true, "[hardware]\nhost = \"always\"\n");
-    fixture.look(browser, Some(TOKEN));
+    fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#devices tbody tr').length === 3");
     assert!(browser.text(headings).contains("|Clock|Busy|Held by"), "{}", browser.text(headings));
     let row = |rows: &[String], name: &str| {

@@ -15,7 +15,7 @@ fn on_the_loopback_the_page_shows_the_browsers_user_its_processes() {
     let mut fixture = Fixture::new("n150");
     fixture.work("an-own-name", "--an-own-command", 0);
     fixture.serve("0.2", false, "loopback_users = true\n");
-    fixture.look(browser, None);
+    fixture.open(browser, None);
     browser.until("document.querySelectorAll('#processes tbody tr').length === 1");
     let row = browser.text("document.querySelector('#processes tbody').innerText");
     assert!(row.contains("an-own-name") && row.contains("--an-own-command"), "{row}");
@@ -25,14 +25,14 @@ fn on_the_loopback_the_page_shows_the_browsers_user_its_processes() {
 }
 
 #[test]
-fn processes_are_for_who_has_the_token_and_the_page_says_so() {
-    let test = "page::withheld::processes_are_for_who_has_the_token_and_the_page_says_so";
+fn processes_are_for_who_has_the_token_and_the_page_reports_it() {
+    let test = "page::withheld::processes_are_for_who_has_the_token_and_the_page_reports_it";
     let Some(mut browser) = Browser::start(test) else { return };
     let browser = &mut browser;
     let mut fixture = Fixture::new("n150");
     fixture.work("a-secret-name", "--a-secret-command", 0);
     fixture.serve("0.2", true, "");
-    fixture.look(browser, None);
+    fixture.open(browser, None);
     browser
         .until("document.getElementById('withheld').innerText.includes('1 process is not shown')");
     let notice = browser.text(NOTICE);
@@ -109,7 +109,7 @@ fn names_of_strangers_are_text_and_nothing_leaves_the_machine() {
     fixture.work("אבג דה", "אבג", 0);
     fixture.serve("0.2", true, "");
     browser.window(360, 740, true);
-    fixture.look(browser, Some(TOKEN));
+    fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length === 2");
     for width in [360, 1280] {
         browser.window(width, 740, width == 360);

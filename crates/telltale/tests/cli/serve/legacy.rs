@@ -88,7 +88,7 @@ fn reporting_as(user: u32, place: &Scratch, legacy: &Path, form: usize, bytes: u
     client
 }
 
-/// What the command that looks once shows.
+/// What the command that checks once shows.
 fn once(root: &Path, run: &Path) -> Snapshot {
     let mut command = telltale();
     command.args(["smi", "--json", "--root"]).arg(root).arg("--runtime-dir").arg(run);
@@ -118,7 +118,7 @@ fn programs_of_each_form_are_shown_as_long_as_they_are_connected() {
     }
     let total = |snapshot: &Snapshot| snapshot.devices[0].kinds[0].total_bytes;
     assert_eq!(total(&shown(&socket)), 321_000);
-    // The command that looks once has the same of the service.
+    // The command that checks once has the same of the service.
     let once = || once(&root, &run);
     let seen = once();
     assert_eq!(total(&seen), 321_000);

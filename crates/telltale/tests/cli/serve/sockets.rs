@@ -48,7 +48,7 @@ fn a_directory_in_its_place_is_named_and_stays() {
 }
 
 #[test]
-fn a_second_service_is_told_who_is_there_and_harms_nothing() {
+fn a_second_service_is_reported_who_is_there_and_harms_nothing() {
     let place = Scratch::new();
     let socket = place.join("run/http.sock");
     let mut first = Serving::start(&mut with_socket(&place));
