@@ -2,7 +2,7 @@
 //! and an update written by hand.
 //!
 //! A back end on paper stands for the device: what is timed is describing, finding and updating.
-//! Figures are processor time of the thread, so other load spoils them less; on an idle machine it
+//! Results are processor time of the thread, so other load spoils them less; on an idle machine it
 //! is the time that passes.
 
 mod by_hand;

@@ -49,12 +49,12 @@ pub struct Measurements {
 }
 
 impl Measurements {
-    /// Figures from at least one repeat.
+    /// Results of at least one repeat.
     ///
     /// # Panics
     /// When there is none.
     pub fn new(mut samples: Vec<f64>) -> Self {
-        assert!(!samples.is_empty(), "a figure needs a repeat");
+        assert!(!samples.is_empty(), "a result needs a repeat");
         samples.sort_by(f64::total_cmp);
         Self { sorted: samples }
     }

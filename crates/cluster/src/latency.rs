@@ -124,7 +124,7 @@ pub struct WaitKey {
     pub bucket: SizeBucket,
 }
 
-/// Figures of the latencies of one key since the last report: the latest
+/// Statistics of the latencies of one key since the last report: the latest
 /// [`crate::tracking::windows::MAX_WINDOW_SAMPLES`] at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {

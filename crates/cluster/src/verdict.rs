@@ -11,7 +11,7 @@ use crate::observation::WorkerEnd;
 use crate::rank::Rank;
 use crate::time::Moment;
 
-/// Figures that one verdict holds; more are left out, strongest first.
+/// Values that one verdict holds; more are left out, strongest first.
 pub const MAX_EVIDENCE: usize = telltale_wire::limits::cluster::MAX_EVIDENCE;
 /// Suspects that one ambiguous verdict names; more are left out.
 pub const MAX_SUSPECTS: usize = telltale_wire::limits::cluster::MAX_SUSPECTS;

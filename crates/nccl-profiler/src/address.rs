@@ -22,7 +22,7 @@ pub(crate) enum Address {
 pub(crate) enum AddressRefused {
     #[error("it is neither unix:/PATH nor an address with a port, such as 127.0.0.1:8081")]
     Unreadable,
-    #[error("it is not on this machine; what NCCL does is reported to the node's own agent only")]
+    #[error("it is not on this host; what NCCL does is reported to the node's own agent only")]
     Elsewhere,
 }
 

@@ -96,7 +96,7 @@ impl Caller {
         let peer = getsockopt(socket, PeerCredentials)?;
         // What the kernel answers for a socket that has no peer on this machine.
         if peer.uid() == u32::MAX {
-            return Err(io::Error::new(io::ErrorKind::NotConnected, "no peer of this machine"));
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "no peer of this host"));
         }
         // A kernel without the question leaves the caller with fewer rights, never with more.
         let groups = supplementary_groups(socket).unwrap_or_default();

@@ -57,7 +57,7 @@ pub struct Snapshot {
     /// they are in the devices' values all the same.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub withheld_processes: u64,
-    /// What a filter left out; none where nothing was filtered. Figures of devices are not only of
+    /// What a filter left out; none where nothing was filtered. Values of devices are not only of
     /// the rows that are left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,

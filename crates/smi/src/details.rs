@@ -204,7 +204,7 @@ fn other_lines(other: &OtherIdentity, page: &mut DetailsPage) {
 /// Who has a device open, in one line.
 fn listed(holders: &[Holder]) -> String {
     if holders.is_empty() {
-        return String::from("nobody");
+        return String::from("no process");
     }
     let mut names: Vec<String> = holders
         .iter()

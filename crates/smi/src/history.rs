@@ -1,4 +1,4 @@
-//! What was, over a span of time: a row a series with its least, mean and greatest value, and a line
+//! What was, over a span of time: a row a series with its min, mean and max, and a line
 //! of little bars.
 
 use telltale_schema::calendar;
@@ -76,7 +76,7 @@ fn step(step_ms: u64) -> String {
 }
 
 fn device_table(series: &[&Series], style: &Style) -> String {
-    let mut columns = vec![Column::left("DEVICE", 0), Column::left("FIGURE", 0)];
+    let mut columns = vec![Column::left("DEVICE", 0), Column::left("METRIC", 0)];
     columns.extend(shown_metrics(style));
     let mut table = Table::new(columns);
     for one in series {
@@ -92,7 +92,7 @@ fn process_table(series: &[&Series], style: &Style) -> String {
         Column::right("PID", 0),
         Column::left("USER", 3),
         Column::left("DEVICE", 2),
-        Column::left("FIGURE", 0),
+        Column::left("METRIC", 0),
     ];
     columns.extend(shown_metrics(style));
     columns.push(Column::left("COMMAND", 4));
@@ -115,7 +115,7 @@ fn process_table(series: &[&Series], style: &Style) -> String {
 
 fn shown_metrics(style: &Style) -> Vec<Column> {
     let mut columns =
-        vec![Column::right("LEAST", 5), Column::right("MEAN", 1), Column::right("GREATEST", 0)];
+        vec![Column::right("MIN", 5), Column::right("MEAN", 1), Column::right("MAX", 0)];
     if bars(style) > 0 {
         columns.push(Column::left("OVER TIME", 6));
     }
@@ -243,8 +243,8 @@ mod tests {
         assert_eq!(
             file,
             "From 2026-11-21T10:00:00Z to 2026-11-21T10:02:00Z, in steps of 30s\n\n\
-             DEVICE     FIGURE            LEAST   MEAN  GREATEST\n\
-             251732099  memory used dram    0 B  512 B   1.0 KiB\n\
+             DEVICE     METRIC            MIN   MEAN      MAX\n\
+             251732099  memory used dram  0 B  512 B  1.0 KiB\n\
              2 more series are left out; name devices, processes or metrics\n"
         );
         let style = Style { width: Some(80), color: false, unicode: true };

@@ -9,7 +9,7 @@ use telltale_schema::quantity;
 pub enum Alignment {
     /// Names.
     Left,
-    /// Figures.
+    /// Numbers.
     Right,
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &CoordinatorArguments) -> Result<Status, Failure> {
         info!(address = %address, "listens for HTTP on {address}");
     }
     if is_open {
-        info!("no token is asked for: only root and this user may call, from this machine");
+        info!("no token is asked for: only root and this user may call, from this host");
     }
     let moderation = Moderation::default();
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -187,7 +187,7 @@ fn capacity(
             Some((reason, detail)) if reason != Absence::Unknown => {
                 (Reading::absent(reason, detail), None)
             }
-            _ => (Reading::absent(Absence::Unknown, "nobody knows this board"), None),
+            _ => (Reading::absent(Absence::Unknown, "this board is not known"), None),
         },
     }
 }

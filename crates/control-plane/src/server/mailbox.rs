@@ -185,7 +185,7 @@ impl Mailbox {
         self.ask(|reply| Question::Order(order, reply)).await
     }
 
-    /// Figures for the metrics, whether it leads or not.
+    /// Values for the metrics, whether it leads or not.
     pub(super) async fn gauges(&self) -> Option<super::gauges::Gauges> {
         let (reply, answer) = oneshot::channel();
         self.send(MailboxEvent::Asked(Question::Gauges(reply))).await;

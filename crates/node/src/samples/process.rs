@@ -34,7 +34,7 @@ struct Fields {
     info: usize,
     pod: usize,
     uptime: usize,
-    /// Figures of memory: live bytes, and what only a process that records has, in this order.
+    /// Values of memory: live bytes, and what only a process that records has, in this order.
     memory: [usize; 6],
     /// What went wrong in recording.
     faults: [usize; 4],

@@ -88,7 +88,7 @@ fn process(pid: u32, devices: usize) -> Process {
     let metric = |number: u64| MetricSample {
         name: format!("telltale_process_figure_{number}_total"),
         help: format!(
-            "What figure {number} of this process counts, in a sentence of usual length."
+            "What metric {number} of this process counts, in a sentence of usual length."
         ),
         unit: String::new(),
         labels: vec![(String::from("device"), String::from("251732000"))],

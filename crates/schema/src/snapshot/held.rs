@@ -57,7 +57,7 @@ pub struct HeldKind {
     pub usage: HeldUsage,
 }
 
-/// Figures of one kind, in JSON those that are known. Which they are depends on who tells them.
+/// Values of one kind, in JSON those that are known. Which they are depends on the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]

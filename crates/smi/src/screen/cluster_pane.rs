@@ -28,7 +28,7 @@ const HEATS: [(f64, char); 6] =
     [(0.0, '.'), (1.1, '-'), (1.25, '+'), (1.5, 'o'), (2.0, '#'), (4.0, '@')];
 const LEGEND: &str = ". under 1.1  - from 1.1  + from 1.25  o from 1.5  # from 2  @ from 4  ? \
                       nothing usual yet";
-const LEGEND_OF_FIGURES: &str = "! is slower than usual beyond doubt, ? is nothing usual yet.";
+const LEGEND_OF_NUMBERS: &str = "! is slower than usual beyond doubt, ? is nothing usual yet.";
 
 type Line = Vec<Span>;
 
@@ -156,7 +156,7 @@ fn of_matrix(lines: &mut Vec<Line>, matrix: &Matrix, width: u16) {
         }
         lines.push(line);
     }
-    let legend = if has_shown_values { LEGEND_OF_FIGURES } else { LEGEND };
+    let legend = if has_shown_values { LEGEND_OF_NUMBERS } else { LEGEND };
     paragraph(lines, legend, width, Role::Faint);
 }
 

@@ -34,7 +34,7 @@ const HELP: [(&str, &str); 27] = [
     ("", "in a recording by snapshots; p: play, or halt"),
     ("e", "what could not be read, and why"),
     ("C", "next theme: default, colour-blind, monochrome"),
-    ("Ctrl-L", "paint everything anew"),
+    ("Ctrl-L", "repaint everything"),
     ("", ""),
     ("n/a", "not reported; `telltale smi -d` shows why"),
     ("UNATTR.", "in a region's total and in no process's row"),

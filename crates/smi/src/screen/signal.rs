@@ -50,7 +50,7 @@ impl Signal {
         match self {
             Self::Term => ("SIGTERM", "ask it to end"),
             Self::Int => ("SIGINT", "interrupt it, as Ctrl-C does"),
-            Self::Hup => ("SIGHUP", "its terminal is gone, or: read the settings anew"),
+            Self::Hup => ("SIGHUP", "its terminal is gone, or: reload the settings"),
             Self::Quit => ("SIGQUIT", "end it with a core dump"),
             Self::Kill => ("SIGKILL", "end it at once; it cannot clean up"),
             Self::Stop => ("SIGSTOP", "halt it"),

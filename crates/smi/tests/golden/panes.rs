@@ -220,12 +220,12 @@ fn a_job_has_its_nodes_their_latencies_and_what_the_agent_here_reports() {
     assert!(page(&mut screen, 80, 24).contains("The coordinator has not answered yet."));
     screen.set_cluster(Availability::Known(job(3)), agents());
     check_sizes("cluster", &mut screen);
-    // Figures have no room, so characters tell how hot it is.
+    // Numbers have no room, so characters show how hot it is.
     screen.set_cluster(Availability::Known(JobView { nodes: Vec::new(), ..job(24) }), agents());
     press(&mut screen, &[PressedKey::Char('5')]);
     check("pane-cluster-characters", &page(&mut screen, 80, 50));
     let why = "No job: no coordinator was named.";
-    let no_agent = "No agent of a job has its state on this machine.";
+    let no_agent = "No agent of a job has its state on this host.";
     screen.set_cluster(
         Availability::Absent(why.to_owned()),
         Availability::Absent(no_agent.to_owned()),

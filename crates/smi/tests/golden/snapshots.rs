@@ -149,7 +149,7 @@ fn remote_device() -> Device {
         spaces: vec![space(
             MemorySpace::Dram,
             no(Absence::Unknown, "5000 holds it and records nothing"),
-            no(Absence::Unknown, "nobody knows this board"),
+            no(Absence::Unknown, "this board is not known"),
         )],
         kinds: Vec::new(),
         holders: no(Absence::Unsupported, why),

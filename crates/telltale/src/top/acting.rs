@@ -16,7 +16,7 @@ pub(super) enum SignalError {
     #[error("process {0} has ended meanwhile; nothing was sent")]
     Gone(u32),
     /// It was shown as of another boot.
-    #[error("process {0} is not of this boot of this machine; nothing was sent")]
+    #[error("process {0} is not of this boot of this host; nothing was sent")]
     Elsewhere(u32),
     /// Whether it is the same could not be found out.
     #[error("cannot find out whether process {pid} is still the same; nothing was sent")]

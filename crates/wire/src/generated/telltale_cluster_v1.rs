@@ -290,7 +290,7 @@ pub struct WaitWindow {
     #[prost(message, optional, tag = "5")]
     pub window: ::core::option::Option<Window>,
 }
-/// Figures of at least one latency, of the latest 10,000 at most, 100 if nothing else is said.
+/// Statistics of at least one latency, of the latest 10,000 at most, 100 if nothing else is said.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Window {
     /// How many latencies the values summarize; not 0.

@@ -34,7 +34,7 @@ pub const MAX_TRACE_OPERATIONS: usize = 32_768;
 pub const MAX_SIGNS: usize = 256;
 /// Suspects of one verdict.
 pub const MAX_SUSPECTS: usize = 64;
-/// Figures behind one verdict.
+/// Values behind one verdict.
 pub const MAX_EVIDENCE: usize = 16;
 /// Verdicts of one incident.
 pub const MAX_VERDICTS: usize = 256;

@@ -95,7 +95,7 @@ fn peer(request: &Request) -> Peer {
 
 async fn log_ccl(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
     if matches!(peer(&request), Peer::Remote | Peer::Known) {
-        let detail = "only workers of this machine may post here; post to 127.0.0.1";
+        let detail = "only workers of this host may post here; post to 127.0.0.1";
         return Err(problem(StatusCode::FORBIDDEN, detail).with(CONNECTION, "close"));
     }
     let sender = sender(&app, &request);

@@ -262,7 +262,7 @@ mod tests {
         ];
         for (version, size_bytes, what) in cases {
             let expected = format!(
-                "region: the region has another layout {what}emove the file once nobody uses it"
+                "region: the region has another layout {what}emove the file once no process uses it"
             );
             assert_eq!(reported(version, size_bytes), expected);
         }

@@ -1,4 +1,4 @@
-// Figures as a person reads them. What is not known is a dash, with the reason in its title.
+// Values as a person reads them. What is not known is a dash, with the reason in its title.
 
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 

@@ -1,6 +1,6 @@
 // Plots with uPlot, which is kept beside this file so that the page works without a network.
 
-import { written } from "./format.js";
+import { duration, written } from "./format.js";
 import { element } from "./cells.js";
 
 const COLOURS = 8;
@@ -40,8 +40,8 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 function spread({ greatest, least, mean }) {
   return [
     { name: "mean", values: mean },
-    { name: "most", values: greatest, edge: true },
-    { name: "least", values: least, edge: true },
+    { name: "max", values: greatest, edge: true },
+    { name: "min", values: least, edge: true },
   ];
 }
 
@@ -82,14 +82,22 @@ function newPlot(plot, lines, data, shape, width) {
   return box;
 }
 
-// The newest and the greatest value in the caption.
+// The newest and the largest value in the caption. Points are means over the step between them.
 function describe(box, plot) {
   const show = written(plot.unit);
-  const values = plot.lines.flatMap((line) => line.greatest ?? line.mean).filter((one) => one !== null && one !== undefined);
-  const most = values.reduce((one, other) => Math.max(one, other), 0);
-  const now = plot.lines.length === 1 ? plot.lines[0].mean.findLast((one) => one !== null && one !== undefined) : undefined;
-  const words = [now === undefined ? undefined : `${show(now)} now`, values.length ? `at most ${show(most)}` : undefined];
-  box.querySelector("figcaption span").textContent = words.filter(Boolean).join(", ");
+  const isKnown = (one) => one !== null && one !== undefined;
+  const values = plot.lines.flatMap((line) => line.greatest ?? line.mean).filter(isKnown);
+  const means = plot.lines.length === 1 ? plot.lines[0].mean : [];
+  const place = means.findLastIndex(isKnown);
+  const words = [];
+  if (place >= 0) words.push(`${show(means[place])} ${spanOf(plot.times, place)}`);
+  if (values.length) words.push(`max ${show(values.reduce((one, other) => Math.max(one, other), 0))}`);
+  box.querySelector("figcaption span").textContent = words.join(", ");
+}
+
+function spanOf(times, place) {
+  if (place < times.length - 1) return `at ${new Date(times[place] * 1000).toLocaleTimeString()}`;
+  return place > 0 ? `in the last ${duration(times[place] - times[place - 1])}` : "now";
 }
 
 /** Fits the plots to a window whose size has changed. */

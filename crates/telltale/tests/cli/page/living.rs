@@ -38,7 +38,7 @@ fn values_history_and_alerts_arrive_and_a_restart_is_survived() {
     assert!(alert.contains("1 firing"), "{alert}");
     assert!(browser.text("document.title").starts_with("(1) Telltale"));
 
-    // Figures move by themselves; the row stays the same element, so focus and place stay.
+    // Values change by themselves; the row stays the same element, so focus and place stay.
     browser.value("globalThis.row = document.querySelector('#processes tbody tr')");
     let buffers = "document.querySelector('#processes td[data-column=Buffers]').textContent";
     let before = browser.text(buffers);
@@ -53,7 +53,8 @@ fn values_history_and_alerts_arrive_and_a_restart_is_survived() {
             "[...document.querySelectorAll('.plot figcaption')].map((one) => one.textContent).join()",
         );
         // One line: what the space has, and not its kinds beside it.
-        assert!(captions.starts_with(title) && captions.contains(" now, at most"), "{captions}");
+        assert!(captions.starts_with(title) && captions.contains(" in the last "), "{captions}");
+        assert!(captions.contains(", max "), "{captions}");
         let plots = browser.value("document.querySelectorAll('.plot').length");
         assert!(plots.as_u64().unwrap() >= 2, "{captions}");
         assert_eq!(browser.value(DRAWN), plots, "{captions}");
