@@ -1,7 +1,7 @@
-//! One fault, however many signs of it there are.
+//! One fault, however many events of it there are.
 //!
 //! Survivors of a crash fail too, within milliseconds; acting on each report would evict the
-//! innocent. Signs are collected for as long as it is open what they mean, and then there is one
+//! innocent. Events are collected for as long as it is open what they mean, and then there is one
 //! decision.
 
 use std::cmp::Reverse;
@@ -16,7 +16,7 @@ use crate::rank::Rank;
 use crate::time::Moment;
 use crate::verdict::Verdict;
 
-/// Signs that one incident keeps; more are counted and dropped.
+/// Events that one incident keeps; more are counted and dropped.
 pub const MAX_EVENTS: usize = 256;
 
 /// The number of an incident, unique among all leaders.
@@ -34,7 +34,7 @@ impl fmt::Display for IncidentId {
     }
 }
 
-/// A sign that something is wrong.
+/// Something that is wrong, as it was noticed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FaultEvent {
     /// A worker failed.
@@ -87,7 +87,7 @@ impl FaultEvent {
         }
     }
 
-    /// How much depends on it: which sign gives way where there are too many.
+    /// How much depends on it: which event gives way where there are too many.
     const fn weight(&self) -> Weight {
         if self.killed().is_some() {
             Weight::Cause
@@ -99,7 +99,7 @@ impl FaultEvent {
     }
 }
 
-/// How much depends on a sign, the least first.
+/// How much depends on an event, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
     /// The job may go on.
@@ -113,13 +113,13 @@ enum Weight {
 /// How an incident stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// Signs are collected.
+    /// Events are collected.
     Collecting,
     /// It would be acted on, but for this reason.
     Held(Hold),
     /// The job is restarted in this epoch.
     Answered(Epoch),
-    /// All signs have gone by themselves, or the job has finished in spite of them.
+    /// All events have gone by themselves, or the job has finished in spite of them.
     Passed,
     /// The job was given up, since its restarts are used up.
     GivenUp,
@@ -151,16 +151,16 @@ pub struct Incident {
     pub id: IncidentId,
     /// The epoch that it is about.
     pub epoch: Epoch,
-    /// When its first sign came.
+    /// When its first event came.
     pub opened: Moment,
-    /// When its last sign came.
+    /// When its last event came.
     pub last_event: Moment,
-    /// When the first sign came that the job cannot go on.
+    /// When the first event came after which the job cannot go on.
     pub ended: Option<Moment>,
-    /// Its signs, in the order they came; at most [`MAX_EVENTS`], of which those are kept on which most
+    /// Its events, in the order they came; at most [`MAX_EVENTS`], of which those are kept on which most
     /// depends.
     pub events: Vec<FaultEvent>,
-    /// Signs that were dropped.
+    /// Events that were dropped.
     pub dropped_events: u64,
     /// Whether something that was planned explains all that survivors do: an operator's order, or agents that were
     /// asked to end. Only what is certain has a cause then.
@@ -184,7 +184,7 @@ pub struct Cause {
 }
 
 impl Incident {
-    /// A new incident without a sign.
+    /// A new incident without an event.
     #[must_use]
     pub const fn new(id: IncidentId, epoch: Epoch, opened: Moment) -> Self {
         Self {
@@ -201,7 +201,7 @@ impl Incident {
         }
     }
 
-    /// Adds a sign. Where there are too many, the latest of those on which least depends gives way to
+    /// Adds an event. Where there are too many, the latest of those on which least depends gives way to
     /// one on which more does.
     pub fn add(&mut self, now: Moment, event: FaultEvent) {
         self.last_event = now;
@@ -223,7 +223,7 @@ impl Incident {
         }
     }
 
-    /// Whether a sign says that the job cannot go on.
+    /// Whether an event says that the job cannot go on.
     #[must_use]
     pub const fn ends_the_epoch(&self) -> bool {
         self.ended.is_some()
@@ -242,7 +242,7 @@ impl Incident {
         first.after(coalescing).min(self.last_event.after(settling))
     }
 
-    /// Whether a worker was killed, as far as the signs show.
+    /// Whether a worker was killed, as far as the events show.
     #[must_use]
     pub fn has_killed(&self) -> bool {
         self.events.iter().any(|event| event.killed().is_some())
@@ -277,7 +277,7 @@ impl Incident {
         failed.collect::<BTreeSet<_>>().len() >= nodes
     }
 
-    /// Whether no sign that ends the epoch was dropped: that happens only where all that are kept do.
+    /// Whether no event that ends the epoch was dropped: that happens only where all that are kept do.
     fn has_every_end(&self) -> bool {
         self.dropped_events == 0 || self.events.iter().any(|event| event.weight() == Weight::Doubt)
     }
@@ -288,7 +288,7 @@ impl Incident {
         self.missed.extend(nodes.into_iter().take(room));
     }
 
-    /// When the first worker failed, as far as the signs show.
+    /// When the first worker failed, as far as the events show.
     pub(crate) fn failed(&self) -> Option<Moment> {
         let failed = self.events.iter().filter_map(|event| match event {
             FaultEvent::WorkerFailed { at, .. } => Some(*at),
@@ -318,7 +318,7 @@ impl Incident {
         is_signed || self.missed.iter().any(|missed| missed != node)
     }
 
-    /// The node that the job failed for, as far as the signs show: the first whose worker ended as no
+    /// The node that the job failed for, as far as the events show: the first whose worker ended as no
     /// survivor does ([`WorkerEnd::is_cause`]); else the only one whose agent was restarted; else the
     /// only one that failed, unless a silence, a hang or a plan of another explains that.
     #[must_use]

@@ -66,9 +66,9 @@ pub struct Policy {
     pub mode: Mode,
     /// A node that is not heard for this long is silent. The seed's keep-alive.
     pub keep_alive: Duration,
-    /// How long signs of one incident are collected at most before it is acted on.
+    /// How long events of one incident are collected at most before it is acted on.
     pub coalescing: Duration,
-    /// How long after the last sign an incident is acted on, if that is sooner.
+    /// How long after the last event an incident is acted on, if that is sooner.
     pub settling: Duration,
     /// How long an order may go without an answer before it is sent again.
     pub command_interval: Duration,

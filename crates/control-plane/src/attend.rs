@@ -370,7 +370,7 @@ impl Driver {
     }
 
     fn note_counts(&self) {
-        let output = self.supervisor.output_figures();
+        let output = self.supervisor.output_metrics();
         self.intake.note_agent(OwnCounts {
             metrics: self.agent.metrics(),
             lost_messages: self.lost_messages,

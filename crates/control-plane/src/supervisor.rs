@@ -364,7 +364,7 @@ impl Supervisor {
 
     /// What of the workers' output was not passed on.
     #[must_use]
-    pub fn output_figures(&self) -> Arc<OutputMetrics> {
+    pub fn output_metrics(&self) -> Arc<OutputMetrics> {
         self.output.metrics()
     }
 

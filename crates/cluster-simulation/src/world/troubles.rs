@@ -25,7 +25,7 @@ const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 /// The longest that workers take to stop when their agent is asked to end.
 const LEAVING: Duration = Duration::from_millis(300);
 
-/// Links that are suspected at once: more than an incident keeps signs.
+/// Links that are suspected at once: more than an incident keeps events.
 const MANY_LINKS: usize = 300;
 
 /// Something that goes wrong at one place.

@@ -1,4 +1,4 @@
-//! Who may be taken out of its slot, and who is not, whatever the signs say.
+//! Who may be taken out of its slot, and who is not, whatever the events say.
 //!
 //! Every eviction that no operator ordered passes through [`Budgets::allowed`].
 

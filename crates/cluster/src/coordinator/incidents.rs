@@ -1,4 +1,4 @@
-//! From signs to an incident, and from an incident to a decision.
+//! From events to an incident, and from an incident to a decision.
 //!
 //! While the job runs, this is the only place that decides to stop it.
 
@@ -46,7 +46,7 @@ impl ReportedIncident {
 }
 
 impl Leadership {
-    /// Takes a sign into the open incident, or opens one.
+    /// Takes an event into the open incident, or opens one.
     pub(super) fn event(&mut self, context: &mut StepContext<'_>, event: FaultEvent) {
         if self.incident.is_none() {
             let id = self.next_incident();
@@ -92,7 +92,7 @@ impl Leadership {
         }
     }
 
-    /// Tells how the open incident stands, and with which signs.
+    /// Tells how the open incident stands, and with which events.
     fn report_incident(&mut self, context: &mut StepContext<'_>) {
         let Some(incident) = &self.incident else { return };
         self.reported = Some(ReportedIncident::of(incident));
@@ -146,7 +146,7 @@ impl Leadership {
     }
 
     /// Withdraws charges for merely likely causes, where later events do not
-    /// say so. An agent that was restarted meanwhile is among no signs.
+    /// say so. An agent that was restarted meanwhile is among no events.
     fn withdraw_charge(&mut self, context: &mut StepContext<'_>) {
         let Some((incident, news)) = &mut self.answered else { return };
         let cause = incident.root_cause();
@@ -160,7 +160,7 @@ impl Leadership {
         }
     }
 
-    /// Whether the open incident has had a verdict: it is among its signs, or was said at the `former`
+    /// Whether the open incident has had a verdict: it is among its events, or was said at the `former`
     /// evaluation, and there was no place for it.
     fn is_known(&self, verdict: &Verdict, former: &[Verdict]) -> bool {
         let Some(incident) = &self.incident else { return false };
@@ -172,7 +172,7 @@ impl Leadership {
         known.any(|known| known.kind == verdict.kind && known.suspects == verdict.suspects)
     }
 
-    /// While an epoch is committed: answers the incident once its signs have settled, and sees when
+    /// While an epoch is committed: answers the incident once its events have settled, and sees when
     /// the job is done.
     pub(super) fn watch(&mut self, context: &mut StepContext<'_>) -> Option<(Why, StoredState)> {
         if self.roster.finished.len() == self.state.map.holder_count() {

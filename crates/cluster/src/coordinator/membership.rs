@@ -1,7 +1,7 @@
 //! What nodes say: registrations, reports, and silence.
 //!
 //! A node's messages are taken only from its latest incarnation and in the order sent. No node is
-//! evicted here; signs are handed on.
+//! evicted here; events are handed on.
 
 use super::behind::{RegistrationOutcome, Stored};
 use super::leadership::{Leadership, MAX_NODES};

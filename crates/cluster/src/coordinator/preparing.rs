@@ -162,7 +162,7 @@ impl Leadership {
         if former.epoch != self.state.epoch {
             self.roster.finished.clear();
             self.suspicions.clear();
-            // Only now, since signs may have come while the decision was being stored.
+            // Only now, since events may have come while the decision was being stored.
             if let Some(incident) = &mut self.incident {
                 incident.excused = self.state.planned || departs;
             }

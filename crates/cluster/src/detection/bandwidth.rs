@@ -5,7 +5,7 @@
 //! a part of the time that matters. Addresses that two nodes have are no node's.
 //!
 //! A connection also seems busy while it waits for what its receiver acknowledges late. Then the kernel has seen it deliver
-//! much faster than that, and it is no sign of a slow link.
+//! much faster than that, and it is no evidence of a slow link.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -257,7 +257,7 @@ impl Sides {
         Self(sides)
     }
 
-    /// What a slow link is a sign of: one side of a node of which all links that way are slow, or the link.
+    /// What a slow link is evidence of: one side of a node of which all links that way are slow, or the link.
     fn culprit(&self, (from, to): (u32, u32), has_other_way: bool) -> Culprit {
         let is_slow =
             |side| self.0.get(&side).is_some_and(|(count, slow)| *count > 1 && slow == count);

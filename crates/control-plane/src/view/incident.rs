@@ -1,4 +1,4 @@
-//! Incidents, their signs, and all that is known of one.
+//! Incidents, their events, and all that is known of one.
 
 use serde::Serialize;
 use telltale_wire::cluster::message::sign::Kind;
@@ -20,7 +20,7 @@ pub struct IncidentView {
     pub epoch: u64,
     /// When it was opened.
     pub opened_unix_ms: u64,
-    /// When its latest sign came.
+    /// When its latest event came.
     pub last_sign_unix_ms: u64,
     /// `collecting`, `held`, `answered`, `passed`, `given_up` or `reset`.
     pub standing: &'static str,
@@ -38,17 +38,17 @@ pub struct IncidentView {
     pub cause_is_certain: bool,
     /// Who was taken out of its slot for it.
     pub evicted: Vec<String>,
-    /// Its signs, in the order they came.
+    /// Its events, in the order they came.
     #[serde(rename = "signs")]
     pub events: Vec<EventView>,
-    /// Signs that had no place.
+    /// Events that had no place.
     #[serde(rename = "dropped_signs")]
     pub dropped_events: u64,
     /// What is done about it, and whose failure it is, in one sentence.
     pub text: String,
 }
 
-/// One sign of an incident.
+/// One event of an incident.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventView {
     /// `worker_failed`, `silent`, `agent_restarted`, `not_started` or `suspected`.
@@ -124,7 +124,7 @@ pub(super) fn hangs(incident: &Incident) -> bool {
 fn sentence(incident: &Incident) -> String {
     let standing = match incident.standing() {
         IncidentStanding::Unspecified => words::UNKNOWN.to_owned(),
-        IncidentStanding::Collecting => "signs are still collected".to_owned(),
+        IncidentStanding::Collecting => "events are still collected".to_owned(),
         IncidentStanding::Held => {
             let why = words::held(incident.hold(), &suspected(incident));
             format!("nothing is done: {why}")
@@ -149,7 +149,7 @@ fn sentence(incident: &Incident) -> String {
 }
 
 impl EventView {
-    /// The view of a sign; none of one that this version does not know.
+    /// The view of an event; none of one that this version does not know.
     fn of(event: &Sign) -> Option<Self> {
         let of_node = |kind, node: &String, text| Self {
             kind,

@@ -6,7 +6,7 @@ use telltale_smi::{Style, Tone, paragraph};
 
 use super::{heat, lists, report};
 
-/// Signs that are listed; those in between are counted.
+/// Events that are listed; those in between are counted.
 const MAX_EVENTS: usize = 20;
 /// What stands where the map would be.
 const NO_MAP: &str =
@@ -18,7 +18,7 @@ pub(super) fn text(explanation: &ExplanationView, style: &Style) -> String {
     let lasted_ms = incident.last_sign_unix_ms.saturating_sub(incident.opened_unix_ms);
     let lasted = match lasted_ms {
         0 => String::new(),
-        _ => format!("; signs came for {}", duration(lasted_ms.saturating_mul(1_000_000))),
+        _ => format!("; events came for {}", duration(lasted_ms.saturating_mul(1_000_000))),
     };
     let heading = format!(
         "Incident {} of epoch {}, {}{lasted}",
@@ -53,7 +53,7 @@ pub(super) fn text(explanation: &ExplanationView, style: &Style) -> String {
 }
 
 fn events(incident: &IncidentView, style: &Style) -> String {
-    let mut text = Tone::Heading.paint("Signs, in the order they came", style) + "\n";
+    let mut text = Tone::Heading.paint("Events, in the order they came", style) + "\n";
     let shown = incident.events.len().min(MAX_EVENTS);
     for event in &incident.events[..shown] {
         let after_ms = event.at_unix_ms.map(|at| at.saturating_sub(incident.opened_unix_ms));

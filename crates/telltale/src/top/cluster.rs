@@ -43,8 +43,7 @@ const MAX_MATRIX_NODES: usize = 256;
 
 const NO_COORDINATOR: &str = "No job: no coordinator was named. Open the view with --coordinator \
     ADDRESS, or set TELLTALE_COORDINATOR.";
-const NO_AGENT: &str =
-    "No agent of a job has its state on this host, so there are no latencies.";
+const NO_AGENT: &str = "No agent of a job has its state on this host, so there are no latencies.";
 
 /// Starts the thread.
 pub(super) fn start(

@@ -113,7 +113,7 @@ impl Situation {
     }
 }
 
-/// What all incidents have been signs of.
+/// What all incidents have been events of.
 fn events(job: &Job) -> Vec<String> {
     let incidents = job.json(&["incidents"]);
     let all = incidents.as_array().into_iter().flatten();

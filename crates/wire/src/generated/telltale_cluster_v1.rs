@@ -684,7 +684,7 @@ pub struct ListIncidentsResponse {
     #[prost(message, repeated, tag = "1")]
     pub incidents: ::prost::alloc::vec::Vec<Incident>,
 }
-/// One fault, however many signs of it there are.
+/// One fault, however many events of it there are.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Incident {
     /// Its number: the leader's term and a count, "3-1".
@@ -696,13 +696,13 @@ pub struct Incident {
     /// When it was opened, in milliseconds since the Unix epoch.
     #[prost(uint64, tag = "3")]
     pub opened_unix_ms: u64,
-    /// When its latest sign came, likewise.
+    /// When its latest event came, likewise.
     #[prost(uint64, tag = "4")]
     pub last_sign_unix_ms: u64,
-    /// Its signs, in the order they came. At most 256.
+    /// Its events, in the order they came. At most 256.
     #[prost(message, repeated, tag = "5")]
     pub signs: ::prost::alloc::vec::Vec<Sign>,
-    /// Signs that had no place.
+    /// Events that had no place.
     #[prost(uint64, tag = "6")]
     pub dropped_signs: u64,
     /// What is done about it.
@@ -724,7 +724,7 @@ pub struct Incident {
     #[prost(string, repeated, tag = "12")]
     pub evicted: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-/// One sign of an incident.
+/// One event of an incident.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Sign {
     /// What was seen.
@@ -1915,13 +1915,13 @@ impl NodeBar {
 pub enum IncidentStanding {
     /// Never sent.
     Unspecified = 0,
-    /// Signs are still collected.
+    /// Events are still collected.
     Collecting = 1,
     /// Nothing is done, for a reason.
     Held = 2,
     /// It is answered with a new epoch.
     Answered = 3,
-    /// Its signs have gone by themselves, or the job has finished in spite of them.
+    /// Its events have gone by themselves, or the job has finished in spite of them.
     Passed = 4,
     /// The job was given up, since its restarts are used up.
     GivenUp = 5,

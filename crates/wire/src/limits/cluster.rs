@@ -30,7 +30,7 @@ pub const MAX_STEP_TIMES: usize = 4096;
 pub const MAX_SLOW: usize = 256;
 /// Operations of steps that are in one answer.
 pub const MAX_TRACE_OPERATIONS: usize = 32_768;
-/// Signs of one incident.
+/// Events of one incident.
 pub const MAX_SIGNS: usize = 256;
 /// Suspects of one verdict.
 pub const MAX_SUSPECTS: usize = 64;

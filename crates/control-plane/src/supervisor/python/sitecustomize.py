@@ -63,8 +63,9 @@ def imports(path):
     return names
 
 
-def is_installed(name):
-    """Whether a module belongs to Python or was installed, and not lies beside the script."""
+def is_installed(name, project):
+    """Whether a module belongs to Python or was installed, also by a `.pth` file, and is not part of the
+    script's own project, whose directory this is."""
     import importlib.util
 
     spec = importlib.util.find_spec(name.partition(".")[0])
@@ -72,7 +73,22 @@ def is_installed(name):
         return spec is not None and spec.origin is not None
     places = ("site-packages", "dist-packages")
     is_package = any(os.sep + place + os.sep in spec.origin for place in places)
-    return is_package or spec.origin.startswith(os.path.dirname(os.__file__) + os.sep)
+    if is_package or is_below(spec.origin, os.path.dirname(os.__file__)):
+        return True
+    own = os.environ.get("PYTHONPATH", "").split(os.pathsep) + [os.getcwd()]
+    own = [os.path.realpath(place) for place in own if place]
+    places = [os.path.realpath(place) for place in sys.path if place]
+    return any(
+        is_below(os.path.realpath(spec.origin), place)
+        and not is_below(place, project)
+        and not is_below(project, place)
+        for place in places
+        if place not in own
+    )
+
+
+def is_below(path, directory):
+    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
 
 
 def warm_up():
@@ -81,14 +97,14 @@ def warm_up():
     import importlib.util
 
     script, module = script_and_module(getattr(sys, "orig_argv", None) or command_line())
+    project = os.path.dirname(os.path.realpath(script)) if script else os.path.realpath(os.getcwd())
     if module is not None:
-        if not is_installed(module):
-            script = getattr(importlib.util.find_spec(module), "origin", None)
-        else:
+        if is_installed(module, project):
             return
+        script = getattr(importlib.util.find_spec(module), "origin", None)
     for name in imports(script) if script else []:
         try:
-            if is_installed(name):
+            if is_installed(name, project):
                 importlib.import_module(name)
         except BaseException:  # the script will meet it again, and may know what to do
             pass

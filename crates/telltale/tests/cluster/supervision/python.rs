@@ -84,6 +84,43 @@ fn a_worker_started_ahead_waits_with_its_imports_done_and_then_runs_its_script()
 }
 
 #[test]
+fn what_a_pth_file_adds_is_imported_ahead_and_what_lies_beside_the_script_is_not() {
+    if !has_own_process() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let Some(mut settings) = python_ahead(scratch.path()) else { return };
+    let base = ("PYTHONUSERBASE", scratch.join("user"));
+    let mut site = Command::new(PYTHON);
+    site.args(["-c", "import site; print(site.getusersitepackages())"]).env(base.0, &base.1);
+    let site = String::from_utf8(site.output().unwrap().stdout).unwrap();
+    let (site, added) = (PathBuf::from(site.trim()), scratch.join("elsewhere"));
+    for directory in [&site, &added, &scratch.join("job")] {
+        fs::create_dir_all(directory).unwrap();
+    }
+    fs::write(site.join("added.pth"), added.to_str().unwrap()).unwrap();
+    let import = |name: &str| {
+        format!(
+            "import os\nopen(os.environ['STATE'] + '/{name}', 'w').write(str('RANK' in os.environ))\n"
+        )
+    };
+    fs::write(added.join("added.py"), import("added")).unwrap();
+    let script = scratch.join("job/train.py");
+    fs::write(script.with_file_name("beside.py"), import("beside")).unwrap();
+    fs::write(&script, "import added, beside\n").unwrap();
+    settings.command = vec![PYTHON.into(), script.into()];
+    settings.environment.push((base.0.into(), base.1.into()));
+    with_supervisor(settings, async |mut supervisor| {
+        until_warm(&mut supervisor).await;
+        assert_eq!(fs::read_to_string(scratch.join("added")).unwrap(), "False");
+        assert!(!scratch.join("beside").exists(), "it is the script's own");
+        start(&mut supervisor, FIRST, 0);
+        while !matches!(next(&mut supervisor).await, WorkerEvent::Exited { .. }) {}
+        assert_eq!(fs::read_to_string(scratch.join("beside")).unwrap(), "True");
+    });
+}
+
+#[test]
 fn a_worker_started_ahead_that_has_gone_is_made_good_by_another() {
     if !has_own_process() {
         return;
