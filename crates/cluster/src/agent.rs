@@ -15,7 +15,7 @@ use crate::message::{
     OrderStep, Ports, Registration, Report, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
-use crate::observation::Observation;
+use crate::observation::{FailureDetail, Observation};
 use crate::policy::AgentPolicy;
 use crate::rank::{Rank, WorkersPerNode};
 use crate::time::Moment;
@@ -78,6 +78,8 @@ pub enum AgentInput {
         local: LocalRank,
         /// How.
         exit: Exit,
+        /// What it left.
+        detail: FailureDetail,
     },
     /// What became of [`AgentOutput::HoldPort`].
     PortHeld {
@@ -249,10 +251,10 @@ impl Agent {
                 self.worker_started(now, (epoch, local), outputs);
             }
             AgentInput::WorkerNotStarted { epoch, local } => {
-                self.worker_ended(now, (epoch, local), None, outputs);
+                self.worker_ended(now, (epoch, local), None, FailureDetail::default(), outputs);
             }
-            AgentInput::WorkerExited { epoch, local, exit } => {
-                self.worker_ended(now, (epoch, local), Some(exit), outputs);
+            AgentInput::WorkerExited { epoch, local, exit, detail } => {
+                self.worker_ended(now, (epoch, local), Some(exit), detail, outputs);
             }
             AgentInput::PortHeld { ports, port } => self.port_held(ports, port, outputs),
             AgentInput::Observed { epoch, observation } => {
@@ -361,6 +363,8 @@ impl Agent {
             };
             observation.workers = first
                 .map_or_else(Vec::new, |first| self.workers.reported(now, first, &observation));
+            observation.failures =
+                first.map_or_else(Vec::new, |first| self.workers.failures(first));
             let report = Report { activity, observation };
             self.send(FromNodeBody::Report(report), outputs);
         } else {

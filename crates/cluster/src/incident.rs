@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::epoch::{Epoch, Term};
 use crate::node::NodeName;
-use crate::observation::WorkerEnd;
+use crate::observation::{FailureDetail, WorkerEnd};
 use crate::rank::Rank;
 use crate::time::Moment;
 use crate::verdict::Verdict;
@@ -47,6 +47,8 @@ pub enum FaultEvent {
         end: WorkerEnd,
         /// When, as near as the report's way allows.
         at: Moment,
+        /// What it left.
+        detail: FailureDetail,
     },
     /// A node is not heard any more.
     Silent {
@@ -354,7 +356,8 @@ mod tests {
 
     fn failed(node: &str, end: WorkerEnd, at_ns: u64) -> FaultEvent {
         let node = NodeName::new(node).unwrap();
-        FaultEvent::WorkerFailed { node, rank: Rank(0), end, at: Moment::from_ns(at_ns) }
+        let (at, detail) = (Moment::from_ns(at_ns), FailureDetail::default());
+        FaultEvent::WorkerFailed { node, rank: Rank(0), end, at, detail }
     }
 
     #[test]

@@ -141,12 +141,14 @@ fn suspects(verdicts: &[Verdict]) -> Vec<NodeName> {
 }
 
 /// What a lookout is given of a message that the coordinator takes ([`Coordinator::accepts`]); the
-/// coordinator, to which the message goes next, needs only how the workers are.
+/// coordinator, to which the message goes next, needs only how the workers are and what those that failed left.
 pub fn observed(now: Moment, message: &mut FromNode) -> Option<Work> {
     let FromNodeBody::Report(report) = &mut message.body else { return None };
     let workers = report.observation.workers.clone();
-    let whole = std::mem::take(&mut report.observation);
-    report.observation = Observation { workers: workers.clone(), ..Observation::default() };
+    let mut whole = std::mem::take(&mut report.observation);
+    let failures = std::mem::take(&mut whole.failures);
+    report.observation =
+        Observation { workers: workers.clone(), failures, ..Observation::default() };
     let observation = Box::new(Observation { workers, ..whole });
     Some(Work::Observed { now, node: message.node.clone(), observation })
 }

@@ -245,6 +245,8 @@ pub struct Assignment {
     pub digest: u64,
     /// The job's name (`TORCHELASTIC_RUN_ID`).
     pub job: String,
+    /// Restarts after which the job is given up (`TORCHELASTIC_MAX_RESTARTS`); 0 where the coordinator does not say.
+    pub max_restarts: u32,
 }
 
 /// Where rank 0 is reached.

@@ -23,6 +23,8 @@ pub const MAX_WINDOWS_PER_REPORT: usize = telltale_wire::limits::cluster::MAX_WI
 pub const MAX_WITHHELD_PER_REPORT: usize = telltale_wire::limits::cluster::MAX_WORKERS;
 /// Pairs of addresses whose traffic one report may hold.
 pub const MAX_TRAFFIC_PER_REPORT: usize = telltale_wire::limits::cluster::MAX_TRAFFIC;
+/// Bytes of what a worker that failed left, and of the path of its log.
+pub const MAX_FAILURE_BYTES: usize = telltale_wire::limits::cluster::MAX_FAILURE_BYTES;
 /// Ranks that one rank may say it waits for.
 pub const MAX_AWAITED_RANKS: usize = telltale_wire::limits::cluster::MAX_AWAITED_RANKS;
 
@@ -49,6 +51,17 @@ pub struct Observation {
     pub withheld: Vec<Withheld>,
     /// What workers' TCP connections to other hosts carried since the last report.
     pub traffic: Vec<Traffic>,
+    /// What workers that failed left, where anything is known.
+    pub failures: Vec<(Rank, FailureDetail)>,
+}
+
+/// What a worker that failed left, for people: nothing is decided by it. Each is cut to [`MAX_FAILURE_BYTES`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FailureDetail {
+    /// Its exception, or what the system says of its end, in one line. Empty where nothing is known.
+    pub message: String,
+    /// The path of its log on its node. Empty where it has none.
+    pub log: String,
 }
 
 /// What workers' TCP connections from one address to another one carried.

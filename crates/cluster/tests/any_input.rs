@@ -14,7 +14,9 @@ use telltale_cluster::message::{
     NotPrepared, Order, OrderStep, Ports, Registration, Report, ToNode,
 };
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
-use telltale_cluster::observation::{Observation, WorkerEnd, WorkerObservation, WorkerState};
+use telltale_cluster::observation::{
+    FailureDetail, Observation, WorkerEnd, WorkerObservation, WorkerState,
+};
 use telltale_cluster::policy::{AgentPolicy, Job, Mode, NoSpare, Policy};
 use telltale_cluster::rank::{Rank, Slot, WorkersPerNode};
 use telltale_cluster::stored::{Decision, DecisionNumber, StoreOutcome};
@@ -277,6 +279,7 @@ fn agent_input() -> impl Strategy<Value = AgentInput> {
         restarts: 1,
         digest: 5,
         job: "job".to_owned(),
+        max_restarts: 0,
     });
     let order = prop_oneof![
         Just(Order::Welcome),
@@ -300,7 +303,7 @@ fn agent_input() -> impl Strategy<Value = AgentInput> {
         1 => (epoch(), local.clone())
             .prop_map(|(epoch, local)| AgentInput::WorkerNotStarted { epoch, local }),
         4 => (epoch(), local, exit)
-            .prop_map(|(epoch, local, exit)| AgentInput::WorkerExited { epoch, local, exit }),
+            .prop_map(|(epoch, local, exit)| AgentInput::WorkerExited { epoch, local, exit, detail: FailureDetail::default() }),
         2 => (ports(), option::of(port()))
             .prop_map(|(ports, port)| AgentInput::PortHeld { ports, port }),
         1 => (epoch(), observation())

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tracing::{debug, error, info, warn};
 
+use telltale_schema::text::printable;
 use telltale_wire::cluster::message::NodeMessage;
 use telltale_wire::cluster::message::node_message::Body;
 use thiserror::Error;
@@ -32,12 +33,13 @@ use crate::readers::{FileReader, Format};
 use crate::supervisor::{HeldPort, Supervisor, SupervisorError, WorkerEvent, WorkerSettings};
 use connection::{Brought, CoordinatorTarget};
 use planned_end::PlannedEnd;
-use telltale_cluster::agent::{Agent, AgentInput, AgentOutput, Identity};
+use telltale_cluster::agent::{Agent, AgentInput, AgentOutput, Exit, Identity, LocalRank};
 use telltale_cluster::epoch::{Epoch, Term};
 use telltale_cluster::message::{
     Acknowledgement, FromNode, FromNodeBody, JobOutcome, Order, OrderStep, ToNode,
 };
 use telltale_cluster::node::NodeName;
+use telltale_cluster::observation::FailureDetail;
 use telltale_cluster::policy::AgentPolicy;
 use telltale_cluster::rank::Rank;
 use telltale_cluster::time::Moment;
@@ -131,6 +133,7 @@ pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<AgentEn
         way: None,
         port: None,
         scope: None,
+        first_rank: Rank(0),
         wanted: VecDeque::new(),
         over: None,
         unfit: None,
@@ -179,6 +182,8 @@ struct Driver {
     port: Option<HeldPort>,
     /// What the intake knows to run.
     scope: Option<Scope>,
+    /// The first rank of this node in the latest epoch that it ran.
+    first_rank: Rank,
     /// What the machine wants done and is not done yet.
     wanted: VecDeque<AgentOutput>,
     over: Option<JobOutcome>,
@@ -292,6 +297,7 @@ impl Driver {
             self.warn_of_former(&message);
         }
         let before = self.agent.running();
+        self.mind_first_failure(&message.order, before);
         let rest_before = self.agent.resting();
         let mut outputs = Vec::new();
         self.agent.step(self.now(), AgentInput::Order(message), &mut outputs);
@@ -315,6 +321,7 @@ impl Driver {
                     assignment.master.address.as_str(),
                     assignment.master.port
                 );
+                self.first_rank = assignment.first_rank;
                 let scope = Scope::of(epoch, &assignment);
                 self.intake.begin(scope.clone());
                 self.scope = Some(scope);
@@ -328,6 +335,22 @@ impl Driver {
         }
         self.wanted.extend(outputs);
         self.perform();
+    }
+
+    /// Keeps what workers printed in the epoch in which the job failed first, until it is restarted as planned.
+    fn mind_first_failure(&self, order: &Order, running: Option<Epoch>) {
+        let minded = match (order, running) {
+            (Order::Prepare { planned: true, .. } | Order::Forget(_), _) => {
+                self.supervisor.forget_first_failure()
+            }
+            (Order::Prepare { planned: false, .. }, Some(failed)) => {
+                self.supervisor.keep_first_failure(failed)
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = minded {
+            warn!("the logs of the job's first failure may not be kept: {error}");
+        }
     }
 
     /// Tells, once of each leader, that the agent does not listen to it, and what helps.
@@ -357,9 +380,10 @@ impl Driver {
                 }
                 AgentInput::WorkerNotStarted { epoch, local }
             }
-            WorkerEvent::Exited { epoch, local, exit } => {
-                info!(epoch = %epoch, "epoch {epoch}: worker {} ended with {exit}", local.0);
-                AgentInput::WorkerExited { epoch, local, exit }
+            WorkerEvent::Exited { epoch, local, exit, failure } => {
+                let detail = failure.unwrap_or_default();
+                self.log_end(epoch, local, exit, &detail);
+                AgentInput::WorkerExited { epoch, local, exit, detail }
             }
             WorkerEvent::WarmEnded { reason } => {
                 warn!("a prestarted worker has exited: {reason}");
@@ -367,6 +391,21 @@ impl Driver {
             }
         };
         self.step(input);
+    }
+
+    /// One line for the end of a worker: a warning with what it left, unless it was asked to end.
+    fn log_end(&self, epoch: Epoch, local: LocalRank, exit: Exit, detail: &FailureDetail) {
+        let rank = Rank(self.first_rank.0 + local.0);
+        if exit == Exit::Code(0) || self.agent.running() != Some(epoch) {
+            info!(epoch = %epoch, rank = %rank, "epoch {epoch}: rank {rank} ended with {exit}");
+            return;
+        }
+        let FailureDetail { message, log } = detail;
+        let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+        warn!(
+            epoch = %epoch, rank = %rank,
+            "epoch {epoch}: rank {rank} failed: {exit}{}; log: {}", printable(&message), printable(log)
+        );
     }
 
     fn note_counts(&self) {

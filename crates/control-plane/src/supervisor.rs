@@ -5,6 +5,7 @@
 //! became of it. All of it runs on one thread, since a worker ends with the thread that started it.
 
 mod command;
+mod failure;
 mod guard;
 mod holder;
 mod leftovers;
@@ -35,6 +36,7 @@ use rustix::process::{Pid, set_child_subreaper};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
+use failure::{FailureFiles, FailureWatch};
 use guard::Guard;
 use leftovers::LeftoverRecord;
 use lifetime::{Lifetime, Lifetimes};
@@ -43,6 +45,7 @@ use process::Origin;
 use telltale_cluster::agent::{Exit, LocalRank};
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::node::{Incarnation, NodeName};
+use telltale_cluster::observation::FailureDetail;
 use telltale_cluster::rank::Rank;
 use worker::{Failed, News, Recipe, Watched};
 
@@ -120,6 +123,8 @@ pub enum WorkerEvent {
         local: LocalRank,
         /// How the worker itself ended.
         exit: Exit,
+        /// What it left, if it failed.
+        failure: Option<FailureDetail>,
     },
     /// A worker that was started ahead has ended before it was needed.
     WarmEnded {
@@ -211,6 +216,8 @@ pub struct Supervisor {
     record: LeftoverRecord,
     guard: Guard,
     output: WorkerOutput,
+    /// The directory of what workers print.
+    logs: PathBuf,
     /// By serial number.
     running: BTreeMap<u64, RunningWorker>,
     lifetimes: Arc<Lifetimes>,
@@ -246,7 +253,7 @@ impl Supervisor {
         let guard = Guard::start(settings.program.clone(), guarded).map_err(set_up("the guard"))?;
         let logs = settings.state.join("logs");
         DirBuilder::new().recursive(true).mode(0o700).create(&logs).map_err(state)?;
-        let output = WorkerOutput::start(logs, settings.output_bytes.max(MIN_OUTPUT_BYTES))
+        let output = WorkerOutput::start(logs.clone(), settings.output_bytes.max(MIN_OUTPUT_BYTES))
             .map_err(set_up("the threads for the workers' output"))?;
         let python_path = python_path(&settings)?;
         let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
@@ -260,6 +267,7 @@ impl Supervisor {
             record: LeftoverRecord::at(&record),
             guard,
             output,
+            logs,
             running: BTreeMap::new(),
             lifetimes: Arc::default(),
             serial: 0,
@@ -296,7 +304,12 @@ impl Supervisor {
         let rank = environment.iter().find(|(name, _)| *name == "RANK");
         let rank = rank.and_then(|(_, rank)| rank.parse().ok()).unwrap_or(local.0);
         let place = WorkerPosition { epoch, rank };
-        if self.open_gate((epoch, local), place, environment) {
+        let files = FailureFiles::of(&self.logs, place);
+        files.prepare();
+        let error_file = (failure::ERROR_FILE, files.error.to_string_lossy().into_owned());
+        let environment: Vec<(&str, String)> =
+            environment.iter().cloned().chain([error_file]).collect();
+        if self.open_gate((epoch, local), place, &environment) {
             self.known.push_back(WorkerEvent::Started { epoch, local });
             return;
         }
@@ -305,6 +318,16 @@ impl Supervisor {
             let reason = format!("starting a process failed: {error}");
             self.known.push_back(WorkerEvent::NotStarted { epoch, local, reason, lasts: false });
         }
+    }
+
+    /// The job has failed in this epoch: what its workers printed is kept, unless it failed in an earlier one.
+    pub fn keep_first_failure(&self, failed: Epoch) -> io::Result<()> {
+        output::files::keep_first_failure(&self.logs, failed)
+    }
+
+    /// The job begins as planned: what was kept of its first failure need not be.
+    pub fn forget_first_failure(&self) -> io::Result<()> {
+        output::files::forget_first_failure(&self.logs)
     }
 
     /// Asks a worker to end, also one that was stopped. What it has started is asked when it has. One that was
@@ -451,6 +474,8 @@ impl Supervisor {
             record: self.record.clone(),
             ends: started.ends,
             channel: started.channel,
+            name: Arc::clone(&name),
+            failure: FailureWatch::start(&self.logs),
             followed: [
                 tokio::spawn(self.output.follow(
                     Arc::clone(&name),
@@ -481,7 +506,9 @@ impl Supervisor {
             (News::NotBegun(Failed { reason, lasts }), Some((epoch, local))) => {
                 WorkerEvent::NotStarted { epoch, local, reason, lasts }
             }
-            (News::Ended(exit), Some((epoch, local))) => WorkerEvent::Exited { epoch, local, exit },
+            (News::Ended(exit, failure), Some((epoch, local))) => {
+                WorkerEvent::Exited { epoch, local, exit, failure }
+            }
             (news, None) => {
                 self.warm_after = Instant::now() + WARM_REST;
                 WorkerEvent::WarmEnded { reason: news.to_string() }

@@ -17,7 +17,8 @@ use telltale_cluster::message::{
 };
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::observation::{
-    GroupProgress, Observation, Traffic, Withheld, WorkerEnd, WorkerObservation, WorkerState,
+    FailureDetail, GroupProgress, Observation, Traffic, Withheld, WorkerEnd, WorkerObservation,
+    WorkerState,
 };
 use telltale_cluster::rank::{Rank, Slot, WorkersPerNode};
 use telltale_cluster::vitals::{DeviceHealth, Vitals, WorkerProcess};
@@ -70,6 +71,10 @@ fn operations(number: u64) -> Operations {
     Operations { list, before: Some(number) }
 }
 
+fn failure() -> FailureDetail {
+    FailureDetail { message: "ValueError: no".to_owned(), log: "/state/3.log".to_owned() }
+}
+
 fn report(number: u64, state: WorkerState) -> Report {
     let group = GroupId::new(number);
     let rank = Rank(3);
@@ -95,6 +100,10 @@ fn report(number: u64, state: WorkerState) -> Report {
             delivery_rate: number / 3,
             elapsed: Duration::from_micros(number),
         }],
+        failures: match state {
+            WorkerState::Failed { .. } => vec![(rank, failure())],
+            _ => Vec::new(),
+        },
     };
     Report { activity: AgentActivity::Committed(Epoch::new(number)), observation }
 }
@@ -169,6 +178,7 @@ fn orders() -> impl Strategy<Value = Order> {
         restarts: 3,
         digest: u64::MAX,
         job: "a job".to_owned(),
+        max_restarts: 20,
     };
     proptest::sample::select(vec![
         Order::Welcome,
@@ -335,6 +345,7 @@ fn an_assignment_must_fit_together() {
         restarts: 0,
         digest: 1,
         job: "job".to_owned(),
+        max_restarts: 20,
     };
     let cases = [
         (fitting.clone(), true),

@@ -108,6 +108,7 @@ fn plan(
     let readers = readers(arguments.inspector, arguments.flight_recorder)?;
     let mut environment = vec![(LOG_CCL.into(), socket.to_string().into())];
     environment.extend(variables(&readers));
+    environment.extend(as_under_torchrun(workers.get()));
     let plan = AgentPlan {
         identity: Identity {
             node: node.clone(),
@@ -166,6 +167,16 @@ fn variables(readers: &[(Format, PathBuf)]) -> impl Iterator<Item = (OsString, O
     let all = readers.iter().flat_map(|(format, path)| format.variables(path));
     let missing = all.filter(|(name, _)| std::env::var_os(name).is_none());
     missing.map(|(name, value)| (name.into(), value))
+}
+
+/// What torchrun sets for each worker where nothing else does (`torch/distributed/run.py` and
+/// `elastic/agent/server/local_elastic_agent.py`): a thread for each of several workers, and that a collective
+/// which failed ends its process. The latter has another name up to PyTorch 2.1.
+fn as_under_torchrun(workers: u32) -> impl Iterator<Item = (OsString, OsString)> {
+    let nccl = ["TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING"];
+    let threads = (workers > 1).then_some("OMP_NUM_THREADS");
+    let missing = nccl.into_iter().chain(threads).filter(|name| std::env::var_os(name).is_none());
+    missing.map(|name| (name.into(), "1".into()))
 }
 
 /// How accelerators are, of the service that is named or of the one where services are.

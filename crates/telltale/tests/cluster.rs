@@ -15,6 +15,7 @@ mod job;
 mod lost;
 mod neighbours;
 mod network;
+mod night;
 mod orders;
 mod production;
 mod pytorch;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use telltale_cluster::agent::{AgentInput, Exit};
 use telltale_cluster::epoch::Epoch;
+use telltale_cluster::observation::FailureDetail;
 use telltale_cluster::rank::Rank;
 use telltale_cluster::stored::{Phase, StoredState};
 
@@ -104,7 +105,8 @@ impl World {
             self.safety.process_ended(worker.seen(index));
         }
         let (epoch, local) = (worker.epoch, worker.local);
-        let input = AgentInput::WorkerExited { epoch, local, exit };
+        let input =
+            AgentInput::WorkerExited { epoch, local, exit, detail: FailureDetail::default() };
         self.after(Duration::from_millis(1), WorldEvent::HostInput { host: index, life, input });
         if exit != Exit::Code(0) {
             self.echo(epoch);

@@ -423,6 +423,7 @@ impl World {
             restarts: state.restarts,
             digest: state.map.digest(),
             job: self.scenario.job.name.clone(),
+            max_restarts: 0,
         };
         let term = self.replicas[index].lease.map_or(Term::new(0), |lease| lease.term);
         let order = Order::Commit(assignment);

@@ -10,15 +10,20 @@ use crate::message::Assignment;
 /// The variable that distinguishes a job from another of the same name.
 const JOB_IDENTITY: &str = "TELLTALE_JOB_IDENTITY";
 
-/// The variables of one worker.
+/// The variables of one worker, on a node that restarts its workers `own_restarts` times at most.
 #[must_use]
 pub fn environment(
     (job, epoch): (Option<JobIdentity>, Epoch),
     assignment: &Assignment,
     local: LocalRank,
-    most_restarts: u32,
+    own_restarts: u32,
 ) -> Vec<(&'static str, String)> {
     let rank = assignment.first_rank.0 + local.0;
+    // An earlier coordinator does not say.
+    let most_restarts = match assignment.max_restarts {
+        0 => own_restarts,
+        most => most.min(own_restarts),
+    };
     let mut variables = vec![
         ("RANK", rank.to_string()),
         ("WORLD_SIZE", assignment.world_size.to_string()),

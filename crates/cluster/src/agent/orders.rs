@@ -12,7 +12,7 @@ use crate::epoch::{Epoch, JobIdentity};
 use crate::message::{
     Assignment, JobOutcome, KnownJob, NotPrepared, Order, OrderStep, Ports, ToNode,
 };
-use crate::observation::Observation;
+use crate::observation::{FailureDetail, Observation};
 use crate::time::Moment;
 
 /// The search for a free port.
@@ -330,10 +330,11 @@ impl Agent {
         now: Moment,
         (epoch, local): (Epoch, LocalRank),
         exit: Option<Exit>,
+        detail: FailureDetail,
         outputs: &mut Vec<AgentOutput>,
     ) {
         let was_asked = self.workers.kill_at.is_some();
-        if !self.workers.ended(now, epoch, local, exit) {
+        if !self.workers.ended(now, (epoch, local), exit, detail) {
             self.metrics.stale_workers += 1;
             return;
         }

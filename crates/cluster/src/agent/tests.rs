@@ -13,7 +13,7 @@ use crate::message::{
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::{
-    GroupProgress, MAX_WINDOWS_PER_REPORT, Observation, WorkerEnd, WorkerState,
+    FailureDetail, GroupProgress, MAX_WINDOWS_PER_REPORT, Observation, WorkerEnd, WorkerState,
 };
 use crate::policy::AgentPolicy;
 use crate::rank::{Rank, Slot, WorkersPerNode};
@@ -51,6 +51,7 @@ fn assignment() -> Assignment {
         restarts: 4,
         digest: 99,
         job: "trial".to_owned(),
+        max_restarts: 20,
     }
 }
 
@@ -104,7 +105,7 @@ impl Bench {
 
     fn exited(&mut self, epoch: u64, local: u32, exit: Exit) -> Vec<AgentOutput> {
         let (epoch, local) = (Epoch::new(epoch), LocalRank(local));
-        self.step(AgentInput::WorkerExited { epoch, local, exit })
+        self.step(AgentInput::WorkerExited { epoch, local, exit, detail: FailureDetail::default() })
     }
 
     /// Runs an epoch, from preparing to the last worker's start.
@@ -182,7 +183,7 @@ fn a_worker_finds_its_place_as_under_torchrun() {
         ("MASTER_ADDR", "10.0.0.7"),
         ("MASTER_PORT", "29503"),
         ("TORCHELASTIC_RESTART_COUNT", "4"),
-        ("TORCHELASTIC_MAX_RESTARTS", "100"),
+        ("TORCHELASTIC_MAX_RESTARTS", "20"),
         ("TORCHELASTIC_RUN_ID", "trial"),
         ("TORCHELASTIC_USE_AGENT_STORE", "False"),
         ("TELLTALE_EPOCH", "5"),

@@ -2,10 +2,11 @@
 //!
 //! All of them are of one epoch. Those of the next are put in only when none of the last is alive.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::epoch::Epoch;
-use crate::observation::{Observation, WorkerEnd, WorkerObservation, WorkerState};
+use crate::observation::{FailureDetail, Observation, WorkerEnd, WorkerObservation, WorkerState};
 use crate::rank::{Rank, WorkersPerNode};
 use crate::time::Moment;
 
@@ -50,6 +51,8 @@ enum WorkerPhase {
 pub(super) struct Workers {
     epoch: Option<Epoch>,
     states: Vec<WorkerPhase>,
+    /// What those that failed left.
+    failures: BTreeMap<LocalRank, FailureDetail>,
     /// Set once they were ordered to stop: they are killed then, and again while that does not help.
     pub(super) kill_at: Option<Moment>,
 }
@@ -58,7 +61,7 @@ impl Workers {
     /// The workers of a new epoch, all on their way.
     pub(super) fn starting(epoch: Epoch, workers: WorkersPerNode) -> Self {
         let count = usize::try_from(workers.get()).expect("at most MAX_WORKERS");
-        Self { epoch: Some(epoch), states: vec![WorkerPhase::Starting; count], kill_at: None }
+        Self { epoch: Some(epoch), states: vec![WorkerPhase::Starting; count], ..Self::default() }
     }
 
     /// The epoch of the workers that are alive.
@@ -100,9 +103,9 @@ impl Workers {
     pub(super) fn ended(
         &mut self,
         now: Moment,
-        epoch: Epoch,
-        local: LocalRank,
+        (epoch, local): (Epoch, LocalRank),
         exit: Option<Exit>,
+        detail: FailureDetail,
     ) -> bool {
         let stopping = self.kill_at.is_some();
         let Some(state) = self.state(epoch, local) else { return false };
@@ -117,7 +120,16 @@ impl Workers {
             Some(Exit::Signal(signal)) => failed(WorkerEnd::Signal(signal)),
             None => failed(WorkerEnd::NotStarted),
         };
+        if matches!(state, WorkerPhase::Failed { .. }) && detail != FailureDetail::default() {
+            self.failures.insert(local, detail);
+        }
         true
+    }
+
+    /// What workers that failed left, for a report.
+    pub(super) fn failures(&self, first: Rank) -> Vec<(Rank, FailureDetail)> {
+        let ranks = self.failures.iter();
+        ranks.map(|(local, detail)| (Rank(first.0 + local.0), detail.clone())).collect()
     }
 
     /// How each worker is, for a report. `observation` may know that one is stopped.

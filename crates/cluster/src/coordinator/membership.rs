@@ -217,7 +217,10 @@ impl Leadership {
         let member =
             self.roster.members.get_mut(node).filter(|member| member.failed_in != epoch)?;
         member.failed_in = epoch;
-        Some(FaultEvent::WorkerFailed { node: node.clone(), rank, end, at })
+        let mut failures = report.observation.failures.iter();
+        let detail = failures.find(|(whose, _)| *whose == rank).map(|(_, detail)| detail.clone());
+        let detail = detail.unwrap_or_default();
+        Some(FaultEvent::WorkerFailed { node: node.clone(), rank, end, at, detail })
     }
 
     /// Compares what a node does with what it should do, and tells it where that differs.

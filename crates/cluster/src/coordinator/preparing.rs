@@ -341,6 +341,7 @@ impl Leadership {
             restarts: self.state.restarts,
             digest: map.digest(),
             job: context.job.name.clone(),
+            max_restarts: context.policy.restart_budget,
         })
     }
 

@@ -124,6 +124,7 @@ fn assignment(from: &Assignment) -> message::Assignment {
         restarts: from.restarts,
         digest: from.digest,
         job: from.job.clone(),
+        max_restarts: from.max_restarts,
     }
 }
 

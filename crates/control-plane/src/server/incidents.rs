@@ -9,6 +9,7 @@ use telltale_wire::cluster::message::{self, GetIncidentResponse};
 use super::clock::Clock;
 use crate::protocol::encode;
 use crate::store::{IncidentRecord, MAX_INCIDENT_BYTES, MAX_KEPT_INCIDENTS, SideState};
+use crate::view::EventView;
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::incident::{Incident, IncidentId, Standing};
 use telltale_cluster::lookout::LookoutState;
@@ -78,6 +79,12 @@ impl Incidents {
             self.files.pop_first();
         }
         (record, withdrawn)
+    }
+
+    /// The first event of an incident, as a sentence.
+    pub(super) fn first_event(&self, id: IncidentId) -> Option<String> {
+        let incident = self.files.get(&id)?.content.incident.as_ref()?;
+        EventView::of(incident.signs.first()?).map(|event| event.text)
     }
 
     /// Takes in who was taken out of its slot for an incident.
@@ -250,7 +257,7 @@ mod tests {
     use telltale_cluster::detection::{DetectionCounts, LatencyCell, LatencyMatrix};
     use telltale_cluster::epoch::Term;
     use telltale_cluster::incident::FaultEvent;
-    use telltale_cluster::observation::WorkerEnd;
+    use telltale_cluster::observation::{FailureDetail, WorkerEnd};
     use telltale_cluster::rank::Rank;
     use telltale_cluster::time::Moment;
     use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
@@ -312,7 +319,9 @@ mod tests {
         let id = IncidentId { term: Term::new(1), number: 1 };
         let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
         let (end, at) = (WorkerEnd::Code(1), Moment::from_ns(0));
-        let event = FaultEvent::WorkerFailed { node: node("survivor"), rank: Rank(0), end, at };
+        let detail = FailureDetail::default();
+        let event =
+            FaultEvent::WorkerFailed { node: node("survivor"), rank: Rank(0), end, detail, at };
         incident.add(Moment::from_ns(0), event);
         assert_eq!(incidents.stands(&clock, &incident).1, None);
         incident.standing = Standing::Answered(Epoch::new(2));
@@ -339,7 +348,10 @@ mod tests {
             let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
             let (node, rank, at) = (survivor.clone(), Rank(0), Moment::from_ns(0));
             let end = WorkerEnd::Code(code);
-            incident.add(Moment::from_ns(0), FaultEvent::WorkerFailed { node, rank, end, at });
+            incident.add(
+                Moment::from_ns(0),
+                FaultEvent::WorkerFailed { node, rank, end, detail: FailureDetail::default(), at },
+            );
             incident.standing = Standing::Answered(Epoch::new(2));
             incidents.stands(&clock, &incident);
             let mut seen = state(1, "survivor");

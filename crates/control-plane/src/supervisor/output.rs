@@ -5,7 +5,7 @@
 //! room are left out there, and counted. The files have them all; when a disk stands still, workers
 //! wait for it as they would if they wrote there themselves, and the agent does not.
 
-mod files;
+pub(super) mod files;
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -24,6 +24,8 @@ use telltale_cluster::epoch::Epoch;
 
 /// Bytes of a line that are kept together; what is longer becomes several lines.
 const MAX_LINE_BYTES: usize = 8 << 10;
+/// Bytes of the end of an output that are kept: an exception and its last frames.
+const MAX_TAIL_BYTES: usize = 8 << 10;
 /// Bytes read at once.
 const READ_BYTES: usize = 16 << 10;
 /// Pieces of output on their way to the files.
@@ -142,32 +144,39 @@ impl WorkerOutput {
         }
     }
 
-    /// Passes on all that comes out of `pipe`, and returns at its end.
+    /// Passes on all that comes out of `pipe`, and returns at its end; with [`MAX_TAIL_BYTES`] of that end.
     pub(super) fn follow(
         &self,
         name: Name,
         stream: OutputStream,
         pipe: OwnedFd,
-    ) -> impl Future<Output = ()> + Send + use<> {
+    ) -> impl Future<Output = Vec<u8>> + Send + use<> {
         let pieces = self.pieces.clone();
         async move {
-            let Ok(mut pipe) = pipe::Receiver::from_owned_fd(pipe) else { return };
-            let mut bytes = Vec::new();
+            let Ok(mut pipe) = pipe::Receiver::from_owned_fd(pipe) else { return Vec::new() };
+            let (mut bytes, mut tail) = (Vec::new(), Vec::new());
             loop {
                 bytes.reserve(READ_BYTES);
                 // An error is an end too: nothing more will come.
                 let at_end = pipe.read_buf(&mut bytes).await.unwrap_or(0) == 0;
                 let lines = if at_end { rest(&mut bytes) } else { whole_lines(&mut bytes) };
                 let place = name.get().copied();
+                keep_end(&mut tail, &lines);
                 if !lines.is_empty() {
                     let _ = pieces.send(ToFiles::Piece(Piece { place, stream, lines })).await;
                 }
                 if at_end {
-                    return;
+                    return tail;
                 }
             }
         }
     }
+}
+
+/// Adds to the end of an output that is kept.
+fn keep_end(tail: &mut Vec<u8>, lines: &[u8]) {
+    tail.extend_from_slice(&lines[lines.len().saturating_sub(MAX_TAIL_BYTES)..]);
+    tail.drain(..tail.len().saturating_sub(MAX_TAIL_BYTES));
 }
 
 /// Takes the whole lines off the front of `bytes`, and what is too long for one line.

@@ -22,12 +22,15 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::failure::FailureWatch;
 use super::holder::{self, UNFIT};
 use super::leftovers::LeftoverRecord;
 use super::lifetime::{Lifetime, Lifetimes};
+use super::output::{self, WorkerPosition};
 use super::process::{MARK, Origin, ProcessStat};
 use super::warm::WARM;
 use telltale_cluster::agent::Exit;
+use telltale_cluster::observation::FailureDetail;
 
 /// Bytes of the reason why a worker could not be started.
 const MAX_REASON_BYTES: usize = 4096;
@@ -119,8 +122,12 @@ pub(super) struct Watched {
     pub(super) record: LeftoverRecord,
     pub(super) ends: ChildEnds,
     pub(super) channel: UnixStream,
-    /// The tasks that pass on its output.
-    pub(super) followed: [JoinHandle<()>; 2],
+    /// Its place in the job, once it has one.
+    pub(super) name: output::Name,
+    /// What tells why it failed.
+    pub(super) failure: FailureWatch,
+    /// The tasks that pass on its output and its errors, to the end of each.
+    pub(super) followed: [JoinHandle<Vec<u8>>; 2],
 }
 
 /// What becomes of a worker.
@@ -130,8 +137,8 @@ pub(super) enum News {
     Begun,
     /// It could not become its command, and nothing of it is left.
     NotBegun(Failed),
-    /// It has ended, and nothing of it is left.
-    Ended(Exit),
+    /// It has ended, and nothing of it is left. What it left, if it failed.
+    Ended(Exit, Option<FailureDetail>),
 }
 
 /// Why a worker did not become its command.
@@ -147,7 +154,7 @@ impl fmt::Display for News {
         match self {
             Self::Begun => formatter.write_str("it runs"),
             Self::NotBegun(failed) => formatter.write_str(&failed.reason),
-            Self::Ended(exit) => write!(formatter, "it ended with {exit}"),
+            Self::Ended(exit, _) => write!(formatter, "it ended with {exit}"),
         }
     }
 }
@@ -162,10 +169,14 @@ impl Watched {
         }
         let reap = || self.child.wait();
         let status = self.lifetime.ended(&mut self.ends, &self.all, &self.record, reap).await;
-        output_ended(self.followed).await;
+        let errors = output_ended(self.followed).await;
+        let place = self.name.get().copied();
         let news = match (begun, status) {
             (Err(failed), _) => News::NotBegun(failed),
-            (Ok(()), Ok(status)) => News::Ended(exit(status)),
+            (Ok(()), Ok(status)) => {
+                let exit = exit(status);
+                News::Ended(exit, left(self.failure, place, exit, errors).await)
+            }
             (Ok(()), Err(error)) => {
                 let reason = format!("how it ended is not known: {error}");
                 News::NotBegun(Failed { reason, lasts: false })
@@ -194,14 +205,30 @@ async fn begun(mut channel: UnixStream) -> Result<(), Failed> {
     Err(Failed { reason, lasts: unfit.is_some() })
 }
 
-/// Waits for the rest of the output, for a while: an unknown process may hold a pipe open.
-async fn output_ended(followed: [JoinHandle<()>; 2]) {
+/// Waits for the rest of the output, for a while: an unknown process may hold a pipe open. Returns the end of
+/// what was written to standard error.
+async fn output_ended(followed: [JoinHandle<Vec<u8>>; 2]) -> Vec<u8> {
+    let mut errors = Vec::new();
     for one in followed {
         let abort = one.abort_handle();
-        if timeout(OUTPUT_TIMEOUT, one).await.is_err() {
-            abort.abort();
+        match timeout(OUTPUT_TIMEOUT, one).await {
+            Ok(tail) => errors = tail.unwrap_or_default(),
+            Err(_) => abort.abort(),
         }
     }
+    errors
+}
+
+/// What a worker that failed left; nothing of it where its disk does not answer soon.
+async fn left(
+    failure: FailureWatch,
+    place: Option<WorkerPosition>,
+    exit: Exit,
+    errors: Vec<u8>,
+) -> Option<FailureDetail> {
+    let place = place.filter(|_| exit != Exit::Code(0))?;
+    let reading = tokio::task::spawn_blocking(move || failure.detail(place, exit, &errors));
+    timeout(OUTPUT_TIMEOUT, reading).await.ok()?.ok()
 }
 
 /// How a process ended.

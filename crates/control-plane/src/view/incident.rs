@@ -1,6 +1,7 @@
 //! Incidents, their events, and all that is known of one.
 
 use serde::Serialize;
+use telltale_schema::text::printable;
 use telltale_wire::cluster::message::sign::Kind;
 use telltale_wire::cluster::message::{
     GetIncidentResponse, GetStepsResponse, Incident, IncidentStanding, Sign, VerdictKind,
@@ -62,6 +63,12 @@ pub struct EventView {
     /// When a worker failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_unix_ms: Option<u64>,
+    /// Its exception, or what the system says of its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The path of its log on its node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
     /// The same as a sentence.
     pub text: String,
 }
@@ -150,21 +157,28 @@ fn sentence(incident: &Incident) -> String {
 
 impl EventView {
     /// The view of an event; none of one that this version does not know.
-    fn of(event: &Sign) -> Option<Self> {
+    pub(crate) fn of(event: &Sign) -> Option<Self> {
         let of_node = |kind, node: &String, text| Self {
             kind,
             node: Some(node.clone()),
             rank: None,
             at_unix_ms: None,
+            message: None,
+            log: None,
             text,
         };
         Some(match event.kind.as_ref()? {
             Kind::WorkerFailed(failed) => {
                 let end = failed.end.as_ref().map_or_else(|| words::UNKNOWN.to_owned(), words::end);
                 let (rank, node) = (failed.rank, &failed.node);
-                let text = format!("the worker of rank {rank} on {node} failed: {end}");
-                let known = of_node("worker_failed", node, text);
-                Self { rank: Some(rank), at_unix_ms: Some(failed.at_unix_ms), ..known }
+                let known = |text: &String| (!text.is_empty()).then(|| printable(text));
+                let (message, log) = (known(&failed.message), known(&failed.log));
+                let mut text = format!("the worker of rank {rank} on {node} failed: {end}");
+                text.extend(message.iter().flat_map(|message| [": ", message]));
+                text.extend(log.iter().flat_map(|log| ["; log: ", log]));
+                let at_unix_ms = Some(failed.at_unix_ms);
+                let of_node = of_node("worker_failed", node, text);
+                Self { rank: Some(rank), at_unix_ms, message, log, ..of_node }
             }
             Kind::Silent(node) => of_node("silent", node, format!("{node} is not heard")),
             Kind::AgentRestarted(node) => {
@@ -177,7 +191,8 @@ impl EventView {
             ),
             Kind::Suspected(verdict) => {
                 let text = VerdictView::from(verdict).text;
-                Self { kind: "suspected", node: None, rank: None, at_unix_ms: None, text }
+                let known = of_node("suspected", &String::new(), text);
+                Self { node: None, ..known }
             }
         })
     }

@@ -108,7 +108,7 @@ fn an_agent_under_nohup_outlives_its_terminal() {
     assert!(job.cluster(&["restart"]).status.success());
     job.worker("a", 2, 0);
     assert_eq!(job.stop_agent("a").code(), Some(0));
-    assert!(job.agent_log("a").contains("epoch 1: worker 0 ended"), "{}", job.agent_log("a"));
+    assert!(job.agent_log("a").contains("epoch 1: rank 0 ended"), "{}", job.agent_log("a"));
 }
 
 #[test]

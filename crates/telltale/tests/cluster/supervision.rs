@@ -57,8 +57,15 @@ fn with_runtime(test: impl Future<Output = ()>) {
     runtime.expect("an event loop").block_on(test);
 }
 
+/// The next event, without what a worker left that failed.
 async fn next(supervisor: &mut Supervisor) -> WorkerEvent {
-    tokio::time::timeout(TIMEOUT, supervisor.event()).await.expect("an event comes")
+    let event = tokio::time::timeout(TIMEOUT, supervisor.event()).await.expect("an event comes");
+    match event {
+        WorkerEvent::Exited { epoch, local, exit, .. } => {
+            WorkerEvent::Exited { epoch, local, exit, failure: None }
+        }
+        event => event,
+    }
 }
 
 fn start(supervisor: &mut Supervisor, local: LocalRank, rank: u32) {
@@ -89,6 +96,34 @@ fn wait_gone(pid: u32) {
 }
 
 #[test]
+fn a_worker_that_failed_leaves_its_exception_and_its_log() {
+    if !has_own_process() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let recorded = r#"echo '{"message": {"message": "ValueError: recorded"}}' > "$TORCHELASTIC_ERROR_FILE"; exit 1"#;
+    let printed = "printf 'Traceback\\n  File\\nKeyError: printed\\nlate\\n' >&2; exit 1";
+    for (script, message) in [
+        (recorded, "ValueError: recorded"),
+        (printed, "KeyError: printed"),
+        ("echo fine; echo the last words >&2; kill -ABRT $$", "the last words"),
+        ("echo fine; exit 3", ""),
+        ("echo saved >&2; kill -TERM $$", ""),
+    ] {
+        with_supervisor(settings(scratch.path(), script), async |mut supervisor| {
+            start(&mut supervisor, FIRST, 5);
+            let failure = loop {
+                if let WorkerEvent::Exited { failure, .. } = supervisor.event().await {
+                    break failure.expect("it failed");
+                }
+            };
+            assert_eq!(failure.message, message, "{script}");
+            assert_eq!(Path::new(&failure.log), scratch.join("logs/epoch-3/5.log"));
+        });
+    }
+}
+
+#[test]
 fn ways_to_end_are_reported_as_they_are() {
     if !has_own_process() {
         return;
@@ -105,7 +140,7 @@ fn ways_to_end_are_reported_as_they_are() {
             start(&mut supervisor, FIRST, 0);
             let started = WorkerEvent::Started { epoch: EPOCH, local: FIRST };
             assert_eq!(next(&mut supervisor).await, started, "{script}");
-            let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit };
+            let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit, failure: None };
             assert_eq!(next(&mut supervisor).await, exited, "{script}");
             assert_eq!(supervisor.processes().count(), 0);
         });
@@ -176,7 +211,8 @@ fn a_worker_has_ended_only_when_nothing_of_it_is_left() {
     with_supervisor(family(scratch.path(), then), async |mut supervisor| {
         start(&mut supervisor, FIRST, 0);
         next(&mut supervisor).await;
-        let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Code(3) };
+        let exited =
+            WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Code(3), failure: None };
         assert_eq!(next(&mut supervisor).await, exited);
         for name in FAMILY_FILES {
             let pid = pid_in(&scratch.join(name));
@@ -203,7 +239,12 @@ fn a_stopped_worker_can_be_terminated() {
             supervisor.terminate(Epoch::new(2), FIRST);
             assert!(state().contains(") T "), "neither is this worker");
             supervisor.terminate(EPOCH, FIRST);
-            let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(15) };
+            let exited = WorkerEvent::Exited {
+                epoch: EPOCH,
+                local: FIRST,
+                exit: Exit::Signal(15),
+                failure: None,
+            };
             assert_eq!(next(&mut supervisor).await, exited);
         },
     );
@@ -224,7 +265,12 @@ fn a_worker_that_does_not_listen_is_killed() {
         wait_until("the trap", TIMEOUT, || scratch.join("ready").exists());
         supervisor.terminate(EPOCH, FIRST);
         supervisor.kill(EPOCH, FIRST);
-        let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(9) };
+        let exited = WorkerEvent::Exited {
+            epoch: EPOCH,
+            local: FIRST,
+            exit: Exit::Signal(9),
+            failure: None,
+        };
         assert_eq!(next(&mut supervisor).await, exited);
     });
 }
@@ -259,8 +305,12 @@ fn what_a_worker_has_started_may_save_when_the_worker_has_ended() {
                 assert!(!scratch.join("saved").exists(), "the worker has not ended");
                 supervisor.kill(EPOCH, FIRST);
             }
-            let exited =
-                WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(signal) };
+            let exited = WorkerEvent::Exited {
+                epoch: EPOCH,
+                local: FIRST,
+                exit: Exit::Signal(signal),
+                failure: None,
+            };
             assert_eq!(next(&mut supervisor).await, exited);
             assert!(scratch.join("saved").exists(), "it was asked, and had time");
         });

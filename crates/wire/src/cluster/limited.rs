@@ -6,13 +6,14 @@ use super::message::numbers::{
     get_rank_map_response, get_status_response, get_steps_response, get_trace_response, incident,
     latency_matrix, list_decisions_response, list_incidents_response, list_nodes_response, node,
     node_message, operations, progress, rank_wait, refusal, report, sign, slot_holder, slow_link,
-    slow_rank, slow_stage, stage_work, step_analysis, traffic, verdict, vitals,
+    slow_rank, slow_stage, stage_work, step_analysis, traffic, verdict, vitals, worker,
+    worker_failed,
 };
 use crate::limits::cluster::{
-    MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_MATRIX_CELLS, MAX_MATRIX_NODES,
-    MAX_NODE_BYTES, MAX_OPERATION_GROUPS, MAX_OPERATIONS, MAX_PROGRESS, MAX_SIGNS, MAX_SLOW,
-    MAX_SPAN_NAMES, MAX_STEP_TIMES, MAX_SUSPECTS, MAX_TRACE_OPERATIONS, MAX_TRAFFIC, MAX_VERDICTS,
-    MAX_WINDOWS, MAX_WORKERS,
+    MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_FAILURE_BYTES, MAX_MATRIX_CELLS,
+    MAX_MATRIX_NODES, MAX_NODE_BYTES, MAX_OPERATION_GROUPS, MAX_OPERATIONS, MAX_PROGRESS,
+    MAX_SIGNS, MAX_SLOW, MAX_SPAN_NAMES, MAX_STEP_TIMES, MAX_SUSPECTS, MAX_TRACE_OPERATIONS,
+    MAX_TRAFFIC, MAX_VERDICTS, MAX_WINDOWS, MAX_WORKERS,
 };
 use crate::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
 use crate::shape::{FieldLimit, many, once, text};
@@ -42,7 +43,7 @@ pub(super) const NODE_MESSAGE: &[FieldLimit] = &[
 ];
 
 const REPORT: &[FieldLimit] = &[
-    many(report::WORKERS, "workers", MAX_WORKERS, &[]),
+    many(report::WORKERS, "workers", MAX_WORKERS, WORKER),
     many(report::PROGRESS, "progress of groups", MAX_PROGRESS, PROGRESS),
     many(report::EDGES, "windows of transfers", MAX_WINDOWS, &[]),
     many(report::WAITS, "windows of collectives", MAX_WINDOWS, &[]),
@@ -55,6 +56,11 @@ const REPORT: &[FieldLimit] = &[
         MAX_TRAFFIC,
         &[text(traffic::LOCAL, "address", 16), text(traffic::REMOTE, "address", 16)],
     ),
+];
+
+const WORKER: &[FieldLimit] = &[
+    text(worker::MESSAGE, "failure of a worker", MAX_FAILURE_BYTES),
+    text(worker::LOG, "path of a log", MAX_FAILURE_BYTES),
 ];
 
 const OPERATIONS: &[FieldLimit] = &[
@@ -136,7 +142,7 @@ const NODE: &[FieldLimit] = &[
     text(node::NAME, "node name", MAX_NODE_BYTES),
     text(node::ADDRESS, "address of a node", MAX_NODE_BYTES),
     once(node::VITALS, "vitals", VITALS),
-    many(node::WORKER_STATES, "workers", MAX_WORKERS, &[]),
+    many(node::WORKER_STATES, "workers", MAX_WORKERS, WORKER),
 ];
 
 /// Limits of an answer of ListIncidents.
@@ -150,7 +156,17 @@ const INCIDENT: &[FieldLimit] = &[
     many(incident::EVICTED, "evicted nodes", MAX_EVICTED, &[]),
 ];
 
-const SIGN: &[FieldLimit] = &[once(sign::SUSPECTED, "suspicions", VERDICT)];
+const SIGN: &[FieldLimit] = &[
+    once(
+        sign::WORKER_FAILED,
+        "failures",
+        &[
+            text(worker_failed::MESSAGE, "failure of a worker", MAX_FAILURE_BYTES),
+            text(worker_failed::LOG, "path of a log", MAX_FAILURE_BYTES),
+        ],
+    ),
+    once(sign::SUSPECTED, "suspicions", VERDICT),
+];
 
 const VERDICT: &[FieldLimit] = &[
     many(verdict::SUSPECTS, "suspects", MAX_SUSPECTS, &[]),

@@ -189,7 +189,7 @@ pub struct Operations {
     pub before: ::core::option::Option<u64>,
 }
 /// One worker.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Worker {
     /// Its number among all of the job (RANK).
     #[prost(uint32, tag = "1")]
@@ -203,6 +203,12 @@ pub struct Worker {
     /// How long before the report a failed one ended, on the node's own clock.
     #[prost(uint64, tag = "4")]
     pub age_ns: u64,
+    /// What a failed one left: its exception, or what the system says of its end. One line of at most 256 bytes.
+    #[prost(string, tag = "5")]
+    pub message: ::prost::alloc::string::String,
+    /// The path of a failed one's log on its node, at most 256 bytes.
+    #[prost(string, tag = "6")]
+    pub log: ::prost::alloc::string::String,
 }
 /// How a failed worker ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -497,6 +503,9 @@ pub struct Assignment {
     /// The job's name (TORCHELASTIC_RUN_ID), 1 to 256 bytes without control characters.
     #[prost(string, tag = "10")]
     pub job: ::prost::alloc::string::String,
+    /// Restarts after which the job is given up (TORCHELASTIC_MAX_RESTARTS). 0 from earlier versions.
+    #[prost(uint32, tag = "11")]
+    pub max_restarts: u32,
 }
 /// Stop all workers, and stand by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -768,6 +777,12 @@ pub struct WorkerFailed {
     /// When, in milliseconds since the Unix epoch, as far as ages and the coordinator's clock show.
     #[prost(uint64, tag = "4")]
     pub at_unix_ms: u64,
+    /// Its exception, or what the system says of its end, where that is known.
+    #[prost(string, tag = "5")]
+    pub message: ::prost::alloc::string::String,
+    /// The path of its log on its node, where it has one.
+    #[prost(string, tag = "6")]
+    pub log: ::prost::alloc::string::String,
 }
 /// What detection found.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2249,6 +2264,8 @@ pub mod numbers {
         pub const STATE: u32 = 2;
         pub const END: u32 = 3;
         pub const AGE_NS: u32 = 4;
+        pub const MESSAGE: u32 = 5;
+        pub const LOG: u32 = 6;
     }
     pub mod worker_end {
         pub const CODE: u32 = 1;
@@ -2347,6 +2364,7 @@ pub mod numbers {
         pub const RESTARTS: u32 = 8;
         pub const DIGEST: u32 = 9;
         pub const JOB: u32 = 10;
+        pub const MAX_RESTARTS: u32 = 11;
     }
     pub mod stop {
         pub const OUTCOME: u32 = 1;
@@ -2437,6 +2455,8 @@ pub mod numbers {
         pub const RANK: u32 = 2;
         pub const END: u32 = 3;
         pub const AT_UNIX_MS: u32 = 4;
+        pub const MESSAGE: u32 = 5;
+        pub const LOG: u32 = 6;
     }
     pub mod verdict {
         pub const KIND: u32 = 1;

@@ -30,6 +30,8 @@ pub const MAX_STEP_TIMES: usize = 4096;
 pub const MAX_SLOW: usize = 256;
 /// Operations of steps that are in one answer.
 pub const MAX_TRACE_OPERATIONS: usize = 32_768;
+/// Bytes of what a worker that failed left, and of the path of its log.
+pub const MAX_FAILURE_BYTES: usize = 256;
 /// Events of one incident.
 pub const MAX_SIGNS: usize = 256;
 /// Suspects of one verdict.

@@ -9,6 +9,7 @@ use std::ops::Range;
 use telltale_cluster::agent::{Agent, AgentInput, AgentOutput, Exit, Identity};
 use telltale_cluster::message::{FromNode, FromNodeBody, ToNode};
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
+use telltale_cluster::observation::FailureDetail;
 use telltale_cluster::policy::AgentPolicy;
 use telltale_cluster::rank::{RankMap, WorkersPerNode};
 
@@ -188,7 +189,15 @@ impl Nodes {
             }
             AgentOutput::Terminate { epoch, local } | AgentOutput::Kill { epoch, local } => {
                 let exit = Exit::Signal(15);
-                (WORKER, AgentInput::WorkerExited { epoch, local, exit })
+                (
+                    WORKER,
+                    AgentInput::WorkerExited {
+                        epoch,
+                        local,
+                        exit,
+                        detail: FailureDetail::default(),
+                    },
+                )
             }
             AgentOutput::HoldPort(ports) => {
                 (1, AgentInput::PortHeld { ports, port: Some(ports.first) })

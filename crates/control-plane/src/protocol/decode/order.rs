@@ -104,6 +104,7 @@ fn assignment(from: message::Assignment) -> Result<Assignment, ProtocolError> {
         restarts: from.restarts,
         digest: from.digest,
         job: from.job,
+        max_restarts: from.max_restarts,
     })
 }
 

@@ -15,15 +15,18 @@ use telltale_cluster::latency::{
 };
 use telltale_cluster::message::Report;
 use telltale_cluster::observation::{
-    GroupProgress, MAX_AWAITED_RANKS, Observation, Traffic, Withheld, WorkerEnd, WorkerObservation,
-    WorkerState,
+    FailureDetail, GroupProgress, MAX_AWAITED_RANKS, Observation, Traffic, Withheld, WorkerEnd,
+    WorkerObservation, WorkerState,
 };
+use telltale_cluster::rank::Rank;
 use telltale_cluster::tracking::windows::MAX_WINDOW_SAMPLES;
 use telltale_cluster::vitals::{DeviceHealth, Vitals, WorkerProcess};
 
 pub(super) fn report(from: message::Report) -> Result<(Report, Option<Vitals>), ProtocolError> {
     let activity = activity(from.activity)?;
+    let failures = from.workers.iter().filter_map(|worker| failure(worker).transpose());
     let observation = Observation {
+        failures: failures.collect::<Result<_, _>>()?,
         workers: all(from.workers, worker)?,
         progress: all(from.progress, progress)?,
         edges: all(from.edges, edge)?,
@@ -94,6 +97,12 @@ fn worker(from: message::Worker) -> Result<WorkerObservation, ProtocolError> {
         },
     };
     Ok(WorkerObservation { rank: rank(from.rank)?, state })
+}
+
+/// What a worker that failed left, where it is anything.
+fn failure(from: &message::Worker) -> Result<Option<(Rank, FailureDetail)>, ProtocolError> {
+    let detail = FailureDetail { message: from.message.clone(), log: from.log.clone() };
+    (detail != FailureDetail::default()).then(|| Ok((rank(from.rank)?, detail))).transpose()
 }
 
 fn worker_end(from: Option<message::WorkerEnd>) -> Result<WorkerEnd, ProtocolError> {

@@ -59,12 +59,14 @@ pub(crate) const fn hold(from: Hold) -> message::HoldReason {
 fn event(from: &FaultEvent, unix_ms: UnixMs<'_>) -> message::Sign {
     use message::sign::Kind;
     let kind = match from {
-        FaultEvent::WorkerFailed { node, rank, end, at } => {
+        FaultEvent::WorkerFailed { node, rank, end, at, detail } => {
             Kind::WorkerFailed(message::WorkerFailed {
                 node: node.as_str().to_owned(),
                 rank: rank.0,
                 end: Some(worker_end(*end)),
                 at_unix_ms: unix_ms(*at),
+                message: detail.message.clone(),
+                log: detail.log.clone(),
             })
         }
         FaultEvent::Silent { node } => Kind::Silent(node.as_str().to_owned()),

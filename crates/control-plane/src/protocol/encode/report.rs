@@ -9,15 +9,16 @@ use super::{activity, operations};
 use telltale_cluster::latency::{Collective, Direction, EdgeWindow, WaitWindow, Window};
 use telltale_cluster::message::Report;
 use telltale_cluster::observation::{
-    GroupProgress, Traffic, Withheld, WorkerEnd, WorkerObservation, WorkerState,
+    FailureDetail, GroupProgress, Traffic, Withheld, WorkerEnd, WorkerObservation, WorkerState,
 };
+use telltale_cluster::rank::Rank;
 use telltale_cluster::vitals::{DeviceHealth, Vitals, WorkerProcess};
 
 pub(super) fn report(from: &Report, reported: Option<&Vitals>) -> message::Report {
     let observation = &from.observation;
     message::Report {
         activity: Some(activity(from.activity)),
-        workers: observation.workers.iter().map(worker).collect(),
+        workers: workers(&observation.workers, &observation.failures),
         progress: observation.progress.iter().map(progress).collect(),
         edges: observation.edges.iter().map(edge).collect(),
         waits: observation.waits.iter().map(wait).collect(),
@@ -28,6 +29,17 @@ pub(super) fn report(from: &Report, reported: Option<&Vitals>) -> message::Repor
         sent_us: observation.sent_us,
         traffic: observation.traffic.iter().map(traffic).collect(),
     }
+}
+
+fn workers(from: &[WorkerObservation], failures: &[(Rank, FailureDetail)]) -> Vec<message::Worker> {
+    let mut workers: Vec<message::Worker> = from.iter().map(worker).collect();
+    for (rank, detail) in failures {
+        if let Some(worker) = workers.iter_mut().find(|worker| worker.rank == rank.0) {
+            worker.message.clone_from(&detail.message);
+            worker.log.clone_from(&detail.log);
+        }
+    }
+    workers
 }
 
 const fn withheld(from: &Withheld) -> message::WithheldProcessor {
@@ -64,6 +76,7 @@ pub(crate) fn worker(from: &WorkerObservation) -> message::Worker {
         state: state.into(),
         end: failure.map(|(end, _)| worker_end(end)),
         age_ns: failure.map_or(0, |(_, age)| nanoseconds(age)),
+        ..message::Worker::default()
     }
 }
 

@@ -63,6 +63,7 @@ impl Engine {
     fn report_incident(&mut self, now: Moment, incident: &Incident) {
         let (record, withdrawn) = self.incidents.stands(&self.clock, incident);
         self.store.keep(record);
+        let first = self.incidents.first_event(incident.id);
         let cause = incident.root_cause().map(|cause| format!(", attributed to {}", cause.node));
         let (id, cause) = (incident.id, cause.unwrap_or_default());
         let explain = format!("`telltale cluster explain {id}` shows why");
@@ -72,7 +73,8 @@ impl Engine {
                 warn!(incident = %id, former = %former, "incident {id} is not attributed to {former} any more; {explain}");
             }
             Standing::Collecting => {
-                warn!(incident = %id, "incident {id} in epoch {}", incident.epoch)
+                let first = first.map(|event| format!(": {event}")).unwrap_or_default();
+                warn!(incident = %id, "incident {id} in epoch {}{first}", incident.epoch)
             }
             Standing::Held(hold) => {
                 let hold = held(encode::hold(*hold), &suspected(incident));

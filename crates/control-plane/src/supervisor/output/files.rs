@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -16,6 +16,8 @@ use telltale_cluster::epoch::Epoch;
 const MAX_EPOCHS: usize = 10;
 /// What the directory of an epoch is called, before its number.
 const EPOCH: &str = "epoch-";
+/// A link to the directory of the epoch in which the job failed first: its files are kept.
+const FIRST_FAILURE: &str = "first-failure";
 
 #[derive(Debug)]
 pub(super) struct OutputFiles {
@@ -94,13 +96,33 @@ impl OutputPart {
     }
 }
 
-/// Removes the directories of epochs that were written to the longest ago, but never `present`.
+/// Keeps the files of an epoch that failed, unless those of an earlier one are kept.
+pub(in crate::supervisor) fn keep_first_failure(directory: &Path, failed: Epoch) -> io::Result<()> {
+    match symlink(format!("{EPOCH}{failed}"), directory.join(FIRST_FAILURE)) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+/// Lets the files of the first failure be removed as others are.
+pub(in crate::supervisor) fn forget_first_failure(directory: &Path) -> io::Result<()> {
+    match fs::remove_file(directory.join(FIRST_FAILURE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Removes the directories of epochs that were written to the longest ago, but neither `present` nor that of
+/// the first failure.
 fn remove_oldest(directory: &Path, present: &Path) -> io::Result<()> {
+    let first_failure = fs::read_link(directory.join(FIRST_FAILURE)).ok();
+    let first_failure = first_failure.map(|name| directory.join(name));
     let mut epochs: Vec<(SystemTime, PathBuf)> = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(EPOCH));
-        if is_ours && entry.path() != present {
+        let is_kept = entry.path() == present || Some(entry.path()) == first_failure;
+        if is_ours && !is_kept {
             epochs.push((entry.metadata()?.modified()?, entry.path()));
         }
     }
@@ -127,6 +149,28 @@ mod tests {
         assert_eq!(read("epoch-14/3.log").as_deref(), Some("fourth.\n"));
         assert_eq!(read("epoch-14/3.log.1").as_deref(), Some("third..\n"));
         assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), MAX_EPOCHS);
+    }
+
+    #[test]
+    fn files_of_the_first_failure_outlive_later_epochs() {
+        let scratch = telltale_harness::Scratch::new();
+        let mut files = OutputFiles::below(scratch.path().to_path_buf(), 20);
+        let mut write = |number| {
+            let place = WorkerPosition { epoch: Epoch::new(number), rank: 0 };
+            files.append(Some(place), b"line\n").unwrap();
+        };
+        (0..20).for_each(|number| {
+            write(number);
+            if [3, 7].contains(&number) {
+                keep_first_failure(scratch.path(), Epoch::new(number)).unwrap();
+            }
+        });
+        assert!(scratch.join("first-failure/0.log").exists() && scratch.join("epoch-3").exists());
+        assert!(!scratch.join("epoch-7").exists());
+        forget_first_failure(scratch.path()).unwrap();
+        forget_first_failure(scratch.path()).unwrap();
+        write(20);
+        assert!(!scratch.join("epoch-3").exists());
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl Node {
             let end = WorkerEnd { kind: Some(Kind::Signal(9)) };
             let state = if self.killed { WorkerState::Failed } else { WorkerState::Running };
             let end = self.killed.then_some(end);
-            report.workers.push(Worker { rank, state: state.into(), end, age_ns: 0 });
+            report.workers.push(Worker { rank, state: state.into(), end, ..Default::default() });
             report.edges =
                 (0..world).filter(|peer| *peer != rank).map(|peer| edge(rank, peer)).collect();
             if self.trains {

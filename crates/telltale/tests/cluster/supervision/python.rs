@@ -76,7 +76,8 @@ fn a_worker_started_ahead_waits_with_its_imports_done_and_then_runs_its_script()
             next(&mut supervisor).await,
             WorkerEvent::Started { epoch: EPOCH, local: FIRST }
         );
-        let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Code(0) };
+        let exited =
+            WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Code(0), failure: None };
         assert_eq!(next(&mut supervisor).await, exited);
         wait_until("the output", TIMEOUT, || log(&scratch, 6).lines().count() == 2);
         assert_eq!(log(&scratch, 6), "rank 6 ['argument'] False\npath None []\n");

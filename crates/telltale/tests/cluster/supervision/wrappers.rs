@@ -60,7 +60,12 @@ fn terminated(settings: WorkerSettings, scratch: &Scratch) {
         next(&mut supervisor).await;
         wait_until("the worker to be ready", TIMEOUT, || scratch.join("ready").exists());
         supervisor.terminate(EPOCH, FIRST);
-        let exited = WorkerEvent::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(15) };
+        let exited = WorkerEvent::Exited {
+            epoch: EPOCH,
+            local: FIRST,
+            exit: Exit::Signal(15),
+            failure: None,
+        };
         assert_eq!(next(&mut supervisor).await, exited);
     });
 }
