@@ -126,6 +126,12 @@ impl Reader {
         self.queue.tail.lock().reserved
     }
 
+    /// What there would be to take when no event is, as seen without another look at the chain.
+    #[cfg(test)]
+    pub(super) fn last_loss(&self) -> Option<Losses> {
+        self.cursor.last_loss(&self.queue, self.reported)
+    }
+
     /// How many events were taken so far.
     pub(crate) fn taken(&self) -> u64 {
         self.queue.progress.taken.load(Ordering::Relaxed)
@@ -285,8 +291,9 @@ impl Cursor {
             return None;
         }
         // Passed already, while the event behind it is still being copied: the descriptor was made
-        // readable for the loss and stays so.
-        if self.lost != reported {
+        // readable for the loss and stays so. The reader knows more than what was passed where it was given
+        // the losses after the last event, and the chain's own record of those has not been met yet.
+        if self.lost.sum() > reported.sum() {
             return Some(self.lost);
         }
         let tail = queue.tail.lock();

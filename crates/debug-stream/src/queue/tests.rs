@@ -289,6 +289,23 @@ fn stress(producers: u32, bounds: Bounds, waits_each_time: bool) {
 }
 
 #[test]
+fn a_loss_beside_an_event_that_was_not_met_yet_is_not_taken_from_what_is_known() {
+    let (queue, mut reader) = connected(Bounds { events: 1, bytes: 1 << 20 });
+    let lose = |queue: &Queue| assert!(matches!(push(queue, 1, 8), Err(QueueRefusal::Lost(_))));
+    push(&queue, 1, 8).unwrap();
+    lose(&queue);
+    assert_eq!(take(&mut reader), Got::Event(0, 8));
+    let one = Losses { events: 1, ..Losses::default() };
+    assert_eq!(take(&mut reader), Got::Lost(one));
+    // Another event and another loss, between the reader's two looks.
+    push(&queue, 1, 8).unwrap();
+    lose(&queue);
+    assert_eq!(reader.last_loss(), None, "it is behind the event");
+    assert_eq!(take(&mut reader), Got::Event(2, 8));
+    assert_eq!(take(&mut reader), Got::Lost(one));
+}
+
+#[test]
 fn nothing_is_lost_uncounted_with_one_producer_and_a_reader_that_spins() {
     stress(1, Bounds { events: 1_000, bytes: 1 << 28 }, false);
 }

@@ -36,8 +36,8 @@ fn every_fault_is_shown_as_what_it_is() {
         ("reset:0", 1, "AICLK                 not available: device is resetting"),
         ("old-driver", 1, "open by               not available: not offered"),
         ("pids:0:zero", 0, "open by               hidden"),
-        ("pids:0:duplicates", 0, "open by               nobody"),
-        ("pids:0:junk", 1, "open by               nobody"),
+        ("pids:0:duplicates", 0, "open by               no process"),
+        ("pids:0:junk", 1, "open by               no process"),
     ];
     for (fault, status, line) in cases {
         let said = with_fault(fault);

@@ -139,7 +139,7 @@ pub enum AttachError {
     /// The file has another layout. It is left as it is.
     #[error(
         "{name}: the region has another layout ({}{size_bytes} bytes); {}remove the file once \
-         nobody uses it",
+         no process uses it",
         version.map(|version| format!("version {version}, ")).unwrap_or_default(),
         choice(*version, *size_bytes),
     )]
