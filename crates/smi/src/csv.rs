@@ -125,7 +125,12 @@ pub fn history(answer: &HistoryAnswer) -> String {
         let process = series.process.as_ref();
         let whose = [
             series.metric.clone(),
-            series.label.as_ref().map(|(_, value)| value.clone()).unwrap_or_default(),
+            // With its name: the space and the kind `dram` have the same bytes, and are not to be added up.
+            series
+                .label
+                .as_ref()
+                .map(|(name, value)| format!("{name}={value}"))
+                .unwrap_or_default(),
             series.device.clone().unwrap_or_default(),
             process.and_then(|process| process.pid).map(|pid| pid.to_string()).unwrap_or_default(),
             process.map(|process| process.key.clone()).unwrap_or_default(),

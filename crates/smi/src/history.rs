@@ -189,6 +189,10 @@ fn shown_metric(series: &Series) -> String {
     let stem = stem.strip_suffix(series.unit.as_str()).unwrap_or(stem).trim_end_matches('_');
     match &series.label {
         Some((_, value)) if value == "asic" => stem.replace('_', " "),
+        // A space and a kind may have one name, and the space's bytes are not beside the kind's.
+        Some((name, value)) if name == "space" => {
+            format!("{} space {value}", stem.replace('_', " "))
+        }
         Some((_, value)) => format!("{} {value}", stem.replace('_', " ")),
         None => stem.replace('_', " "),
     }
@@ -243,8 +247,8 @@ mod tests {
         assert_eq!(
             file,
             "From 2026-11-21T10:00:00Z to 2026-11-21T10:02:00Z, in steps of 30s\n\n\
-             DEVICE     METRIC            MIN   MEAN      MAX\n\
-             251732099  memory used dram  0 B  512 B  1.0 KiB\n\
+             DEVICE     METRIC                  MIN   MEAN      MAX\n\
+             251732099  memory used space dram  0 B  512 B  1.0 KiB\n\
              2 more series are left out; name devices, processes or metrics\n"
         );
         let style = Style { width: Some(80), color: false, unicode: true };

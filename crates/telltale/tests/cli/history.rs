@@ -1,6 +1,7 @@
 //! What a service recorded, as the commands show it: while it runs, after it was killed, and where
 //! there is none.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -95,7 +96,9 @@ fn series_and_past_moments_are_shown_in_every_form() {
     let pid = fixture.workload.id().to_string();
     let table = fixture.ask(&["history", "--since", "1m ago"]);
     assert_eq!((table.status, table.err.as_str()), (Some(0), ""), "{table:?}");
-    for word in ["in steps of", "temperature", "memory used dram", "memory live dram", &pid] {
+    for word in
+        ["in steps of", "temperature", "memory used space dram", "memory live space dram", &pid]
+    {
         assert!(table.out.contains(word), "{word}: {}", table.out);
     }
     let one = ["history", "--process", &pid, "--metric", "live_bytes", "--since", "1m", "--json"];
@@ -104,6 +107,12 @@ fn series_and_past_moments_are_shown_in_every_form() {
     assert!(!series.is_empty());
     let number = u64::from(fixture.workload.id());
     assert!(series.iter().all(|one| one["process"]["pid"] == number), "{answer}");
+    // A kind and its space of one name are told apart in each row.
+    let csv = [&one[..one.len() - 1], &["--csv"]].concat();
+    let csv = fixture.ask(&csv).out;
+    let keys: Vec<String> = csv.lines().map(|row| row.split(',').take(6).collect()).collect();
+    assert!(csv.contains(",kind=dram,") && csv.contains(",space=dram,"), "{csv}");
+    assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "{csv}");
     let csv = fixture.ask(&["history", "--metric", "power", "--since", "1m", "--csv"]).out;
     let rows: Vec<usize> = csv.lines().map(|row| row.split(',').count()).collect();
     assert!(rows.len() > 1 && rows.iter().all(|row| *row == rows[0]), "{csv}");
