@@ -25,6 +25,11 @@ pub(crate) fn metrics(report: &mut Report) -> Vec<MetricSample> {
         put("telltale_process_kernel_cache_bytes", Some(cache.bytes));
         put("telltale_process_kernel_cache_evictions_total", cache.evictions);
     }
+    let loaded = report.programs.iter().flat_map(|programs| &programs.loaded);
+    for program in loaded.filter(|program| !program.is_empty()) {
+        let name = "telltale_process_program_loaded";
+        samples.extend(sample(name, &[("program", program)], Some(1)));
+    }
     for device in &report.devices {
         of_device(device, &mut samples);
     }
@@ -42,6 +47,7 @@ fn of_device(device: &DeviceReport, samples: &mut Vec<MetricSample>) {
     let ring = device.ring_buffer;
     put("telltale_process_l1_ring_buffer_capacity_bytes", &[], ring.map(|ring| ring.total_bytes));
     put("telltale_process_l1_ring_buffer_used_bytes", &[], ring.map(|ring| ring.used_bytes));
+    put("telltale_process_l1_ring_buffer_programs", &[], ring.map(|ring| ring.programs));
     put("telltale_process_operations_total", &[], device.operations);
     if let Some(traffic) = device.traffic {
         let name = "telltale_process_transferred_bytes_total";
@@ -54,6 +60,7 @@ fn of_device(device: &DeviceReport, samples: &mut Vec<MetricSample>) {
     }
     if let Some(throttling) = device.throttling {
         put("telltale_process_throttled", &[], Some(u64::from(throttling.active)));
+        put("telltale_process_throttlings_total", &[], Some(throttling.events));
     }
 }
 
@@ -129,7 +136,7 @@ mod tests {
     #[test]
     fn everything_that_was_reported_is_a_defined_metric() {
         let samples = metrics(&mut report());
-        assert_eq!(samples.len(), 13);
+        assert_eq!(samples.len(), 16);
         let value = |name: &str| {
             let full = format!("telltale_process_{name}");
             samples.iter().find(|sample| sample.name == full).map(|sample| sample.value.clone())
@@ -137,6 +144,10 @@ mod tests {
         assert_eq!(value("programs_loaded"), Some(MetricValue::Gauge(5.0)));
         assert_eq!(value("program_cache_hits_total"), Some(MetricValue::Counter(2)));
         assert_eq!(value("throttled"), Some(MetricValue::Gauge(1.0)));
+        assert_eq!(value("throttlings_total"), Some(MetricValue::Counter(7)));
+        assert_eq!(value("l1_ring_buffer_programs"), Some(MetricValue::Gauge(3.0)));
+        let loaded = samples.iter().find(|one| one.name == "telltale_process_program_loaded");
+        assert_eq!(loaded.unwrap().labels, [("program".to_owned(), "matmul".to_owned())]);
         assert!(samples.iter().all(|sample| !sample.help.is_empty()));
     }
 

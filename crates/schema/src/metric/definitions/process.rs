@@ -215,6 +215,18 @@ pub const PROCESS_L1_RING_BUFFER_CAPACITY_BYTES: &MetricDefinition = &MetricDefi
     otlp: None,
 };
 
+/// Programs in the L1 ring buffer that kernels are loaded through.
+pub const PROCESS_L1_RING_BUFFER_PROGRAMS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_l1_ring_buffer_programs",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Programs in the L1 ring buffer that kernels are loaded through.",
+    labels: &["process", "user", "container_id", "pod_uid", "device"],
+    scope: Scope::Process,
+    since: "0.1.0",
+    otlp: None,
+};
+
 /// Bytes in use of the L1 ring buffer that kernels are loaded through.
 pub const PROCESS_L1_RING_BUFFER_USED_BYTES: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_l1_ring_buffer_used_bytes",
@@ -463,6 +475,18 @@ pub const PROCESS_PROGRAM_CACHE_WEIGHT_BYTES: &MetricDefinition = &MetricDefinit
     otlp: None,
 };
 
+/// 1 for each program, by its name, whose kernels are on the device at present; 256 at most.
+pub const PROCESS_PROGRAM_LOADED: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_program_loaded",
+    unit: Unit::None,
+    kind: MetricKind::Gauge,
+    help: "1 for each program, by its name, whose kernels are on the device at present; 256 at most.",
+    labels: &["process", "user", "container_id", "pod_uid", "program"],
+    scope: Scope::Process,
+    since: "0.1.0",
+    otlp: None,
+};
+
 /// Programs in the process's program cache.
 pub const PROCESS_PROGRAMS_CACHED: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_programs_cached",
@@ -505,6 +529,18 @@ pub const PROCESS_THROTTLED: &MetricDefinition = &MetricDefinition {
     unit: Unit::None,
     kind: MetricKind::Gauge,
     help: "1 while the runtime holds the process back, 0 while it does not.",
+    labels: &["process", "user", "container_id", "pod_uid", "device"],
+    scope: Scope::Process,
+    since: "0.1.0",
+    otlp: None,
+};
+
+/// Times the runtime began to hold the process back.
+pub const PROCESS_THROTTLINGS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_throttlings_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Times the runtime began to hold the process back.",
     labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
