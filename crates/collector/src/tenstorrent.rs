@@ -239,9 +239,12 @@ impl TenstorrentSource {
                 let subject = self.tree.display(CLASS);
                 let (reason, detail) = match error.absence() {
                     Absence::Unsupported => (Absence::Missing, String::from(NO_DRIVER)),
-                    reason => {
-                        (reason, format!("{error}; ask for the right to read it, or pass --root"))
+                    Absence::Permission => {
+                        let detail =
+                            format!("{error}; ask for the right to read it, or pass --root");
+                        (Absence::Permission, detail)
                     }
+                    reason => (reason, error.to_string()),
                 };
                 self.no_driver = (reason == Absence::Missing).then(|| detail.clone());
                 readable = self.no_driver.is_some();

@@ -282,7 +282,7 @@ fn threads_lose_no_collective() {
 fn an_address_elsewhere_is_refused_and_nothing_is_asked_for() {
     let scratch = Scratch::new();
     for (address, said) in [
-        ("192.0.2.1:80", "it is not on this machine"),
+        ("192.0.2.1:80", "it is not on this host"),
         ("nonsense", "it is neither unix:/PATH nor an address with a port"),
     ] {
         let output =

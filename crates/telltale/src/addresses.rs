@@ -1,7 +1,6 @@
 //! How machines are named on the command line and in files, and which way leads to each.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -97,7 +96,7 @@ pub(crate) fn read_all(items: &[HostItem]) -> Result<Vec<HostAddress>, Addresses
 fn read(path: &Path, to: &mut Vec<HostAddress>) -> Result<(), AddressesError> {
     let failed = |source| AddressesError::Read { path: path.into(), source };
     let mut text = String::new();
-    let file = File::open(path).map_err(failed)?;
+    let file = crate::open_file::open(path).map_err(failed)?;
     file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > MAX_FILE_BYTES {
         return Err(AddressesError::Long(path.into()));

@@ -24,6 +24,7 @@ mod hosts;
 mod interrupt;
 mod known;
 mod man;
+mod open_file;
 mod output;
 mod parent;
 mod past;

@@ -14,7 +14,7 @@ use super::{GenerateError, GeneratedFile, formatted};
 
 /// Where metrics are defined.
 pub const SOURCE: &str = "crates/schema/metrics.toml";
-/// The Rust code, without its ending: a file with the list, and a directory with a file a scope.
+/// The Rust code, without its ending: a file with the list, and a directory with [`text::FILES`].
 const RUST: &str = "crates/schema/src/metric/definitions";
 const TABLE: &str = "docs/metrics.md";
 
@@ -59,8 +59,8 @@ pub(super) fn outputs(
         GeneratedFile { path: format!("{RUST}.rs"), text: formatted(root, &text::list(metrics))? },
         GeneratedFile { path: TABLE.to_owned(), text: text::table(metrics) },
     ];
-    for (scope, file, _) in text::SCOPES {
-        if let Some(code) = text::definitions(metrics, scope) {
+    for file in text::FILES {
+        if let Some(code) = text::definitions(metrics, file) {
             let path = format!("{RUST}/{file}.rs");
             outputs.push(GeneratedFile { path, text: formatted(root, &code)? });
         }

@@ -81,7 +81,8 @@ fn log_transition(transition: &Transition) {
             }
         }
         Transition::Resolved(Alert { rule, text, .. }) => {
-            info!(rule = %rule, "alert {rule} is resolved; it was: {text}");
+            let was = if text.is_empty() { String::new() } else { format!("; it was: {text}") };
+            info!(rule = %rule, "alert {rule} is resolved{was}");
         }
     }
 }

@@ -58,7 +58,15 @@ fn query(pairs: &[(String, String)], now: Timestamp) -> Result<HistoryQuery, Str
             "from" => from = Some(moment(name, value)?),
             "to" => query.to = moment(name, value)?,
             "seconds" => seconds = Some(number()?),
-            "step_ms" => query.step_ms = Some(number()?),
+            "step_ms" => {
+                let step = number()?;
+                if step == 0 {
+                    return Err(String::from(
+                        "step_ms is a whole number of milliseconds from 1 on",
+                    ));
+                }
+                query.step_ms = Some(step);
+            }
             "subjects" => {
                 query.subjects = match value.as_str() {
                     "all" => Subjects::All,
@@ -97,9 +105,12 @@ fn query(pairs: &[(String, String)], now: Timestamp) -> Result<HistoryQuery, Str
 
 /// RFC 3339, or seconds since 1970.
 fn moment(name: &str, text: &str) -> Result<Timestamp, String> {
-    if let Ok(seconds) = text.parse::<f64>()
-        && (0.0..=MAX_SECONDS).contains(&seconds)
-    {
+    if let Ok(seconds) = text.parse::<f64>() {
+        if !(0.0..=MAX_SECONDS).contains(&seconds) {
+            return Err(format!(
+                "{name} is not from 0 to {MAX_SECONDS} seconds since 1970; milliseconds are not taken"
+            ));
+        }
         // A double keeps seconds of this century to a microsecond.
         return Ok(Timestamp((seconds * 1e9) as u64));
     }

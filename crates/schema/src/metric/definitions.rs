@@ -4,6 +4,7 @@ mod agent;
 mod coordinator;
 mod device;
 mod process;
+mod programs;
 mod service;
 mod source;
 
@@ -13,6 +14,7 @@ pub use agent::*;
 pub use coordinator::*;
 pub use device::*;
 pub use process::*;
+pub use programs::*;
 pub use service::*;
 pub use source::*;
 

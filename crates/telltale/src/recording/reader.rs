@@ -10,6 +10,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
 use super::{HEAD, HEADER_BYTES, MAX_FRAMES, MAX_MEMBER_BYTES, TRAILER_BYTES};
+use crate::open_file;
 use crate::received::{MAX_SNAPSHOT_BYTES, ReceivedError, snapshot_in};
 
 /// Where a snapshot is in the file, and of when it is.
@@ -76,7 +77,7 @@ impl Recording {
     /// Opens a recording with at least one snapshot.
     pub(crate) fn open(path: &Path) -> Result<Self, ReplayError> {
         let failed = |source| ReplayError::Open { path: path.into(), source };
-        let file = File::open(path).map_err(|error| failed(error.into()))?;
+        let file = open_file::open(path).map_err(|error| failed(error.into()))?;
         let Scan { frames, end, .. } = scan(&file).map_err(failed)?;
         let length = file.metadata().map_err(|error| failed(error.into()))?.len();
         if frames.is_empty() {

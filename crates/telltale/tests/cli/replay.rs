@@ -114,3 +114,24 @@ fn the_machine_going_away_ends_it_with_a_sentence() {
     assert_eq!(machine.wait_within("the machine to end", TIMEOUT).code(), Some(0));
     assert_eq!(replay.status(), Some(2));
 }
+
+#[test]
+fn a_pipe_to_which_nobody_writes_is_not_waited_for() {
+    let place = Scratch::new();
+    let pipe = place.join("pipe");
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, 0o600.into(), 0).unwrap();
+    for arguments in [&["replay"][..], &["smi", "--replay"], &["top", "--plain", "--replay"]] {
+        let mut running = Running::start(telltale().args(arguments).arg(&pipe));
+        assert_ne!(running.status(), Some(0), "{arguments:?}");
+    }
+    // One with a writer is read.
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/generate.trace");
+    let program = env!("CARGO_BIN_EXE_telltale");
+    let script = format!(
+        "(sleep 0.2; cat {trace}) | {program} replay /dev/stdin --speed max --runtime-dir {}",
+        place.path().display()
+    );
+    let read = said(std::process::Command::new("sh").args(["-c", &script]));
+    assert_eq!((read.status, read.err.as_str()), (Some(0), ""), "{read:?}");
+}

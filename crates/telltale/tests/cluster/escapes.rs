@@ -96,9 +96,7 @@ fn a_running_worker_keeps_what_it_has_started_when_another_ends() {
     job.add("a", &[]);
     let [stays, goes] = [0, 1].map(|rank| started(&job, 1, rank));
     fs::write(job.path("leave-1-1"), "").expect("a scratch file");
-    wait_until("its end", TIMEOUT, || {
-        job.agent_log("a").contains("worker 1 ended with exit code 0")
-    });
+    wait_until("its end", TIMEOUT, || job.agent_log("a").contains("rank 1 ended with exit code 0"));
     assert_eq!(left(&stays), stays);
     signal(job.worker("a", 1, 0), Signal::KILL);
     job.worker("a", 2, 0);

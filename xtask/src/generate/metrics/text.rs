@@ -20,6 +20,20 @@ pub(super) const SCOPES: [(Scope, &str, &str); 6] = [
     (Scope::Agent, "agent", "The agent of a job's node"),
 ];
 
+/// The Rust files: one a scope, and one for the programs of processes.
+pub(super) const FILES: [&str; 7] =
+    ["agent", "coordinator", "device", "process", "programs", "service", "source"];
+
+/// The Rust file of a metric.
+fn file(metric: &Metric) -> &'static str {
+    if metric.name.starts_with("telltale_process_program") {
+        return "programs";
+    }
+    let mut scopes = SCOPES.iter();
+    let found = scopes.find(|(scope, ..)| *scope == metric.scope);
+    found.map(|(_, file, _)| *file).expect("each scope is in the list")
+}
+
 /// The programs with metrics, as whose list of definitions is named.
 const PROGRAMS: [(&str, &str, &[Scope]); 3] = [
     (
@@ -34,8 +48,8 @@ const PROGRAMS: [(&str, &str, &[Scope]); 3] = [
 /// The Rust source of the list of all definitions, before rustfmt.
 pub(super) fn list(metrics: &[Metric]) -> String {
     let mut code = HEAD.to_owned();
-    let used = SCOPES.map(|(scope, file, _)| (of_scope(metrics, scope).next().is_some(), file));
-    let files = || used.into_iter().filter_map(|(used, file)| used.then_some(file));
+    let is_used = |name: &&str| metrics.iter().any(|metric| file(metric) == *name);
+    let files = || FILES.into_iter().filter(is_used);
     code.extend(files().map(|file| format!("mod {file};\n")));
     code.push_str("\nuse super::MetricDefinition;\n\n");
     code.extend(files().map(|file| format!("pub use {file}::*;\n")));
@@ -61,9 +75,9 @@ fn one_list<'a>(
     code.push_str("];\n");
 }
 
-/// The Rust source of the definitions of one scope, before rustfmt; none where it has none.
-pub(super) fn definitions(metrics: &[Metric], scope: Scope) -> Option<String> {
-    let mut metrics = of_scope(metrics, scope).peekable();
+/// The Rust source of the definitions of one file, before rustfmt; none where it has none.
+pub(super) fn definitions(metrics: &[Metric], name: &str) -> Option<String> {
+    let mut metrics = metrics.iter().filter(|metric| file(metric) == name).peekable();
     metrics.peek()?;
     let mut code = String::new();
     for metric in metrics {
