@@ -315,7 +315,7 @@ impl HeaderPosition {
     /// The event here.
     ///
     /// # Safety
-    /// [`HeaderPosition::look`] found an event, and the consumer does not go on while the parts are in use.
+    /// [`HeaderPosition::state`] found an event, and the consumer does not go on while the parts are in use.
     #[inline(always)]
     pub(super) unsafe fn event<'segment>(self) -> Body<'segment> {
         // SAFETY: a committed event is whole and is not written to again.

@@ -150,8 +150,9 @@ mod tests {
         for (pairs, words) in [
             (vec![("form", "1")], "there is no parameter form"),
             (vec![("from", "soon")], "from is a time"),
-            (vec![("from", "-1")], "from is a time"),
-            (vec![("from", "1e300")], "from is a time"),
+            (vec![("from", "-1")], "from is not from 0 to"),
+            (vec![("from", "1e300")], "milliseconds are not taken"),
+            (vec![("step_ms", "0")], "from 1 on"),
             (vec![("seconds", "-1")], "seconds is a whole number"),
             (vec![("from", "1"), ("seconds", "1")], "not both"),
             (vec![("from", "9999999")], "before"),
