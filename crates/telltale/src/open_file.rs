@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-/// Opens a file to read it. A pipe to which nobody writes is at its end at once; opened plainly, it would be
+/// Opens a file to read it. A pipe without a writer is at its end at once; opened plainly, it would be
 /// waited for, and no signal would end the command.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();

@@ -11,7 +11,7 @@ use serde_json::Value;
 use telltale_cluster::agent::Exit;
 use telltale_cluster::observation::{FailureDetail, MAX_FAILURE_BYTES};
 
-use super::output::WorkerPosition;
+use super::output::{WorkerPosition, files};
 
 /// Names the file in which PyTorch's `record` writes an exception
 /// (`torch/distributed/elastic/multiprocessing/errors/error_handler.py`).
@@ -41,7 +41,7 @@ pub(super) struct FailureWatch {
 impl FailureFiles {
     /// Those of a worker below the directory of logs.
     pub(super) fn of(logs: &Path, place: WorkerPosition) -> Self {
-        let directory = logs.join(format!("epoch-{}", place.epoch));
+        let directory = files::directory_of(logs, place.epoch);
         let file = |end: &str| directory.join(format!("{}.{end}", place.rank));
         Self { log: file("log"), error: file("error.json") }
     }
@@ -50,7 +50,7 @@ impl FailureFiles {
     pub(super) fn prepare(&self) {
         // Without it only the exception's text is missing.
         if let Some(directory) = self.error.parent() {
-            let _ = fs::create_dir_all(directory);
+            let _ = files::make_directory(directory);
         }
         let _ = fs::remove_file(&self.error);
     }

@@ -107,7 +107,7 @@ fn series_and_past_moments_are_shown_in_every_form() {
     assert!(!series.is_empty());
     let number = u64::from(fixture.workload.id());
     assert!(series.iter().all(|one| one["process"]["pid"] == number), "{answer}");
-    // A kind and its space of one name are told apart in each row.
+    // Rows of a kind and of a space of the same name differ by their label.
     let csv = [&one[..one.len() - 1], &["--csv"]].concat();
     let csv = fixture.ask(&csv).out;
     let keys: Vec<String> = csv.lines().map(|row| row.split(',').take(6).collect()).collect();

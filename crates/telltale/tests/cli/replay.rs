@@ -116,7 +116,7 @@ fn the_machine_going_away_ends_it_with_a_sentence() {
 }
 
 #[test]
-fn a_pipe_to_which_nobody_writes_is_not_waited_for() {
+fn a_pipe_without_a_writer_is_not_waited_for() {
     let place = Scratch::new();
     let pipe = place.join("pipe");
     let fifo = rustix::fs::FileType::Fifo;

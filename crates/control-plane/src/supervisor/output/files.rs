@@ -64,8 +64,8 @@ impl OutputFiles {
         if self.epoch == Some(epoch) {
             return Ok(());
         }
-        let directory = self.directory.join(format!("{EPOCH}{epoch}"));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        let directory = directory_of(&self.directory, epoch);
+        make_directory(&directory)?;
         self.open.clear();
         self.epoch = Some(epoch);
         remove_oldest(&self.directory, &directory)
@@ -74,7 +74,7 @@ impl OutputFiles {
     fn path(&self, place: Option<WorkerPosition>) -> PathBuf {
         match place {
             Some(WorkerPosition { epoch, rank }) => {
-                self.directory.join(format!("{EPOCH}{epoch}")).join(format!("{rank}.log"))
+                directory_of(&self.directory, epoch).join(format!("{rank}.log"))
             }
             None => self.directory.join("warm.log"),
         }
@@ -94,6 +94,16 @@ impl OutputPart {
         *self = Self::open(self.path.clone())?;
         Ok(())
     }
+}
+
+/// The directory of an epoch's files.
+pub(in crate::supervisor) fn directory_of(logs: &Path, epoch: Epoch) -> PathBuf {
+    logs.join(format!("{EPOCH}{epoch}"))
+}
+
+/// Makes it, for this user alone.
+pub(in crate::supervisor) fn make_directory(directory: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
 /// Keeps the files of an epoch that failed, unless those of an earlier one are kept.
