@@ -31,6 +31,7 @@ done
 prefix=$destination/usr
 units=$prefix/lib/systemd/system
 pages=$prefix/share/man/man1
+file_pages=$prefix/share/man/man5
 bash_completions=$prefix/share/bash-completion/completions
 # Debian's zsh looks for those of packages in a place of its own.
 zsh_completions=$prefix/share/zsh/site-functions
@@ -44,7 +45,7 @@ if [ "$remove" = yes ]; then
         "$prefix/bin/telltale-coordinator" "$units/telltale.service" "$units/telltale.socket" \
         "$units/telltale-coordinator@.service" "$units/telltale-agent@.service" \
         "$prefix/lib/sysusers.d/telltale.conf" "$prefix/lib/tmpfiles.d/telltale.conf" \
-        "$prefix/lib/telltale/libtelltale_preload.so" "$pages/telltale.1" "$pages"/telltale-*.1 \
+        "$prefix/lib/telltale/libtelltale_preload.so" "$pages/telltale.1" "$pages"/telltale-*.1 "$file_pages/telltale.toml.5" \
         "$bash_completions/telltale" "$zsh_completions/_telltale" "$fish_completions/telltale.fish"
     [ ! -d "$prefix/lib/telltale" ] || rmdir --ignore-fail-on-non-empty "$prefix/lib/telltale"
     exit 0
@@ -59,7 +60,7 @@ for program in "$binary" "$built/telltale-serve" "$built/telltale-agent" "$built
     }
 done
 
-install -d "$prefix/bin" "$units" "$prefix/lib/sysusers.d" "$prefix/lib/tmpfiles.d" "$pages" \
+install -d "$prefix/bin" "$units" "$prefix/lib/sysusers.d" "$prefix/lib/tmpfiles.d" "$pages" "$file_pages" \
     "$bash_completions" "$zsh_completions" "$fish_completions"
 install -m 0755 "$binary" "$prefix/bin/telltale"
 install -m 0755 "$built/telltale-serve" "$built/telltale-agent" "$built/telltale-coordinator" \
@@ -77,6 +78,7 @@ install -m 0644 "$here/systemd/telltale.tmpfiles" "$prefix/lib/tmpfiles.d/tellta
 
 umask 022
 "$binary" man --output "$pages"
+mv "$pages/telltale.toml.5" "$file_pages"
 "$binary" completions bash >"$bash_completions/telltale"
 "$binary" completions zsh >"$zsh_completions/_telltale"
 "$binary" completions fish >"$fish_completions/telltale.fish"

@@ -214,7 +214,11 @@ telltale_status_e telltale_tell_programs(telltale_runtime_h runtime,
 telltale_status_e telltale_tell_kernel_cache(telltale_runtime_h runtime, uint64_t bytes,
                                              uint64_t evictions);
 
-/* A count that only grows. The same name and labels give the same counter. */
+/*
+ * A count that only grows. The same name and labels give the same counter. Where a name, label, unit or bounds are not
+ * allowed, or another metric has the name, registering returns TELLTALE_INVALID_ARGUMENT and says why on standard
+ * error. The handle is given all the same, and its metric is shown to no reader.
+ */
 telltale_status_e telltale_counter_register(telltale_runtime_h runtime,
                                             const telltale_metric_s *metric,
                                             telltale_counter_h *counter);

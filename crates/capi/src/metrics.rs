@@ -1,6 +1,6 @@
 //! The application's own metrics.
 
-use telltale_runtime::{Counter, Gauge, Histogram, Registry};
+use telltale_runtime::{Counter, Gauge, Histogram, RegisterError, Registration, Registry};
 
 use crate::abi::{Metric, structure};
 use crate::runtimes::RuntimeHandle;
@@ -30,9 +30,31 @@ struct Described {
     labels: Vec<(String, String)>,
 }
 
-impl Described {
-    fn labels(&self) -> Vec<(&str, &str)> {
-        self.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+/// Registers what `registration` has begun, and hands the handle over, which works in any case.
+///
+/// # Safety
+/// `place` is null or points to memory for a handle.
+unsafe fn register<M, H>(
+    registration: Registration<'_, M>,
+    described: &Described,
+    handle: impl FnOnce(M) -> H,
+    place: *mut *mut H,
+) -> Result<(), Wrong> {
+    let plain = registration.help(&described.help).unit(&described.unit);
+    let labels = described.labels.iter();
+    let labelled = labels.fold(plain, |it, (name, value)| it.label(name, value));
+    let mut refused = None;
+    let make = || {
+        let (metric, error) = labelled.registered();
+        refused = error;
+        Ok(handle(metric))
+    };
+    // SAFETY: the caller of this function vouches for the place.
+    unsafe { give(place, make) }?;
+    match refused {
+        // A full table is no fault of this call.
+        None | Some(RegisterError::Full { .. }) => Ok(()),
+        Some(_) => Err(Wrong::Invalid),
     }
 }
 
@@ -73,9 +95,8 @@ pub unsafe extern "C" fn telltale_counter_register(
 ) -> Status {
     // SAFETY: the caller vouches for all three unless they are null.
     guarded(|| unsafe {
-        let reported = described(runtime, metric)?;
-        let Described { registry, name, help, unit, .. } = &reported;
-        give(counter, || Ok(CounterHandle(registry.counter(name, help, unit, &reported.labels()))))
+        let described = described(runtime, metric)?;
+        register(described.registry.counter(&described.name), &described, CounterHandle, counter)
     })
 }
 
@@ -114,9 +135,8 @@ pub unsafe extern "C" fn telltale_gauge_register(
 ) -> Status {
     // SAFETY: the caller vouches for all three unless they are null.
     guarded(|| unsafe {
-        let reported = described(runtime, metric)?;
-        let Described { registry, name, help, unit, .. } = &reported;
-        give(gauge, || Ok(GaugeHandle(registry.gauge(name, help, unit, &reported.labels()))))
+        let described = described(runtime, metric)?;
+        register(described.registry.gauge(&described.name), &described, GaugeHandle, gauge)
     })
 }
 
@@ -170,11 +190,10 @@ pub unsafe extern "C" fn telltale_histogram_register(
 ) -> Status {
     // SAFETY: the caller vouches for all of them unless they are null.
     guarded(|| unsafe {
-        let reported = described(runtime, metric)?;
+        let described = described(runtime, metric)?;
         let bounds = text::array(bounds, bound_count, MAX_BOUNDS)?;
-        let Described { registry, name, help, unit, .. } = &reported;
-        let make = || registry.histogram(name, help, unit, &reported.labels(), bounds);
-        give(histogram, || Ok(HistogramHandle(make())))
+        let registration = described.registry.histogram(&described.name, bounds);
+        register(registration, &described, HistogramHandle, histogram)
     })
 }
 

@@ -1,6 +1,7 @@
 //! libtelltale as C and C++ programs meet it: installed, compiled against, linked both ways.
 
 mod both;
+mod documented;
 mod forks;
 mod header;
 mod installed;

@@ -15,6 +15,7 @@ mod membership;
 mod operator;
 mod other_job;
 mod preparing;
+mod repeats;
 mod roster;
 mod round;
 
@@ -35,6 +36,7 @@ pub use behind::Behind;
 pub use leadership::MAX_NODES;
 pub use operator::{MAX_WAITING_ORDERS, OperatorOrder, OrderRefused, RequestId};
 pub use other_job::{OtherJob, check_stored};
+pub use repeats::{MAX_FAILED_STARTS, START};
 
 use behind::Takeover;
 use leadership::Leadership;

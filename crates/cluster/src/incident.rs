@@ -123,7 +123,7 @@ pub enum Standing {
     Answered(Epoch),
     /// All events have gone by themselves, or the job has finished in spite of them.
     Passed,
-    /// The job was given up, since its restarts are used up.
+    /// The job was given up, since its restarts are used up, or it fails in the same way at each start.
     GivenUp,
     /// The job was ended, and another begun in its place.
     Reset,
@@ -171,8 +171,20 @@ pub struct Incident {
     /// the epoch that answers it ran: workers of others that failed as survivors do may have missed them. At most
     /// [`MAX_EVENTS`].
     pub missed: BTreeSet<NodeName>,
+    /// How the failures before it were like it, once it is answered.
+    pub repetition: Repetition,
     /// How it stands.
     pub standing: Standing,
+}
+
+/// How far a failure repeats those before it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Repetition {
+    /// Nodes on which the same rank failed in the same way, epoch after epoch: then the program or its data is at
+    /// fault. Empty where it was one node.
+    pub nodes: BTreeSet<NodeName>,
+    /// Epochs in a row that failed in the same way shortly after their start.
+    pub failed_starts: u32,
 }
 
 /// The node that a failure is attributed to.
@@ -199,6 +211,7 @@ impl Incident {
             dropped_events: 0,
             excused: false,
             missed: BTreeSet::new(),
+            repetition: Repetition { nodes: BTreeSet::new(), failed_starts: 0 },
             standing: Standing::Collecting,
         }
     }

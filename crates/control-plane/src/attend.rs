@@ -41,7 +41,7 @@ use telltale_cluster::message::{
 use telltale_cluster::node::NodeName;
 use telltale_cluster::observation::FailureDetail;
 use telltale_cluster::policy::AgentPolicy;
-use telltale_cluster::rank::Rank;
+use telltale_cluster::rank::{Rank, WorkersPerNode};
 use telltale_cluster::time::Moment;
 use telltale_cluster::vitals::DeviceHealth;
 
@@ -314,9 +314,8 @@ impl Driver {
         match assignment {
             Some(assignment) if running != before && running == Some(epoch) => {
                 info!(
-                    epoch = %epoch, "epoch {epoch}: starting ranks {} to {} of {}, rank 0 at {}:{}",
-                    assignment.first_rank,
-                    assignment.first_rank.0 + assignment.workers.get() - 1,
+                    epoch = %epoch, "epoch {epoch}: starting {} of {}, rank 0 at {}:{}",
+                    ranks(assignment.first_rank, assignment.workers),
                     assignment.world_size,
                     assignment.master.address.as_str(),
                     assignment.master.port
@@ -536,10 +535,20 @@ fn warn_of_killed((epoch, rank): (Epoch, Rank), grace: Duration) {
     );
 }
 
+/// `rank 3`, or `ranks 0 to 7`.
+fn ranks(first: Rank, workers: WorkersPerNode) -> String {
+    match workers.get() {
+        1 => format!("rank {first}"),
+        count => format!("ranks {first} to {}", first.0 + count - 1),
+    }
+}
+
 fn reported(outcome: JobOutcome) -> &'static str {
     match outcome {
         JobOutcome::Finished => "every rank has finished",
-        JobOutcome::GivenUp => "it was restarted too often, and is given up",
+        JobOutcome::GivenUp => {
+            "it failed too often, and is given up; `telltale cluster explain` has the reason"
+        }
     }
 }
 

@@ -41,6 +41,7 @@ use telltale_cluster::detection::DetectionSettings;
 use telltale_cluster::policy::{Job, Policy, PolicyError};
 
 pub use access::{AccessError, AccessFiles};
+pub use incidents::Incidents;
 pub use mailbox::{Mailbox, MailboxError};
 pub use moderation::Moderation;
 pub use page::report as report_page;
@@ -87,10 +88,10 @@ pub struct Plan {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The job and the policy do not fit together.
-    #[error("the job cannot be run like that")]
+    #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// Callers cannot be let in like that.
-    #[error("callers cannot be let in like that")]
+    /// The token, certificates and addresses do not protect the coordinator.
+    #[error(transparent)]
     Access(#[from] AccessError),
     /// There is nowhere to listen.
     #[error("no address to listen on; give one, such as 127.0.0.1:9440")]

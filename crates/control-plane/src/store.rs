@@ -29,7 +29,7 @@ pub use etcd::{
     EtcdError, EtcdPlan, EtcdSettings, EtcdSettingsError, EtcdTls, LEAST_LEASE, LONGEST_LEASE,
     MAX_MEMBERS,
 };
-pub use journal::{Displaced, JournalError, JournalSettings};
+pub use journal::{Displaced, JournalError, JournalSettings, read as read_journal};
 pub use kept::{
     DecisionRecord, IncidentRecord, MAX_INCIDENT_BYTES, MAX_KEPT_DECISIONS, MAX_KEPT_INCIDENTS,
     SideState,

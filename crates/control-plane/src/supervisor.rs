@@ -157,7 +157,7 @@ pub enum SupervisorError {
     },
     /// Another agent uses the directory.
     #[error(
-        "another agent uses the state directory {path}; end it, or give this one another --state"
+        "another agent uses the state directory {path}; wait until it has ended, or give this one another --state"
     )]
     InUse {
         /// Which.

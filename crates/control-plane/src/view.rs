@@ -13,7 +13,8 @@ mod steps;
 mod words;
 
 pub use evidence::{EvidenceView, SuspectView, VerdictView};
-pub use incident::{EventView, ExplanationView, IncidentView};
+pub(crate) use incident::failed_starts;
+pub use incident::{EventView, ExplanationView, FinishedWorkerView, IncidentView};
 pub use matrix::{CellView, MatrixView};
 pub use node::{ActivityView, DeviceView, NodeView, ProcessView, WorkerView};
 pub use status::StatusView;

@@ -5,6 +5,7 @@
 mod accelerator;
 mod chip;
 mod devices;
+mod documented;
 mod faults;
 mod process;
 mod root;

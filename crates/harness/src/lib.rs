@@ -11,6 +11,7 @@
 pub mod authority;
 mod built;
 mod children;
+mod code_blocks;
 mod compiled;
 mod effort;
 mod etcd;
@@ -24,6 +25,7 @@ mod waiting;
 
 pub use built::{cargo_bin, cargo_library_directory};
 pub use children::ChildGuard;
+pub use code_blocks::code_blocks;
 pub use compiled::{compile_c, compile_cpp};
 pub use effort::{long, rounds};
 pub use etcd::{EtcdCluster, EtcdTlsFiles, needs_etcd};

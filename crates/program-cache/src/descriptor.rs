@@ -47,6 +47,30 @@ impl<A> Default for ProgramDescriptor<A> {
 }
 
 impl<A> ProgramDescriptor<A> {
+    /// A program of these kernels.
+    #[must_use]
+    pub fn new(kernels: impl IntoIterator<Item = KernelDescriptor<A>>) -> Self {
+        Self { kernels: kernels.into_iter().collect(), ..Self::default() }
+    }
+
+    /// The same with these circular buffers.
+    #[must_use]
+    pub fn with_circular_buffers(
+        self,
+        buffers: impl IntoIterator<Item = CircularBufferDescriptor<A>>,
+    ) -> Self {
+        Self { circular_buffers: buffers.into_iter().collect(), ..self }
+    }
+
+    /// The same with these semaphores.
+    #[must_use]
+    pub fn with_semaphores(
+        self,
+        semaphores: impl IntoIterator<Item = SemaphoreDescriptor>,
+    ) -> Self {
+        Self { semaphores: semaphores.into_iter().collect(), ..self }
+    }
+
     /// One program that does what all of these do. Their kernels, circular buffers and semaphores
     /// follow each other in the order of the programs; symbols mean what they meant, so the
     /// programs must have been described for the same operands.

@@ -3,7 +3,8 @@
 #![forbid(unsafe_code)]
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned as _;
 use syn::{
     Data, DataEnum, DeriveInput, Error, Fields, GenericParam, Generics, Ident, Result, parse_quote,
 };
@@ -86,8 +87,14 @@ fn write_parameters(generics: &Generics) -> TokenStream {
 fn fields(fields: &Fields) -> (TokenStream, TokenStream) {
     let bindings: Vec<Ident> =
         (0..fields.len()).map(|index| format_ident!("field_{index}")).collect();
+    // In the place of the field's type, so that the compiler points there where the type has no key.
+    let writes = fields.iter().zip(&bindings).map(|(field, binding)| {
+        quote_spanned! { field.ty.span() =>
+            ::telltale_program_cache::ProgramKey::encode_value(#binding, encoder);
+        }
+    });
     let writes = quote! {
-        #(::telltale_program_cache::ProgramKey::encode_value(#bindings, encoder);)*
+        #(#writes)*
         let _ = encoder;
     };
     let pattern = match fields {

@@ -46,11 +46,17 @@ pub use device::Device;
 pub use options::{Misread, Options, Regions};
 pub use problem::{OnProblem, Problem, ProblemStep};
 pub use program_caches::MAX_PROGRAM_CACHES;
-pub use registered::{Counter, Gauge, Histogram, MAX_SERIES};
-pub use registry::Registry;
+pub use registered::{Counter, Gauge, Histogram, MAX_SERIES, RegisterError};
+pub use registry::{Registration, Registry};
 pub use runtime::Runtime;
 pub use telltale_debug_stream::{Losses, StreamCounters};
 pub use telltale_ledger::region::writer::RegionLayout;
 pub use telltale_schema::chip::{ChipFacts, ChipIdentity};
 pub use telltale_schema::memory::{MemoryKind, MemorySpace};
 pub use telltale_wire::{KernelCache, Programs, Quota, RingBuffer, Throttling, Traffic};
+
+/// The Rust of these pages is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/integrate.md")]
+#[doc = include_str!("../../../docs/quickstart.md")]
+struct Pages;

@@ -99,6 +99,11 @@ impl ProblemStep {
         }
     }
 
+    /// How many problems of it are passed on: metrics are registered wrongly for reasons of their own.
+    const fn reports(self) -> u64 {
+        if matches!(self, Self::Metric) { 16 } else { 1 }
+    }
+
     fn words(self) -> &'static str {
         match self {
             Self::Identity => "cannot find out which process this is",
@@ -122,7 +127,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Counts problems and passes on the first of each step.
+/// Counts problems and passes on the first ones of each step.
 pub(crate) struct Problems {
     counts: [AtomicU64; ProblemStep::ALL.len()],
     hook: Option<OnProblem>,
@@ -139,7 +144,7 @@ impl Problems {
         cause: &dyn std::error::Error,
         remedy: &'static str,
     ) {
-        if self.counts[step as usize].fetch_add(1, Ordering::Relaxed) > 0 {
+        if self.counts[step as usize].fetch_add(1, Ordering::Relaxed) >= step.reports() {
             return;
         }
         let problem = Problem { step, cause: with_causes(cause), remedy };

@@ -3,8 +3,8 @@
 mod naming;
 mod series;
 
-pub(crate) use series::Series;
 pub use series::{Counter, Gauge, Histogram};
+pub(crate) use series::{Series, SeriesValue};
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ pub const MAX_SERIES: usize = 2048;
 
 /// Why a metric is not kept. Its handle works, but its value is not shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum RegisterError {
+#[expect(missing_docs, reason = "each says what it is as its text, with the metric in it")]
+pub enum RegisterError {
     #[error("{what} {text:?} is not a name of letters, digits and underscores")]
     Name { what: &'static str, text: String },
     #[error("metric {metric} begins like telltale's own")]
@@ -29,8 +30,10 @@ pub(crate) enum RegisterError {
     LabelTwice { metric: String, label: String },
     #[error("the bounds of histogram {metric} are not ascending numbers, at most {limit} of them")]
     Bounds { metric: String, limit: usize },
-    #[error("metric {metric} is registered already, as something else")]
+    #[error("metric {metric} is registered already with another kind, unit or bounds")]
     Conflict { metric: String },
+    #[error("metric {metric} would be shown as {shown}, which metric {other} is already")]
+    ShownTwice { metric: String, shown: String, other: String },
     #[error("there are {MAX_SERIES} series already; {metric} is one too many")]
     Full { metric: String },
 }
@@ -42,6 +45,8 @@ pub(crate) type SeriesKey = (String, Vec<(String, String)>);
 #[derive(Default)]
 pub(crate) struct Registered {
     by_key: HashMap<SeriesKey, usize>,
+    /// Whose each name on `/metrics` is.
+    shown: HashMap<String, Arc<Series>>,
     series: Vec<Arc<Series>>,
 }
 
@@ -59,11 +64,23 @@ impl Registered {
                 false => Err(RegisterError::Conflict { metric: metric() }),
             };
         }
+        for shown in fresh.shown_names() {
+            let Some(other) = self.shown.get(&shown) else { continue };
+            if other.name != fresh.name {
+                let other = other.name.clone();
+                return Err(RegisterError::ShownTwice { metric: metric(), shown, other });
+            }
+            if !other.is_like(fresh) {
+                return Err(RegisterError::Conflict { metric: metric() });
+            }
+        }
         if self.series.len() >= MAX_SERIES {
             return Err(RegisterError::Full { metric: metric() });
         }
         self.by_key.insert(key, self.series.len());
         self.series.push(Arc::clone(fresh));
+        let names = fresh.shown_names();
+        self.shown.extend(names.into_iter().map(|name| (name, Arc::clone(fresh))));
         Ok(Arc::clone(fresh))
     }
 

@@ -25,7 +25,13 @@ pub(crate) enum Idle {
 pub(crate) fn section(machines: &[Machine<'_>], idle: Idle, style: &Style) -> String {
     let devices: usize = machines.iter().map(|machine| machine.snapshot.devices.len()).sum();
     if devices == 0 {
-        return text::painted("No device is to be seen.", Tone::Faint, style);
+        let filtered =
+            |machine: &Machine<'_>| machine.snapshot.left_out.is_some_and(|left| left.devices > 0);
+        let words = match machines.iter().any(filtered) {
+            true => "No device matches.",
+            false => "No device is to be seen.",
+        };
+        return text::painted(words, Tone::Faint, style);
     }
     let all = || machines.iter().flat_map(|machine| &machine.snapshot.devices);
     let is_there = |sensor: &&Sensor| {

@@ -21,9 +21,16 @@ pub(crate) fn section(machines: &[Machine<'_>], style: &Style) -> String {
         let hides = |snapshot: &Snapshot| {
             snapshot.withheld_processes > 0 || snapshot.devices.iter().any(held)
         };
-        let words = match machines.iter().any(|machine| hides(machine.snapshot)) {
-            true => "No process that is visible from here holds a device or has recorded memory.",
-            false => "No process holds a device or has recorded memory.",
+        let filtered =
+            |snapshot: &Snapshot| snapshot.left_out.is_some_and(|left| left.processes > 0);
+        let any =
+            |holds: &dyn Fn(&Snapshot) -> bool| machines.iter().any(|one| holds(one.snapshot));
+        let words = if any(&filtered) {
+            "No process matches."
+        } else if any(&hides) {
+            "No process that is visible from here holds a device or has recorded memory."
+        } else {
+            "No process holds a device or has recorded memory."
         };
         return text::painted(words, Tone::Faint, style);
     }

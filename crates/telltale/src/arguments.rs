@@ -35,7 +35,7 @@ use crate::exit::{self, Failure, Status};
 
 pub(crate) use agent::{AgentArguments, NodeService};
 pub(crate) use alerts::AlertsArguments;
-pub(crate) use cluster::{ClusterArguments, ClusterCommand};
+pub(crate) use cluster::{ClusterArguments, ClusterCommand, ExplainArguments, IncidentsArguments};
 pub(crate) use coordinator::CoordinatorArguments;
 pub(crate) use daemon::{AgentCommand, Daemon, parse_agent, parse_daemon};
 pub(crate) use doctor::DoctorArguments;
@@ -481,3 +481,6 @@ mod tests {
         assert_eq!("2.5".parse(), Ok(Speed::Times(2.5)));
     }
 }
+
+#[cfg(test)]
+mod documented;

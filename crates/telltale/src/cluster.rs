@@ -4,6 +4,7 @@
 
 mod explanation;
 mod heat;
+mod journal;
 mod lists;
 mod orders;
 mod page;
@@ -20,10 +21,11 @@ use telltale_control_plane::view::{
 };
 use telltale_smi::Style;
 use telltale_wire::cluster::CallError;
+use telltale_wire::cluster::message::Incident;
 use tokio::runtime::Runtime;
 
-use crate::arguments::{ClusterArguments, ClusterCommand};
-use crate::exit::{Failure, Status};
+use crate::arguments::{ClusterArguments, ClusterCommand, ExplainArguments, IncidentsArguments};
+use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::StandardOutput;
 
@@ -31,6 +33,11 @@ use crate::output::StandardOutput;
 struct ClusterQuery {
     runtime: Runtime,
     operator: Operator,
+    printer: Printer,
+}
+
+/// Prints answers, as text or as JSON.
+struct Printer {
     output: StandardOutput,
     json: bool,
 }
@@ -44,7 +51,17 @@ struct RenderedAnswer {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ClusterArguments) -> Result<Status, Failure> {
-    let asking = ClusterQuery::new(arguments)?;
+    let printer = Printer { output: StandardOutput::detect(), json: arguments.json };
+    match &arguments.command {
+        ClusterCommand::Incidents(IncidentsArguments { journal: Some(path), limit, .. }) => {
+            return journal::incidents(&printer, path, *limit);
+        }
+        ClusterCommand::Explain(ExplainArguments { journal: Some(path), incident }) => {
+            return journal::explain(&printer, path, incident.as_deref());
+        }
+        _ => {}
+    }
+    let asking = ClusterQuery::new(arguments, printer)?;
     match &arguments.command {
         ClusterCommand::Status(again) => asking.show(again.watch, ClusterQuery::status),
         ClusterCommand::Nodes(again) => asking.show(again.watch, ClusterQuery::nodes),
@@ -72,7 +89,7 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<Status, Failure> {
 // === impl ClusterQuery ===
 
 impl ClusterQuery {
-    fn new(arguments: &ClusterArguments) -> Result<Self, Failure> {
+    fn new(arguments: &ClusterArguments, printer: Printer) -> Result<Self, Failure> {
         let because = |error: &dyn std::error::Error| Failure::because(error);
         let credentials = arguments.whom.access()?.load().map_err(|error| because(&error))?;
         let addresses = arguments.whom.coordinator.clone();
@@ -83,8 +100,7 @@ impl ClusterQuery {
         Ok(Self {
             runtime,
             operator: Operator::new(addresses, credentials, arguments.whom.timeout),
-            output: StandardOutput::detect(),
-            json: arguments.json,
+            printer,
         })
     }
 
@@ -101,13 +117,10 @@ impl ClusterQuery {
 
     fn show_once(&self, looked: Result<RenderedAnswer, OperatorError>) -> Result<Status, Failure> {
         match looked {
-            Ok(shown) => {
-                self.output.print(if self.json { &shown.json } else { &shown.text })?;
-                Ok(shown.status)
-            }
+            Ok(shown) => self.printer.print(&shown),
             // Not to be there is an answer too.
             Err(OperatorError::Call(error)) if orders::is_refusal(&error) => {
-                orders::report_refusal(self, &error)
+                self.printer.refused(&orders::reason(&error))
             }
             Err(error) => Err(Failure::because(&error)),
         }
@@ -121,24 +134,26 @@ impl ClusterQuery {
         fetch: impl Fn(&Self) -> Result<RenderedAnswer, OperatorError>,
     ) -> Result<Status, Failure> {
         let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
-        if !self.json {
-            self.output.begin_repainting()?;
+        if !self.printer.json {
+            self.printer.output.begin_repainting()?;
         }
         let mut due = Instant::now();
         let outcome = loop {
             let (status, reported) = match fetch(self) {
-                Ok(shown) => (shown.status, if self.json { shown.json } else { shown.text }),
+                Ok(shown) => {
+                    (shown.status, if self.printer.json { shown.json } else { shown.text })
+                }
                 Err(error) => {
                     let text = telltale_schema::text::with_causes(&error);
                     let json = serde_json::json!({ "unreachable": text }).to_string() + "\n";
-                    let text = telltale_smi::paragraph(&text, 2, &self.output.style());
-                    (Status::Nothing, if self.json { json } else { text })
+                    let text = telltale_smi::paragraph(&text, 2, &self.printer.output.style());
+                    (Status::Nothing, if self.printer.json { json } else { text })
                 }
             };
-            let written = if self.json {
-                self.output.print(&reported)
+            let written = if self.printer.json {
+                self.printer.output.print(&reported)
             } else {
-                self.output.repaint(&reported)
+                self.printer.output.repaint(&reported)
             };
             if let Err(error) = written {
                 break Err(error.into());
@@ -148,8 +163,8 @@ impl ClusterQuery {
                 break Ok(status);
             }
         };
-        if !self.json {
-            self.output.end_repainting()?;
+        if !self.printer.json {
+            self.printer.output.end_repainting()?;
         }
         outcome
     }
@@ -167,29 +182,30 @@ impl ClusterQuery {
         };
         let view = StatusView::from(&answer).with_incident(open.as_ref());
         let status = if view.is_well() { Status::Fine } else { Status::Firing };
-        Ok(RenderedAnswer::new(&view, lists::status(&view, &self.output.style()), status))
+        Ok(RenderedAnswer::new(&view, lists::status(&view, &self.printer.output.style()), status))
     }
 
     fn nodes(&self) -> Result<RenderedAnswer, OperatorError> {
         let answer =
             self.runtime.block_on(self.operator.ask(async |client| client.nodes().await))?;
         let views: Vec<_> = answer.nodes.iter().map(NodeView::from).collect();
-        Ok(RenderedAnswer::new(&views, lists::nodes(&views, &self.output.style()), Status::Fine))
+        Ok(RenderedAnswer::new(
+            &views,
+            lists::nodes(&views, &self.printer.output.style()),
+            Status::Fine,
+        ))
     }
 
     fn incidents(&self, limit: Option<u32>) -> Result<RenderedAnswer, OperatorError> {
         let ask = self.operator.ask(async |client| client.incidents(limit).await);
         let answer = self.runtime.block_on(ask)?;
-        let views: Vec<_> = answer.incidents.iter().map(IncidentView::from).collect();
-        let open = views.iter().any(|incident| ["collecting", "held"].contains(&incident.standing));
-        let status = if open { Status::Firing } else { Status::Fine };
-        Ok(RenderedAnswer::new(&views, lists::incidents(&views, &self.output.style()), status))
+        Ok(self.printer.incidents(&answer.incidents))
     }
 
     fn report(&self) -> Result<RenderedAnswer, OperatorError> {
         let view = JobStepsView::from(&self.ask(async |client| client.steps().await)?);
         let status = if view.latest.is_some() { Status::Fine } else { Status::Firing };
-        Ok(RenderedAnswer::new(&view, report::text(&view, &self.output.style()), status))
+        Ok(RenderedAnswer::new(&view, report::text(&view, &self.printer.output.style()), status))
     }
 
     fn explain(&self, incident: Option<&str>) -> Result<RenderedAnswer, OperatorError> {
@@ -200,17 +216,7 @@ impl ClusterQuery {
         });
         let (explained, steps) = self.runtime.block_on(ask)?;
         let view = ExplanationView::from(&explained).with_steps(steps.as_ref());
-        Ok(RenderedAnswer::new(
-            &view,
-            explanation::text(&view, &self.style_of_maps()),
-            Status::Fine,
-        ))
-    }
-
-    /// A map that is written to a file is no wider than a page.
-    fn style_of_maps(&self) -> Style {
-        let style = self.output.style();
-        Style { width: style.width.or(Some(100)), ..style }
+        Ok(self.printer.explanation(&view))
     }
 
     /// Makes a call to the leader.
@@ -219,6 +225,39 @@ impl ClusterQuery {
         call: impl AsyncFnMut(&mut telltale_wire::cluster::Client) -> Result<Answer, CallError>,
     ) -> Result<Answer, OperatorError> {
         self.runtime.block_on(self.operator.ask(call))
+    }
+}
+
+// === impl Printer ===
+
+impl Printer {
+    fn print(&self, answer: &RenderedAnswer) -> Result<Status, Failure> {
+        self.output.print(if self.json { &answer.json } else { &answer.text })?;
+        Ok(answer.status)
+    }
+
+    /// Says why something was refused, or is not there.
+    fn refused(&self, reason: &str) -> Result<Status, Failure> {
+        if self.json {
+            self.output.print(&format!("{}\n", serde_json::json!({ "refused": reason })))?;
+        } else {
+            exit::tell(&format!("telltale: {reason}"));
+        }
+        Ok(Status::Refused)
+    }
+
+    fn incidents(&self, incidents: &[Incident]) -> RenderedAnswer {
+        let views: Vec<_> = incidents.iter().map(IncidentView::from).collect();
+        let open = views.iter().any(|incident| ["collecting", "held"].contains(&incident.standing));
+        let status = if open { Status::Firing } else { Status::Fine };
+        RenderedAnswer::new(&views, lists::incidents(&views, &self.output.style()), status)
+    }
+
+    fn explanation(&self, view: &ExplanationView) -> RenderedAnswer {
+        let style = self.output.style();
+        // A map that is written to a file is no wider than a page.
+        let style = Style { width: style.width.or(Some(100)), ..style };
+        RenderedAnswer::new(view, explanation::text(view, &style), Status::Fine)
     }
 }
 

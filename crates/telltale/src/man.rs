@@ -3,7 +3,10 @@
 //! What follows the options in a help text becomes sections of its own: a paragraph that begins with
 //! `Exit status:`, one that is headed `Examples:`, and everything else as description.
 
+mod keys;
+
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use clap::Command;
@@ -33,19 +36,26 @@ const FILES: [(&str, &str); 4] = [
 pub(crate) fn run(arguments: &ManArguments) -> Result<Status, Failure> {
     let mut whole = arguments::definition().disable_help_subcommand(true);
     whole.build();
+    fs::create_dir_all(&arguments.output).map_err(|error| unwritten(&arguments.output, &error))?;
     let date = date(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref());
     for command in all(&whole) {
         let path = arguments.output.join(format!("{}.1", name(command)));
         write(&path, &page(command, &whole, &date))?;
     }
+    let head = title("telltale.toml", 5, &whole, &date);
+    write(&arguments.output.join("telltale.toml.5"), &escaped(&keys::page(head)))?;
     Ok(Status::Fine)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| {
-        let path = path.display();
-        Failure::Message(format!("cannot write {path}: {error}; --output names a directory"))
-    })
+    fs::write(path, text).map_err(|error| unwritten(path, &error))
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    let path = path.display();
+    Failure::Message(format!(
+        "cannot write {path}: {error}; name a directory that this user may write with --output"
+    ))
 }
 
 /// A command and all below it that are shown.
@@ -70,9 +80,7 @@ fn date(seconds: Option<&str>) -> String {
 fn page(command: &Command, whole: &Command, date: &str) -> String {
     let man = Man::new(command.clone());
     let after = After::of(command);
-    let version = whole.get_version().unwrap_or_default();
-    // The macro has its arguments by position, so an empty one needs its quotes.
-    let title = format!(".TH {} 1 \"{date}\" \"Telltale {version}\" \"Telltale\"\n", name(command));
+    let title = title(name(command), 1, whole, date);
     // Writing into memory does not fail.
     let rendered = |render: &dyn Fn(&mut Vec<u8>) -> std::io::Result<()>| {
         let mut bytes = Vec::new();
@@ -81,7 +89,7 @@ fn page(command: &Command, whole: &Command, date: &str) -> String {
     };
     let mut sections = vec![
         rendered(&|out| man.render_name_section(out)),
-        rendered(&|out| man.render_synopsis_section(out)),
+        synopsis(command).render(),
         rendered(&|out| man.render_description_section(out)),
         after.description.render(),
     ];
@@ -103,19 +111,40 @@ fn page(command: &Command, whole: &Command, date: &str) -> String {
     [preamble, title, body].concat()
 }
 
-/// A section without what linters of pages complain of, and with our word for a command.
+/// The line that begins a page.
+fn title(name: &str, section: u8, whole: &Command, date: &str) -> String {
+    let version = whole.get_version().unwrap_or_default();
+    // The macro has its arguments by position, so an empty one needs its quotes.
+    format!(".TH {name} {section} \"{date}\" \"Telltale {version}\" \"Telltale\"\n")
+}
+
+/// How the command is called, as its help has it.
+fn synopsis(command: &Command) -> Roff {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage:").trim();
+    let called = command.get_bin_name().unwrap_or_default();
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text([bold(called), roman(usage.strip_prefix(called).unwrap_or(usage))]);
+    roff
+}
+
+/// A section without what linters of pages complain of.
 fn tidied(section: &str, preamble: &str) -> String {
     // Each piece brings the lines that define the apostrophe; once is enough.
     let section = section.replace(preamble, "");
     // An empty line breaks the line already.
     let section = section.replace("\n.br\n\n.br\n", "\n.br\n");
-    let section = section.replace("\\fIsubcommands\\fR", "\\fIcommand\\fR");
-    // Not every formatter knows in which encoding its input is.
+    escaped(&section)
+}
+
+/// Not every formatter knows in which encoding its input is.
+fn escaped(text: &str) -> String {
     let escaped = |letter: char| match letter.is_ascii() {
         true => String::from(letter),
         false => format!("\\[u{:04X}]", u32::from(letter)),
     };
-    section.chars().map(escaped).collect()
+    text.chars().map(escaped).collect()
 }
 
 /// What follows the options in a help text, as sections.

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use telltale_schema::text::with_causes;
 
 use crate::arguments::RunArguments;
 use crate::exit::{self, Failure, Status};
+use crate::open_file;
 
 const LIBRARY: &str = "libtelltale_preload.so";
 /// Where the library is, seen from the directory of this program: as cargo leaves it, then as it is
@@ -67,8 +68,9 @@ fn directory(named: Option<&Path>) -> Result<Option<PathBuf>, String> {
 /// The library, by its whole path.
 fn library(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let found = match named {
-        Some(path) => path.canonicalize().map_err(|error| {
-            Failure::Message(format!("cannot use the library {}: {error}", path.display()))
+        Some(path) => path.canonicalize().and_then(is_library).map_err(|error| {
+            let path = path.display();
+            Failure::Message(format!("cannot use the library {path}: {error}; name a {LIBRARY}"))
         })?,
         None => installed()?,
     };
@@ -80,6 +82,16 @@ fn library(named: Option<&Path>) -> Result<PathBuf, Failure> {
         )));
     }
     Ok(found)
+}
+
+/// A path of a library that can be loaded, as far as its first bytes show. The loader only complains, and goes on.
+fn is_library(path: PathBuf) -> io::Result<PathBuf> {
+    let mut magic = Vec::new();
+    open_file::open(&path)?.take(4).read_to_end(&mut magic)?;
+    match magic == b"\x7fELF" {
+        true => Ok(path),
+        false => Err(io::Error::other("it is no ELF file")),
+    }
 }
 
 fn installed() -> Result<PathBuf, Failure> {

@@ -4,6 +4,7 @@
 
 mod servers;
 
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
@@ -208,12 +209,13 @@ fn gzip_is_sent_to_those_who_take_it_and_to_no_other() {
         assert!(packed.has("vary:"), "{name}: a cache has to tell them apart: {}", packed.head);
         let mut text = String::new();
         GzDecoder::new(&packed.body[..]).read_to_string(&mut text).unwrap();
-        // Values move on meanwhile; what there is stays.
+        // Values move on meanwhile, and families come for some time after the start.
         let names = |text: &str| {
             let lines = text.lines().filter(|line| line.starts_with("# TYPE"));
-            lines.map(str::to_owned).collect::<Vec<_>>()
+            lines.map(str::to_owned).collect::<BTreeSet<_>>()
         };
-        assert_eq!(names(&text), names(&String::from_utf8_lossy(&plain.body)), "{name}");
+        let plain = names(&String::from_utf8_lossy(&plain.body));
+        assert!(!plain.is_empty() && names(&text).is_superset(&plain), "{name}: {text}");
     }
 }
 

@@ -53,11 +53,25 @@ static void metrics(telltale_runtime_h runtime) {
     NO_NULL(telltale_counter_register(runtime, &metric, &counter));
     metric.struct_size = 8;
     INVALID(telltale_counter_register(runtime, &metric, &counter));
-    /* A bad name costs the metric, not the caller. */
+    /* What is shown to no reader is refused, and its handle works all the same. */
     metric.struct_size = sizeof metric;
-    metric.name = "no name";
-    OK(telltale_counter_register(runtime, &metric, &counter));
+    static const char *const bad[] = {"no name", "9x", "telltale_own"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        metric.name = bad[i];
+        INVALID(telltale_counter_register(runtime, &metric, &counter));
+        OK(telltale_counter_add(counter, 1));
+        OK(telltale_counter_release(counter));
+    }
+    static const double falling[] = {2, 1};
+    metric.name = "falling";
+    INVALID(telltale_histogram_register(runtime, &metric, falling, 2, &histogram));
+    OK(telltale_histogram_observe(histogram, 1));
+    OK(telltale_histogram_release(histogram));
+    metric.name = "one";
+    OK(telltale_gauge_register(runtime, &metric, &gauge));
+    INVALID(telltale_counter_register(runtime, &metric, &counter));
     OK(telltale_counter_release(counter));
+    OK(telltale_gauge_release(gauge));
 }
 
 static void recording(telltale_device_h device) {
@@ -125,8 +139,8 @@ int main(int count, char **arguments) {
     metrics(runtime);
     OK(telltale_device_close(device));
     OK(telltale_runtime_release(runtime));
-    /* The metric with the bad name, and nothing else. */
-    if (problems != 1) {
+    /* One for each metric that is shown to no reader. */
+    if (problems != 5) {
         fprintf(stderr, "%d problems\n", problems);
         return 1;
     }

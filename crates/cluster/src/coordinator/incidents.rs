@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::leadership::Leadership;
+use super::repeats::MAX_FAILED_STARTS;
 use super::{Output, StepContext};
 use crate::epoch::Epoch;
-use crate::incident::{Cause, FaultEvent, Hold, Incident, Standing};
+use crate::incident::{Cause, FaultEvent, Hold, Incident, Repetition, Standing};
 use crate::message::JobOutcome;
 use crate::node::{Bar, NodeName};
 use crate::policy::{Mode, Policy};
@@ -214,10 +215,12 @@ impl Leadership {
             return None;
         }
         let spent = self.budgets.restarts(context);
-        if spent >= context.policy.restart_budget {
+        let incident = self.incident.as_ref()?;
+        let Repetition { nodes: repeated_on, failed_starts } =
+            self.repeats.after(incident).repetition();
+        if spent >= context.policy.restart_budget || failed_starts > MAX_FAILED_STARTS {
             return Some(self.over(JobOutcome::GivenUp));
         }
-        let incident = self.incident.as_ref()?;
         let why =
             Why::Incident { incident: incident.id, evicted: evicted.iter().cloned().collect() };
         let mut next = self.state.clone().next_epoch(false);
@@ -231,6 +234,13 @@ impl Leadership {
                 next.barred.entry(node.clone()).or_insert(Bar::Suspected);
             } else {
                 self.budgets.blame(context, &mut next, node);
+            }
+        }
+        // Not the nodes are at fault.
+        for node in &repeated_on {
+            next.failures.remove(node);
+            if next.barred.get(node) == Some(&Bar::Quarantined) {
+                next.barred.remove(node);
             }
         }
         self.planner(context).fill(&mut next);

@@ -10,6 +10,7 @@ use super::evictions::{Budgets, counts_as_restart, resumes_after_giving_up};
 use super::incidents::ReportedIncident;
 use super::mass_silence::{MassSilence, SilenceEvidence};
 use super::operator::{MAX_WAITING_ORDERS, OperatorOrder, OrderRefused, Planner, RequestId};
+use super::repeats::Repeats;
 use super::roster::{NodeRecord, Roster};
 use super::round::Round;
 use super::{Input, Output, StepContext, StepDown};
@@ -66,6 +67,7 @@ pub(super) struct Leadership {
     pub(super) orders: VecDeque<(RequestId, OperatorOrder)>,
     pub(super) mass_silence: MassSilence,
     pub(super) budgets: Budgets,
+    pub(super) repeats: Repeats,
     /// Whether another job than the one asked for is stored, and the first decision is to end it.
     pub(super) ends_other_job: bool,
     /// Agents that know more than is stored.
@@ -106,6 +108,7 @@ impl Leadership {
             orders: VecDeque::new(),
             mass_silence: MassSilence::default(),
             budgets: Budgets::restored(now, &state),
+            repeats: Repeats::default(),
             ends_other_job: false,
             ahead: Ahead::of(&state),
             state,

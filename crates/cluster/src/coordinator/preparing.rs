@@ -166,10 +166,13 @@ impl Leadership {
             if let Some(incident) = &mut self.incident {
                 incident.excused = self.state.planned || departs;
             }
+            self.note_repetition(&why);
             let cause = self.incident.as_ref().and_then(Incident::root_cause);
             self.is_ordered = why == Why::Ordered;
-            self.charge =
-                cause.filter(|cause| !self.is_ordered && self.state.has_slot(&cause.node));
+            let is_repeated =
+                self.incident.as_ref().is_some_and(|one| !one.repetition.nodes.is_empty());
+            let is_charged = !self.is_ordered && !is_repeated;
+            self.charge = cause.filter(|cause| is_charged && self.state.has_slot(&cause.node));
             self.restarted = self.incident.iter().flat_map(Incident::restarted).cloned().collect();
             self.roster.welcome_back();
             self.answered = self.close_incident(context, Standing::Answered(self.state.epoch));
@@ -192,6 +195,17 @@ impl Leadership {
                 self.round = Round::default();
             }
             _ => {}
+        }
+    }
+
+    /// Takes in how an epoch ended that is over.
+    fn note_repetition(&mut self, why: &Why) {
+        match (&mut self.incident, why) {
+            (Some(incident), Why::Incident { .. } | Why::Over(_)) if !incident.excused => {
+                self.repeats = self.repeats.after(incident);
+                incident.repetition = self.repeats.repetition();
+            }
+            _ => self.repeats.forget(),
         }
     }
 
@@ -269,6 +283,7 @@ impl Leadership {
             .filter(|one| self.round.is_waiting(one))
             .collect();
         self.begin_round(context);
+        self.repeats.begin(context.now);
         for node in lost {
             self.agent_restarted(context, &node);
         }
@@ -279,6 +294,7 @@ impl Leadership {
             JobOutcome::Finished => Standing::Passed,
             JobOutcome::GivenUp => Standing::GivenUp,
         };
+        self.note_repetition(&Why::Over(outcome));
         self.close_incident(context, standing);
         self.round = Round::default();
         // Spares too: no node waits for a job that is over.

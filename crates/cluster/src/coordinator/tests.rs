@@ -6,6 +6,7 @@ mod failover;
 mod faults;
 mod leaving;
 mod operators;
+mod repeats;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;

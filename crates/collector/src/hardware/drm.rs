@@ -93,7 +93,7 @@ impl DrmSource {
             };
             numbers.sort_unstable();
             if numbers.len() > MAX_CARDS {
-                let detail = format!("{} cards, {MAX_CARDS} are looked at", numbers.len());
+                let detail = format!("{} cards, {MAX_CARDS} are read", numbers.len());
                 report.error(class, Absence::Implausible, detail);
                 numbers.truncate(MAX_CARDS);
             }
@@ -113,8 +113,7 @@ impl DrmSource {
     fn add_clients(&self, cards: &[Card], devices: &mut [DeviceReading]) {
         let Some(clients) = &self.clients else {
             for device in devices {
-                device.holders =
-                    Reading::absent(Absence::TimedOut, "processes could not be looked at");
+                device.holders = Reading::absent(Absence::TimedOut, "processes could not be read");
             }
             return;
         };
@@ -128,7 +127,7 @@ impl DrmSource {
             device.holders = match (users.is_empty(), clients.walked.closed) {
                 (true, true) => Reading::absent(
                     Absence::Permission,
-                    "processes of other users cannot be looked at; run as root",
+                    "processes of other users cannot be read; run as root",
                 ),
                 _ => Reading::new(users.iter().map(holder).collect(), clients.walked.at),
             };
@@ -197,9 +196,10 @@ impl HardwareSource for DrmSource {
         }
         self.add_clients(&cards, &mut devices);
         let absent = cards.is_empty().then(|| {
-            String::from(
-                "no driver of a graphics processor or accelerator is loaded that has a \
-                          render node (looked into /sys/class/drm and /sys/class/accel)",
+            let [drm, accel] = CLASSES.map(|(class, ..)| self.inquiry.tree.display(class));
+            format!(
+                "no driver of a graphics processor or accelerator is loaded that has a render node \
+                 (neither {drm} nor {accel} has one)"
             )
         });
         self.inquiry.reported(inquiry, SOURCE, devices, absent)

@@ -185,7 +185,7 @@ fn linked(directory: PathBuf) {
     let options = Options::from_variables("test 1", variable);
     let options = Options { directory: Some(directory), root, ..options };
     let runtime = Runtime::start(options);
-    runtime.registry().counter("steps", "Steps done.", "", &[]).add(7);
+    runtime.registry().counter("steps").help("Steps done.").register().add(7);
     let devices: Vec<Device> = (0..)
         .zip(chips)
         .map(|(logical_id, identity)| {

@@ -75,19 +75,11 @@ impl ReachTrouble {
             Code::Unauthenticated => Some(Self::WantsToken(address.clone())),
             // What a coordinator says has no source; what went wrong on the way has.
             _ => status.source().map(|source| {
-                let caller = caller(credentials);
-                let diagnosis = match is_port(address) {
-                    true => Diagnosis::of_call(source, caller),
-                    false => Diagnosis::of(source, caller),
-                };
+                let diagnosis = Diagnosis::of_call(source, caller(credentials));
                 to(address, credentials, diagnosis)
             }),
         }
     }
-}
-
-const fn is_port(address: &CoordinatorAddress) -> bool {
-    matches!(address, CoordinatorAddress::Port(_))
 }
 
 const fn caller(credentials: &Credentials) -> Caller {
@@ -101,7 +93,13 @@ fn to(
     diagnosis: Diagnosis,
 ) -> ReachTrouble {
     let address = address.clone();
+    let is_socket = matches!(address, CoordinatorAddress::Unix(_));
     match diagnosis {
+        // A coordinator closes its socket to users that it does not serve, before a word is spoken.
+        Diagnosis::BrokeOff { .. } | Diagnosis::Other(_) if is_socket => {
+            let perhaps = "serves its own user and root alone, or has just ended";
+            ReachTrouble::BrokeOff { address, perhaps }
+        }
         Diagnosis::NoListener => ReachTrouble::NoListener(address),
         Diagnosis::Unresolved(why) => ReachTrouble::Unresolved { address, why },
         Diagnosis::SpeaksTls => ReachTrouble::SpeaksTls(address),

@@ -30,10 +30,10 @@ pub struct AccessFiles {
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// The token's file.
-    #[error("the token cannot be used")]
+    #[error(transparent)]
     Token(#[from] TokenError),
     /// The certificates' files.
-    #[error("the certificates cannot be used")]
+    #[error(transparent)]
     Trust(#[from] TlsError),
     /// Anyone on the network could listen in, and restart the job.
     #[error(

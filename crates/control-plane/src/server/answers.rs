@@ -87,6 +87,7 @@ impl Engine {
         let (node_state, bar) = match is {
             NodeState::Active => (message::NodeState::Active, None),
             NodeState::Standby => (message::NodeState::Standby, None),
+            NodeState::Silent if is_over(state) => (message::NodeState::Ended, None),
             NodeState::Silent => (message::NodeState::Silent, None),
             NodeState::Barred(why) => (message::NodeState::Barred, Some(bar(why))),
         };
@@ -176,7 +177,9 @@ impl Engine {
 
     fn census(&self) -> Census {
         let mut census = Census::default();
-        for (node, state) in self.coordinator.nodes() {
+        let is_over = self.coordinator.state().is_some_and(is_over);
+        let is_counted = |state: &NodeState| !(is_over && *state == NodeState::Silent);
+        for (node, state) in self.coordinator.nodes().filter(|(_, state)| is_counted(state)) {
             *match state {
                 NodeState::Active => &mut census.active,
                 NodeState::Standby => &mut census.standby,
@@ -195,6 +198,11 @@ impl Engine {
         let heard = self.roster.facts(node).map(|facts| self.clock.now().since(facts.heard));
         holds && heard.is_some_and(|ago| ago < self.policy.keep_alive)
     }
+}
+
+/// Whether the job is over: agents end with it, so that their silence is no fault.
+const fn is_over(state: &StoredState) -> bool {
+    matches!(state.phase, Phase::Over(_))
 }
 
 fn count(count: usize) -> u32 {

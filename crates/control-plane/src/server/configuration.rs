@@ -191,7 +191,7 @@ pub enum RuleOption {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
     /// A file cannot be read.
-    #[error("cannot read {}", path.display())]
+    #[error("cannot read {}; make it readable, or name another file", path.display())]
     Read {
         /// The file.
         path: PathBuf,

@@ -56,7 +56,7 @@ pub(super) fn sentence(decision: &Decision) -> String {
     };
     let outcome = match &decision.state.phase {
         Phase::Over(JobOutcome::Finished) => ": it has finished",
-        Phase::Over(JobOutcome::GivenUp) => ": its restart budget is used up",
+        Phase::Over(JobOutcome::GivenUp) => ": it failed too often",
         Phase::Forming | Phase::Preparing | Phase::Committed(_) => "",
     };
     let (epoch, why) = (decision.state.epoch, summary.why);
@@ -171,7 +171,7 @@ mod tests {
             ),
             (
                 sentence(&decision(Why::Over(JobOutcome::GivenUp), over)),
-                "epoch 7: the job is over: its restart budget is used up",
+                "epoch 7: the job is over: it failed too often",
             ),
             (
                 sentence(&decision(

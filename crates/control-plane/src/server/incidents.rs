@@ -1,6 +1,7 @@
 //! The latest incidents with what explains them, for clients; nothing is decided by it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use prost::Message as _;
 use telltale_wire::cluster::decode::Bounded as _;
@@ -8,7 +9,9 @@ use telltale_wire::cluster::message::{self, GetIncidentResponse};
 
 use super::clock::Clock;
 use crate::protocol::encode;
-use crate::store::{IncidentRecord, MAX_INCIDENT_BYTES, MAX_KEPT_INCIDENTS, SideState};
+use crate::store::{
+    self, IncidentRecord, JournalError, MAX_INCIDENT_BYTES, MAX_KEPT_INCIDENTS, SideState,
+};
 use crate::view::EventView;
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::incident::{Incident, IncidentId, Standing};
@@ -21,7 +24,7 @@ const _: () = assert!(MAX_VERDICTS <= telltale_wire::cluster::MAX_VERDICTS);
 
 /// The latest incidents.
 #[derive(Debug, Default)]
-pub(super) struct Incidents {
+pub struct Incidents {
     files: BTreeMap<IncidentId, File>,
     /// The last evaluation and its epoch: it may have been what opened an incident.
     last_look: Option<(Epoch, Vec<message::Verdict>, Option<message::LatencyMatrix>)>,
@@ -37,6 +40,18 @@ struct File {
 // === impl Incidents ===
 
 impl Incidents {
+    /// Those that a coordinator's journal keeps, also after the coordinator has ended; `path` is the journal's
+    /// directory or its file. Nothing is locked or written.
+    ///
+    /// # Errors
+    ///
+    /// If the journal cannot be read, is none, or is damaged.
+    pub fn of_journal(path: &Path) -> Result<Self, JournalError> {
+        let mut incidents = Self::default();
+        incidents.restore(&store::read_journal(path)?);
+        Ok(incidents)
+    }
+
     /// Takes over what the store kept.
     pub(super) fn restore(&mut self, kept: &SideState) {
         self.files.clear();
@@ -55,6 +70,7 @@ impl Incidents {
         &mut self,
         clock: &Clock,
         incident: &Incident,
+        finished: Vec<message::FinishedWorker>,
     ) -> (IncidentRecord, Option<String>) {
         let file = self.files.entry(incident.id).or_default();
         let former = file.content.incident.take().unwrap_or_default();
@@ -62,6 +78,9 @@ impl Incidents {
         let was_answered = former.standing() == message::IncidentStanding::Answered;
         let withdrawn = former.cause.filter(|_| was_answered && reported.cause.is_none());
         reported.evicted = former.evicted;
+        // Those that had ended when it was opened, not those that end in its course.
+        let is_new = former.id.is_empty();
+        reported.finished = if is_new { finished } else { former.finished };
         file.content.incident = Some(reported);
         if withdrawn.is_some() {
             file.forget_likely_crashes();
@@ -159,8 +178,9 @@ impl Incidents {
         self.files.values().any(|file| file.open)
     }
 
-    /// All that is kept, the newest first, without the evidence of suspicions.
-    pub(super) fn list(&self, limit: usize) -> Vec<message::Incident> {
+    /// At most `limit` incidents, the newest first, without the evidence of suspicions.
+    #[must_use]
+    pub fn list(&self, limit: usize) -> Vec<message::Incident> {
         let newest = self.files.values().rev().take(limit);
         let reported = newest.filter_map(|file| file.content.incident.clone());
         reported
@@ -175,8 +195,9 @@ impl Incidents {
             .collect()
     }
 
-    /// One incident by its number as it is written, or the newest.
-    pub(super) fn get(&self, id: &str) -> Option<GetIncidentResponse> {
+    /// One incident by its number as it is written, or the newest where `id` is empty.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<GetIncidentResponse> {
         let mut newest = self.files.iter().rev();
         let found = newest.find(|(number, _)| id.is_empty() || number.to_string() == id);
         found.map(|(_, file)| file.content.clone())
@@ -299,13 +320,13 @@ mod tests {
         };
         let all = |node: &str| (vec![node.to_owned()], vec![node.to_owned()]);
         incidents.saw(&clock, &state(1, "former"));
-        incidents.stands(&clock, &opened(1, 2));
+        incidents.stands(&clock, &opened(1, 2), Vec::new());
         assert_eq!(suspects(&incidents, 1), (vec![], vec![]));
         incidents.saw(&clock, &state(1, "former"));
         assert_eq!(suspects(&incidents, 1), (vec![], vec![]));
         incidents.saw(&clock, &state(2, "present"));
         assert_eq!(suspects(&incidents, 1), all("present"));
-        incidents.stands(&clock, &opened(2, 2));
+        incidents.stands(&clock, &opened(2, 2), Vec::new());
         assert_eq!(suspects(&incidents, 2), all("present"), "the look that opened it");
         let last = LookoutState { incident: Some(id(2)), ..state(3, "next") };
         assert_eq!(incidents.saw(&clock, &last), None);
@@ -323,19 +344,19 @@ mod tests {
         let event =
             FaultEvent::WorkerFailed { node: node("survivor"), rank: Rank(0), end, detail, at };
         incident.add(Moment::from_ns(0), event);
-        assert_eq!(incidents.stands(&clock, &incident).1, None);
+        assert_eq!(incidents.stands(&clock, &incident, Vec::new()).1, None);
         incident.standing = Standing::Answered(Epoch::new(2));
-        assert_eq!(incidents.stands(&clock, &incident).1, None);
+        assert_eq!(incidents.stands(&clock, &incident, Vec::new()).1, None);
         let mut seen = state(1, "survivor");
         (seen.verdicts[0].kind, seen.verdicts[0].confidence) = (VerdictKind::Crash, 0.7);
         incidents.saw(&clock, &LookoutState { incident: Some(id), ..seen });
         assert_eq!(incidents.get("1-1").unwrap().verdicts.len(), 1);
         incident.add(Moment::from_ns(9), FaultEvent::Silent { node: node("dead") });
-        let withdrawn = incidents.stands(&clock, &incident).1;
+        let withdrawn = incidents.stands(&clock, &incident, Vec::new()).1;
         assert_eq!(withdrawn.as_deref(), Some("survivor"));
         let found = incidents.get("1-1").unwrap();
         assert_eq!((found.verdicts, found.incident.unwrap().cause), (vec![], None));
-        assert_eq!(incidents.stands(&clock, &incident).1, None, "it is said once");
+        assert_eq!(incidents.stands(&clock, &incident, Vec::new()).1, None, "it is said once");
     }
 
     #[test]
@@ -353,7 +374,7 @@ mod tests {
                 FaultEvent::WorkerFailed { node, rank, end, detail: FailureDetail::default(), at },
             );
             incident.standing = Standing::Answered(Epoch::new(2));
-            incidents.stands(&clock, &incident);
+            incidents.stands(&clock, &incident, Vec::new());
             let mut seen = state(1, "survivor");
             seen.verdicts[0].kind = VerdictKind::Crash;
             seen.verdicts[0].confidence = if end.is_cause() { 1.0 } else { 0.7 };

@@ -5,6 +5,7 @@
 //! in the midst of others is not passed over: an older state would come back to life.
 
 mod actor;
+mod contents;
 mod directory;
 mod frames;
 
@@ -14,13 +15,15 @@ use std::path::PathBuf;
 use prost::Message as _;
 use telltale_wire::cluster_state::message::{JournalRecord, journal_record::Content};
 
-use super::decode::{self, StateError, StoredDecision};
+use super::decode::{StateError, StoredDecision};
 use super::encode;
-use super::kept::{DecisionRecord, IncidentRecord, SideState};
+use super::kept::{DecisionRecord, IncidentRecord};
 use telltale_cluster::epoch::{Revision, Term};
 use telltale_cluster::stored::{Decision, StoreOutcome, StoredState};
 
 pub(super) use actor::run;
+use contents::Contents;
+pub use contents::read;
 use directory::{JournalPath, Medium};
 
 /// Bytes from which on a journal is rewritten, without what has been overtaken.
@@ -71,10 +74,21 @@ pub enum JournalError {
         source: io::Error,
     },
     /// The file is no journal.
-    #[error("{} is no journal of a coordinator; move it away", path.display())]
+    #[error("{} is no journal of a coordinator; move it away, or name another directory", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
+    },
+    /// A newer program wrote the file.
+    #[error(
+        "the journal {} has version {version}, and this program knows {}; run the newer program",
+        path.display(), frames::VERSION
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u8,
     },
     /// A record in the midst of the file is damaged.
     #[error(
@@ -149,10 +163,7 @@ struct Journal<M> {
     /// Whether the file may have other bytes than those `length` bytes; it is then rewritten
     /// before anything is added.
     unsure: bool,
-    term: Term,
-    last: Option<StoredDecision>,
-    last_bytes: Vec<u8>,
-    kept: SideState,
+    contents: Contents,
 }
 
 // === impl Journal ===
@@ -163,80 +174,32 @@ impl<M: Medium> Journal<M> {
         let path = medium.path();
         let read = |source| JournalError::Read { path: path.clone(), source };
         let bytes = medium.read(MAX_JOURNAL_BYTES).map_err(read)?;
-        let mut journal = Self {
-            medium,
-            length: 0,
-            compacted: 0,
-            unsure: true,
-            term: Term::new(0),
-            last: None,
-            last_bytes: Vec::new(),
-            kept: SideState::default(),
-        };
+        let mut contents = Contents::empty();
         if !bytes.is_empty() {
-            journal.replay(&bytes)?;
+            contents.replay(&bytes, &path)?;
         }
+        let mut journal = Self { medium, length: 0, compacted: 0, unsure: true, contents };
         journal.begin_term()?;
         Ok(journal)
     }
 
     /// Begins another term, as if the journal was reopened.
     fn begin_term(&mut self) -> Result<(), JournalError> {
-        let term = self.term.number() + 1;
+        let term = self.contents.term.number() + 1;
         let opened = record(Content::Opened(term));
         self.write(&opened).map_err(|failure| failure.error)?;
-        self.term = Term::new(term);
+        self.contents.term = Term::new(term);
         Ok(())
-    }
-
-    fn replay(&mut self, bytes: &[u8]) -> Result<(), JournalError> {
-        let path = self.medium.path();
-        let frames = frames::scan(bytes).map_err(|damage| match damage {
-            frames::Damage::Foreign => JournalError::Foreign { path: path.clone() },
-            frames::Damage::At(offset) => JournalError::Damaged { path: path.clone(), offset },
-        })?;
-        for (offset, payload) in frames {
-            let unusable = |source| JournalError::Record { path: path.clone(), offset, source };
-            let content = JournalRecord::decode(payload)
-                .map_err(StateError::Malformed)
-                .map(|record| record.content)
-                .map_err(unusable)?;
-            self.take(content, payload).map_err(unusable)?;
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, content: Option<Content>, payload: &[u8]) -> Result<(), StateError> {
-        match content.ok_or(StateError::Missing { field: "the content" })? {
-            Content::Opened(term) => self.term = self.term.max(Term::new(term)),
-            Content::Decision(message) => {
-                let decision = decode::decision(message)?;
-                self.adopt(decision, payload.to_vec());
-            }
-            Content::Logged(message) => self.kept.log(decode::logged(message)?),
-            Content::Incident(message) => {
-                self.kept.keep(decode::incident(message)?);
-            }
-        }
-        Ok(())
-    }
-
-    fn adopt(&mut self, decision: StoredDecision, payload: Vec<u8>) {
-        self.term = self.term.max(decision.record.term);
-        if let Some(previous) = self.last.replace(decision) {
-            self.kept.log(previous.record);
-        }
-        self.last_bytes = payload;
     }
 
     /// Stores a decision; with the error, if there was one.
     fn store(&mut self, decision: &Decision) -> (StoreOutcome, Option<JournalError>) {
-        if let Some(last) = &self.last
+        if let Some(last) = &self.contents.last
             && (last.record.term, last.record.number) == (decision.term, decision.number)
         {
             return (StoreOutcome::Stored(self.revision()), None);
         }
-        if decision.term != self.term || decision.expected != self.revision() {
+        if decision.term != self.contents.term || decision.expected != self.revision() {
             return (StoreOutcome::Conflict, None);
         }
         let count = self.revision().number() + 1;
@@ -247,7 +210,7 @@ impl<M: Medium> Journal<M> {
             return (outcome, Some(failure.error));
         }
         let record = DecisionRecord::of(decision, count);
-        self.adopt(StoredDecision { record, state: decision.state.clone() }, payload);
+        self.contents.adopt(StoredDecision { record, state: decision.state.clone() }, payload);
         (StoreOutcome::Stored(self.revision()), None)
     }
 
@@ -255,26 +218,17 @@ impl<M: Medium> Journal<M> {
     fn keep(&mut self, incident: IncidentRecord) -> Result<(), JournalError> {
         let payload = record(Content::Incident(encode::incident(&incident)));
         self.write(&payload).map_err(|failure| failure.error)?;
-        self.kept.keep(incident);
+        self.contents.kept.keep(incident);
         Ok(())
     }
 
     /// The state and its revision: how many decisions were ever stored.
     fn stored(&self) -> Option<(StoredState, Revision)> {
-        self.last.as_ref().map(|last| (last.state.clone(), self.revision()))
+        self.contents.last.as_ref().map(|last| (last.state.clone(), self.revision()))
     }
 
     fn revision(&self) -> Revision {
-        self.last.as_ref().map_or(Revision::EMPTY, |last| Revision::new(last.record.count))
-    }
-
-    /// Everything that is kept, with the decision that holds.
-    fn kept(&self) -> SideState {
-        let mut kept = self.kept.clone();
-        if let Some(last) = &self.last {
-            kept.log(last.record.clone());
-        }
-        kept
+        self.contents.last.as_ref().map_or(Revision::EMPTY, |last| Revision::new(last.record.count))
     }
 
     fn failed(&self, source: io::Error) -> JournalError {
@@ -328,16 +282,16 @@ impl<M: Medium> Journal<M> {
     /// Rewrites the file, with what still matters, in one step.
     fn rewrite(&mut self) -> io::Result<()> {
         let mut bytes = frames::HEAD.to_vec();
-        bytes.extend(frames::frame(&record(Content::Opened(self.term.number()))));
-        for logged in self.kept.decisions() {
+        bytes.extend(frames::frame(&record(Content::Opened(self.contents.term.number()))));
+        for logged in self.contents.kept.decisions() {
             bytes.extend(frames::frame(&record(Content::Logged(encode::logged(logged)))));
         }
-        for (id, content) in self.kept.incidents() {
+        for (id, content) in self.contents.kept.incidents() {
             let incident = encode::incident(&IncidentRecord { id, content: content.to_vec() });
             bytes.extend(frames::frame(&record(Content::Incident(incident))));
         }
-        if self.last.is_some() {
-            bytes.extend(frames::frame(&self.last_bytes));
+        if self.contents.last.is_some() {
+            bytes.extend(frames::frame(&self.contents.last_bytes));
         }
         self.medium.replace(&bytes)?;
         self.length = bytes.len();

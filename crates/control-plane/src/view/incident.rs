@@ -1,10 +1,12 @@
 //! Incidents, their events, and all that is known of one.
 
 use serde::Serialize;
+use telltale_cluster::coordinator::{MAX_FAILED_STARTS, START};
 use telltale_schema::text::printable;
 use telltale_wire::cluster::message::sign::Kind;
 use telltale_wire::cluster::message::{
-    GetIncidentResponse, GetStepsResponse, Incident, IncidentStanding, Sign, VerdictKind,
+    FinishedWorker, GetIncidentResponse, GetStepsResponse, Incident, IncidentStanding, Sign,
+    VerdictKind,
 };
 
 use super::evidence::VerdictView;
@@ -45,8 +47,20 @@ pub struct IncidentView {
     /// Events that had no place.
     #[serde(rename = "dropped_signs")]
     pub dropped_events: u64,
+    /// Workers that had ended with exit code 0 before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub finished: Vec<FinishedWorkerView>,
     /// What is done about it, and whose failure it is, in one sentence.
     pub text: String,
+}
+
+/// A worker that had ended with exit code 0.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FinishedWorkerView {
+    /// Its rank.
+    pub rank: u32,
+    /// Its node.
+    pub node: String,
 }
 
 /// One event of an incident.
@@ -105,8 +119,15 @@ impl From<&Incident> for IncidentView {
             evicted: incident.evicted.clone(),
             events: incident.signs.iter().filter_map(EventView::of).collect(),
             dropped_events: incident.dropped_signs,
+            finished: incident.finished.iter().map(FinishedWorkerView::from).collect(),
             text: sentence(incident),
         }
+    }
+}
+
+impl From<&FinishedWorker> for FinishedWorkerView {
+    fn from(worker: &FinishedWorker) -> Self {
+        Self { rank: worker.rank, node: worker.node.clone() }
     }
 }
 
@@ -140,7 +161,7 @@ fn sentence(incident: &Incident) -> String {
             format!("answered by epoch {}", incident.answered_by_epoch)
         }
         IncidentStanding::Passed => "passed by itself".to_owned(),
-        IncidentStanding::GivenUp => "the job was given up: its restarts are used up".to_owned(),
+        IncidentStanding::GivenUp => format!("the job was given up: {}", given_up(incident)),
         IncidentStanding::Reset => "the job was ended, and another begun in its place".to_owned(),
     };
     let cause = match (&incident.cause, incident.cause_is_certain) {
@@ -152,7 +173,34 @@ fn sentence(incident: &Incident) -> String {
         [] => String::new(),
         nodes => format!("; replaced: {}", nodes.join(", ")),
     };
-    standing + &cause + &evicted
+    standing + &cause + &evicted + &repeated(incident)
+}
+
+fn given_up(incident: &Incident) -> String {
+    match incident.repetition.as_ref().map_or(0, |repetition| repetition.failed_starts) {
+        starts if starts > MAX_FAILED_STARTS => failed_starts(starts),
+        _ => "its restarts are used up".to_owned(),
+    }
+}
+
+/// That a job fails whenever it is started.
+pub(crate) fn failed_starts(starts: u32) -> String {
+    format!(
+        "{starts} epochs in a row failed in the same way within {} s of their start",
+        START.as_secs()
+    )
+}
+
+/// That not a node is at fault, where that is so.
+fn repeated(incident: &Incident) -> String {
+    match incident.repetition.as_ref().map_or(&[][..], |repetition| &repetition.nodes) {
+        [] => String::new(),
+        nodes => format!(
+            "; the same rank failed in the same way on {}: not a node but the program or its data is at \
+             fault, and none is charged",
+            nodes.join(", ")
+        ),
+    }
 }
 
 impl EventView {

@@ -10,7 +10,7 @@ use super::words;
 pub struct NodeView {
     /// Its name.
     pub name: String,
-    /// `active`, `standby`, `silent` or `barred`.
+    /// `active`, `standby`, `silent`, `barred`, or `ended` with the job.
     pub state: &'static str,
     /// Why it is kept out: `quarantined`, `suspected`, `draining` or `removed`.
     #[serde(skip_serializing_if = "Option::is_none")]

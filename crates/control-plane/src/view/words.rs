@@ -49,6 +49,7 @@ pub(super) fn node_state(state: NodeState) -> &'static str {
         NodeState::Active => "active",
         NodeState::Standby => "standby",
         NodeState::Silent => "silent",
+        NodeState::Ended => "ended",
         NodeState::Barred => "barred",
     }
 }

@@ -16,6 +16,8 @@ use super::loaded::{LoadKernelError, LoadedKernel};
 use super::source::{KernelSourceError, KernelText};
 use super::source_files::SourceFiles;
 
+/// Kernels that are compiled at the same time, each in a thread of its own.
+const MAX_COMPILERS: usize = 16;
 /// Kernels that one process keeps loaded; beyond this, those that no program uses are dropped.
 const MAX_LOADED: usize = 1_024;
 
@@ -107,7 +109,7 @@ impl KernelBuilder {
         }
     }
 
-    /// The kernels, in their order; those that must be compiled are compiled at the same time.
+    /// The kernels, in their order; those that must be compiled are compiled [`MAX_COMPILERS`] at a time.
     pub(crate) fn build_all(
         &self,
         kernels: &[KernelDescriptor],
@@ -119,6 +121,15 @@ impl KernelBuilder {
                 return vec![Err(error.into())];
             }
         };
+        let groups = kernels.chunks(MAX_COMPILERS);
+        groups.flat_map(|group| self.build_group(&compiler, group)).collect()
+    }
+
+    fn build_group(
+        &self,
+        compiler: &Compiler,
+        kernels: &[KernelDescriptor],
+    ) -> Vec<Result<BuiltKernel, BuildKernelError>> {
         std::thread::scope(|scope| {
             let builds: Vec<_> = kernels
                 .iter()
@@ -128,7 +139,6 @@ impl KernelBuilder {
                         self.found_loaded.fetch_add(1, Ordering::Relaxed);
                         return Ok(Ok(BuiltKernel { code, files }));
                     }
-                    let compiler = &compiler;
                     Ok(Err(scope.spawn(move || self.build(compiler, text, files))))
                 })
                 .collect();

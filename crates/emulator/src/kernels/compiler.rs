@@ -110,6 +110,14 @@ pub enum CompilerError {
         /// What was run.
         command: String,
     },
+    /// A disk is full: that of its temporary files, or that of the compiled kernels.
+    #[error(
+        "there is no room for what the C compiler writes: make some, or set TMPDIR:\n{message}"
+    )]
+    NoRoom {
+        /// What the compiler said.
+        message: String,
+    },
     /// It refused the kernel.
     #[error("the C compiler refuses its source:\n{message}")]
     Refused {
@@ -261,7 +269,11 @@ impl Compiler {
             .and_then(|()| log.take(MAX_MESSAGE_BYTES).read_to_end(&mut message))
             .map_err(CompilerError::Files)?;
         let message = String::from_utf8_lossy(&message).trim_end().to_owned();
-        Err(CompilerError::Refused { message })
+        // With LC_ALL=C, compilers and linkers have the system's words for it.
+        Err(match message.contains("No space left on device") {
+            true => CompilerError::NoRoom { message },
+            false => CompilerError::Refused { message },
+        })
     }
 
     /// The command with all flags that decide what the code is.

@@ -9,7 +9,9 @@ use telltale_schema::snapshot::{
     SourceStatus, SpaceUsage, Telemetry,
 };
 
-use super::{AlertOptions, AlertState, Engine, Rule, RuleText, Transition, WebhookOptions};
+use super::{
+    AlertOptions, AlertState, Condition, Engine, Rule, RuleText, Transition, WebhookOptions,
+};
 use crate::configuration::{ConfigurationKey, keys_of};
 
 const SECOND: u64 = 1_000_000_000;
@@ -252,9 +254,8 @@ fn a_process_that_does_nothing_is_named_after_an_hour() {
     assert_eq!(words(&engine.step(6601 * SECOND, &at(3))), ["resolved"]);
 }
 
-#[test]
-fn memory_of_the_dead_heat_and_failing_sources_are_found() {
-    let mut engine = Engine::new(Rule::defaults());
+/// A machine with memory of the dead, a hot device and a source that fails.
+fn troubled() -> Snapshot {
     let mut seen = share(10);
     seen.devices[0].kinds.push(KindMemory {
         kind: MemoryKind::L1,
@@ -277,6 +278,13 @@ fn memory_of_the_dead_heat_and_failing_sources_are_found() {
         errors_dropped: 3,
         notes: Vec::new(),
     });
+    seen
+}
+
+#[test]
+fn memory_of_the_dead_heat_and_failing_sources_are_found() {
+    let mut engine = Engine::new(Rule::defaults());
+    let seen = troubled();
     let mut fired = Vec::new();
     for second in [0, 30, 60] {
         for transition in engine.step(second * SECOND, &seen) {
@@ -475,4 +483,41 @@ fn the_documentation_has_each_rule_and_each_key() {
     let options: toml::Table = toml::from_str(example).unwrap();
     let options: AlertOptions = options["alerts"].clone().try_into().unwrap();
     assert_eq!(options.rules().unwrap().len(), 8);
+}
+
+/// A machine at this second on which a rule's condition holds.
+fn holding(condition: &Condition, second: u64) -> Snapshot {
+    let faulty = |kind| {
+        let mut seen = share(10);
+        let detail = "it stands still".to_owned();
+        seen.devices[0].faults.push(DeviceFault { kind, since: Timestamp(1), detail });
+        seen
+    };
+    match condition {
+        Condition::Capacity { .. } => share(96),
+        Condition::Leak { .. } => {
+            let live = (1024 + second) * MIB;
+            snapshot(vec![device(live)], vec![process(9, live, second)])
+        }
+        Condition::IdleMemory { .. } => {
+            snapshot(vec![device(MIB)], vec![process(9, 2048 * MIB, 1)])
+        }
+        Condition::DeadMemory { .. } | Condition::Temperature { .. } | Condition::SourceDown => {
+            troubled()
+        }
+        Condition::HeartbeatStopped => faulty(DeviceFaultKind::HeartbeatStopped),
+        Condition::DeviceVanished => faulty(DeviceFaultKind::Vanished),
+    }
+}
+
+#[test]
+fn each_rule_that_comes_with_the_program_fires() {
+    for rule in Rule::defaults() {
+        let mut engine = Engine::new(vec![rule.clone()]);
+        let mut seconds = (0..7200).step_by(5);
+        let fires = |second| {
+            words(&engine.step(second * SECOND, &holding(&rule.condition, second))) == ["fired"]
+        };
+        assert!(seconds.any(fires), "{}", rule.name);
+    }
 }

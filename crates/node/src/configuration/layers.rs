@@ -88,7 +88,7 @@ pub struct Effective {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
     /// A file cannot be read.
-    #[error("cannot read {path}; make it readable, or name another file with --config")]
+    #[error("cannot read {path}; make it readable, or name another file")]
     Unreadable {
         /// The file.
         path: PathBuf,

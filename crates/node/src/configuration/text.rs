@@ -88,10 +88,21 @@ pub(super) fn read(
 
 /// Whether a key's owner takes the value.
 pub(super) fn check(path: &str, value: &toml::Value) -> Result<(), String> {
+    if has_zero_byte(value) {
+        return Err(String::from("it has a zero byte, which no path, name or address may have"));
+    }
     let mut table = toml::Table::new();
     set(&mut table, path, Some(value.clone()));
     let taken: Result<Configuration, _> = table.try_into();
     taken.map(drop).map_err(|error| error.message().trim().to_owned())
+}
+
+fn has_zero_byte(value: &toml::Value) -> bool {
+    match value {
+        toml::Value::String(text) => text.contains('\0'),
+        toml::Value::Array(items) => items.iter().any(has_zero_byte),
+        _ => false,
+    }
 }
 
 /// Where a key that is known stands.
@@ -144,8 +155,11 @@ impl Walk<'_> {
                 self.complain(name.span(), format!("`{path}` is a table: write [{path}]"));
             }
             _ => {
-                let known = self.keys.iter().map(|key| key.path.as_str());
-                let hint = match nearest(path, known) {
+                let is_table = matches!(value.get_ref(), DeValue::Table(_));
+                let whole = self.keys.iter().map(|key| key.path.as_str());
+                let tables = self.keys.iter().filter_map(|key| key.path.rsplit_once('.'));
+                let tables = tables.map(|(table, _)| table).filter(|_| is_table);
+                let hint = match nearest(path, whole.chain(tables)) {
                     Some(near) => format!("; did you mean `{near}`?"),
                     None => String::from("; `telltale config show` lists all keys"),
                 };

@@ -129,7 +129,7 @@ fn words(at: &Remote, diagnosis: &Diagnosis) -> String {
     match diagnosis {
         Diagnosis::NoListener => format!(
             "no service answers at {at}: no process listens there; start one with \
-             `telltale serve --grpc`, or name its port"
+             `telltale serve --grpc {at}`, or name its port"
         ),
         Diagnosis::Unresolved(why) => format!("cannot resolve {at}: {why}"),
         Diagnosis::SpeaksTls => format!("{at} speaks TLS; name its authority with --authority"),

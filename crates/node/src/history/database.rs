@@ -98,7 +98,9 @@ pub(super) fn open_to_write(path: &Path) -> Result<Connection, DatabaseError> {
 /// ("How To Corrupt An SQLite Database File", 2.2). So whether it may be opened is asked by its name.
 pub(super) fn open_to_read(path: &Path) -> Result<Connection, DatabaseError> {
     match accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS) {
-        Err(Errno::NOENT) => return Err(DatabaseError::Missing { path: path.to_owned() }),
+        Err(Errno::NOENT | Errno::NOTDIR) => {
+            return Err(DatabaseError::Missing { path: path.to_owned() });
+        }
         Err(Errno::ACCESS) => return Err(DatabaseError::Closed { path: path.to_owned() }),
         // SQLite tells any other reason better.
         _ => {}

@@ -1,6 +1,7 @@
 //! What can be configured of the export.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use axum::http::Uri;
 use serde::de::Error;
@@ -32,7 +33,7 @@ pub struct OtlpOptions {
     pub protocol: Protocol,
     /// The time from one export to the next, in seconds, at least 1.
     pub interval_seconds: f64,
-    /// How long one message may take, in seconds.
+    /// How long one message may take, in seconds; no longer than the interval.
     pub timeout_seconds: f64,
     /// Headers that each message has, as `name=value`.
     pub headers: Vec<String>,
@@ -67,16 +68,8 @@ pub enum OptionsError {
     #[error("otlp.interval_seconds is {0}; it must be from 1 to 3600")]
     Interval(f64),
     /// A message has longer than there is until the next one, or no time.
-    #[error(
-        "otlp.timeout_seconds is {timeout}; it must be above 0 and at most {interval}, \
-         otlp.interval_seconds"
-    )]
-    Timeout {
-        /// What was asked for.
-        timeout: f64,
-        /// The time between two exports.
-        interval: f64,
-    },
+    #[error("otlp.timeout_seconds is {0}; it must be above 0")]
+    Timeout(f64),
 }
 
 impl Default for OtlpOptions {
@@ -95,13 +88,18 @@ impl Default for OtlpOptions {
 }
 
 impl OtlpOptions {
+    /// How long one message may take.
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_secs_f64(self.timeout_seconds.min(self.interval_seconds))
+    }
+
     pub(super) fn check(&self) -> Result<&str, OptionsError> {
         let (interval, timeout) = (self.interval_seconds, self.timeout_seconds);
         if !(1.0..=3600.0).contains(&interval) {
             return Err(OptionsError::Interval(interval));
         }
-        if !(timeout > 0.0 && timeout <= interval) {
-            return Err(OptionsError::Timeout { timeout, interval });
+        if !(timeout > 0.0 && timeout.is_finite()) {
+            return Err(OptionsError::Timeout(timeout));
         }
         let endpoint = self.endpoint.as_deref().unwrap_or_default();
         if is_receiver(endpoint) {

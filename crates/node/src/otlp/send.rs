@@ -65,7 +65,7 @@ pub(super) enum SendError {
 impl Sender {
     pub(super) fn new(options: &OtlpOptions) -> Result<Self, OptionsError> {
         let endpoint = options.check()?;
-        let timeout = Duration::from_secs_f64(options.timeout_seconds);
+        let timeout = options.timeout();
         let bad = || OptionsError::Endpoint(endpoint.to_owned());
         let way = match options.protocol {
             Protocol::Grpc => {

@@ -13,11 +13,11 @@ pub(crate) struct Series {
     pub(crate) help: String,
     pub(crate) unit: String,
     pub(crate) labels: Vec<(String, String)>,
-    cell: AtomicValue,
+    cell: SeriesValue,
 }
 
 /// A value that any thread may change.
-enum AtomicValue {
+pub(crate) enum SeriesValue {
     Counter(AtomicU64),
     /// The bits of an `f64`.
     Gauge(AtomicU64),
@@ -44,7 +44,7 @@ impl Counter {
     /// Adds `count`; past 2⁶⁴ − 1 it starts again from 0, as readers of counters expect.
     #[inline]
     pub fn add(&self, count: u64) {
-        if let AtomicValue::Counter(value) = &self.0.cell {
+        if let SeriesValue::Counter(value) = &self.0.cell {
             value.fetch_add(count, Ordering::Relaxed);
         }
     }
@@ -60,7 +60,7 @@ impl Gauge {
     /// Sets the value.
     #[inline]
     pub fn set(&self, value: f64) {
-        if let AtomicValue::Gauge(bits) = &self.0.cell {
+        if let SeriesValue::Gauge(bits) = &self.0.cell {
             bits.store(value.to_bits(), Ordering::Relaxed);
         }
     }
@@ -68,7 +68,7 @@ impl Gauge {
     /// Adds to the value; a negative number takes away.
     #[inline]
     pub fn add(&self, change: f64) {
-        if let AtomicValue::Gauge(bits) = &self.0.cell {
+        if let SeriesValue::Gauge(bits) = &self.0.cell {
             add_float(bits, change);
         }
     }
@@ -78,7 +78,7 @@ impl Histogram {
     /// Counts one observation. NaN belongs to no bucket and is not counted.
     #[inline]
     pub fn observe(&self, value: f64) {
-        let AtomicValue::Histogram { bounds, counts, sum } = &self.0.cell else { return };
+        let SeriesValue::Histogram { bounds, counts, sum } = &self.0.cell else { return };
         if value.is_nan() {
             return;
         }
@@ -103,29 +103,9 @@ fn add_float(bits: &AtomicU64, change: f64) {
 }
 
 impl Series {
-    pub(crate) fn counter(name: &str, help: &str, unit: &str, labels: &[(&str, &str)]) -> Self {
-        Self::new(name, help, unit, labels, AtomicValue::Counter(AtomicU64::new(0)))
-    }
-
-    pub(crate) fn gauge(name: &str, help: &str, unit: &str, labels: &[(&str, &str)]) -> Self {
-        Self::new(name, help, unit, labels, AtomicValue::Gauge(AtomicU64::new(0.0f64.to_bits())))
-    }
-
-    pub(crate) fn histogram(
-        name: &str,
-        help: &str,
-        unit: &str,
-        labels: &[(&str, &str)],
-        bounds: &[f64],
-    ) -> Self {
-        Self::new(name, help, unit, labels, AtomicValue::histogram(bounds))
-    }
-
-    fn new(name: &str, help: &str, unit: &str, labels: &[(&str, &str)], cell: AtomicValue) -> Self {
-        let mut labels: Vec<(String, String)> =
-            labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        labels.sort();
-        Self { name: name.to_owned(), help: help.to_owned(), unit: unit.to_owned(), labels, cell }
+    /// One without help, unit and labels.
+    pub(crate) const fn new(name: String, cell: SeriesValue) -> Self {
+        Self { name, help: String::new(), unit: String::new(), labels: Vec::new(), cell }
     }
 
     pub(crate) fn check(&self) -> Result<(), RegisterError> {
@@ -138,21 +118,35 @@ impl Series {
         same_form && self.unit == other.unit && self.bounds() == other.bounds()
     }
 
+    /// The names under which `/metrics` shows its values.
+    pub(super) fn shown_names(&self) -> Vec<String> {
+        let name = &self.name;
+        match &self.cell {
+            SeriesValue::Counter(_) => {
+                vec![format!("{}_total", name.strip_suffix("_total").unwrap_or(name))]
+            }
+            SeriesValue::Gauge(_) => vec![name.clone()],
+            SeriesValue::Histogram { .. } => {
+                ["bucket", "sum", "count"].map(|part| format!("{name}_{part}")).into()
+            }
+        }
+    }
+
     pub(crate) fn bounds(&self) -> &[f64] {
         match &self.cell {
-            AtomicValue::Histogram { bounds, .. } => bounds,
-            AtomicValue::Counter(_) | AtomicValue::Gauge(_) => &[],
+            SeriesValue::Histogram { bounds, .. } => bounds,
+            SeriesValue::Counter(_) | SeriesValue::Gauge(_) => &[],
         }
     }
 
     /// The value now. Buckets and sum of a histogram are read one after the other.
     pub(crate) fn sample(&self) -> MetricSample {
         let value = match &self.cell {
-            AtomicValue::Counter(value) => MetricValue::Counter(value.load(Ordering::Relaxed)),
-            AtomicValue::Gauge(bits) => {
+            SeriesValue::Counter(value) => MetricValue::Counter(value.load(Ordering::Relaxed)),
+            SeriesValue::Gauge(bits) => {
                 MetricValue::Gauge(f64::from_bits(bits.load(Ordering::Relaxed)))
             }
-            AtomicValue::Histogram { bounds, counts, sum } => MetricValue::Histogram {
+            SeriesValue::Histogram { bounds, counts, sum } => MetricValue::Histogram {
                 bounds: bounds.to_vec(),
                 counts: counts.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
                 sum: f64::from_bits(sum.load(Ordering::Relaxed)),
@@ -168,8 +162,17 @@ impl Series {
     }
 }
 
-impl AtomicValue {
-    fn histogram(bounds: &[f64]) -> Self {
+impl SeriesValue {
+    pub(crate) const fn counter() -> Self {
+        Self::Counter(AtomicU64::new(0))
+    }
+
+    pub(crate) const fn gauge() -> Self {
+        // The bits of 0.0.
+        Self::Gauge(AtomicU64::new(0))
+    }
+
+    pub(crate) fn histogram(bounds: &[f64]) -> Self {
         let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
         Self::Histogram { bounds: bounds.into(), counts, sum: AtomicU64::new(0.0f64.to_bits()) }
     }

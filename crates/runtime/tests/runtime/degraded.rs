@@ -96,26 +96,57 @@ fn a_lowered_limit_on_open_files_does_not_keep_the_last_close_waiting() {
 fn metrics_that_cannot_be_kept_work_for_their_owner() {
     let scratch = Scratch::new();
     let mut chosen = options(scratch.path());
-    chosen.on_problem = Some(std::sync::Arc::new(|_| {}));
+    let reported = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let sink = std::sync::Arc::clone(&reported);
+    chosen.on_problem = Some(std::sync::Arc::new(move |problem| {
+        sink.lock().unwrap().push(problem.cause.clone());
+    }));
     let runtime = Runtime::start(chosen);
     let _device = runtime.open_device(numbered(0));
     let registry = runtime.registry();
-    registry.gauge("loss", "", "", &[("rank", "0")]).set(1.0);
+    registry.gauge("loss").label("rank", "0").register().set(1.0);
+    registry.counter("jobs").register().add(1);
     let refused = [
-        registry.counter("telltale_own", "", "", &[]),
-        registry.counter("two words", "", "", &[]),
-        registry.counter("loss", "", "", &[("rank", "0")]),
-        registry.counter("a", "", "", &[("b", ""), ("b", "")]),
+        (registry.counter("telltale_own"), "metric telltale_own begins like telltale's own"),
+        (
+            registry.counter("two words"),
+            "metric \"two words\" is not a name of letters, digits and underscores",
+        ),
+        (
+            registry.counter("loss").label("rank", "0"),
+            "metric loss is registered already with another kind, unit or bounds",
+        ),
+        (
+            registry.counter("jobs").unit("things"),
+            "metric jobs is registered already with another kind, unit or bounds",
+        ),
+        (
+            registry.counter("jobs").label("queue", "a").unit("things"),
+            "metric jobs is registered already with another kind, unit or bounds",
+        ),
+        (
+            registry.counter("jobs_total"),
+            "metric jobs_total would be shown as jobs_total, which metric jobs is already",
+        ),
+        (registry.counter("a").label("b", "").label("b", ""), "label b of metric a is given twice"),
     ];
-    for counter in &refused {
+    let count = refused.len() as u64;
+    let mut expected = Vec::new();
+    for (registration, why) in refused {
+        let (counter, error) = registration.registered();
         counter.add(1);
+        assert_eq!(error.map(|error| error.to_string()).as_deref(), Some(why));
+        expected.push(why.to_owned());
     }
-    registry.histogram("h", "", "", &[], &[2.0, 1.0]).observe(1.0);
-    assert_eq!(runtime.problems(), [(ProblemStep::Metric, 5)]);
+    registry.histogram("h", [2.0, 1.0]).register().observe(1.0);
+    assert!(registry.gauge("9x").try_register().is_err());
+    assert_eq!(runtime.problems(), [(ProblemStep::Metric, count + 2)]);
+    let reported = reported.lock().unwrap().clone();
+    assert_eq!(reported[..expected.len()], expected, "each is reported");
     for number in 0..telltale_runtime::MAX_SERIES {
-        registry.counter("many", "", "", &[("number", &number.to_string())]).add(1);
+        registry.counter("many").label("number", number.to_string()).register().add(1);
     }
-    // One place was taken by the gauge.
-    assert_eq!(runtime.problems(), [(ProblemStep::Metric, 6)]);
+    // Two places were taken before.
+    assert_eq!(runtime.problems(), [(ProblemStep::Metric, count + 4)]);
     assert_eq!(endpoints(&scratch).len(), 1);
 }

@@ -46,7 +46,7 @@ fn each_query_type_answers_its_part() {
     device.report_throttled(true);
     runtime.report_programs(Programs { cached: 3, hits: Some(1), ..Programs::default() });
     runtime.report_kernel_cache(KernelCache { bytes: 9, evictions: None });
-    runtime.registry().counter("steps", "Training steps.", "", &[]).add(5);
+    runtime.registry().counter("steps").help("Training steps.").register().add(5);
 
     let all = ask(&scratch, Query::of(QueryKind::All));
     assert_eq!(all.identity.pid, std::process::id());

@@ -267,7 +267,7 @@ fn a_runtime_that_is_switched_off_leaves_no_trace() {
     let device = runtime.open_device(numbered(0));
     device.allocate(MemoryKind::Dram, 0, 1);
     device.free(MemoryKind::Dram, 0);
-    runtime.registry().counter("steps", "", "", &[]).add(1);
+    runtime.registry().counter("steps").register().add(1);
     assert!(!device.is_recorded());
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }

@@ -25,6 +25,7 @@ Examples:
   telltale cluster status
   telltale cluster nodes --watch
   telltale cluster explain              the newest incident, with the latency matrix
+  telltale cluster explain --journal /var/lib/telltale/coordinator   after its end
   telltale cluster report               slow ranks, links, stages and data
   telltale cluster report --page r.html   the same as a page in one file
   telltale cluster drain node-7
@@ -121,6 +122,9 @@ pub(crate) struct IncidentsArguments {
     /// Maximum number [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
+    /// Read the journal in DIRECTORY instead of asking the coordinator, which may have ended
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "watch")]
+    pub(crate) journal: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -128,6 +132,9 @@ pub(crate) struct ExplainArguments {
     /// Number of the incident [default: the newest]
     #[arg(value_name = "INCIDENT", value_parser = incident_number)]
     pub(crate) incident: Option<String>,
+    /// Read the journal in DIRECTORY instead of asking the coordinator, which may have ended
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) journal: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

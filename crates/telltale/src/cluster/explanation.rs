@@ -68,7 +68,27 @@ fn events(incident: &IncidentView, style: &Style) -> String {
     if more > 0 {
         text.push_str(&format!("  and {more} more\n"));
     }
+    text.push_str(&finished(incident, style));
     text
+}
+
+/// Who had left before, which others may have missed.
+fn finished(incident: &IncidentView, style: &Style) -> String {
+    let shown = incident.finished.iter().take(MAX_EVENTS);
+    let mut workers: Vec<_> = shown
+        .map(|worker| format!("rank {} on {}", worker.rank, printable(&worker.node)))
+        .collect();
+    let more = incident.finished.len() - workers.len();
+    if more > 0 {
+        workers.push(format!("{more} more"));
+    }
+    match workers.is_empty() {
+        true => String::new(),
+        false => {
+            let line = format!("  ended with exit code 0 before that: {}", workers.join(", "));
+            paragraph(&line, 4, style)
+        }
+    }
 }
 
 /// A sentence with a capital at its beginning.

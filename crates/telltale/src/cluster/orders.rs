@@ -60,17 +60,11 @@ pub(super) fn is_refusal(error: &CallError) -> bool {
 }
 
 /// Tells a refusal.
-pub(super) fn report_refusal(asking: &ClusterQuery, error: &CallError) -> Result<Status, Failure> {
-    let reason = match error {
+pub(super) fn reason(error: &CallError) -> String {
+    match error {
         CallError::Refused(status) => status.message().to_owned(),
         other => telltale_schema::text::with_causes(other),
-    };
-    if asking.json {
-        asking.output.print(&format!("{}\n", json!({ "refused": reason })))?;
-    } else {
-        exit::tell(&format!("telltale: {reason}"));
     }
-    Ok(Status::Refused)
 }
 
 fn reported(
@@ -79,15 +73,17 @@ fn reported(
     done: &str,
 ) -> Result<Status, Failure> {
     match ordered {
-        Ok(answer) if asking.json => {
-            asking.output.print(&format!("{}\n", json!({ "epoch": answer.epoch })))?;
+        Ok(answer) if asking.printer.json => {
+            asking.printer.output.print(&format!("{}\n", json!({ "epoch": answer.epoch })))?;
             Ok(Status::Fine)
         }
         Ok(answer) => {
-            asking.output.print(&format!("{done}; epoch {}\n", answer.epoch))?;
+            asking.printer.output.print(&format!("{done}; epoch {}\n", answer.epoch))?;
             Ok(Status::Fine)
         }
-        Err(OperatorError::Call(error)) if is_refusal(&error) => report_refusal(asking, &error),
+        Err(OperatorError::Call(error)) if is_refusal(&error) => {
+            asking.printer.refused(&reason(&error))
+        }
         Err(error) => Err(Failure::because(&error)),
     }
 }
@@ -109,8 +105,8 @@ fn wait_until_it_runs(
             Ok(status) if runs(&status) => {
                 let json = json!({ "epoch": status.epoch, "runs": true });
                 let text = format!("the job runs again; epoch {}", status.epoch);
-                let line = if asking.json { json.to_string() } else { text };
-                asking.output.print(&format!("{line}\n"))?;
+                let line = if asking.printer.json { json.to_string() } else { text };
+                asking.printer.output.print(&format!("{line}\n"))?;
                 return Ok(Status::Fine);
             }
             Err(error) if Instant::now() >= until => return Err(Failure::because(&error)),
@@ -118,9 +114,9 @@ fn wait_until_it_runs(
                 let waited = wait.as_secs_f64();
                 let text =
                     format!("the job is not running after {waited} s: it {}", status.sentence());
-                if asking.json {
+                if asking.printer.json {
                     let json = json!({ "epoch": status.epoch, "runs": false });
-                    asking.output.print(&format!("{json}\n"))?;
+                    asking.printer.output.print(&format!("{json}\n"))?;
                 } else {
                     exit::tell(&format!("telltale: {text}"));
                 }

@@ -27,7 +27,7 @@ fn line(process: &Process) -> Option<String> {
         return Some(format!("process {pid}: compiling kernels"));
     };
     let [step, speed] = [step, speed].map(|value| quantity::count(value as u64));
-    let line = format!("process {pid}: step {step}, loss {loss:.4}, {speed} characters a second");
+    let line = format!("process {pid}: step {step}, loss {loss:.4}, {speed} tokens/s");
     let printed = printed(process).map(|printed| format!("\n    {printed}"));
     Some(line + &printed.unwrap_or_default())
 }

@@ -15,7 +15,7 @@ use crate::output::StandardOutput;
 /// How much is gathered before it is written.
 const PAGE_BYTES: usize = 64 << 10;
 /// Columns of what does not change its width.
-const TIME: usize = 8;
+const TIME: usize = 11;
 const CORE: usize = 4;
 const DTYPE: usize = 8;
 const SHAPE: usize = 10;
@@ -141,7 +141,7 @@ impl Rows {
 
     fn event(&mut self, event: &CapturedEvent, started_ns: Option<u64>) -> String {
         let time = seconds_since(started_ns, event.time_ns);
-        let time = time.map_or_else(|| String::from("-"), |time| format!("{time:.3}"));
+        let time = time.map_or_else(|| String::from("-"), |time| format!("{time:.6}"));
         let core = event.core.map_or_else(|| String::from("-"), |core| core.to_string());
         let name = words::name_of(event);
         self.longest_name = self.longest_name.max(name.width()).min(WIDEST);

@@ -119,7 +119,7 @@ impl EventGroup {
             seconds_since(started_ns, time_ns),
             iteration,
         ) {
-            (Some(time), _) => format!("{time:.3}"),
+            (Some(time), _) => format!("{time:.6}"),
             (None, Some(iteration)) => format!("#{iteration}"),
             (None, None) => String::from("-"),
         };

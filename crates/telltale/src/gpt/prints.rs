@@ -143,7 +143,7 @@ impl Reading {
         let registry = &self.registry;
         let gauge = |name: &str, what: &str, prefix: &str| {
             let help = format!("{what} of the numbers that were last printed with this prefix");
-            registry.gauge(name, &help, "", &[(PRINTED_PREFIX, prefix)])
+            registry.gauge(name).help(help).label(PRINTED_PREFIX, prefix).register()
         };
         let [min, mean, max] = self.gauges.entry(prefix).or_insert_with_key(|prefix| {
             [

@@ -17,7 +17,7 @@ use crate::output::StandardOutput;
 pub(crate) const LOSS: &str = "gpt_loss";
 /// The metric that has the number of the last step.
 pub(crate) const STEP: &str = "gpt_step";
-/// The metric that has the characters learned from in a second.
+/// The metric that has the tokens learned from in a second; a token is a character.
 pub(crate) const SPEED: &str = "gpt_tokens_per_second";
 
 /// Tells of a training as it goes on.
@@ -88,7 +88,9 @@ impl TrainingProgress {
                 steps => format!(", resumed after step {steps}"),
             };
             let place = ranks.map_or_else(String::new, Ranks::in_words);
-            format!("{numbers} parameters ({sizes}) on {chip}, program cache {mode}{place}{before}")
+            format!(
+                "{numbers} parameters ({sizes}) on chip {chip}, program cache {mode}{place}{before}"
+            )
         };
         self.line(&line)
     }
@@ -174,14 +176,12 @@ impl TrainingProgress {
 impl Gauges {
     fn register(registry: &Registry) -> Self {
         Self {
-            loss: registry.gauge(LOSS, "Mean loss of the last step, in nats", "", &[]),
-            step: registry.gauge(STEP, "Number of the last step", "", &[]),
-            tokens_per_second: registry.gauge(
-                SPEED,
-                "Characters learned from in the last step, by its time",
-                "",
-                &[],
-            ),
+            loss: registry.gauge(LOSS).help("Mean loss of the last step, in nats").register(),
+            step: registry.gauge(STEP).help("Number of the last step").register(),
+            tokens_per_second: registry
+                .gauge(SPEED)
+                .help("Tokens learned from in the last step, by its time")
+                .register(),
         }
     }
 }

@@ -103,24 +103,28 @@ impl Recording {
 
     /// The snapshot at a place that there is.
     pub(crate) fn snapshot(&self, place: usize) -> Result<Snapshot, ReplayError> {
-        let frame = self.frames[place];
-        let (path, number) = (&self.path, place + 1);
-        let failed = |source| ReplayError::Read { path: path.clone(), number, source };
-        let length = usize::try_from(frame.bytes).map_err(|it| failed(io::Error::other(it)))?;
-        let mut member = vec![0; length];
-        self.file.read_exact_at(&mut member, frame.from).map_err(failed)?;
-        let mut line = Vec::new();
-        let unpacked = GzDecoder::new(&member[..]);
-        unpacked.take(MAX_SNAPSHOT_BYTES + 1).read_to_end(&mut line).map_err(failed)?;
-        if u64::try_from(line.len()).unwrap_or(u64::MAX) > MAX_SNAPSHOT_BYTES {
-            return Err(ReplayError::Long { path: path.clone(), number });
-        }
-        snapshot_in(&line).map_err(|source| ReplayError::Unfit {
-            path: path.clone(),
-            number,
-            source,
-        })
+        read_snapshot(&self.path, &self.file, self.frames[place], place + 1)
     }
+}
+
+/// The snapshot of a frame; `path` and its `number` are what errors name.
+pub(super) fn read_snapshot(
+    path: &Path,
+    file: &File,
+    frame: Frame,
+    number: usize,
+) -> Result<Snapshot, ReplayError> {
+    let failed = |source| ReplayError::Read { path: path.into(), number, source };
+    let length = usize::try_from(frame.bytes).map_err(|it| failed(io::Error::other(it)))?;
+    let mut member = vec![0; length];
+    file.read_exact_at(&mut member, frame.from).map_err(failed)?;
+    let mut line = Vec::new();
+    let unpacked = GzDecoder::new(&member[..]);
+    unpacked.take(MAX_SNAPSHOT_BYTES + 1).read_to_end(&mut line).map_err(failed)?;
+    if u64::try_from(line.len()).unwrap_or(u64::MAX) > MAX_SNAPSHOT_BYTES {
+        return Err(ReplayError::Long { path: path.into(), number });
+    }
+    snapshot_in(&line).map_err(|source| ReplayError::Unfit { path: path.into(), number, source })
 }
 
 /// What a file has.

@@ -181,6 +181,18 @@ fn what_no_reader_takes_is_not_written() {
 }
 
 #[test]
+fn what_a_newer_program_recorded_is_not_added_to() {
+    let scratch = Scratch::new();
+    let path = scratch.join("r");
+    let newer = Snapshot { schema_version: SCHEMA_VERSION + 1, ..snapshot(10) };
+    let bytes = member_of(&serde_json::to_vec(&newer).unwrap(), newer.taken_at).unwrap();
+    fs::write(&path, &bytes).unwrap();
+    let refused = Recorder::open(&path, ROOM).unwrap_err();
+    assert!(matches!(refused, RecordError::Other { .. }), "{refused}");
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
 fn it_ends_where_it_may_not_grow() {
     let scratch = Scratch::new();
     let path = scratch.join("r");

@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::{Snapshot, UnfitSnapshot};
 
-use super::reader::{RecordingError, Scan, Tail, scan};
+use super::reader::{RecordingError, ReplayError, Scan, Tail, read_snapshot, scan};
 use super::{HEAD, HEADER_BYTES, MAX_FRAMES, MAX_MEMBER_BYTES};
 use crate::received::MAX_SNAPSHOT_BYTES;
 
@@ -40,6 +40,9 @@ pub(crate) enum RecordError {
     /// It is something else, which is not written to.
     #[error("{} is there and is not to be added to; name another file", .path.display())]
     Foreign { path: PathBuf, source: RecordingError },
+    /// Its last snapshot is none that this program can use: a newer one wrote it.
+    #[error("{} is of another Telltale and is not added to; name another file", .path.display())]
+    Other { path: PathBuf, source: ReplayError },
     /// It has all that it may have.
     #[error("{} has its {max_bytes} bytes, and recording ended; --max-mebibytes allows more", .path.display())]
     Full { path: PathBuf, max_bytes: u64 },
@@ -84,6 +87,10 @@ impl Recorder {
         if tail == Tail::Foreign {
             // Snapshots may be behind it, and they are not ours to cut off.
             return Err(foreign(RecordingError::Damaged(frames.len())));
+        }
+        if let Some(last) = frames.last() {
+            read_snapshot(path, &file, *last, frames.len())
+                .map_err(|source| RecordError::Other { path: path.into(), source })?;
         }
         file.set_len(end).map_err(failed)?;
         Ok(Self { path: path.into(), file, end, frames: frames.len(), max_bytes })

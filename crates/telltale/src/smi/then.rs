@@ -27,6 +27,10 @@ pub(super) fn show(
 ) -> Result<Status, Failure> {
     let now = SystemClock.now();
     let asked = moment.at(now);
+    if asked > now {
+        let text = "--at names a moment that has not come yet; give a past one";
+        return Err(Failure::Usage(String::from(text)));
+    }
     let past = PastSource::find(&arguments.history, &arguments.place)?.snapshot_at(asked)?;
     let mut text = view.heading();
     if matches!(view.form, OutputFormat::Tables { .. }) {

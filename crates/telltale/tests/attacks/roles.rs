@@ -78,7 +78,13 @@ fn workload(part: &Value) {
     let runtime = Runtime::start(options);
     let secret = part["secret"].as_str().unwrap();
     if !secret.is_empty() {
-        runtime.registry().counter("steps", "Steps done.", "", &[("project", secret)]).add(7);
+        runtime
+            .registry()
+            .counter("steps")
+            .help("Steps done.")
+            .label("project", secret)
+            .register()
+            .add(7);
     }
     let described = (0..).zip(chips(part));
     let devices: Vec<_> = described

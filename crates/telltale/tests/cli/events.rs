@@ -102,7 +102,7 @@ fn what_the_default_consumer_kept_is_listed_in_order() {
     capture(place.path(), 2);
     let said = events::<&str>(place.path(), &[]);
     assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
-    assert!(said.out.starts_with("    TIME CORE PREFIX#ITERATION"), "{}", said.out);
+    assert!(said.out.starts_with("       TIME CORE PREFIX#ITERATION"), "{}", said.out);
     let of_core = |core: u32| {
         [
             format!("{core} loss#0 float32 (1) 4 B 4 4 4"),
@@ -150,12 +150,12 @@ fn losses_malformed_events_and_garbage_are_shown_in_their_place() {
     let mut text = lines();
     text.extend_from_slice(b"garbage \x1b[31m\n{\"kind\":");
     fs::write(&path, &text).unwrap();
-    let expected = "    \
+    let expected = "       \
     TIME CORE PREFIX#ITERATION         DTYPE    SHAPE          BYTES       MIN      MEAN       MAX
-   0.000    3 grad#0                   bfloat16 (3)              6 B         1         1         1 1 nan 1 inf
+   0.000000    3 grad#0                   bfloat16 (3)              6 B         1         1         1 1 nan 1 inf
 -- 12 events lost here: full
-   0.250    3 grad#1                   bfloat16 (9)              6 B its numbers are not in this capture
-   0.250    3 grad#0                   phase 2?
+   0.250000    3 grad#1                   bfloat16 (9)              6 B its numbers are not in this capture
+   0.250000    3 grad#0                   phase 2?
 -- unreadable: line 5: expected value at column 1
 -- unreadable: line 6: EOF while parsing a value at column 8
 ";

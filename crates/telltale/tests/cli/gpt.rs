@@ -65,7 +65,7 @@ fn a_person_gets_a_line_for_each_step() {
     assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
     let lines: Vec<&str> = said.out.lines().collect();
     assert!(lines[0].contains("layers 1, heads 2, width 16"), "{lines:?}");
-    assert!(lines[0].ends_with("on 251732099R, program cache on"), "{lines:?}");
+    assert!(lines[0].ends_with("on chip 251732099R, program cache on"), "{lines:?}");
     assert!(lines[1].starts_with("step 1  loss 4."), "{lines:?}");
     assert!(lines[2].ends_with(" tokens/s"), "{lines:?}");
     assert!(lines[3].starts_with("weights after step 2: "), "{lines:?}");

@@ -142,6 +142,9 @@ fn what_is_not_there_is_said_with_what_to_do() {
     for command in [&["history"][..], &["report", "1"], &["smi", "--at", "3m ago"]] {
         ask(command, scratch.path()).complains(2, &["no history", "`telltale serve` keeps one"]);
     }
+    let refused = ask(&["smi", "--at", "2100-01-01T00:00:00Z"], scratch.path());
+    assert_eq!(refused.status, Some(64), "{refused:?}");
+    assert!(refused.err.contains("has not come yet"), "{refused:?}");
     let refused = ask(&["smi", "--at", "yesterday"], scratch.path());
     assert_eq!(refused.status, Some(64), "{refused:?}");
     assert!(refused.err.contains("write `3m ago`"), "{refused:?}");

@@ -18,7 +18,12 @@ fn operations_and_own_metrics_are_in_the_details_and_in_json() {
     let runtime = Runtime::start(Options { directory, ..Options::new("told") });
     let device = runtime.open_device(DeviceDescription::default());
     device.count_operations(1234);
-    let jobs = runtime.registry().counter("my_jobs_total", "Jobs done.", "", &[("queue", "a")]);
+    let jobs = runtime
+        .registry()
+        .counter("my_jobs_total")
+        .help("Jobs done.")
+        .label("queue", "a")
+        .register();
     jobs.add(7);
 
     let smi =

@@ -58,7 +58,7 @@ fn a_program_that_cannot_be_executed_after_all_ends_the_agent_and_not_the_budget
         reported.contains("cannot run the job") && reported.contains("train\" cannot be run"),
         "{log}"
     );
-    assert_eq!(log.matches("starting ranks").count(), 1, "it is not tried again: {log}");
+    assert_eq!(log.matches("starting rank").count(), 1, "it is not tried again: {log}");
     wait_until("the coordinator to know why", TIMEOUT, || {
         job.json(&["incidents"]).to_string().contains("could not be started")
     });

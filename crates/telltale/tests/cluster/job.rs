@@ -28,7 +28,7 @@ const SHIM: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../clients/python"
 );
-const TELLTALE: &str = env!("CARGO_BIN_EXE_telltale");
+pub(crate) const TELLTALE: &str = env!("CARGO_BIN_EXE_telltale");
 static JOBS: AtomicU32 = AtomicU32::new(0);
 
 /// Coordinators with agents.

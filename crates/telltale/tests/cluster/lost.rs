@@ -11,7 +11,7 @@ use crate::cluster::job::{Job, TIMEOUT};
 fn an_agent_whose_coordinator_goes_away_reports_it_once_and_keeps_its_workers() {
     let mut job = Job::start(1, &["sleep", "600"]);
     job.add("a", &[]);
-    wait_until("the worker to run", TIMEOUT, || job.agent_log("a").contains("starting ranks"));
+    wait_until("the worker to run", TIMEOUT, || job.agent_log("a").contains("starting rank"));
     job.kill_coordinator(0);
     let lost = "; workers go on, and it is tried again";
     wait_until("its loss to be told", TIMEOUT, || job.agent_log("a").contains(lost));

@@ -91,6 +91,7 @@ fn everything_is_where_a_package_has_it_and_goes_again() {
         "/usr/lib/tmpfiles.d/telltale.conf",
         "/usr/share/man/man1/telltale.1",
         "/usr/share/man/man1/telltale-serve.1",
+        "/usr/share/man/man5/telltale.toml.5",
         "/usr/share/bash-completion/completions/telltale",
         "/usr/share/zsh/site-functions/_telltale",
         "/usr/share/fish/vendor_completions.d/telltale.fish",

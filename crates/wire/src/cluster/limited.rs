@@ -2,18 +2,18 @@
 //! `cluster.proto`. What is not named here is once in a message, or as small as the bytes of it.
 
 use super::message::numbers::{
-    coordinator_message, decision_summary, device_health, get_incident_response,
+    coordinator_message, decision_summary, device_health, finished_worker, get_incident_response,
     get_rank_map_response, get_status_response, get_steps_response, get_trace_response, incident,
     latency_matrix, list_decisions_response, list_incidents_response, list_nodes_response, node,
-    node_message, operations, progress, rank_wait, refusal, report, sign, slot_holder, slow_link,
-    slow_rank, slow_stage, stage_work, step_analysis, traffic, verdict, vitals, worker,
+    node_message, operations, progress, rank_wait, refusal, repetition, report, sign, slot_holder,
+    slow_link, slow_rank, slow_stage, stage_work, step_analysis, traffic, verdict, vitals, worker,
     worker_failed,
 };
 use crate::limits::cluster::{
-    MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_FAILURE_BYTES, MAX_MATRIX_CELLS,
-    MAX_MATRIX_NODES, MAX_NODE_BYTES, MAX_OPERATION_GROUPS, MAX_OPERATIONS, MAX_PROGRESS,
-    MAX_SIGNS, MAX_SLOW, MAX_SPAN_NAMES, MAX_STEP_TIMES, MAX_SUSPECTS, MAX_TRACE_OPERATIONS,
-    MAX_TRAFFIC, MAX_VERDICTS, MAX_WINDOWS, MAX_WORKERS,
+    MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_FAILURE_BYTES, MAX_FINISHED,
+    MAX_MATRIX_CELLS, MAX_MATRIX_NODES, MAX_NODE_BYTES, MAX_OPERATION_GROUPS, MAX_OPERATIONS,
+    MAX_PROGRESS, MAX_SIGNS, MAX_SLOW, MAX_SPAN_NAMES, MAX_STEP_TIMES, MAX_SUSPECTS,
+    MAX_TRACE_OPERATIONS, MAX_TRAFFIC, MAX_VERDICTS, MAX_WINDOWS, MAX_WORKERS,
 };
 use crate::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
 use crate::shape::{FieldLimit, many, once, text};
@@ -154,6 +154,17 @@ const INCIDENT: &[FieldLimit] = &[
     many(incident::SIGNS, "signs", MAX_SIGNS, SIGN),
     text(incident::CAUSE, "node name", MAX_NODE_BYTES),
     many(incident::EVICTED, "evicted nodes", MAX_EVICTED, &[]),
+    once(
+        incident::REPETITION,
+        "repetitions",
+        &[many(repetition::NODES, "nodes of a repetition", MAX_EVICTED, &[])],
+    ),
+    many(
+        incident::FINISHED,
+        "finished workers",
+        MAX_FINISHED,
+        &[text(finished_worker::NODE, "node name", MAX_NODE_BYTES)],
+    ),
 ];
 
 const SIGN: &[FieldLimit] = &[

@@ -732,6 +732,32 @@ pub struct Incident {
     /// Who was taken out of its slot for it.
     #[prost(string, repeated, tag = "12")]
     pub evicted: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// How the failures before it were like it. Absent from earlier versions.
+    #[prost(message, optional, tag = "13")]
+    pub repetition: ::core::option::Option<Repetition>,
+    /// Workers that had ended with exit code 0 when it was opened. At most 64.
+    #[prost(message, repeated, tag = "14")]
+    pub finished: ::prost::alloc::vec::Vec<FinishedWorker>,
+}
+/// How far a failure repeats those before it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Repetition {
+    /// Nodes on which the same rank failed in the same way, epoch after epoch. Empty where it was one node.
+    #[prost(string, repeated, tag = "1")]
+    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Epochs in a row that failed in the same way shortly after their start.
+    #[prost(uint32, tag = "2")]
+    pub failed_starts: u32,
+}
+/// A worker that ended with exit code 0.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FinishedWorker {
+    /// Where.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// Which.
+    #[prost(uint32, tag = "2")]
+    pub rank: u32,
 }
 /// One event of an incident.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1856,6 +1882,8 @@ pub enum NodeState {
     Silent = 3,
     /// It is kept out of the job.
     Barred = 4,
+    /// The job is over, and it is not heard any more.
+    Ended = 5,
 }
 impl NodeState {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1869,6 +1897,7 @@ impl NodeState {
             Self::Standby => "NODE_STATE_STANDBY",
             Self::Silent => "NODE_STATE_SILENT",
             Self::Barred => "NODE_STATE_BARRED",
+            Self::Ended => "NODE_STATE_ENDED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1879,6 +1908,7 @@ impl NodeState {
             "NODE_STATE_STANDBY" => Some(Self::Standby),
             "NODE_STATE_SILENT" => Some(Self::Silent),
             "NODE_STATE_BARRED" => Some(Self::Barred),
+            "NODE_STATE_ENDED" => Some(Self::Ended),
             _ => None,
         }
     }
@@ -1938,7 +1968,7 @@ pub enum IncidentStanding {
     Answered = 3,
     /// Its events have gone by themselves, or the job has finished in spite of them.
     Passed = 4,
-    /// The job was given up, since its restarts are used up.
+    /// The job was given up, since its restarts are used up, or it fails in the same way at each start.
     GivenUp = 5,
     /// The job was ended, and another begun in its place.
     Reset = 6,
@@ -2442,6 +2472,16 @@ pub mod numbers {
         pub const CAUSE: u32 = 10;
         pub const CAUSE_IS_CERTAIN: u32 = 11;
         pub const EVICTED: u32 = 12;
+        pub const REPETITION: u32 = 13;
+        pub const FINISHED: u32 = 14;
+    }
+    pub mod repetition {
+        pub const NODES: u32 = 1;
+        pub const FAILED_STARTS: u32 = 2;
+    }
+    pub mod finished_worker {
+        pub const NODE: u32 = 1;
+        pub const RANK: u32 = 2;
     }
     pub mod sign {
         pub const WORKER_FAILED: u32 = 1;

@@ -42,3 +42,5 @@ pub const MAX_EVIDENCE: usize = 16;
 pub const MAX_VERDICTS: usize = 256;
 /// Nodes that one decision takes out of their slots.
 pub const MAX_EVICTED: usize = 1 << 16;
+/// Workers of an incident that had ended with exit code 0.
+pub const MAX_FINISHED: usize = 64;

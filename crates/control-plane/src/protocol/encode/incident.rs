@@ -15,7 +15,7 @@ use telltale_cluster::verdict::{
 /// The time of day of a moment, in milliseconds since the Unix epoch.
 pub(crate) type UnixMs<'a> = &'a dyn Fn(Moment) -> u64;
 
-/// An incident. Who was evicted for it is not known to it.
+/// An incident. Who was evicted for it and who had finished is not known to it.
 pub(crate) fn incident(from: &Incident, unix_ms: UnixMs<'_>) -> message::Incident {
     use message::IncidentStanding as Wire;
     let (standing, hold, epoch) = match &from.standing {
@@ -40,6 +40,11 @@ pub(crate) fn incident(from: &Incident, unix_ms: UnixMs<'_>) -> message::Inciden
         cause_is_certain: cause.as_ref().is_some_and(|cause| cause.certain),
         cause: cause.map(|cause| cause.node.as_str().to_owned()),
         evicted: Vec::new(),
+        repetition: Some(message::Repetition {
+            nodes: from.repetition.nodes.iter().map(|node| node.as_str().to_owned()).collect(),
+            failed_starts: from.repetition.failed_starts,
+        }),
+        finished: Vec::new(),
     }
 }
 

@@ -1,16 +1,19 @@
 //! What the machine wants done, done: sent, stored, answered, logged.
 
-use telltale_wire::cluster::message::{OrderResponse, VerdictKind};
+use telltale_wire::cluster::MAX_FINISHED;
+use telltale_wire::cluster::message::{FinishedWorker, OrderResponse, VerdictKind};
 use tracing::{error, info, warn};
 
 use super::Engine;
 use crate::protocol::encode;
 use crate::server::decisions;
-use crate::view::{held, waiting};
-use telltale_cluster::coordinator::{Output, StepDown};
-use telltale_cluster::incident::{FaultEvent, Incident, Standing};
+use crate::view::{self, held, waiting};
+use telltale_cluster::coordinator::{MAX_FAILED_STARTS, Output, StepDown};
+use telltale_cluster::epoch::Epoch;
+use telltale_cluster::incident::{FaultEvent, Incident, Repetition, Standing};
 use telltale_cluster::message::ToNode;
 use telltale_cluster::node::NodeName;
+use telltale_cluster::observation::WorkerState;
 use telltale_cluster::stored::{Decision, StoreOutcome, Why};
 use telltale_cluster::time::Moment;
 
@@ -61,7 +64,8 @@ impl Engine {
     }
 
     fn report_incident(&mut self, now: Moment, incident: &Incident) {
-        let (record, withdrawn) = self.incidents.stands(&self.clock, incident);
+        let finished = self.finished_workers(incident.epoch);
+        let (record, withdrawn) = self.incidents.stands(&self.clock, incident, finished);
         self.store.keep(record);
         let first = self.incidents.first_event(incident.id);
         let cause = incident.root_cause().map(|cause| format!(", attributed to {}", cause.node));
@@ -87,16 +91,38 @@ impl Engine {
             Standing::Passed => info!(incident = %id, "incident {id} has passed"),
             Standing::GivenUp => {
                 error!(
-                    incident = %id, "incident {id}: the job is given up{cause}: its restart budget is used up \
-                     (`restart_budget`: {} within {} s); {explain}, and `telltale cluster restart` begins \
-                     a new count",
-                    self.policy.restart_budget,
-                    self.policy.budget_window.as_secs()
+                    incident = %id, "incident {id}: the job is given up{cause}: {}; {explain}, and \
+                     `telltale cluster restart` begins a new count",
+                    self.why_given_up(&incident.repetition)
                 );
                 self.evaluate_last(now, id);
             }
             Standing::Reset => info!(incident = %id, "incident {id} is over with the job"),
         }
+    }
+
+    fn why_given_up(&self, repetition: &Repetition) -> String {
+        match repetition.failed_starts {
+            starts if starts > MAX_FAILED_STARTS => view::failed_starts(starts),
+            _ => format!(
+                "its restart budget is used up (`restart_budget`: {} within {} s)",
+                self.policy.restart_budget,
+                self.policy.budget_window.as_secs()
+            ),
+        }
+    }
+
+    /// Workers of an epoch that have ended with exit code 0, as far as their nodes have reported.
+    fn finished_workers(&self, epoch: Epoch) -> Vec<FinishedWorker> {
+        let Some(state) = self.coordinator.state() else { return Vec::new() };
+        let holders =
+            state.map.holders().filter_map(|(_, node)| Some((node, self.roster.facts(node)?)));
+        let running = holders.filter(|(_, facts)| facts.activity.running() == Some(epoch));
+        let finished = running.flat_map(|(node, facts)| {
+            let finished = facts.states.iter().filter(|one| one.state == WorkerState::Finished);
+            finished.map(|one| FinishedWorker { node: node.as_str().to_owned(), rank: one.rank.0 })
+        });
+        finished.take(MAX_FINISHED).collect()
     }
 
     pub(super) fn note_stored(&mut self, decision: &Decision, outcome: StoreOutcome) {

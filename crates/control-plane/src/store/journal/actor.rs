@@ -71,7 +71,7 @@ async fn lead(
     mut journal: Journal<JournalDirectory>,
     link: &mut ActorChannels,
 ) -> Option<Journal<JournalDirectory>> {
-    let (term, stored, kept) = (journal.term, journal.stored(), journal.kept());
+    let (term, stored, kept) = (journal.contents.term, journal.stored(), journal.contents.kept());
     link.authority.begin(term);
     link.authority.extend_for_ever();
     if !link.send(StoreEvent::Gained(Box::new(Gained { term, stored, kept }))).await {

@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use super::Displaced;
 
 /// The journal's name in its directory.
-const FILE_NAME: &str = "journal";
+pub(super) const FILE_NAME: &str = "journal";
 /// What it is called until it is whole.
 const NEW_NAME: &str = "journal.new";
 
@@ -95,19 +95,31 @@ impl JournalDirectory {
         Ok(JournalPath::Empty)
     }
 
-    fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-        let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let flags = i32::try_from(flags.bits()).expect("flags of open(2) fit in its argument");
-        let file = options.mode(0o600).custom_flags(flags).open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"));
-        }
-        Ok(file)
-    }
-
     fn file(&self) -> io::Result<&File> {
         self.file.as_ref().ok_or_else(|| io::Error::from(ErrorKind::NotFound))
     }
+}
+
+/// Opens a regular file. A pipe is not waited for.
+pub(super) fn opened(flags: OFlags, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).expect("flags of open(2) fit in its argument");
+    let file = options.mode(0o600).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    Ok(file)
+}
+
+/// All bytes of a file that has at most `limit`.
+pub(super) fn read_all(file: &File, limit: u64) -> io::Result<Vec<u8>> {
+    if file.metadata()?.len() > limit {
+        let text = format!("it is longer than {limit} bytes");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, text));
+    }
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 impl Medium for JournalDirectory {
@@ -130,20 +142,14 @@ impl Medium for JournalDirectory {
     }
 
     fn read(&mut self, limit: u64) -> io::Result<Vec<u8>> {
-        let file = Self::opened(&self.path(), OpenOptions::new().read(true).write(true));
+        let file =
+            opened(OFlags::NOFOLLOW, &self.path(), OpenOptions::new().read(true).write(true));
         let file = match file {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        if file.metadata()?.len() > limit {
-            let text = format!("it is longer than {limit} bytes");
-            return Err(io::Error::new(ErrorKind::FileTooLarge, text));
-        }
-        let mut bytes = Vec::new();
-        let file = self.file.insert(file);
-        file.take(limit).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        read_all(self.file.insert(file), limit)
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -164,8 +170,11 @@ impl Medium for JournalDirectory {
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
         let new = self.path.join(NEW_NAME);
         let mut options = OpenOptions::new();
-        let mut file =
-            Self::opened(&new, options.read(true).write(true).create(true).truncate(true))?;
+        let mut file = opened(
+            OFlags::NOFOLLOW,
+            &new,
+            options.read(true).write(true).create(true).truncate(true),
+        )?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
         if let Err(error) = written {
             // Its bytes are useless, and the disk may be full.

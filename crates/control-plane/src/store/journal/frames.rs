@@ -3,8 +3,10 @@
 //! The length has a checksum of its own, so that a damaged one is not taken for a record that was cut
 //! short. What the records mean is not known here.
 
-/// What a journal begins with; the last byte is the version of this form.
-pub(super) const HEAD: &[u8; 8] = b"TTJRNL\0\x01";
+/// The version of this form.
+pub(super) const VERSION: u8 = 1;
+/// What a journal begins with; the last byte is the version of its form.
+pub(super) const HEAD: &[u8; 8] = &[b'T', b'T', b'J', b'R', b'N', b'L', 0, VERSION];
 
 /// Bytes before a record: its length, the length's checksum, the record's checksum.
 const PREFIX_BYTES: usize = 12;
@@ -14,6 +16,8 @@ const PREFIX_BYTES: usize = 12;
 pub(super) enum Damage {
     /// They do not begin like one.
     Foreign,
+    /// They begin like one of a later version.
+    Newer(u8),
     /// What begins here is no record, though whole ones follow.
     At(usize),
 }
@@ -33,8 +37,13 @@ pub(super) fn frame(payload: &[u8]) -> Vec<u8> {
 /// The whole records and where each begins. What a crash has cut short at the end is left out: it is
 /// followed by no whole record.
 pub(super) fn scan(bytes: &[u8]) -> Result<Vec<(usize, &[u8])>, Damage> {
-    if !bytes.starts_with(HEAD) {
-        return Err(Damage::Foreign);
+    let (name, version) = (&HEAD[..HEAD.len() - 1], bytes.get(HEAD.len() - 1));
+    match version {
+        Some(&VERSION) if bytes.starts_with(name) => {}
+        Some(&newer) if bytes.starts_with(name) && newer > VERSION => {
+            return Err(Damage::Newer(newer));
+        }
+        _ => return Err(Damage::Foreign),
     }
     let mut records = Vec::new();
     let mut offset = HEAD.len();
@@ -100,7 +109,14 @@ mod tests {
             damaged[position] ^= 0x10;
             assert_eq!(payloads(&damaged), Err(Damage::At(second)), "{position}");
         }
-        assert_eq!(payloads(b"TTJRNL\0\x02"), Err(Damage::Foreign));
+    }
+
+    #[test]
+    fn what_a_newer_program_wrote_is_told_from_what_is_no_journal() {
+        assert_eq!(payloads(b"TTJRNL\0\x02 and more"), Err(Damage::Newer(2)));
+        for foreign in [&b"TTJRNL\0\x00"[..], b"TTJRNL\0", b"TTLEDGER", b""] {
+            assert_eq!(payloads(foreign), Err(Damage::Foreign), "{foreign:?}");
+        }
     }
 
     proptest! {

@@ -83,7 +83,7 @@ fn decision(journal: &Journal<Disk>, number: u64, epoch: u64) -> Decision {
     let state =
         StoredState { epoch: Epoch::new(epoch), ..StoredState::initial(&job, Mode::Recover) };
     Decision {
-        term: journal.term,
+        term: journal.contents.term,
         number: DecisionNumber(number),
         expected: journal.revision(),
         why: Why::Ordered,
@@ -112,9 +112,9 @@ fn terms_and_revisions_only_grow() {
     let mut last = (Term::new(0), Revision::EMPTY);
     for round in 1..5 {
         let mut journal = Journal::open(disk).unwrap();
-        assert!(journal.term > last.0 && journal.revision() == last.1);
+        assert!(journal.contents.term > last.0 && journal.revision() == last.1);
         journal.store(&decision(&journal, 1, round));
-        last = (journal.term, journal.revision());
+        last = (journal.contents.term, journal.revision());
         disk = journal.medium;
     }
     assert_eq!(last.1, Revision::new(4));
@@ -178,12 +178,13 @@ fn a_journal_is_written_again_before_it_grows_without_end() {
     }
     assert!(journal.medium.replaced > 1, "it was written anew");
     assert!(journal.medium.bytes.len() < 2 * LEAST_COMPACTED_BYTES);
-    let kept: Vec<u64> = journal.kept().decisions().map(|one| one.epoch.number()).collect();
+    let kept: Vec<u64> =
+        journal.contents.kept().decisions().map(|one| one.epoch.number()).collect();
     assert_eq!(kept, (1..60).collect::<Vec<_>>(), "the log is whole");
-    let term = journal.term;
+    let term = journal.contents.term;
     let reopened = Journal::open(journal.medium).unwrap();
-    assert!(reopened.term > term);
-    assert_eq!(reopened.kept().decisions().count(), 59);
+    assert!(reopened.contents.term > term);
+    assert_eq!(reopened.contents.kept().decisions().count(), 59);
 }
 
 #[test]
@@ -236,11 +237,11 @@ fn decisions_of_another_term_or_state_conflict() {
 #[test]
 fn incidents_outlive_the_coordinator() {
     let mut journal = journal_of(1..=1);
-    let id = IncidentId { term: journal.term, number: 1 };
+    let id = IncidentId { term: journal.contents.term, number: 1 };
     for content in [b"collecting".to_vec(), b"answered".to_vec()] {
         journal.keep(IncidentRecord { id, content }).unwrap();
     }
     let reopened = Journal::open(journal.medium).unwrap();
-    let kept = reopened.kept();
+    let kept = reopened.contents.kept();
     assert_eq!(kept.incidents().collect::<Vec<_>>(), [(id, &b"answered"[..])]);
 }

@@ -90,6 +90,7 @@ fn row(timeline: &Timeline, place: usize, style: &Style) -> (Tone, String) {
         Some(NodeState::Active) => ("runs", Tone::Plain),
         Some(NodeState::Standby) => ("spare", Tone::Faint),
         Some(NodeState::Silent) => ("silent", Tone::Alarm),
+        Some(NodeState::Ended) => ("ended", Tone::Plain),
         Some(NodeState::Barred) => ("quarantined", Tone::Warning),
     };
     let rank = slot.map_or_else(|| String::from("-"), |slot| slot.to_string());

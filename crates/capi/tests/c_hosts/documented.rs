@@ -1,0 +1,64 @@
+//! The C and C++ of docs/integrate.md compiles, and does what the page says.
+
+use std::fs;
+use std::process::Command;
+
+use telltale_harness::{Scratch, code_blocks, compile_cpp};
+
+use crate::c_hosts::installed::{Linked, here, install, program};
+
+const PAGE: &str = include_str!("../../../../docs/integrate.md");
+
+#[test]
+fn the_counter_in_c_is_counted() {
+    let scratch = Scratch::new();
+    let [counter] = code_blocks(PAGE, "c")[..] else { panic!("the page has one program in C") };
+    let source = scratch.join("counter.c");
+    fs::write(&source, counter).unwrap();
+    let program = program(source.to_str().unwrap(), &install(&scratch), Linked::Shared);
+    let output = Command::new(program)
+        .env("TT_METRICS_SOCKET_DIR", scratch.join("run"))
+        .env_remove("TELLTALE_DISABLED")
+        .output()
+        .unwrap();
+    let [said, problems] =
+        [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success() && said.is_empty() && problems.is_empty(), "{said}{problems}");
+}
+
+/// The page's pieces, each where its comment says: a member, the bodies of two methods, and a class.
+#[test]
+fn the_wiring_of_tt_metal_compiles() {
+    let scratch = Scratch::new();
+    let [device, processor] = code_blocks(PAGE, "cpp")[..] else {
+        panic!("the page has the device and the processor")
+    };
+    let (member, bodies) = device.split_once("\n// tt_metal/impl/device/device.cpp").unwrap();
+    let (_, bodies) = bodies.split_once('\n').unwrap();
+    let (open, close) = bodies.split_once("\n// in Device::close").unwrap();
+    let (_, close) = close.split_once('\n').unwrap();
+    let text = format!(
+        "#include \"tt_metal.hpp\"\n\
+         struct Device : DeviceBase {{\n{member}\nvoid initialize();\nvoid close();\n}};\n\
+         void Device::initialize() {{\n{open}\n}}\n\
+         void Device::close() {{\n{close}\n}}\n\
+         telltale_memory_kind_e kind_of(const Buffer *buffer);\n\
+         {processor}\n"
+    );
+    let source = scratch.join("wiring.cpp");
+    fs::write(&source, text).unwrap();
+    let includes = ["include", "tests/c"].map(|name| format!("-I{}", here().join(name).display()));
+    compile_cpp(
+        &source,
+        &scratch.join("wiring.o"),
+        &[
+            "-c",
+            "-std=c++17",
+            "-Wno-unused-parameter",
+            "-Wno-return-type",
+            "-Wno-return-type",
+            &includes[0],
+            &includes[1],
+        ],
+    );
+}
