@@ -19,6 +19,8 @@ pub const MAX_POINTS: usize = 2_000;
 pub const MAX_SERIES: usize = 1_024;
 /// Spans without a requested step: about as many as a screen has columns.
 const USUAL_POINTS: u64 = 120;
+/// How far back a question goes that does not say so.
+pub const USUAL_SECONDS: u64 = 3600;
 
 /// Whose series are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -15,6 +15,7 @@ mod demo_cluster;
 mod described;
 mod device_faults;
 mod doctor;
+mod documented;
 mod emulate;
 mod events;
 mod faults;

@@ -1,9 +1,9 @@
 //! The C and C++ of docs/integrate.md compiles, and does what the page says.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use telltale_harness::{Scratch, code_blocks, compile_cpp};
+use telltale_harness::{Scratch, code_blocks, compile_cpp, skip};
 
 use crate::c_hosts::installed::{Linked, here, install, program};
 
@@ -24,6 +24,39 @@ fn the_counter_in_c_is_counted() {
     let [said, problems] =
         [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(output.status.success() && said.is_empty() && problems.is_empty(), "{said}{problems}");
+}
+
+/// The page's commands that compile the example, as a shell runs them.
+#[test]
+fn the_example_is_compiled_by_the_commands_of_the_page() {
+    if Command::new("pkg-config").arg("--version").output().is_err() {
+        skip("capi::c_hosts::documented::the_example_is_compiled", "needs pkg-config");
+        return;
+    }
+    let scratch = Scratch::new();
+    let prefix = install(&scratch);
+    let root = here().join("../..");
+    let blocks = code_blocks(PAGE, "sh").into_iter();
+    let compiling: Vec<&str> =
+        blocks.filter_map(|block| Some(&block[block.find("c++ ")?..])).collect();
+    assert_eq!(compiling.len(), 2, "against the shared library, and the static one");
+    for command in compiling {
+        let out = scratch.join("allocator");
+        let command = command.replace("crates/capi", &format!("{}/crates/capi", root.display()));
+        let compiled = Command::new("sh")
+            .args(["-ec", &command])
+            .current_dir(scratch.path())
+            .env("PREFIX", &prefix)
+            .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+            .output()
+            .unwrap();
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        let directory = scratch.join("run");
+        let _ = fs::create_dir(&directory);
+        let ran = Command::new(&out).arg(&directory).stdin(Stdio::null()).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        fs::remove_file(out).unwrap();
+    }
 }
 
 /// The page's pieces, each where its comment says: a member, the bodies of two methods, and a class.

@@ -471,9 +471,12 @@ impl Leadership {
             let unanswered =
                 wait.tries > context.policy.command_retries && wait.stopping_until.is_none();
             let overdue = wait.stopping_until.is_some_and(|until| context.now >= until);
-            // Workers of an epoch that is committed may run unheard: that is a silence, not a refusal.
+            // Workers of an epoch that is committed may run unheard: that is a silence, not a refusal. And a busy node
+            // that is heard may need its time to start them.
             let fails = if committed {
-                unanswered && member.heard_within(context.now, interval * 2)
+                let had_its_time =
+                    interval.saturating_mul(wait.tries) >= context.policy.prepare_deadline;
+                unanswered && had_its_time && member.heard_within(context.now, interval * 2)
             } else {
                 unanswered || overdue || member.silent
             };

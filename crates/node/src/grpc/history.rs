@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use telltale_schema::clock::Timestamp;
+use telltale_collector::clock::SystemClock;
+use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::history::{
     DenseSeries, HistoryAnswer, HistoryQuery, MAX_POINTS, PastProcess, ProcessChoice, Series,
-    Subjects,
+    Subjects, USUAL_SECONDS,
 };
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
@@ -47,7 +48,7 @@ impl History {
         asked: message::QueryHistoryRequest,
         visibility: Visibility,
     ) -> Result<message::QueryHistoryResponse, Status> {
-        let query = query_of(asked)?;
+        let query = query_of(asked, SystemClock.now())?;
         let answer = self.read(move |reader| reader.query(&query, visibility)).await?;
         Ok(response_of(answer))
     }
@@ -105,19 +106,24 @@ pub async fn query_history(
     Ok(answer_of(decode::history_answer(&bytes)?)?)
 }
 
-fn query_of(asked: message::QueryHistoryRequest) -> Result<HistoryQuery, Status> {
+fn query_of(asked: message::QueryHistoryRequest, now: Timestamp) -> Result<HistoryQuery, Status> {
     let subjects = match asked.subjects() {
         message::HistorySubjects::Unspecified => Subjects::All,
         message::HistorySubjects::Devices => Subjects::Devices,
         message::HistorySubjects::Processes => Subjects::Processes,
     };
-    if asked.from_unix_ns >= asked.to_unix_ns {
+    let to = if asked.to_unix_ns == 0 { now } else { Timestamp(asked.to_unix_ns) };
+    let from = match (asked.from_unix_ns, asked.to_unix_ns) {
+        (0, 0) => Timestamp(to.0.saturating_sub(USUAL_SECONDS * 1_000_000_000)),
+        (from, _) => Timestamp(from),
+    };
+    if from >= to {
         return Err(Status::invalid_argument("from_unix_ns must be before to_unix_ns"));
     }
     let processes = asked.processes.iter().map(|text| text.parse());
     Ok(HistoryQuery {
-        from: Timestamp(asked.from_unix_ns),
-        to: Timestamp(asked.to_unix_ns),
+        from,
+        to,
         step_ms: asked.step_ms,
         subjects,
         devices: asked.device_ids,

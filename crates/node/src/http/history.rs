@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use telltale_schema::calendar;
 use telltale_schema::clock::{Clock, Timestamp};
-use telltale_schema::history::{HistoryQuery, Subjects};
+use telltale_schema::history::{HistoryQuery, Subjects, USUAL_SECONDS};
 use telltale_schema::text::with_causes;
 
 use super::App;
@@ -16,9 +16,6 @@ use crate::access::Visibility;
 use crate::history::{ReadHistoryError, SharedReadError};
 use telltale_collector::clock::SystemClock;
 use telltale_server::problem::Problem;
-
-/// How far back by default.
-const USUAL_SECONDS: u64 = 3600;
 
 /// Devices, processes and metrics that one question may name, each.
 const MAX_NAMED: usize = 64;

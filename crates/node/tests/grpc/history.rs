@@ -7,7 +7,7 @@ use telltale_collector::clock::SystemClock;
 use telltale_node::access::Visibility;
 use telltale_node::grpc::{GrpcOptions, query_history};
 use telltale_node::history::{HistoryOptions, HistoryReader, HistoryWriter, database_in};
-use telltale_schema::clock::Timestamp;
+use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::history::{HistoryQuery, Subjects};
 use telltale_schema::reading::{Absence, Reading};
 
@@ -75,6 +75,13 @@ fn what_was_is_reported_as_the_database_has_it() {
         let backwards = HistoryQuery { from: over.to, to: over.from, ..over.clone() };
         let error = query_history(&mut client, &backwards).await.unwrap_err();
         assert!(error.to_string().contains("must be before"), "{error}");
+        // What asks for no time is about the last hour.
+        let unset = HistoryQuery { from: Timestamp(0), to: Timestamp(0), ..over.clone() };
+        let before = SystemClock.now();
+        let reported = query_history(&mut client, &unset).await.unwrap();
+        let hour = 3_600_000_000_000;
+        let back = before.0 - reported.from.0;
+        assert!((hour - hour / 30..hour + hour / 30).contains(&back), "{back}");
         let unknown = HistoryQuery { metrics: vec![String::from("luck")], ..over };
         let error = query_history(&mut client, &unknown).await.unwrap_err();
         assert!(error.to_string().contains("no metric luck"), "{error}");

@@ -121,10 +121,10 @@ pub struct WatchResponse {
 /// What QueryHistory is asked.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct QueryHistoryRequest {
-    /// From here on, in nanoseconds since the Unix epoch.
+    /// From here on, in nanoseconds since the Unix epoch; if both are 0, over the last hour.
     #[prost(fixed64, tag = "1")]
     pub from_unix_ns: u64,
-    /// Up to here, in nanoseconds since the Unix epoch.
+    /// Up to here, in nanoseconds since the Unix epoch; 0: now.
     #[prost(fixed64, tag = "2")]
     pub to_unix_ns: u64,
     /// The length of one span, in milliseconds; not set for one that gives about 120 of them. The
