@@ -142,6 +142,11 @@ typedef struct telltale_counter *telltale_counter_h;     /* telltale_counter_rel
 typedef struct telltale_gauge *telltale_gauge_h;         /* telltale_gauge_release */
 typedef struct telltale_histogram *telltale_histogram_h; /* telltale_histogram_release */
 
+/* The version of this header. */
+#define TELLTALE_VERSION_MAJOR 0
+#define TELLTALE_VERSION_MINOR 1
+#define TELLTALE_VERSION_PATCH 0
+
 /* The version of the library. */
 telltale_status_e telltale_version(uint32_t *major, uint32_t *minor, uint32_t *patch);
 

@@ -34,15 +34,18 @@ pub(crate) fn section(machines: &[Machine<'_>], style: &Style) -> String {
         };
         return text::painted(words, Tone::Faint, style);
     }
-    let shows_system = machines.iter().any(|machine| has_system_memory(machine.snapshot));
+    let optional = OptionalColumns {
+        l1: machines.iter().any(|machine| has_l1(machine.snapshot)),
+        system: machines.iter().any(|machine| has_system_memory(machine.snapshot)),
+    };
     let mut columns = vec![
         Column::right("PID", 0),
         Column::left("USER", 4),
         Column::left("DEVICE", 2),
         Column::right("DRAM", 0),
-        Column::right("L1", 1),
     ];
-    columns.extend(shows_system.then_some(Column::right("SYSTEM", 1)));
+    columns.extend(optional.l1.then_some(Column::right("L1", 1)));
+    columns.extend(optional.system.then_some(Column::right("SYSTEM", 1)));
     columns.extend([
         Column::right("BUFFERS", 5),
         Column::right("UP", 6),
@@ -52,12 +55,26 @@ pub(crate) fn section(machines: &[Machine<'_>], style: &Style) -> String {
     for machine in machines {
         for process in &machine.snapshot.processes {
             for held in rows::devices(&process.devices) {
-                let row = row(machine.snapshot, process, held, shows_system);
+                let row = row(machine.snapshot, process, held, optional);
                 table.push(machine.cell().into_iter().chain(row).collect());
             }
         }
     }
     table.render(style)
+}
+
+/// Columns of memory that only some machines have.
+#[derive(Debug, Clone, Copy)]
+struct OptionalColumns {
+    l1: bool,
+    system: bool,
+}
+
+/// Whether a device has on-chip memory, or a process has recorded some.
+fn has_l1(snapshot: &Snapshot) -> bool {
+    let devices = snapshot.devices.iter().any(|device| device.space(MemorySpace::L1).is_some());
+    let mut held = snapshot.processes.iter().flat_map(|process| &process.devices);
+    devices || held.any(|held| held.live_bytes(MemorySpace::L1).is_some_and(|bytes| bytes > 0))
 }
 
 /// Whether a process has memory of the host's: most have none, and need no column that says so.
@@ -70,7 +87,7 @@ fn row(
     snapshot: &Snapshot,
     process: &Process,
     held: Option<&HeldDevice>,
-    shows_system: bool,
+    optional: OptionalColumns,
 ) -> Vec<Cell> {
     let device = held.and_then(|held| snapshot.devices.get(held.device));
     let memory = |space| Cell::bytes(held.and_then(|held| held.live_bytes(space)));
@@ -81,9 +98,9 @@ fn row(
         owner(process),
         device.map_or_else(Cell::absent, |device| Cell::new(printable(&device.id))),
         memory(MemorySpace::Dram),
-        memory(MemorySpace::L1),
     ];
-    cells.extend(shows_system.then(|| memory(MemorySpace::Host)));
+    cells.extend(optional.l1.then(|| memory(MemorySpace::L1)));
+    cells.extend(optional.system.then(|| memory(MemorySpace::Host)));
     cells.extend([
         Cell::count(held.and_then(|held| held.live_buffers)),
         process

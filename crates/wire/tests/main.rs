@@ -5,5 +5,4 @@
 mod exposition;
 mod frames;
 mod messages;
-#[cfg(feature = "grpc")]
 mod telemetry;

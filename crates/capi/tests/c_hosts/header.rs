@@ -99,7 +99,13 @@ fn number_checks() -> Vec<String> {
 fn the_c_compiler_agrees_on_every_structure_and_number() {
     let scratch = Scratch::new();
     let mut source = "#include <telltale.h>\n".to_owned();
-    for check in layout_checks().into_iter().chain(number_checks()) {
+    let versions = [
+        ("MAJOR", env!("CARGO_PKG_VERSION_MAJOR")),
+        ("MINOR", env!("CARGO_PKG_VERSION_MINOR")),
+        ("PATCH", env!("CARGO_PKG_VERSION_PATCH")),
+    ];
+    let versions = versions.map(|(part, number)| format!("TELLTALE_VERSION_{part} == {number}"));
+    for check in layout_checks().into_iter().chain(number_checks()).chain(versions) {
         source.push_str(&format!("_Static_assert({check}, \"{check}\");\n"));
     }
     let file = scratch.join("layout.c");
