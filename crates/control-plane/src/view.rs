@@ -21,5 +21,5 @@ pub use status::StatusView;
 pub use steps::{
     AnalysisView, JobStepsView, LinkView, LostView, RankView, StageView, StepTimeView, WaitView,
 };
+pub(crate) use words::{Suspicion, held, waiting};
 pub use words::{age, duration, mode, mode_of};
-pub(crate) use words::{held, waiting};

@@ -6,13 +6,13 @@ use telltale_schema::text::printable;
 use telltale_wire::cluster::message::sign::Kind;
 use telltale_wire::cluster::message::{
     FinishedWorker, GetIncidentResponse, GetStepsResponse, Incident, IncidentStanding, Sign,
-    VerdictKind,
+    SuspectKind, VerdictKind,
 };
 
 use super::evidence::VerdictView;
 use super::matrix::MatrixView;
 use super::steps::JobStepsView;
-use super::words;
+use super::words::{self, Suspicion};
 
 /// One fault.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -132,12 +132,15 @@ impl From<&FinishedWorker> for FinishedWorkerView {
 }
 
 /// What is suspected, where nothing is known to have failed.
-fn suspected(incident: &Incident) -> Vec<VerdictKind> {
-    let kinds = incident.signs.iter().map(|event| match &event.kind {
-        Some(Kind::Suspected(verdict)) => Some(verdict.kind()),
+fn suspected(incident: &Incident) -> Vec<Suspicion> {
+    let suspicions = incident.signs.iter().map(|event| match &event.kind {
+        Some(Kind::Suspected(verdict)) => Some(Suspicion {
+            kind: verdict.kind(),
+            names_a_node: matches!(&verdict.suspects[..], [one] if one.kind() == SuspectKind::Node),
+        }),
         _ => None,
     });
-    kinds.collect::<Option<_>>().unwrap_or_default()
+    suspicions.collect::<Option<_>>().unwrap_or_default()
 }
 
 /// Whether a hang is suspected.

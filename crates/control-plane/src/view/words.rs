@@ -114,10 +114,18 @@ pub(super) fn hold_of(word: &str) -> HoldReason {
     known.find(|one| hold(*one) == Some(word)).unwrap_or_default()
 }
 
+/// What is suspected, as far as it decides what is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Suspicion {
+    pub(crate) kind: VerdictKind,
+    /// Whether one node is suspected, and nothing else.
+    pub(crate) names_a_node: bool,
+}
+
 /// Why nothing is done, as the end of a sentence that begins with "nothing is done:". `suspected` has
 /// what is suspected, where nothing has failed.
-pub(crate) fn held(hold: HoldReason, suspected: &[VerdictKind]) -> &'static str {
-    let are_links = suspected.iter().all(|kind| *kind == VerdictKind::SlowLink);
+pub(crate) fn held(hold: HoldReason, suspected: &[Suspicion]) -> &'static str {
+    let are_links = suspected.iter().all(|one| one.kind == VerdictKind::SlowLink);
     match (hold, suspected) {
         (HoldReason::Mode, []) => {
             return "in mode observe nothing is restarted; `telltale cluster mode recover` has it \
@@ -129,6 +137,10 @@ pub(crate) fn held(hold: HoldReason, suspected: &[VerdictKind]) -> &'static str 
             return "a node that only hangs or is slow is left alone; `telltale cluster mode act` has \
                     it replaced";
         }
+        (HoldReason::Unsure, _) if suspected.iter().any(|one| one.names_a_node) => {
+            return "it has not lasted for long enough";
+        }
+        (HoldReason::Unsure, _) => return "no single node is named",
         _ => {}
     }
     hold_sentence(hold)
@@ -287,14 +299,18 @@ mod tests {
 
     #[test]
     fn what_is_not_done_for_the_mode_is_reported_with_what_helps() {
-        let [node, link] = [VerdictKind::SlowNode, VerdictKind::SlowLink];
+        let suspicion = |kind, names_a_node| Suspicion { kind, names_a_node };
+        let node = suspicion(VerdictKind::SlowNode, true);
+        let link = suspicion(VerdictKind::SlowLink, false);
+        let hang = suspicion(VerdictKind::NonCommunicationHang, false);
         for (hold, suspected, expected) in [
             (HoldReason::Mode, &[][..], "`telltale cluster mode recover`"),
             (HoldReason::Mode, &[node], "`telltale cluster mode act`"),
             (HoldReason::Mode, &[node, link], "`telltale cluster mode act`"),
             (HoldReason::Mode, &[link], "links are not replaced"),
             (HoldReason::Unsure, &[link], "links are not replaced"),
-            (HoldReason::Unsure, &[node], "no single node is named"),
+            (HoldReason::Unsure, &[node, link], "it has not lasted for long enough"),
+            (HoldReason::Unsure, &[hang], "no single node is named"),
             (HoldReason::NoSpare, &[node], "there is no spare"),
         ] {
             let said = held(hold, suspected);

@@ -126,16 +126,24 @@ impl Sender {
     async fn run(mut self) {
         let mut repeated = Instant::now();
         loop {
-            let repeat = self.options().repeat_seconds.map(Duration::from_secs);
+            let options = self.options();
+            let has_receiver = options.url.is_some();
+            let repeat = options.repeat_seconds.map(Duration::from_secs);
             let left =
                 repeat.map(|each| (repeated + each).saturating_duration_since(Instant::now()));
+            // In this order, so that a notice goes to the receiver that there was when it was taken.
             tokio::select! {
-                taken = self.found.notices.take(MAX_TOGETHER) => self.deliver(&taken).await,
+                biased;
+                () = changed(&mut self.options) => {}
                 () = tokio::time::sleep(left.unwrap_or_default()), if left.is_some() => {
                     repeated = Instant::now();
                     self.repeat();
                 }
-                () = changed(&mut self.options) => {}
+                taken = self.found.notices.take(MAX_TOGETHER) => {
+                    if has_receiver {
+                        self.deliver(&taken).await;
+                    }
+                }
             }
         }
     }

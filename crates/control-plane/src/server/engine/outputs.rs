@@ -1,13 +1,13 @@
 //! What the machine wants done, done: sent, stored, answered, logged.
 
 use telltale_wire::cluster::MAX_FINISHED;
-use telltale_wire::cluster::message::{FinishedWorker, OrderResponse, VerdictKind};
+use telltale_wire::cluster::message::{FinishedWorker, OrderResponse};
 use tracing::{error, info, warn};
 
 use super::Engine;
 use crate::protocol::encode;
 use crate::server::decisions;
-use crate::view::{self, held, waiting};
+use crate::view::{self, Suspicion, held, waiting};
 use telltale_cluster::coordinator::{MAX_FAILED_STARTS, Output, StepDown};
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::incident::{FaultEvent, Incident, Repetition, Standing};
@@ -175,10 +175,13 @@ impl Engine {
 }
 
 /// What is suspected, where nothing is known to have failed.
-fn suspected(incident: &Incident) -> Vec<VerdictKind> {
-    let kinds = incident.events.iter().map(|event| match event {
-        FaultEvent::Suspected(verdict) => Some(encode::verdict_kind(verdict.kind)),
+fn suspected(incident: &Incident) -> Vec<Suspicion> {
+    let suspicions = incident.events.iter().map(|event| match event {
+        FaultEvent::Suspected(verdict) => Some(Suspicion {
+            kind: encode::verdict_kind(verdict.kind),
+            names_a_node: verdict.suspects.node().is_some(),
+        }),
         _ => None,
     });
-    kinds.collect::<Option<_>>().unwrap_or_default()
+    suspicions.collect::<Option<_>>().unwrap_or_default()
 }
