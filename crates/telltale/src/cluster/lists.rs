@@ -151,7 +151,7 @@ pub(super) fn incidents(incidents: &[IncidentView], style: &Style) -> String {
         Column::left("OPENED", 2),
         Column::right("EPOCH", 3),
         Column::left("STANDING", 0),
-        Column::right("SIGNS", 4),
+        Column::right("EVENTS", 4),
         Column::left("WHAT IS DONE", 1),
     ]);
     for incident in incidents {
