@@ -142,7 +142,9 @@ impl StatusView {
     pub fn sentence(&self) -> String {
         match (self.phase, self.outcome) {
             ("over", Some("finished")) => "finished".to_owned(),
-            ("over", _) => "given up: it failed too often; see `telltale cluster explain`".to_owned(),
+            ("over", _) => {
+                "given up: it failed too often; see `telltale cluster explain`".to_owned()
+            }
             ("forming", _) => {
                 let here = self.active_nodes + self.standby_nodes;
                 format!("waits for nodes: {here} of {} are there", self.slots)
