@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_program_wrote_is_told_from_what_is_no_journal() {
+    fn a_journal_of_a_newer_program_is_distinguished_from_a_foreign_file() {
         assert_eq!(payloads(b"TTJRNL\0\x02 and more"), Err(Damage::Newer(2)));
         for foreign in [&b"TTJRNL\0\x00"[..], b"TTJRNL\0", b"TTLEDGER", b""] {
             assert_eq!(payloads(foreign), Err(Damage::Foreign), "{foreign:?}");
