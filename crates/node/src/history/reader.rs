@@ -9,6 +9,8 @@ use telltale_schema::history::{
     DenseSeries, HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, ProcessChoice,
     Series, Subjects, identity_text,
 };
+use telltale_schema::metric::MetricDefinition;
+use telltale_schema::metric::definitions::DEVICE_MEMORY_SPACE_USED_BYTES;
 
 use super::blocks::{self, Block, TIERS};
 use super::buckets::{Bucket, Buckets};
@@ -437,7 +439,15 @@ fn is_named(series_kind: SeriesKind, name: &str) -> bool {
         || sensor.is_some_and(|sensor| {
             sensor.name == name || format!("{}_", sensor.field).starts_with(&format!("{name}_"))
         })
-        || format!("_{}_", definition.name).contains(&format!("_{name}_"))
+        || [Some(definition), elsewhere(series_kind)]
+            .into_iter()
+            .flatten()
+            .any(|metric| format!("_{}_", metric.name).contains(&format!("_{name}_")))
+}
+
+/// The metric of a series at `/metrics`, where the history calls it otherwise.
+fn elsewhere(series_kind: SeriesKind) -> Option<&'static MetricDefinition> {
+    matches!(series_kind, SeriesKind::SpaceUsed(_)).then_some(DEVICE_MEMORY_SPACE_USED_BYTES)
 }
 
 /// What was probably meant by a name that no metric has, or the names that there are.

@@ -217,6 +217,7 @@ fn metrics_are_found_by_name_part_and_label_and_others_are_refused() {
     assert_eq!(found("telltale_device_temperature_celsius").unwrap(), 1);
     assert_eq!(found("memory_capacity").unwrap(), 2);
     assert_eq!(found("kind").unwrap(), 5);
+    assert_eq!(found("telltale_device_memory_space_used_bytes").unwrap(), 2, "as /metrics has it");
     for (name, words) in [
         (
             "temper",
