@@ -15,7 +15,7 @@ use crate::shared::RuntimeShared;
 ///
 /// ```
 /// # use telltale_runtime::{Options, Runtime};
-/// # let runtime = Runtime::start(Options::default());
+/// # let runtime = Runtime::start(Options::new("an example 1.0"));
 /// let metrics = runtime.registry();
 /// let jobs = metrics.counter("jobs_total").label("queue", "a").register();
 /// jobs.increment();
