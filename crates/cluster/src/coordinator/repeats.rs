@@ -1,5 +1,5 @@
 //! Whether a job fails in the same way each time it is started: then its program or its data is at fault, and not the
-//! nodes that it runs on. One leader alone knows; the next one begins anew.
+//! nodes that it runs on. One leader alone knows; the next one starts afresh.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

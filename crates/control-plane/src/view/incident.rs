@@ -180,18 +180,16 @@ fn sentence(incident: &Incident) -> String {
 }
 
 fn given_up(incident: &Incident) -> String {
-    match incident.repetition.as_ref().map_or(0, |repetition| repetition.failed_starts) {
-        starts if starts > MAX_FAILED_STARTS => failed_starts(starts),
-        _ => "its restarts are used up".to_owned(),
-    }
+    let starts = incident.repetition.as_ref().map_or(0, |repetition| repetition.failed_starts);
+    failed_starts(starts).unwrap_or_else(|| "its restarts are used up".to_owned())
 }
 
-/// That a job fails whenever it is started.
-pub(crate) fn failed_starts(starts: u32) -> String {
-    format!(
-        "{starts} epochs in a row failed in the same way within {} s of their start",
-        START.as_secs()
-    )
+/// That a job is given up since it fails whenever it is started, where that is so.
+pub(crate) fn failed_starts(starts: u32) -> Option<String> {
+    let seconds = START.as_secs();
+    (starts > MAX_FAILED_STARTS).then(|| {
+        format!("{starts} epochs in a row failed in the same way within {seconds} s of their start")
+    })
 }
 
 /// That not a node is at fault, where that is so.

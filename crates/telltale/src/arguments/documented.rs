@@ -39,7 +39,7 @@ fn shell_lines(page: &str) -> Vec<String> {
     lines
 }
 
-/// The arguments of each `telltale` in a shell's line, to where another command begins.
+/// The arguments of each `telltale` in a shell's line, to where another command starts.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let Some(words) = shlex::split(line) else { return Vec::new() };
     let mut commands: Vec<Vec<String>> = Vec::new();
@@ -47,7 +47,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     let mut before = String::from("|");
     for word in words {
         let is_end = ["|", ">", ">>", "2>", "&", "&&", "||", ";", "<"].contains(&word.as_str());
-        let begins = ["|", "&&", "||", ";", "&", "$", "sudo"].contains(&before.as_str())
+        let starts = ["|", "&&", "||", ";", "&", "$", "sudo"].contains(&before.as_str())
             || before.contains('=');
         let is_program = word == "telltale" || (word.ends_with("/telltale") && !word.contains('='));
         if is_end {
@@ -56,7 +56,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
             // What may be left out.
         } else if is_inside {
             commands.last_mut().expect("one was begun").push(word.clone());
-        } else if is_program && begins {
+        } else if is_program && starts {
             commands.push(vec![word.clone()]);
             is_inside = true;
         }

@@ -1,4 +1,4 @@
-//! A job that fails in the same way again and again, wherever it runs.
+//! A job that fails repeatedly in the same way, wherever it runs.
 
 use super::*;
 use crate::coordinator::MAX_FAILED_STARTS;
@@ -25,7 +25,7 @@ fn a_program_that_fails_at_each_start_is_given_up_long_before_the_budget_is_used
     let incident = cluster.reported.as_ref().unwrap();
     assert_eq!(incident.standing, Standing::GivenUp);
     assert_eq!(incident.repetition.failed_starts, MAX_FAILED_STARTS + 1);
-    // An operator who has mended it begins a new count.
+    // An operator who has mended it starts a new count.
     assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
     cluster.pass(2 * SECOND);
     for _ in 0..MAX_FAILED_STARTS {

@@ -8,7 +8,7 @@ use super::Engine;
 use crate::protocol::encode;
 use crate::server::decisions;
 use crate::view::{self, Suspicion, held, waiting};
-use telltale_cluster::coordinator::{MAX_FAILED_STARTS, Output, StepDown};
+use telltale_cluster::coordinator::{Output, StepDown};
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::incident::{FaultEvent, Incident, Repetition, Standing};
 use telltale_cluster::message::ToNode;
@@ -102,14 +102,13 @@ impl Engine {
     }
 
     fn why_given_up(&self, repetition: &Repetition) -> String {
-        match repetition.failed_starts {
-            starts if starts > MAX_FAILED_STARTS => view::failed_starts(starts),
-            _ => format!(
+        view::failed_starts(repetition.failed_starts).unwrap_or_else(|| {
+            format!(
                 "its restart budget is used up (`restart_budget`: {} within {} s)",
                 self.policy.restart_budget,
                 self.policy.budget_window.as_secs()
-            ),
-        }
+            )
+        })
     }
 
     /// Workers of an epoch that have ended with exit code 0, as far as their nodes have reported.
