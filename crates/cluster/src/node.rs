@@ -140,6 +140,8 @@ pub enum NodeState {
     Standby,
     /// It held a slot or stood by, and is not heard any more.
     Silent,
+    /// Its agent was asked to end, and is not heard any more; it keeps its slot.
+    Ended,
     /// It is kept out of the job, for this reason, until an operator readmits it.
     Barred(Bar),
 }

@@ -42,12 +42,14 @@ use telltale_ledger::region::{Now, ProcessRow};
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{ProcessState, SourceStatus};
+use telltale_schema::snapshot::{Process, ProcessState, SourceStatus};
 use telltale_schema::text::with_causes;
 use telltale_wire::{DeviceSelector, Query, QueryKind};
 
 use crate::legacy::LegacyClients;
-use crate::observation::{LegacyObservation, ProcessObservation, RegionObservation, RowOwner};
+use crate::observation::{
+    LegacyObservation, ProcessObservation, RegionObservation, RowOwner, hidden,
+};
 use crate::report::SourceReport;
 use crate::timeout::{self, Timeout};
 use crate::tree::Tree;
@@ -63,7 +65,7 @@ use listings::{Listed, Listings};
 use pods::Pods;
 use recorded::recording_ns;
 use roots::ContainerFiles;
-use status::Procfs;
+use status::{Procfs, StatusLookup};
 
 pub use pods::{Allocated, KubeletError, ListAllocated, PodOptions};
 
@@ -215,15 +217,7 @@ impl Processes {
             pids.push(process.process.pid.filter(|_| process.process.state == ProcessState::Alive));
             found.processes.push(process);
         }
-        for pid in &holders.pids {
-            if !pids.contains(&Some(*pid))
-                && let Some(description) = self.descriptions.of(*pid, &self.procfs, now)
-            {
-                let process = description.process(*pid, None, now.0);
-                found.processes.push(ProcessObservation::bare(process));
-                pids.push(Some(*pid));
-            }
-        }
+        self.add_holders(holders, &mut found.processes, &mut pids, now);
         found.statuses.push(SourceReport::default().finish("processes", &*self.clock, started_ns));
 
         let started_ns = self.clock.monotonic_ns();
@@ -234,6 +228,31 @@ impl Processes {
         found.statuses.extend(self.pods.assign(&mut found.processes, &*self.clock));
         self.descriptions.keep(&pids.into_iter().flatten().collect());
         found
+    }
+
+    /// Adds the driver's holders that nothing else names, also those that `/proc` hides.
+    fn add_holders(
+        &mut self,
+        holders: &Holders,
+        observed: &mut Vec<ProcessObservation>,
+        pids: &mut Vec<Option<u32>>,
+        now: (Timestamp, u64),
+    ) {
+        for pid in &holders.pids {
+            if pids.contains(&Some(*pid)) {
+                continue;
+            }
+            if let Some(description) = self.descriptions.of(*pid, &self.procfs, now) {
+                let process = description.process(*pid, None, now.0);
+                observed.push(ProcessObservation::bare(process));
+                pids.push(Some(*pid));
+            } else if matches!(self.procfs.find(*pid), StatusLookup::Unseen)
+                && !observed.iter().any(|one| one.process.pid == Some(*pid))
+            {
+                let process = Process { pid: Some(*pid), ..hidden(None, "") };
+                observed.push(ProcessObservation::bare(process));
+            }
+        }
     }
 
     /// Sources whose status in what was found last is that of an earlier scan.

@@ -392,9 +392,12 @@ impl Reconciliation {
     /// The places of the processes that live, by pid: drivers name each of a hundred thousand.
     fn living(&self) -> HashMap<u32, usize> {
         let mut places = HashMap::with_capacity(self.processes.len());
-        for (place, ProcessDraft { process, .. }) in self.processes.iter().enumerate() {
-            if let (Some(pid), ProcessState::Alive) = (process.pid, process.state) {
-                places.entry(pid).or_insert(place);
+        // One that `/proc` hides may have ended, and its pid be another's.
+        for state in [ProcessState::Alive, ProcessState::Hidden] {
+            for (place, ProcessDraft { process, .. }) in self.processes.iter().enumerate() {
+                if let (Some(pid), true) = (process.pid, process.state == state) {
+                    places.entry(pid).or_insert(place);
+                }
             }
         }
         places

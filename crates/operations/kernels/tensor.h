@@ -172,21 +172,24 @@ static inline uint32_t tile_element(const tensor_t *tensor, uint32_t matrix, uin
     return (tile + column / TILE) * TILE_ELEMENTS;
 }
 
+/* How many of a row's elements from a column on lie next to each other in memory, and where they begin. */
+static inline uint32_t run_of_row(const tensor_t *tensor, uint32_t matrix, uint32_t row, uint32_t column,
+                                  uint32_t count, uint32_t *element) {
+    if (tensor->layout == ROW_MAJOR) {
+        *element = (matrix * tensor->rows + row) * tensor->columns + column;
+        return count;
+    }
+    uint32_t inside = column % TILE;
+    *element = tile_element(tensor, matrix, row, column) + row % TILE * TILE + inside;
+    return TILE - inside < count ? TILE - inside : count;
+}
+
 /* A piece of one row. */
 static void read_row(core_t *core, const tensor_t *tensor, uint32_t matrix, uint32_t row, uint32_t column,
                      uint32_t count, float *target) {
-    if (tensor->layout == ROW_MAJOR) {
-        read_run(core, tensor, (matrix * tensor->rows + row) * tensor->columns + column, count, target);
-        return;
-    }
-    while (count > 0) {
-        uint32_t inside = column % TILE;
-        uint32_t part = TILE - inside < count ? TILE - inside : count;
-        uint32_t first = tile_element(tensor, matrix, row, column);
-        read_run(core, tensor, first + row % TILE * TILE + inside, part, target);
-        column += part;
-        target += part;
-        count -= part;
+    for (uint32_t element, part; count > 0; column += part, target += part, count -= part) {
+        part = run_of_row(tensor, matrix, row, column, count, &element);
+        read_run(core, tensor, element, part, target);
     }
 }
 
@@ -226,18 +229,9 @@ static void read_block(core_t *core, const tensor_t *tensor, uint32_t matrix, ui
 
 static void write_row(core_t *core, const tensor_t *tensor, uint32_t matrix, uint32_t row, uint32_t column,
                       uint32_t count, const float *source) {
-    if (tensor->layout == ROW_MAJOR) {
-        write_run(core, tensor, (matrix * tensor->rows + row) * tensor->columns + column, count, source);
-        return;
-    }
-    while (count > 0) {
-        uint32_t inside = column % TILE;
-        uint32_t part = TILE - inside < count ? TILE - inside : count;
-        uint32_t first = tile_element(tensor, matrix, row, column);
-        write_run(core, tensor, first + row % TILE * TILE + inside, part, source);
-        column += part;
-        source += part;
-        count -= part;
+    for (uint32_t element, part; count > 0; column += part, source += part, count -= part) {
+        part = run_of_row(tensor, matrix, row, column, count, &element);
+        write_run(core, tensor, element, part, source);
     }
 }
 

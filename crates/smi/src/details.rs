@@ -309,6 +309,9 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut DetailsPag
     let state = match process.state {
         ProcessState::Alive => "",
         ProcessState::Dead => " (ended: last known values, in no total)",
+        ProcessState::Hidden if process.pid.is_some() => {
+            " (/proc hides it from this user: hidepid)"
+        }
         ProcessState::Hidden => " (not visible from this PID namespace)",
     };
     let name = printable(&process.name);

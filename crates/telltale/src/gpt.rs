@@ -3,6 +3,7 @@
 //! Everything that computes is in `telltale-gpt`; here are the machine, the loop, what is printed
 //! and what is written.
 
+mod compiling;
 mod keeping;
 mod machine;
 mod prints;

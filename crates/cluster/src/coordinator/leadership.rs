@@ -194,6 +194,7 @@ impl Leadership {
     fn node_state(&self, node: &NodeName, member: &NodeRecord) -> NodeState {
         match self.state.barred.get(node) {
             Some(bar) => NodeState::Barred(*bar),
+            None if member.silent && self.roster.leaving.contains_key(node) => NodeState::Ended,
             None if member.silent => NodeState::Silent,
             None if self.state.has_slot(node) => NodeState::Active,
             None => NodeState::Standby,

@@ -367,12 +367,13 @@ impl Leadership {
             return;
         }
         self.roster.silent.insert(node.clone());
+        let was_planned = self.roster.leaving.contains_key(node);
         match self.state.phase {
             Phase::Preparing => {
                 self.round.lose(node);
                 self.silent_late(context, node);
             }
-            Phase::Committed(_) if !self.roster.finished.contains(node) => {
+            Phase::Committed(_) if !was_planned && !self.roster.finished.contains(node) => {
                 self.event(context, FaultEvent::Silent { node: node.clone() });
             }
             Phase::Forming | Phase::Committed(_) | Phase::Over(_) => {}

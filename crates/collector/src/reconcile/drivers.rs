@@ -69,8 +69,8 @@ mod tests {
     use telltale_schema::reading::Reading;
     use telltale_schema::snapshot::{Holder, KindUsage, ProcessSource, ProcessState};
 
+    use crate::observation::hidden;
     use crate::observation::{DeviceClaim, MemoryClaim, ProcessObservation};
-    use crate::reconcile::holders::hidden;
     use crate::reconcile::{Observations, reconcile};
     use crate::source::{DeviceReading, DriverMemory, DriverUsage};
 

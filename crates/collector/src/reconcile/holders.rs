@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Accounting, Holder, Process, ProcessState, RecordingFaults};
+use telltale_schema::reading::Reading;
+use telltale_schema::snapshot::{Accounting, Holder, ProcessState};
 
 use super::{ProcessDraft, Reconciliation, held};
+use crate::observation::hidden;
 
 impl Reconciliation {
     /// Ties the driver's holders to processes. Those whom it lists without a pid become processes
@@ -57,25 +58,5 @@ impl Reconciliation {
             held(&mut process, index).open_descriptors = rest;
             self.processes.push(ProcessDraft::bare(process));
         }
-    }
-}
-
-/// A process of which nothing is known but perhaps the pid in a namespace of its own and a name.
-pub(super) fn hidden(namespace_pid: Option<u32>, name: &str) -> Process {
-    Process {
-        identity: None,
-        pid: None,
-        namespace_pid,
-        name: name.to_owned(),
-        command: Reading::absent(Absence::Hidden, ""),
-        uid: Reading::absent(Absence::Hidden, ""),
-        user: Reading::absent(Absence::Hidden, ""),
-        container: None,
-        state: ProcessState::Hidden,
-        known_by: None,
-        uptime_seconds: Reading::absent(Absence::Hidden, ""),
-        devices: Vec::new(),
-        faults: RecordingFaults::default(),
-        metrics: [].into(),
     }
 }

@@ -9,10 +9,10 @@ use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{AsicId, BoardId, ChipIdentity};
 use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessState};
 
-use super::holders::hidden;
 use super::parts::MemoryParts;
 use super::{ClaimedDevice, Draft, ProcessDraft, Reconciliation, held, matching, put};
 use crate::limits::MAX_DEVICES;
+use crate::observation::hidden;
 use crate::observation::{RegionObservation, RowObservation, RowOwner};
 
 impl Reconciliation {

@@ -8,8 +8,8 @@ use telltale_schema::snapshot::{
     Accounting, HeldUsage, Holder, KindUsage, Process, ProcessSource, ProcessState, Telemetry,
 };
 
-use super::holders::hidden;
 use super::{MAX_DEVICE_BYTES, Observations, Reconciled, reconcile};
+use crate::observation::hidden;
 use crate::observation::{
     Described, DeviceClaim, LegacyObservation, MemoryClaim, ProcessObservation, RegionObservation,
     RowObservation, RowOwner,

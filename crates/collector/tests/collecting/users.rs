@@ -2,12 +2,12 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, as_user, needs_root};
 use telltale_ledger::directory::{MOST_ENTRIES_LISTED, endpoint_name, ledger_name};
-use telltale_schema::snapshot::{ProcessSource, Snapshot};
+use telltale_schema::snapshot::{ProcessSource, ProcessState, Snapshot};
 
 use crate::collecting::bench::{Bench, dram, noticed, process, subjects};
 use crate::collecting::workload::{Role, cleaned_by, collected, command, let_begin, started};
@@ -220,4 +220,33 @@ fn the_owner_of_the_directory_cleans_up_after_everyone_and_others_only_after_the
     assert_eq!((cleaned_by(BOB, bench.machine.root(), &bench.directory).0, count()), (0, 4));
     assert_eq!(cleaned_by(SERVICE, bench.machine.root(), &bench.directory), (2, 0));
     assert_eq!(count(), 2);
+}
+
+#[test]
+fn a_holder_that_proc_hides_has_a_row_with_its_pid() {
+    if !needs_root("node::users::a_holder_that_proc_hides") {
+        return;
+    }
+    let mut bench = installed();
+    let bob = workload(&bench, Role::Ledger, BOB, 2_000, 0);
+    // Of another process that ended nothing is left to show.
+    let mut ended = ChildGuard::spawn(&mut Command::new("true"));
+    ended.wait_within("true to end", std::time::Duration::from_secs(60));
+    bench.machine.set_holders(0, &[bob.id(), bob.id(), ended.id()]).unwrap();
+    let hiding = |command: Command| {
+        let mut unshared = Command::new("unshare");
+        let script = "mount -t proc -o hidepid=2 proc /proc && exec \
+                      setpriv --reuid=61002 --regid=61002 --clear-groups -- \"$@\"";
+        unshared.args(["--mount", "--", "sh", "-c", script, "sh"]).arg(command.get_program());
+        unshared.args(command.get_args());
+        for (name, value) in command.get_envs() {
+            unshared.env(name, value.expect("nothing is taken away"));
+        }
+        unshared.stdin(Stdio::piped()).stdout(Stdio::piped());
+        unshared
+    };
+    let snapshot = collected(bench.machine.root(), &bench.directory, hiding);
+    let [hidden] = &snapshot.processes[..] else { panic!("{:?}", snapshot.processes) };
+    assert_eq!((hidden.state, hidden.pid), (ProcessState::Hidden, Some(bob.id())));
+    assert_eq!(hidden.devices[0].open_descriptors, 2, "one row, however often it has it open");
 }

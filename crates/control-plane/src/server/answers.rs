@@ -88,6 +88,7 @@ impl Engine {
             NodeState::Active => (message::NodeState::Active, None),
             NodeState::Standby => (message::NodeState::Standby, None),
             NodeState::Silent if is_over(state) => (message::NodeState::Ended, None),
+            NodeState::Ended => (message::NodeState::Ended, None),
             NodeState::Silent => (message::NodeState::Silent, None),
             NodeState::Barred(why) => (message::NodeState::Barred, Some(bar(why))),
         };
@@ -178,9 +179,10 @@ impl Engine {
     fn census(&self) -> Census {
         let mut census = Census::default();
         let is_over = self.coordinator.state().is_some_and(is_over);
-        let is_counted = |state: &NodeState| !(is_over && *state == NodeState::Silent);
-        for (node, state) in self.coordinator.nodes().filter(|(_, state)| is_counted(state)) {
+        for (node, state) in self.coordinator.nodes() {
             *match state {
+                NodeState::Ended => continue,
+                NodeState::Silent if is_over => continue,
                 NodeState::Active => &mut census.active,
                 NodeState::Standby => &mut census.standby,
                 NodeState::Silent => &mut census.silent,

@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use telltale_program_cache::{
-    ArgumentLayout, CircularBufferDescriptor, CoreCoord, CoreRanges, CoreType, Placement,
-    ProgramArguments, ProgramDescriptor,
+    ArgumentLayout, CircularBufferDescriptor, CoreCoord, CoreRange, CoreRanges, CoreType,
+    Placement, ProgramArguments, ProgramDescriptor,
 };
 
 use super::error::CompileError;
@@ -97,6 +97,7 @@ pub(super) fn plan(
     };
     let mut planner =
         Planner { program, layout, grid, plan, cores: HashMap::new(), ends: HashMap::new() };
+    planner.check_cores()?;
     planner.kernels()?;
     planner.circular_buffers()?;
     planner.semaphores()?;
@@ -111,6 +112,35 @@ fn words(slots: Option<std::ops::Range<usize>>) -> Words {
 }
 
 impl Planner<'_> {
+    /// Checks that the chip has all cores. First, so that ranges far beyond it are not walked core by core.
+    fn check_cores(&self) -> Result<(), CompileError> {
+        let (columns, rows) = self.grid;
+        let last = CoreCoord::new(columns.saturating_sub(1), rows.saturating_sub(1));
+        let grid = CoreRanges::from(CoreRange::new(CoreCoord::new(0, 0), last));
+        for kernel in &self.program.kernels {
+            if let Some(core) = kernel.core_ranges.first_outside(&grid) {
+                let kernel = kernel.name.to_string();
+                return Err(CompileError::NoCore { kernel, core, columns, rows });
+            }
+        }
+        let (field, reason) = ("core_ranges", "the chip has no such core");
+        for buffer in &self.program.circular_buffers {
+            if let Some(core) = buffer.core_ranges.first_outside(&grid) {
+                let (core, kernel) = user(self.program, &buffer.core_ranges, Some(core));
+                let buffer = buffer.formats.first().map_or(0, |format| format.buffer_index);
+                return Err(CompileError::CircularBuffer { buffer, field, core, kernel, reason });
+            }
+        }
+        for semaphore in &self.program.semaphores {
+            if let Some(core) = semaphore.core_ranges.first_outside(&grid) {
+                let (core, kernel) = user(self.program, &semaphore.core_ranges, Some(core));
+                let semaphore = semaphore.id;
+                return Err(CompileError::Semaphore { semaphore, field, core, kernel, reason });
+            }
+        }
+        Ok(())
+    }
+
     fn kernels(&mut self) -> Result<(), CompileError> {
         for (number, kernel) in self.program.kernels.iter().enumerate() {
             let name = || kernel.name.to_string();
@@ -121,10 +151,7 @@ impl Planner<'_> {
                 }
             }
             for core in kernel.core_ranges.cores() {
-                let Some(place) = place_in(self.grid, core) else {
-                    let (columns, rows) = self.grid;
-                    return Err(CompileError::NoCore { kernel: name(), core, columns, rows });
-                };
+                let place = self.place(core);
                 let arguments = words(self.layout.runtime(number, core));
                 let planned = self.core(core, place);
                 planned.kernels.push((number, arguments));
@@ -163,10 +190,6 @@ impl Planner<'_> {
                     place,
                 });
                 for (part, core) in (0..).zip(buffer.core_ranges.cores()) {
-                    if place_in(self.grid, core).is_none() {
-                        let reason = "the chip has no such core";
-                        return Err(wrong("core_ranges", Some(core), reason));
-                    }
                     // A core that runs no kernel of the program needs no circular buffer.
                     let Some(planned_core) = self.cores.get(&self.place(core)).copied() else {
                         continue;
@@ -245,9 +268,7 @@ impl Planner<'_> {
             }
             let mut cores = Vec::new();
             for core in semaphore.core_ranges.cores() {
-                let Some(place) = place_in(self.grid, core) else {
-                    return Err(wrong("core_ranges", Some(core), "the chip has no such core"));
-                };
+                let place = self.place(core);
                 if !taken.insert((id, place)) {
                     return Err(wrong("id", Some(core), "this core has another one with this id"));
                 }
@@ -274,15 +295,10 @@ impl Planner<'_> {
         &mut self.plan.cores[index]
     }
 
+    /// A core's place in the grid, row by row.
     fn place(&self, core: CoreCoord) -> usize {
         usize::from(core.y) * usize::from(self.grid.0) + usize::from(core.x)
     }
-}
-
-/// A core's place in the grid, row by row.
-fn place_in((columns, rows): (u16, u16), core: CoreCoord) -> Option<usize> {
-    let inside = core.x < columns && core.y < rows;
-    inside.then(|| usize::from(core.y) * usize::from(columns) + usize::from(core.x))
 }
 
 /// Who has something on these cores: the core that is meant, else the first one, and a kernel that

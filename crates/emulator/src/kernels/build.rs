@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use telltale_program_cache::KernelDescriptor;
 
 use super::compiler::{Compiler, CompilerError};
-use super::disk_cache::{DiskCache, KernelCacheError, Workshop};
+use super::disk_cache::{CachedKernel, DiskCache, KernelCacheError, Workshop};
 use super::includes;
 use super::loaded::{LoadKernelError, LoadedKernel};
 use super::source::{KernelSourceError, KernelText};
@@ -20,6 +20,8 @@ use super::source_files::SourceFiles;
 const MAX_COMPILERS: usize = 16;
 /// Kernels that one process keeps loaded; beyond this, those that no program uses are dropped.
 const MAX_LOADED: usize = 1_024;
+/// How often a compiled kernel is obtained that is gone each time before it is loaded.
+const MAX_LOAD_ATTEMPTS: usize = 3;
 
 /// Why a kernel cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -181,14 +183,14 @@ impl KernelBuilder {
             }
         }
         let key = text.key(compiler.identity());
-        let unusable = |source| self.unusable(source);
-        let entry =
-            self.disk.obtain(&key, unusable, |workshop| self.compile(compiler, &text, workshop))?;
-        let counter = if entry.fresh { &self.compiled } else { &self.found_on_disk };
+        let (kernel, fresh) = load(|| {
+            let unusable = |source| self.unusable(source);
+            self.disk.obtain(&key, unusable, |workshop| self.compile(compiler, &text, workshop))
+        })?;
+        let counter = if fresh { &self.compiled } else { &self.found_on_disk };
         counter.fetch_add(1, Ordering::Relaxed);
-        let kernel = Arc::new(LoadedKernel::open(&entry.path, entry.code)?);
         let text = Arc::unwrap_or_clone(text);
-        Ok(BuiltKernel { code: keep(text, compiler.identity(), kernel), files })
+        Ok(BuiltKernel { code: keep(text, compiler.identity(), Arc::new(kernel)), files })
     }
 
     /// Compiles a kernel that is not kept, because its text does not say all of what is compiled.
@@ -224,6 +226,23 @@ impl KernelBuilder {
     }
 }
 
+/// Loads what is obtained, and says whether it was made just now. Another process may remove an entry before it
+/// is loaded, as one of the oldest of too many; then it is obtained again.
+fn load(
+    mut obtain: impl FnMut() -> Result<CachedKernel, BuildKernelError>,
+) -> Result<(LoadedKernel, bool), BuildKernelError> {
+    let mut attempts_left = MAX_LOAD_ATTEMPTS;
+    loop {
+        let entry = obtain()?;
+        attempts_left -= 1;
+        match LoadedKernel::open(&entry.path, entry.code) {
+            Ok(kernel) => return Ok((kernel, entry.fresh)),
+            Err(_) if attempts_left > 0 && !entry.path.exists() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 /// A loaded kernel that may include something is not found: what it includes may be another text
 /// by now, which [`includes::expand`] knows.
 fn find(text: &KernelText, identity: [u64; 2]) -> Option<Arc<LoadedKernel>> {
@@ -239,4 +258,41 @@ fn keep(text: KernelText, identity: [u64; 2], kernel: Arc<LoadedKernel>) -> Arc<
         loaded.retain(|_, kernel| Arc::strong_count(kernel) > 1);
     }
     Arc::clone(loaded.entry((text, identity)).or_insert(kernel))
+}
+
+#[cfg(test)]
+mod tests {
+    use telltale_harness::Scratch;
+    use telltale_program_cache::{ComputeConfig, CoreCoord, KernelConfig, KernelSource};
+
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_is_removed_before_it_is_loaded_is_compiled_again() {
+        let place = Scratch::new();
+        let builder = KernelBuilder::new(place.path().to_owned(), Some(place.path())).unwrap();
+        let compiler = Compiler::current().unwrap();
+        let source = KernelSource::Text("KERNEL_MAIN {}".into());
+        let config = KernelConfig::Compute(ComputeConfig::default());
+        let kernel = KernelDescriptor::new("once", source, CoreCoord::new(0, 0), config);
+        let (text, _) = KernelText::of(&kernel, &builder.root).unwrap();
+        let build = |removed: usize| {
+            let mut removals = 0;
+            load(|| {
+                let key = text.key(compiler.identity());
+                let unusable = |source| builder.unusable(source);
+                let compile = |workshop: &mut Workshop| builder.compile(&compiler, &text, workshop);
+                let entry = builder.disk.obtain(&key, unusable, compile)?;
+                if removals < removed {
+                    std::fs::remove_file(&entry.path).unwrap();
+                    removals += 1;
+                }
+                Ok(entry)
+            })
+        };
+        assert!(build(1).unwrap().1, "it was compiled");
+        assert!(!build(0).unwrap().1, "it is there");
+        let error = build(MAX_LOAD_ATTEMPTS).unwrap_err();
+        assert!(matches!(error, BuildKernelError::Load(_)), "{error}");
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use telltale_emulator::{ExecutionError, KernelFault};
 use telltale_program_cache::{
-    CircularBufferDescriptor, CoreCoord, KernelSource, Placement, ProgramDescriptor,
+    CircularBufferDescriptor, CoreCoord, CoreRange, KernelSource, Placement, ProgramDescriptor,
 };
 use telltale_schema::memory::MemoryKind;
 
@@ -64,6 +64,13 @@ fn wrong_kernels() -> Vec<Refused> {
     let mut outside = single("KERNEL_MAIN {}");
     outside.kernels[0].core_ranges = CoreCoord::new(8, 2).into();
     cases.push((outside, &["kernel single", "core (8, 2)", "core_ranges", "8 columns"]));
+    // Four thousand million cores, which are not looked at one by one.
+    let all = CoreRange::new(CoreCoord::new(0, 0), CoreCoord::new(u16::MAX, u16::MAX));
+    let mut huge = single("KERNEL_MAIN {}");
+    huge.kernels[0].core_ranges = all.into();
+    cases.push((huge, &["kernel single", "core (8, 0)", "core_ranges", "8 columns"]));
+    let huge = with_buffers(&[tiles(0, 1, &all.into())]);
+    cases.push((huge, &["circular buffer 0", "core (8, 0)", "core_ranges", "no such core"]));
     let mut elsewhere = single("KERNEL_MAIN {}");
     elsewhere.kernels[0].runtime_arguments.push(CoreCoord::new(1, 0), &[7]);
     cases.push((elsewhere, &["kernel single", "core (1, 0)", "runtime_arguments"]));

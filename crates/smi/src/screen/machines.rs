@@ -46,7 +46,12 @@ impl Machines {
 
     /// Whether the process in this place is as its host reported it some time ago.
     pub(super) fn is_old_process(&self, place: usize) -> bool {
-        self.is_old(self.0.partition_point(|machine| machine.processes <= place))
+        self.is_old(self.of_process(place))
+    }
+
+    /// The place of the machine that the process in this place is on.
+    pub(super) fn of_process(&self, place: usize) -> usize {
+        self.0.partition_point(|machine| machine.processes <= place)
     }
 
     /// Whether the device in this place is as its host reported it some time ago.

@@ -15,7 +15,11 @@ use crate::rows;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Who {
     Known(ProcessIdentity),
-    Pid(u32),
+    /// On the machine in this place.
+    Pid {
+        machine: usize,
+        pid: u32,
+    },
     /// Its place in this snapshot, which the next one may give to another.
     Place(usize),
 }
@@ -60,10 +64,10 @@ pub(super) struct Row {
 // === impl Who ===
 
 impl Who {
-    pub(super) fn of(process: &Process, place: usize) -> Self {
+    pub(super) fn of(process: &Process, place: usize, machines: &Machines) -> Self {
         match (process.identity, process.pid) {
             (Some(identity), _) => Self::Known(identity),
-            (None, Some(pid)) => Self::Pid(pid),
+            (None, Some(pid)) => Self::Pid { machine: machines.of_process(place), pid },
             (None, None) => Self::Place(place),
         }
     }
@@ -116,25 +120,26 @@ pub(super) fn rows(
 ) -> Vec<Row> {
     match settings.tree {
         true => tree(snapshot, settings, machines, turned),
-        false => list(snapshot, settings),
+        false => list(snapshot, settings, machines),
     }
 }
 
-fn list(snapshot: &Snapshot, settings: &ViewSettings) -> Vec<Row> {
+fn list(snapshot: &Snapshot, settings: &ViewSettings, machines: &Machines) -> Vec<Row> {
     let mut rows = Vec::new();
     for (place, process) in snapshot.processes.iter().enumerate() {
         for held in rows::devices(&process.devices) {
-            rows.push(process_row(process, place, held));
+            let who = Who::of(process, place, machines);
+            rows.push(process_row(who, place, held));
         }
     }
     sort(&mut rows, snapshot, settings);
     rows
 }
 
-fn process_row(process: &Process, place: usize, held: Option<&HeldDevice>) -> Row {
+fn process_row(who: Who, place: usize, held: Option<&HeldDevice>) -> Row {
     let device = held.map(|held| held.device);
     Row {
-        id: RowId::Process(Who::of(process, place), device),
+        id: RowId::Process(who, device),
         depth: 0,
         label: String::new(),
         process: Some(place),
@@ -177,7 +182,7 @@ fn tree(
     let mut processes: Vec<Row> = all
         .map(|(place, process)| Row {
             shown_metrics: RowValues::sum(&process.devices),
-            ..process_row(process, place, None)
+            ..process_row(Who::of(process, place, machines), place, None)
         })
         .collect();
     sort(&mut processes, snapshot, settings);
@@ -251,7 +256,7 @@ impl Levels<'_> {
         if open != Some(true) {
             return;
         }
-        let who = Who::of(process, place);
+        let RowId::Process(who, _) = row.id else { return };
         for held in &process.devices {
             for one in &held.kinds {
                 self.rows.push(Row {
@@ -294,4 +299,58 @@ fn groups(above: &RowGroup, name: impl Fn(usize) -> String) -> Vec<RowGroup> {
         groups[place].below.push(*at);
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use telltale_schema::clock::Timestamp;
+    use telltale_schema::fleet::{FLEET_VERSION, Fleet, Host, HostState};
+    use telltale_schema::reading::{Absence, Reading};
+    use telltale_schema::snapshot::{ProcessState, RecordingFaults};
+
+    use super::*;
+    use crate::screen::machines;
+
+    fn with_process(pid: u32) -> Snapshot {
+        let process = Process {
+            identity: None,
+            pid: Some(pid),
+            namespace_pid: None,
+            name: String::new(),
+            command: Reading::absent(Absence::Hidden, ""),
+            uid: Reading::absent(Absence::Hidden, ""),
+            user: Reading::absent(Absence::Hidden, ""),
+            container: None,
+            state: ProcessState::Hidden,
+            known_by: None,
+            uptime_seconds: Reading::absent(Absence::Hidden, ""),
+            devices: Vec::new(),
+            faults: RecordingFaults::default(),
+            metrics: [].into(),
+        };
+        let (empty, _) = machines::together(&fleet(Vec::new()), None);
+        Snapshot { processes: vec![process], ..empty }
+    }
+
+    fn fleet(hosts: Vec<Host>) -> Fleet {
+        Fleet { fleet_version: FLEET_VERSION, taken_at: Timestamp(1), hosts }
+    }
+
+    #[test]
+    fn equal_pids_of_two_machines_are_two_processes() {
+        let host = |name: &str| Host {
+            name: name.to_owned(),
+            state: HostState::Answering,
+            reason: None,
+            answered_at: None,
+            snapshot: Some(with_process(7).into()),
+        };
+        let fleet = fleet(vec![host("a"), host("b")]);
+        let (snapshot, machines) = machines::together(&fleet, None);
+        let who = |place: usize| Who::of(&snapshot.processes[place], place, &machines);
+        assert_eq!(
+            (who(0), who(1)),
+            (Who::Pid { machine: 0, pid: 7 }, Who::Pid { machine: 1, pid: 7 },)
+        );
+    }
 }

@@ -117,9 +117,9 @@ impl History {
         };
         let mut now: HashMap<Who, (usize, &Process)> = HashMap::new();
         for (place, process) in snapshot.processes.iter().enumerate() {
-            let who = Who::of(process, place);
-            // A place may be another's in the next snapshot. Where a pid alone says who it is, another
-            // machine's process is taken for the same, and the present one counts.
+            let who = Who::of(process, place, machines);
+            // A place may be another's in the next snapshot. Of a machine that is there under two names
+            // the present one counts.
             let is_named = !matches!(who, Who::Place(_));
             if is_named && (!now.contains_key(&who) || !machines.is_old_process(place)) {
                 now.insert(who, (place, process));
@@ -137,7 +137,7 @@ impl History {
             if self.processes.len() >= MAX_PROCESSES {
                 break;
             }
-            let who = Who::of(process, place);
+            let who = Who::of(process, place, machines);
             if let Some((place, process)) = now.remove(&who) {
                 let mut series = GraphSeries::default();
                 series.push(sample(place, process));

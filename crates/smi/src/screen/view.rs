@@ -137,7 +137,7 @@ impl View {
     pub(super) fn selected_process(&self) -> Option<(Who, usize)> {
         let place = self.selected_row()?.process?;
         let process = self.shown.as_ref()?.processes.get(place)?;
-        Some((Who::of(process, place), place))
+        Some((Who::of(process, place, &self.machines), place))
     }
 
     /// The machine at the time that is shown.

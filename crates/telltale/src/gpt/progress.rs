@@ -8,6 +8,7 @@ use telltale_gpt::{Activations, SharedStepError, Training};
 use telltale_operations::Session;
 use telltale_runtime::{Gauge, Registry, Runtime};
 
+use super::compiling::CompilingLine;
 use super::prints::Prints;
 use super::ranks::Ranks;
 use crate::exit::Failure;
@@ -103,12 +104,15 @@ impl TrainingProgress {
     ) -> Result<Stepped, Failure> {
         let started = Instant::now();
         let step = training.steps() + 1;
+        let compiling =
+            self.gauges.is_none().then(|| CompilingLine::begin(training.session().accelerator()));
         let prints = &self.prints;
         let look = |session: &Session, found: &Activations<'_>| prints.print(step, session, found);
         let loss = match ranks {
             None => training.step_looking(look).map_err(SharedStepError::Device),
             Some(ranks) => training.step_shared(&mut ranks.ring, look),
         };
+        drop(compiling);
         let loss = match loss {
             Ok(loss) => loss,
             Err(SharedStepError::Ring(RingError::Link(LinkError::Stopped))) => {

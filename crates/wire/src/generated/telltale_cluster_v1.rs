@@ -1882,7 +1882,7 @@ pub enum NodeState {
     Silent = 3,
     /// It is kept out of the job.
     Barred = 4,
-    /// The job is over, and it is not heard any more.
+    /// It is not heard any more, as expected: the job is over, or its agent was asked to end.
     Ended = 5,
 }
 impl NodeState {

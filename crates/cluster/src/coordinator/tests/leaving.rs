@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::incident::Hold;
+use crate::node::NodeState;
 use crate::policy::Mode;
 use crate::rank::Slot;
 
@@ -170,8 +171,11 @@ fn an_observer_lets_nobody_go() {
     let policy = Policy { mode: Mode::Observe, ..Policy::default() };
     let mut cluster = Cluster::formed(2, &["a", "b", "c"], policy);
     cluster.leave("a");
-    cluster.pass(SECOND);
+    cluster.pass(10 * SECOND);
     assert_eq!((cluster.map().as_str(), cluster.epoch()), ("a b", 1));
+    let of_a = cluster.coordinator.nodes().find(|(node, _)| node.as_str() == "a");
+    assert_eq!(of_a.map(|(_, state)| state), Some(NodeState::Ended));
+    assert_eq!(cluster.standings.len(), 0, "its silence was expected");
     cluster.operate(OperatorOrder::SetMode(Mode::Recover)).unwrap();
     assert_eq!((cluster.map().as_str(), cluster.epoch()), ("c b", 2));
 }

@@ -17,8 +17,8 @@ use telltale_schema::snapshot::{
 
 use super::region_of;
 use crate::clock::SystemClock;
+use crate::observation::hidden;
 use crate::observation::{Described, DeviceClaim, MemoryClaim, ProcessObservation};
-use crate::reconcile::holders::hidden;
 use crate::reconcile::{Observations, Reconciled, reconcile};
 use crate::source::DeviceReading;
 use crate::tenstorrent::{Sensors, TenstorrentSource};
