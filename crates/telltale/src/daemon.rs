@@ -21,7 +21,9 @@ pub fn coordinator() -> ExitCode {
 /// given.
 pub fn agent() -> ExitCode {
     match arguments::parse_agent() {
-        Ok(AgentCommand::Agent(arguments)) => exit::code(agent::run(*arguments)),
+        Ok(AgentCommand::Agent(arguments)) => {
+            exit::code(descriptors::require_enough().and_then(|()| agent::run(*arguments)))
+        }
         Ok(AgentCommand::Hold(arguments)) => exit::code(worker::run_hold(arguments)),
         Ok(AgentCommand::Guard(arguments)) => exit::code(worker::run_guard(arguments)),
         Err(status) => status,
@@ -33,7 +35,7 @@ fn run<A: Daemon>(server: impl FnOnce(&A) -> Result<Status, Failure>) -> ExitCod
     match arguments::parse_daemon::<A>() {
         Ok(arguments) => {
             descriptors::allow_all();
-            exit::code(server(&arguments))
+            exit::code(descriptors::require_enough().and_then(|()| server(&arguments)))
         }
         Err(status) => status,
     }

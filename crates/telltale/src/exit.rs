@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use crate::descriptors;
+
 /// How a command ended, as its caller sees it. Usage errors exit with 64 before any command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -85,11 +87,11 @@ pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
             ExitCode::from(USAGE)
         }
         Err(Failure::Command { status, text }) => {
-            tell(&format!("telltale: {text}"));
+            tell(&format!("telltale: {}", descriptors::with_remedy(&text)));
             ExitCode::from(status)
         }
         Err(Failure::Message(text)) => {
-            tell(&format!("telltale: {text}"));
+            tell(&format!("telltale: {}", descriptors::with_remedy(&text)));
             ExitCode::from(2)
         }
     }

@@ -58,6 +58,15 @@ pub fn command() -> ExitCode {
     if !command.as_ref().is_ok_and(keeps_limits) {
         descriptors::allow_all();
     }
+    // A workload runs with whatever it was given.
+    let takes_any = |command: &Command| {
+        matches!(command, Command::Hold(_) | Command::Guard(_) | Command::Run(_))
+    };
+    if !command.as_ref().is_ok_and(takes_any)
+        && let Err(failure) = descriptors::require_enough()
+    {
+        return exit::code(Err(failure));
+    }
     let outcome = match command {
         Err(status) => return status,
         Ok(Command::Smi(arguments)) => match arguments.watch.filter(|_| top::shows(&arguments)) {

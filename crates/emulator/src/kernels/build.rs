@@ -218,7 +218,11 @@ impl KernelBuilder {
     ) -> Result<(), BuildKernelError> {
         let source = workshop.source.try_clone().map_err(|source| self.unusable(source))?;
         let log = workshop.log.try_clone().map_err(|source| self.unusable(source))?;
-        Ok(compiler.compile(text, source, log, &workshop.library)?)
+        match compiler.compile(text, source, log, &workshop.library) {
+            // Those are all in the directory.
+            Err(CompilerError::Files(source)) => Err(self.unusable(source)),
+            outcome => Ok(outcome?),
+        }
     }
 
     fn unusable(&self, source: io::Error) -> BuildKernelError {

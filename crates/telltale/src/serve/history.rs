@@ -36,7 +36,7 @@ pub(super) fn start(
     let interval = Duration::from_secs_f64(configuration.interval_seconds);
     match HistoryWriter::start(&directory, options, interval, Arc::new(SystemClock)) {
         Ok(writer) => {
-            info!("the history is in {}", directory.display());
+            info!("history directory: {}", directory.display());
             let (reader, stopped) = (writer.reader(), parts.stopped());
             parts.run("history", telltale_node::history::serve(writer, control.clone(), stopped));
             Ok(Some(reader))

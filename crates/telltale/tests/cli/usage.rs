@@ -142,3 +142,21 @@ fn a_full_disk_is_reported_in_one_sentence_and_a_failing_exit_status() {
         assert_eq!(speechless.code(), Some(2), "{arguments:?}");
     }
 }
+
+#[test]
+fn a_limit_on_open_files_that_is_too_low_is_named() {
+    for limit in [10, 31] {
+        for words in ["smi", "doctor", "serve", "coordinator --job a --nodes 1", "gpt", "health"] {
+            let mut shell = std::process::Command::new("sh");
+            let program = env!("CARGO_BIN_EXE_telltale");
+            shell.args(["-c", &format!("ulimit -n {limit}; exec {program} {words}")]);
+            let limit = format!("at most {limit} files");
+            said(&mut shell).complains(2, &[&limit, "raise the limit on open files (ulimit -n)"]);
+        }
+    }
+    // A workload runs with whatever it was given.
+    let mut shell = std::process::Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_telltale");
+    shell.args(["-c", &format!("ulimit -n 10; exec {program} run -- true")]);
+    assert_eq!(said(&mut shell).status, Some(0));
+}
