@@ -22,7 +22,8 @@ pub fn coordinator() -> ExitCode {
 pub fn agent() -> ExitCode {
     match arguments::parse_agent() {
         Ok(AgentCommand::Agent(arguments)) => {
-            exit::code(descriptors::require_enough().and_then(|()| agent::run(*arguments)))
+            let enough = descriptors::require_enough().map_err(Failure::from);
+            exit::code(enough.and_then(|()| agent::run(*arguments)))
         }
         Ok(AgentCommand::Hold(arguments)) => exit::code(worker::run_hold(arguments)),
         Ok(AgentCommand::Guard(arguments)) => exit::code(worker::run_guard(arguments)),
@@ -35,7 +36,8 @@ fn run<A: Daemon>(server: impl FnOnce(&A) -> Result<Status, Failure>) -> ExitCod
     match arguments::parse_daemon::<A>() {
         Ok(arguments) => {
             descriptors::allow_all();
-            exit::code(descriptors::require_enough().and_then(|()| server(&arguments)))
+            let enough = descriptors::require_enough().map_err(Failure::from);
+            exit::code(enough.and_then(|()| server(&arguments)))
         }
         Err(status) => status,
     }

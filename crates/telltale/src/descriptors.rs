@@ -2,8 +2,6 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::exit::Failure;
-
 /// With fewer a command ends half-way, or cannot wait for signals.
 const MIN_OPEN_FILES: u64 = 32;
 /// How the system says that the limit was reached (`EMFILE`).
@@ -19,15 +17,18 @@ pub(crate) fn allow_all() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
+/// The limit on open files is too low for a command.
+#[derive(Debug, thiserror::Error)]
+#[error("this process may open at most {0} files, and needs {MIN_OPEN_FILES}: {REMEDY}")]
+pub(crate) struct TooFewFiles(u64);
+
 /// Checks that the limit leaves enough for a command.
 ///
 /// # Errors
 /// When it does not.
-pub(crate) fn require_enough() -> Result<(), Failure> {
+pub(crate) fn require_enough() -> Result<(), TooFewFiles> {
     match getrlimit(Resource::Nofile).current {
-        Some(limit) if limit < MIN_OPEN_FILES => Err(Failure::Message(format!(
-            "this process may open at most {limit} files, and needs {MIN_OPEN_FILES}: {REMEDY}"
-        ))),
+        Some(limit) if limit < MIN_OPEN_FILES => Err(TooFewFiles(limit)),
         _ => Ok(()),
     }
 }

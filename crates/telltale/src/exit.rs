@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crate::descriptors;
+use crate::descriptors::{self, TooFewFiles};
 
 /// How a command ended, as its caller sees it. Usage errors exit with 64 before any command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,12 @@ impl Failure {
     /// A failure with its causes in one line.
     pub(crate) fn because(error: &dyn std::error::Error) -> Self {
         Self::Message(telltale_schema::text::with_causes(error))
+    }
+}
+
+impl From<TooFewFiles> for Failure {
+    fn from(error: TooFewFiles) -> Self {
+        Self::because(&error)
     }
 }
 

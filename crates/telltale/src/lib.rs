@@ -63,9 +63,9 @@ pub fn command() -> ExitCode {
         matches!(command, Command::Hold(_) | Command::Guard(_) | Command::Run(_))
     };
     if !command.as_ref().is_ok_and(takes_any)
-        && let Err(failure) = descriptors::require_enough()
+        && let Err(error) = descriptors::require_enough()
     {
-        return exit::code(Err(failure));
+        return exit::code(Err(error.into()));
     }
     let outcome = match command {
         Err(status) => return status,
