@@ -144,7 +144,7 @@ impl fmt::Display for NotPrepared {
             Self::NoPort => "all ports that it tried are taken",
             Self::RestartsUsedUp => {
                 "its restart budget is used up (`restart_budget` of the agent); `telltale cluster restart` \
-                 begins a new count"
+                 starts a new count"
             }
         })
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use telltale_emulator::Accelerator;
 
-/// How often the line is written anew. Where all kernels are on disk, the step is over before the first time.
+/// How often the line is rewritten. Where all kernels are on disk, the step is over before the first time.
 const EVERY: Duration = Duration::from_millis(250);
 
 /// Writes how many kernels were compiled, on one line of standard error, until it is dropped. Nothing where that

@@ -63,7 +63,7 @@ fn orders_spend_no_restart_budget_and_one_that_is_used_up_is_named() {
     wait_until("the coordinator to name it", TIMEOUT, || {
         job.coordinator_log().contains(&format!("epoch 8: node a cannot run it: {named}"))
     });
-    // An operator begins a new count.
+    // An operator starts a new count.
     assert!(job.cluster(&["restart"]).status.success());
     assert!(job.cluster(&["readmit", "a"]).status.success());
     job.worker("a", 8, 0);

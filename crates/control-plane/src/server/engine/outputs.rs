@@ -92,7 +92,7 @@ impl Engine {
             Standing::GivenUp => {
                 error!(
                     incident = %id, "incident {id}: the job is given up{cause}: {}; {explain}, and \
-                     `telltale cluster restart` begins a new count",
+                     `telltale cluster restart` starts a new count",
                     self.why_given_up(&incident.repetition)
                 );
                 self.evaluate_last(now, id);
