@@ -225,3 +225,17 @@ fn a_terminal_that_cannot_repaint_gets_plain_pages_of_its_width() {
         }
     }
 }
+
+#[test]
+fn a_first_step_shows_how_many_kernels_it_has_compiled() {
+    let place = Scratch::new();
+    let program = env!("CARGO_BIN_EXE_telltale");
+    let line = format!("env TELLTALE_KERNEL_CACHE=off {program} gpt --steps 2");
+    let test = "a_first_step_shows_how_many_kernels_it_has_compiled";
+    let Some(terminal) = Terminal::start(test, (100, 30), &line, &place) else { return };
+    let (status, text) = terminal.end();
+    assert_eq!(status, Some(0), "{text}");
+    let before = text.split("step 1 ").next().expect("there is a first part");
+    assert!(before.contains("\rcompiling kernels: ") && before.ends_with("\r\x1b[K"), "{text:?}");
+    assert!(!text[before.len()..].contains("compiling"), "they are compiled once: {text:?}");
+}
