@@ -5,8 +5,7 @@ use std::sync::Arc;
 use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::memory::MemoryKind;
-use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{KindUsage, Process, ProcessSource, ProcessState, RecordingFaults};
+use telltale_schema::snapshot::{KindUsage, Process, ProcessSource, RecordingFaults};
 
 /// One process whose identity was checked.
 #[derive(Debug, Clone)]
@@ -138,26 +137,6 @@ impl ProcessObservation {
     /// A process that says nothing of any device.
     pub fn bare(process: Process) -> Self {
         Self { process, memory: None, measured: Arc::default() }
-    }
-}
-
-/// A process of which nothing is known but perhaps the pid in a namespace of its own and a name.
-pub(crate) fn hidden(namespace_pid: Option<u32>, name: &str) -> Process {
-    Process {
-        identity: None,
-        pid: None,
-        namespace_pid,
-        name: name.to_owned(),
-        command: Reading::absent(Absence::Hidden, ""),
-        uid: Reading::absent(Absence::Hidden, ""),
-        user: Reading::absent(Absence::Hidden, ""),
-        container: None,
-        state: ProcessState::Hidden,
-        known_by: None,
-        uptime_seconds: Reading::absent(Absence::Hidden, ""),
-        devices: Vec::new(),
-        faults: RecordingFaults::default(),
-        metrics: [].into(),
     }
 }
 

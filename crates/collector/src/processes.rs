@@ -47,9 +47,7 @@ use telltale_schema::text::with_causes;
 use telltale_wire::{DeviceSelector, Query, QueryKind};
 
 use crate::legacy::LegacyClients;
-use crate::observation::{
-    LegacyObservation, ProcessObservation, RegionObservation, RowOwner, hidden,
-};
+use crate::observation::{LegacyObservation, ProcessObservation, RegionObservation, RowOwner};
 use crate::report::SourceReport;
 use crate::timeout::{self, Timeout};
 use crate::tree::Tree;
@@ -249,7 +247,7 @@ impl Processes {
             } else if matches!(self.procfs.find(*pid), StatusLookup::Unseen)
                 && !observed.iter().any(|one| one.process.pid == Some(*pid))
             {
-                let process = Process { pid: Some(*pid), ..hidden(None, "") };
+                let process = Process { pid: Some(*pid), ..Process::hidden(None, "") };
                 observed.push(ProcessObservation::bare(process));
             }
         }

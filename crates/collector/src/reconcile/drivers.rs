@@ -67,9 +67,8 @@ mod tests {
     use telltale_schema::device::{DeviceClass, OtherIdentity};
     use telltale_schema::memory::{MemoryKind, MemoryUsage};
     use telltale_schema::reading::Reading;
-    use telltale_schema::snapshot::{Holder, KindUsage, ProcessSource, ProcessState};
+    use telltale_schema::snapshot::{Holder, KindUsage, Process, ProcessSource, ProcessState};
 
-    use crate::observation::hidden;
     use crate::observation::{DeviceClaim, MemoryClaim, ProcessObservation};
     use crate::reconcile::{Observations, reconcile};
     use crate::source::{DeviceReading, DriverMemory, DriverUsage};
@@ -100,7 +99,7 @@ mod tests {
     }
 
     fn recording(pid: u32, live_bytes: u64) -> ProcessObservation {
-        let mut process = hidden(None, "train");
+        let mut process = Process::hidden(None, "train");
         (process.pid, process.state) = (Some(pid), ProcessState::Alive);
         let usage = MemoryUsage { live_bytes, live_buffers: 1, ..MemoryUsage::default() };
         let claim = DeviceClaim {

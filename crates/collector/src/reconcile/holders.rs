@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Accounting, Holder, ProcessState};
+use telltale_schema::snapshot::{Accounting, Holder, Process, ProcessState};
 
 use super::{ProcessDraft, Reconciliation, held};
-use crate::observation::hidden;
 
 impl Reconciliation {
     /// Ties the driver's holders to processes. Those whom it lists without a pid become processes
@@ -54,7 +53,7 @@ impl Reconciliation {
         let rest = holder.open_descriptors.saturating_sub(known);
         holder.memory_known = rest == 0;
         if rest > 0 {
-            let mut process = hidden(None, "");
+            let mut process = Process::hidden(None, "");
             held(&mut process, index).open_descriptors = rest;
             self.processes.push(ProcessDraft::bare(process));
         }

@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{AsicId, BoardId, ChipIdentity};
-use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessState};
+use telltale_schema::snapshot::{Accounting, HeldUsage, Process, ProcessSource, ProcessState};
 
 use super::parts::MemoryParts;
 use super::{ClaimedDevice, Draft, ProcessDraft, Reconciliation, held, matching, put};
 use crate::limits::MAX_DEVICES;
-use crate::observation::hidden;
 use crate::observation::{RegionObservation, RowObservation, RowOwner};
 
 impl Reconciliation {
@@ -123,7 +122,7 @@ impl Reconciliation {
                 None => device.parts.add_ghost(&row.kinds),
             },
             RowOwner::Hidden => {
-                let process = hidden(Some(row.pid), &row.name);
+                let process = Process::hidden(Some(row.pid), &row.name);
                 let mut draft = ProcessDraft::bare(process);
                 draft.take_row(index, &row, &mut device.parts);
                 self.processes.push(draft);

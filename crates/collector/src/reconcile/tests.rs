@@ -9,7 +9,6 @@ use telltale_schema::snapshot::{
 };
 
 use super::{MAX_DEVICE_BYTES, Observations, Reconciled, reconcile};
-use crate::observation::hidden;
 use crate::observation::{
     Described, DeviceClaim, LegacyObservation, MemoryClaim, ProcessObservation, RegionObservation,
     RowObservation, RowOwner,
@@ -56,7 +55,7 @@ fn chip(bus: u8, holders: &[(u32, u32)]) -> ChipReading {
 }
 
 fn process(pid: u32, state: ProcessState) -> Process {
-    Process { pid: Some(pid), state, ..hidden(None, "") }
+    Process { pid: Some(pid), state, ..Process::hidden(None, "") }
 }
 
 fn row(pid: u32, kinds: &[(MemoryKind, u64)], owner: RowOwner) -> RowObservation {

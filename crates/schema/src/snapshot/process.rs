@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::process::ProcessIdentity;
-use crate::reading::Reading;
+use crate::reading::{Absence, Reading};
 use crate::snapshot::{Container, HeldDevice};
 
 /// One process that holds a device or has recorded memory.
@@ -60,6 +60,29 @@ pub enum ProcessSource {
     Legacy,
     /// The device's driver, which counts what each process has.
     Driver,
+}
+
+impl Process {
+    /// A process of which nothing is known but perhaps the pid in a namespace of its own and a name.
+    pub fn hidden(namespace_pid: Option<u32>, name: &str) -> Self {
+        let hidden = Absence::Hidden;
+        Self {
+            identity: None,
+            pid: None,
+            namespace_pid,
+            name: name.to_owned(),
+            command: Reading::absent(hidden, ""),
+            uid: Reading::absent(hidden, ""),
+            user: Reading::absent(hidden, ""),
+            container: None,
+            state: ProcessState::Hidden,
+            known_by: None,
+            uptime_seconds: Reading::absent(hidden, ""),
+            devices: Vec::new(),
+            faults: RecordingFaults::default(),
+            metrics: [].into(),
+        }
+    }
 }
 
 impl ProcessSource {

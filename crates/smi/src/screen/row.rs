@@ -305,29 +305,12 @@ fn groups(above: &RowGroup, name: impl Fn(usize) -> String) -> Vec<RowGroup> {
 mod tests {
     use telltale_schema::clock::Timestamp;
     use telltale_schema::fleet::{FLEET_VERSION, Fleet, Host, HostState};
-    use telltale_schema::reading::{Absence, Reading};
-    use telltale_schema::snapshot::{ProcessState, RecordingFaults};
 
     use super::*;
     use crate::screen::machines;
 
     fn with_process(pid: u32) -> Snapshot {
-        let process = Process {
-            identity: None,
-            pid: Some(pid),
-            namespace_pid: None,
-            name: String::new(),
-            command: Reading::absent(Absence::Hidden, ""),
-            uid: Reading::absent(Absence::Hidden, ""),
-            user: Reading::absent(Absence::Hidden, ""),
-            container: None,
-            state: ProcessState::Hidden,
-            known_by: None,
-            uptime_seconds: Reading::absent(Absence::Hidden, ""),
-            devices: Vec::new(),
-            faults: RecordingFaults::default(),
-            metrics: [].into(),
-        };
+        let process = Process { pid: Some(pid), ..Process::hidden(None, "") };
         let (empty, _) = machines::together(&fleet(Vec::new()), None);
         Snapshot { processes: vec![process], ..empty }
     }

@@ -12,12 +12,11 @@ use telltale_schema::chip::{
 };
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
 use telltale_schema::snapshot::{
-    KindUsage, MetricSample, MetricValue, ProcessSource, ProcessState,
+    KindUsage, MetricSample, MetricValue, Process, ProcessSource, ProcessState,
 };
 
 use super::region_of;
 use crate::clock::SystemClock;
-use crate::observation::hidden;
 use crate::observation::{Described, DeviceClaim, MemoryClaim, ProcessObservation};
 use crate::reconcile::{Observations, Reconciled, reconcile};
 use crate::source::DeviceReading;
@@ -112,7 +111,7 @@ fn descriptions(chip: &Physical, remotes: usize) -> Vec<(ChipIdentity, bool)> {
 
 /// A process that has each of these devices open, with so many bytes on it, and counts operations.
 fn process(pid: u32, devices: Vec<(Described, u64)>) -> ProcessObservation {
-    let mut process = hidden(None, "train");
+    let mut process = Process::hidden(None, "train");
     (process.pid, process.state) = (Some(pid), ProcessState::Alive);
     let sample = |(described, _): &(Described, u64)| MetricSample {
         name: "telltale_process_operations_total".to_owned(),
