@@ -34,8 +34,8 @@ fn leader(stage: &Stage) -> usize {
 fn is_undisturbed(stage: &Stage, before: &[stage::Start], while_: Duration) {
     stage.throughout(while_, "the job undisturbed", |stage| {
         let status = stage.status();
-        let evictions = status.map_or(0, |status| status.counted_evictions);
-        evictions == 0 && stage.starts() == before
+        assert_eq!(stage.starts(), before, "no worker is started:\n{}", stage.log());
+        status.is_none_or(|status| status.counted_evictions == 0)
     });
 }
 

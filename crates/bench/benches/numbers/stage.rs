@@ -102,6 +102,8 @@ impl Stage {
         stage.until("the job to run", |stage| {
             stage.status().is_some_and(|status| status.runs) && stage.registered() == nodes
         });
+        // A job runs once its workers are started, a little before they have reported it.
+        stage.until("all workers to report", |stage| stage.starts().len() == slots);
         stage
     }
 
