@@ -61,7 +61,8 @@ typedef enum telltale_known_e {
     TELLTALE_KNOWN_ASIC_ID = 4,        /* asic_id */
     TELLTALE_KNOWN_BOARD_ID = 8,       /* board_id */
     TELLTALE_KNOWN_GALAXY = 16,        /* galaxy_tray, galaxy_nibble */
-    TELLTALE_KNOWN_FACTS = 32          /* architecture and all capacities */
+    TELLTALE_KNOWN_FACTS = 32          /* architecture and all capacities, of a Tenstorrent chip; the
+                                          drivers of other devices report theirs */
 } telltale_known_e;
 
 /* One thing that could not be done, as text; called once for each step that fails, on the thread
@@ -81,7 +82,7 @@ typedef struct telltale_options_s {
 } telltale_options_s;
 
 /* A device as the runtime knows it. Set everything to 0 first. Any of ASIC id, PCI address, board id
- * with location, Galaxy position and driver's number tells which chip it is; with logical_id alone it
+ * with location, Galaxy position and driver's number identifies the chip; with logical_id alone it
  * is a device of its own, unknown:N. */
 typedef struct telltale_device_s {
     size_t struct_size;           /* sizeof(telltale_device_s) */
@@ -89,7 +90,7 @@ typedef struct telltale_device_s {
     uint32_t logical_id;          /* The runtime's own number; always used. */
     uint64_t asic_id;             /* What the chip's firmware reports, or UMD's chip id. Of a remote
                                      chip its gateway's will do; its own wants board_id beside it. */
-    uint64_t board_id;            /* The board's serial number; also tells its type. */
+    uint64_t board_id;            /* The board's serial number; also gives its type. */
     uint32_t driver_ordinal;      /* N of /dev/tenstorrent/N; of a remote chip its gateway's. */
     uint32_t pci_domain;          /* PCI address; of a remote chip its gateway's. */
     uint8_t pci_bus;
@@ -201,22 +202,22 @@ telltale_status_e telltale_count_traffic(telltale_device_h device, uint64_t host
                                          uint64_t device_to_host_bytes);
 
 /* How full the kernels' ring buffer in L1 is. */
-telltale_status_e telltale_tell_ring_buffer(telltale_device_h device, uint64_t total_bytes,
+telltale_status_e telltale_report_ring_buffer(telltale_device_h device, uint64_t total_bytes,
                                             uint64_t used_bytes, uint64_t programs);
 
 /* The limit on the memory of one space. */
-telltale_status_e telltale_tell_quota(telltale_device_h device, telltale_memory_space_e space,
+telltale_status_e telltale_report_quota(telltale_device_h device, telltale_memory_space_e space,
                                       uint64_t limit_bytes);
 
 /* Whether the device is being held back now: 0 or not. */
-telltale_status_e telltale_tell_throttled(telltale_device_h device, uint32_t active);
+telltale_status_e telltale_report_throttled(telltale_device_h device, uint32_t active);
 
 /* The compiled programs now. Texts are copied. */
-telltale_status_e telltale_tell_programs(telltale_runtime_h runtime,
+telltale_status_e telltale_report_programs(telltale_runtime_h runtime,
                                          const telltale_programs_s *programs);
 
 /* The compiled kernels now: their bytes, and how many were pushed out so far. */
-telltale_status_e telltale_tell_kernel_cache(telltale_runtime_h runtime, uint64_t bytes,
+telltale_status_e telltale_report_kernel_cache(telltale_runtime_h runtime, uint64_t bytes,
                                              uint64_t evictions);
 
 /*
@@ -247,7 +248,7 @@ telltale_status_e telltale_histogram_observe(telltale_histogram_h histogram, dou
 telltale_status_e telltale_histogram_release(telltale_histogram_h histogram);
 
 /* For PyTorch's CUDAPluggableAllocator, which calls the next two and nothing else of this header;
- * docs/integrate.md tells how. PyTorch's ssize_t is a ptrdiff_t here, and its cudaStream_t a void *. */
+ * docs/integrate.md shows how. PyTorch's ssize_t is a ptrdiff_t here, and its cudaStream_t a void *. */
 
 /* Allocates memory of the CUDA device with this number in the device's primary context, and records
  * it for the runtime of telltale_global by the device's PCI address. The stream is not checked: the

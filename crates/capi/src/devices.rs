@@ -187,12 +187,12 @@ pub unsafe extern "C" fn telltale_count_traffic(
     }
 }
 
-/// Tells how full the ring buffer is.
+/// Reports how full the ring buffer is.
 ///
 /// # Safety
 /// `device` is null or a live handle.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn telltale_tell_ring_buffer(
+pub unsafe extern "C" fn telltale_report_ring_buffer(
     device: *const DeviceHandle,
     total_bytes: u64,
     used_bytes: u64,
@@ -207,12 +207,12 @@ pub unsafe extern "C" fn telltale_tell_ring_buffer(
     }
 }
 
-/// Tells a limit.
+/// Reports a limit.
 ///
 /// # Safety
 /// `device` is null or a live handle.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn telltale_tell_quota(
+pub unsafe extern "C" fn telltale_report_quota(
     device: *const DeviceHandle,
     space: u32,
     limit_bytes: u64,
@@ -226,12 +226,12 @@ pub unsafe extern "C" fn telltale_tell_quota(
     }
 }
 
-/// Tells whether the device is being held back.
+/// Reports whether the device is being held back.
 ///
 /// # Safety
 /// `device` is null or a live handle.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn telltale_tell_throttled(
+pub unsafe extern "C" fn telltale_report_throttled(
     device: *const DeviceHandle,
     active: u32,
 ) -> Status {

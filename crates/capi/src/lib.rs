@@ -19,8 +19,8 @@ pub use abi::{DeviceStruct, Label, Metric, Options, Programs};
 pub use devices::{
     DeviceHandle, telltale_allocate, telltale_allocate_sized, telltale_allocation_failed,
     telltale_count_operations, telltale_count_traffic, telltale_device_close, telltale_device_open,
-    telltale_free, telltale_free_sized, telltale_tell_quota, telltale_tell_ring_buffer,
-    telltale_tell_throttled,
+    telltale_free, telltale_free_sized, telltale_report_quota, telltale_report_ring_buffer,
+    telltale_report_throttled,
 };
 pub use metrics::{
     CounterHandle, GaugeHandle, HistogramHandle, telltale_counter_add, telltale_counter_register,
@@ -29,8 +29,8 @@ pub use metrics::{
     telltale_histogram_release,
 };
 pub use runtimes::{
-    RuntimeHandle, telltale_global, telltale_options_init, telltale_runtime_release,
-    telltale_start, telltale_tell_kernel_cache, telltale_tell_programs, telltale_version,
+    RuntimeHandle, telltale_global, telltale_options_init, telltale_report_kernel_cache,
+    telltale_report_programs, telltale_runtime_release, telltale_start, telltale_version,
 };
 pub use status::{Status, telltale_status_text};
 pub use torch::{telltale_torch_alloc, telltale_torch_free};

@@ -155,13 +155,13 @@ pub unsafe extern "C" fn telltale_runtime_release(runtime: *mut RuntimeHandle) -
     guarded(|| unsafe { take_back(runtime) })
 }
 
-/// Tells of the compiled programs.
+/// Reports the compiled programs.
 ///
 /// # Safety
 /// `runtime` is null or a live handle; `programs` is null or points to the structure, whose names
 /// end with a zero.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn telltale_tell_programs(
+pub unsafe extern "C" fn telltale_report_programs(
     runtime: *const RuntimeHandle,
     programs: *const Programs,
 ) -> Status {
@@ -191,12 +191,12 @@ pub unsafe extern "C" fn telltale_tell_programs(
     })
 }
 
-/// Tells of the compiled kernels.
+/// Reports the compiled kernels.
 ///
 /// # Safety
 /// `runtime` is null or a live handle.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn telltale_tell_kernel_cache(
+pub unsafe extern "C" fn telltale_report_kernel_cache(
     runtime: *const RuntimeHandle,
     bytes: u64,
     evictions: u64,

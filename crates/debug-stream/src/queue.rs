@@ -215,11 +215,17 @@ impl Queue {
         Ok(Reader::new(Arc::clone(self), descriptor, segment, reported, wants_losses))
     }
 
+    /// Whether this is not the process that connected: the locks and the descriptor of a parent are nothing for
+    /// its child to touch.
+    #[inline(always)]
+    pub(crate) fn is_foreign(&self) -> bool {
+        process::generation() != self.generation.load(Ordering::Relaxed)
+    }
+
     /// Puts an event at the end. It is copied once.
     #[inline(always)]
     pub(crate) fn push(&self, draft: &Draft<'_>) -> Result<(), QueueRefusal> {
-        // The locks and the descriptor of a parent are nothing for its child to touch.
-        if process::generation() != self.generation.load(Ordering::Relaxed) {
+        if self.is_foreign() {
             return Err(QueueRefusal::Disconnected);
         }
         let size = Size::of(draft).ok_or(QueueRefusal::Lost(LossCause::Bytes))?;
@@ -403,10 +409,7 @@ impl Drop for Queue {
     fn drop(&mut self) {
         // A reader holds the queue and empties it, so nothing is left in the chain. In a child of
         // `fork` the chain is left to the end of the process.
-        debug_assert!(
-            self.tail.lock().base.is_none()
-                || process::generation() != self.generation.load(Ordering::Relaxed)
-        );
+        debug_assert!(self.is_foreign() || self.tail.lock().base.is_none());
     }
 }
 

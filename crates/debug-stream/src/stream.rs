@@ -23,7 +23,7 @@ pub struct Stream {
 }
 
 /// What a stream did so far. `produced` is the sum of delivered, unread, waiting and lost events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamCounters {
     /// Whether a consumer is connected.
     pub connected: bool,
@@ -201,9 +201,12 @@ impl Stream {
         *current = filter;
     }
 
-    /// What happened so far.
+    /// What happened so far. In a child of `fork` that did not connect itself: nothing.
     #[must_use]
     pub fn counters(&self) -> StreamCounters {
+        if self.queue.is_foreign() {
+            return StreamCounters::default();
+        }
         let totals = self.queue.totals();
         StreamCounters {
             connected: self.queue.is_connected(),

@@ -68,7 +68,7 @@ typedef struct telltale_debug_counts_s {
     uint64_t dropped_memory; /* Lost for want of memory, by the publisher or the client. */
 } telltale_debug_counts_s;
 
-/* Tells a core's counts. NRT_INVALID: no such core, a null pointer, or a child of fork. */
+/* Reports a core's counts. NRT_INVALID: no such core, a null pointer, or a child of fork. */
 NRT_STATUS telltale_debug_counts(int logical_nc_idx, telltale_debug_counts_s *counts);
 
 /* What became of one core's events. */
@@ -82,7 +82,7 @@ typedef struct telltale_debug_core_s {
 } telltale_debug_core_s;
 
 /*
- * Tells of all cores that were used; libtelltale shows them on the process's endpoint with it. Does not
+ * Reports all cores that were used; libtelltale shows them on the process's endpoint with it. Does not
  * begin the use of the library. *count is how many there are, of which the first `room` are written;
  * struct_size is sizeof(telltale_debug_core_s). NRT_INVALID: a null pointer, another size, or a child of
  * fork.

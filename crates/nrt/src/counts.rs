@@ -11,7 +11,7 @@ use crate::cores;
 use crate::forks::refuse_child;
 use crate::status::{Status, guarded};
 
-/// Tells what became of a core's events.
+/// Reports what became of a core's events.
 ///
 /// # Safety
 /// `counts` is null or points to memory for them.
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn telltale_debug_counts(
     })
 }
 
-/// Tells what became of the events of all cores that were used, without beginning the use of the
+/// Reports what became of the events of all cores that were used, without beginning the use of the
 /// library.
 ///
 /// # Safety

@@ -36,7 +36,7 @@ pub extern "C" fn nrt_close() {
     });
 }
 
-/// Tells how many logical cores the process has.
+/// Reports how many logical cores the process has.
 ///
 /// # Safety
 /// `vnc_count` is null or points to memory for a number.

@@ -41,6 +41,13 @@ impl OptionalCount {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
+    /// Starts at 0 once more, if it was ever reported.
+    fn restart(&self) {
+        if self.get().is_some() {
+            self.set(0);
+        }
+    }
+
     fn get(&self) -> Option<u64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|value| *value != u64::MAX)
     }
@@ -55,6 +62,14 @@ impl Activity {
             MemorySpace::L1 => &self.quota_bytes[1],
             MemorySpace::Host => &self.quota_bytes[2],
         }
+    }
+
+    /// What only grows starts at 0.
+    pub(crate) fn restart_counts(&self) {
+        self.operations.restart();
+        self.host_to_device_bytes.restart();
+        self.device_to_host_bytes.restart();
+        self.throttling_events.restart();
     }
 
     /// Puts the ring buffer into a report.

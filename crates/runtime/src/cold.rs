@@ -16,7 +16,7 @@ use crate::program_caches::ProgramCaches;
 use crate::registered::Registered;
 use crate::session::Session;
 
-static COLD: ForkLock<Cold> = ForkLock::new(Cold::new(), Cold::remove_files);
+static COLD: ForkLock<Cold> = ForkLock::new(Cold::new(), Cold::restart_counts, Cold::remove_files);
 
 /// All of it.
 pub(crate) struct Cold {
@@ -132,6 +132,19 @@ impl Cold {
         self.left_to_parent.extend(inherited);
         for running in &self.left_to_parent {
             running.session.abandon();
+        }
+        for state in self.runtimes.values_mut() {
+            state.programs = None;
+            state.program_caches = ProgramCaches::default();
+            state.kernel_cache = None;
+        }
+    }
+
+    /// Has all counts of a forked child start at 0: what its parent counted is in the parent's.
+    fn restart_counts(&mut self) {
+        for state in self.runtimes.values() {
+            state.devices.iter().for_each(|device| device.activity.restart_counts());
+            state.registered.restart_counts();
         }
     }
 

@@ -127,20 +127,7 @@ mod tests {
     use super::*;
 
     fn counters(produced: u64) -> StreamCounters {
-        StreamCounters {
-            connected: false,
-            produced,
-            delivered: produced,
-            unread: 0,
-            waiting: 0,
-            waiting_bytes: 0,
-            high_water: 0,
-            lost: Losses::default(),
-            filtered: 0,
-            unsaved: 0,
-            idle_bytes: 0,
-            descriptor_writes: 0,
-        }
+        StreamCounters { produced, delivered: produced, ..StreamCounters::default() }
     }
 
     #[test]

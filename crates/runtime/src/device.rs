@@ -91,8 +91,8 @@ impl Device {
         });
     }
 
-    /// Tells how full the kernels' ring buffer in L1 is. A reader may for an instant see numbers
-    /// of two tellings together.
+    /// Reports how full the kernels' ring buffer in L1 is. A reader may for an instant see numbers
+    /// of two reports together.
     pub fn report_ring_buffer(&self, ring: RingBuffer) {
         self.activity(|activity| {
             activity.ring_total_bytes.set(ring.total_bytes);
@@ -101,12 +101,12 @@ impl Device {
         });
     }
 
-    /// Tells the limit on memory of one space.
+    /// Reports the limit on memory of one space.
     pub fn report_quota(&self, quota: Quota) {
         self.activity(|activity| activity.quota(quota.space).set(quota.limit_bytes));
     }
 
-    /// Tells whether the device is being held back now; each time it begins counts.
+    /// Reports whether the device is being held back now; each time it begins counts.
     pub fn report_throttled(&self, active: bool) {
         self.activity(|activity| {
             let before = activity.throttled.swap(active, Ordering::Relaxed);

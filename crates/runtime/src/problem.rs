@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use telltale_schema::text::with_causes;
 
+use crate::process_hooks;
+
 /// What was being done when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProblemStep {
@@ -127,15 +129,22 @@ impl fmt::Display for Problem {
     }
 }
 
+type Counts = [AtomicU64; ProblemStep::ALL.len()];
+
 /// Counts problems and passes on the first ones of each step.
 pub(crate) struct Problems {
-    counts: [AtomicU64; ProblemStep::ALL.len()],
+    /// The process that `counts` are of.
+    epoch: AtomicU64,
+    counts: Counts,
+    /// Those of the processes that this one was forked from included: a child does not repeat them.
+    with_parents: Counts,
     hook: Option<OnProblem>,
 }
 
 impl Problems {
     pub(crate) fn new(hook: Option<OnProblem>) -> Self {
-        Self { counts: Default::default(), hook }
+        let epoch = process_hooks::epoch().into();
+        Self { epoch, counts: Default::default(), with_parents: Default::default(), hook }
     }
 
     pub(crate) fn tell(
@@ -144,7 +153,8 @@ impl Problems {
         cause: &dyn std::error::Error,
         remedy: &'static str,
     ) {
-        if self.counts[step as usize].fetch_add(1, Ordering::Relaxed) >= step.reports() {
+        self.of_this_process()[step as usize].fetch_add(1, Ordering::Relaxed);
+        if self.with_parents[step as usize].fetch_add(1, Ordering::Relaxed) >= step.reports() {
             return;
         }
         let problem = Problem { step, cause: with_causes(cause), remedy };
@@ -158,9 +168,18 @@ impl Problems {
     pub(crate) fn counts(&self) -> impl Iterator<Item = (ProblemStep, u64)> {
         ProblemStep::ALL
             .into_iter()
-            .zip(&self.counts)
+            .zip(self.of_this_process())
             .map(|(step, count)| (step, count.load(Ordering::Relaxed)))
             .filter(|(_, count)| *count > 0)
+    }
+
+    /// The counts, which start at 0 in a forked child.
+    fn of_this_process(&self) -> &Counts {
+        let epoch = process_hooks::epoch();
+        if self.epoch.swap(epoch, Ordering::Relaxed) != epoch {
+            self.counts.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+        }
+        &self.counts
     }
 }
 

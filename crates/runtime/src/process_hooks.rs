@@ -23,6 +23,8 @@ use crate::waiting;
 /// open after the parent's death.
 pub(crate) const MAX_LISTENERS: usize = 8;
 const NO_DESCRIPTOR: i32 = -1;
+/// Attempts at the lock in a hook.
+const MAX_ATTEMPTS: u32 = 1_000;
 
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 /// The lock that forks hold, with whether the system took the hooks.
@@ -39,6 +41,7 @@ pub(crate) fn epoch() -> u64 {
 /// State that a forking thread locks, so that parent and child both find it whole.
 pub(crate) struct ForkLock<T> {
     state: SpinMutex<T>,
+    in_child: fn(&mut T),
     at_exit: fn(&mut T),
 }
 
@@ -48,13 +51,16 @@ trait HookedLock: Sync {
     /// # Safety
     /// Only the thread that called [`HookedLock::hold`], or its copy in the child, may call it, once.
     unsafe fn release(&self);
+    fn in_child(&self);
     fn at_exit(&self);
 }
 
 impl<T> ForkLock<T> {
-    /// `at_exit` is called when the process ends by `exit`, if the lock can be had soon.
-    pub(crate) const fn new(state: T, at_exit: fn(&mut T)) -> Self {
-        Self { state: SpinMutex::new(state), at_exit }
+    /// `in_child` is called in each forked child before its `fork` returns, and must not allocate: another
+    /// thread may have been allocating at the fork. `at_exit` is called when the process ends by
+    /// `exit`. Both only if the lock can be had soon.
+    pub(crate) const fn new(state: T, in_child: fn(&mut T), at_exit: fn(&mut T)) -> Self {
+        Self { state: SpinMutex::new(state), in_child, at_exit }
     }
 
     /// Takes the lock, however long that takes.
@@ -74,9 +80,15 @@ impl<T: Send> HookedLock for ForkLock<T> {
         unsafe { self.state.force_unlock() };
     }
 
+    fn in_child(&self) {
+        // The child's only thread has just released it.
+        if let Some(mut state) = waiting::lock_within(&self.state, MAX_ATTEMPTS) {
+            (self.in_child)(&mut state);
+        }
+    }
+
     fn at_exit(&self) {
         // Another thread may hold the lock while it is stopped for ever by this very exit.
-        const MAX_ATTEMPTS: u32 = 1_000;
         if let Some(mut state) = waiting::lock_within(&self.state, MAX_ATTEMPTS) {
             (self.at_exit)(&mut state);
         }
@@ -134,6 +146,7 @@ extern "C" fn in_child() {
     if let Some(lock) = held() {
         // SAFETY: as in `in_parent`; the child's only thread is the copy of the one that forked.
         unsafe { lock.release() };
+        lock.in_child();
     }
 }
 

@@ -84,6 +84,11 @@ impl Registered {
         Ok(Arc::clone(fresh))
     }
 
+    /// Counters and histograms start at 0; a gauge keeps its value.
+    pub(crate) fn restart_counts(&self) {
+        self.series.iter().for_each(|series| series.restart_counts());
+    }
+
     /// All series, for reading them without the lock.
     pub(crate) fn all(&self) -> Vec<Arc<Series>> {
         self.series.clone()

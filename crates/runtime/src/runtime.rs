@@ -80,7 +80,7 @@ impl Runtime {
         Registry::new(Arc::clone(&self.shared))
     }
 
-    /// Tells of the compiled programs. Names beyond the first 256 are counted and left out.
+    /// Reports the compiled programs. Names beyond the first 256 are counted and left out.
     pub fn report_programs(&self, mut programs: Programs) {
         let omitted = programs.loaded.len().saturating_sub(MAX_LOADED_PROGRAMS);
         programs.loaded.truncate(MAX_LOADED_PROGRAMS);
@@ -111,7 +111,7 @@ impl Runtime {
         }
     }
 
-    /// Tells of the compiled kernels that are kept for reuse.
+    /// Reports the compiled kernels that are kept for reuse.
     pub fn report_kernel_cache(&self, cache: KernelCache) {
         if self.shared.is_enabled() {
             cold::lock().runtime(self.shared.id).kernel_cache = Some(cache);

@@ -15,7 +15,7 @@ impl RuntimeShared {
         !self.options.disabled
     }
 
-    /// Tells of troubles; the cold lock must not be held, for the application may be called back.
+    /// Reports problems; the cold lock must not be held, for the application may be called back.
     pub(crate) fn tell(&self, troubles: Vec<DeferredProblem>) {
         for trouble in troubles {
             self.problems.tell(trouble.step, &*trouble.error, trouble.remedy);

@@ -82,15 +82,15 @@ static void recording(telltale_device_h device) {
     OK(telltale_allocation_failed(device, TELLTALE_L1));
     OK(telltale_count_operations(device, 3));
     OK(telltale_count_traffic(device, 1, 2));
-    OK(telltale_tell_ring_buffer(device, 100, 50, 1));
-    OK(telltale_tell_quota(device, TELLTALE_SPACE_DRAM, 1000));
-    OK(telltale_tell_throttled(device, 1));
+    OK(telltale_report_ring_buffer(device, 100, 50, 1));
+    OK(telltale_report_quota(device, TELLTALE_SPACE_DRAM, 1000));
+    OK(telltale_report_throttled(device, 1));
     NO_NULL(telltale_allocate(NULL, TELLTALE_DRAM, 0, 1));
     NO_NULL(telltale_free(NULL, TELLTALE_DRAM, 0));
     NO_NULL(telltale_device_close(NULL));
     INVALID(telltale_allocate(device, (telltale_memory_kind_e)9, 0, 1));
     INVALID(telltale_free_sized(device, (telltale_memory_kind_e)-1, 1));
-    INVALID(telltale_tell_quota(device, (telltale_memory_space_e)3, 1));
+    INVALID(telltale_report_quota(device, (telltale_memory_space_e)3, 1));
 }
 
 int main(int count, char **arguments) {
@@ -133,9 +133,9 @@ int main(int count, char **arguments) {
     description.galaxy_nibble = 8;
     OK(telltale_device_open(runtime, &description, &device));
     recording(device);
-    OK(telltale_tell_programs(runtime, &programs));
-    NO_NULL(telltale_tell_programs(runtime, NULL));
-    OK(telltale_tell_kernel_cache(runtime, 1, 2));
+    OK(telltale_report_programs(runtime, &programs));
+    NO_NULL(telltale_report_programs(runtime, NULL));
+    OK(telltale_report_kernel_cache(runtime, 1, 2));
     metrics(runtime);
     OK(telltale_device_close(device));
     OK(telltale_runtime_release(runtime));

@@ -1,35 +1,17 @@
 //! libtelltale and libtelltale_nrt in one process: one endpoint, which shows the debug streams.
 #![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::c_hosts::asked::ask;
 use crate::c_hosts::installed::{here, install};
 use telltale_harness::{ChildGuard, Scratch, cargo_library_directory, compile_c};
 use telltale_ledger::directory::{Purpose, RuntimeDirectory};
 use telltale_schema::snapshot::MetricValue;
-use telltale_wire::{FrameReader, Query, QueryKind, Reply, Report, frame};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// What the endpoint says.
-fn ask(mut stream: UnixStream) -> Report {
-    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-    stream.write_all(&frame(&Query::of(QueryKind::All).encode()).unwrap()).unwrap();
-    let mut reader = FrameReader::default();
-    while !reader.is_complete() {
-        let mut bytes = vec![0; reader.wanted_bytes()];
-        let count = stream.read(&mut bytes).unwrap();
-        assert!(count > 0, "it answers before it hangs up");
-        reader.push(&bytes[..count]).unwrap();
-    }
-    match Reply::decode(&reader.take().unwrap()).unwrap() {
-        Reply::Report(report) => *report,
-        Reply::Refused(refusal) => panic!("{refusal}"),
-    }
-}
 
 #[test]
 fn the_endpoint_shows_the_streams_of_the_other_library() {
@@ -64,7 +46,7 @@ fn the_endpoint_shows_the_streams_of_the_other_library() {
 
     let listing = RuntimeDirectory::open(&directory, Purpose::Reading).unwrap().list().unwrap();
     assert_eq!((listing.ledgers.len(), listing.endpoints.len()), (1, 1));
-    let report = ask(UnixStream::connect(directory.join(&listing.endpoints[0].name)).unwrap());
+    let report = ask(&directory.join(&listing.endpoints[0].name));
     let of = |name: &str| -> Vec<(&str, &MetricValue)> {
         let full = format!("telltale_process_debug_{name}");
         let found = report.metrics.iter().filter(|one| one.name == full);

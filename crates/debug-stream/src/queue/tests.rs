@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use telltale_harness::wait_until;
 
 use super::*;
+use crate::{Published, Stream, StreamCounters, StreamOptions};
 
 const ROOMY: Bounds = Bounds { events: 65_536, bytes: 1 << 28 };
 
@@ -176,25 +177,44 @@ fn what_a_burst_needed_goes_back_to_the_system() {
     });
 }
 
-#[test]
-fn a_child_gets_errors_and_leaves_the_descriptor_alone() {
-    let (queue, mut reader) = connected(ROOMY);
-    push(&queue, 1, 70_000).unwrap();
-    // SAFETY: the child calls nothing but the queue, which then takes no lock and no memory, and
+/// Whether `holds` in a forked child. It calls nothing but the queue, which then takes no lock and no memory.
+fn in_a_child(holds: impl FnOnce() -> bool) -> bool {
+    // SAFETY: as the caller sees to it, the child does nothing that needs a lock or memory, and
     // ends without running anything else.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
-        let refused = push_data(&queue, 1, &[1; 8]) == Err(QueueRefusal::Disconnected);
-        let foreign = matches!(reader.take(|_| ()), NextRecord::Foreign);
-        drop(reader);
         // SAFETY: ends the child at once.
-        unsafe { libc::_exit(i32::from(!(refused && foreign))) };
+        unsafe { libc::_exit(i32::from(!holds())) };
     }
     let mut status = 0;
     // SAFETY: waits for the child made above; `status` is writable.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-    assert_eq!(status, 0, "the child's checks hold");
+    status == 0
+}
+
+#[test]
+fn a_child_counts_nothing_of_its_parents_events() {
+    let stream = Stream::new(0, StreamOptions::default());
+    let _consumer = stream.connect().unwrap();
+    assert_eq!(stream.publisher().text("where", 0, "before the fork"), Published::Queued);
+    assert_eq!((stream.counters().produced, stream.counters().waiting), (1, 1));
+    assert!(in_a_child(|| stream.counters() == StreamCounters::default()));
+}
+
+#[test]
+fn a_child_gets_errors_and_leaves_the_descriptor_alone() {
+    let (queue, reader) = connected(ROOMY);
+    push(&queue, 1, 70_000).unwrap();
+    let mut reader = Some(reader);
+    assert!(in_a_child(|| {
+        let mut reader = reader.take().unwrap();
+        let refused = push_data(&queue, 1, &[1; 8]) == Err(QueueRefusal::Disconnected);
+        let foreign = matches!(reader.take(|_| ()), NextRecord::Foreign);
+        drop(reader);
+        refused && foreign
+    }));
+    let mut reader = reader.unwrap();
     assert!(readable(&reader));
     assert_eq!(take(&mut reader), Got::Event(0, 70_000));
     assert!(!readable(&reader));

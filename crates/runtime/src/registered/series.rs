@@ -139,6 +139,18 @@ impl Series {
         }
     }
 
+    /// A counter or histogram starts at 0; a gauge keeps its value.
+    pub(super) fn restart_counts(&self) {
+        match &self.cell {
+            SeriesValue::Counter(value) => value.store(0, Ordering::Relaxed),
+            SeriesValue::Gauge(_) => {}
+            SeriesValue::Histogram { counts, sum, .. } => {
+                counts.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+                sum.store(0.0f64.to_bits(), Ordering::Relaxed);
+            }
+        }
+    }
+
     /// The value now. Buckets and sum of a histogram are read one after the other.
     pub(crate) fn sample(&self) -> MetricSample {
         let value = match &self.cell {
