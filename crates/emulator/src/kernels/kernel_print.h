@@ -38,7 +38,7 @@
 /* Which part of a circular buffer. Zero stands for what is said in brackets. The part may go on
  * in the pages after its first one, if they lie behind it. */
 struct telltale_part {
-  uint32_t width;   /* numbers from one row to the next (32) */
+  uint32_t width;   /* numbers from one row to the next (32 if pages are whole tiles, else a page is a row) */
   uint32_t row;     /* the first row of the part */
   uint32_t column;  /* and the first column */
   uint32_t rows;    /* how many rows (all that are left of the page) */

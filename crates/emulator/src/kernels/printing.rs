@@ -16,7 +16,8 @@ use super::context::{CircularBuffer, Core};
 
 /// How much of a printed text is kept.
 const MAX_TEXT_BYTES: usize = 4_096;
-/// Numbers from one row to the next where a kernel does not say: a tile's.
+/// A tile's numbers, and those from one of its rows to the next.
+const TILE_NUMBERS: u32 = 32 * TILE_COLUMNS;
 const TILE_COLUMNS: u32 = 32;
 
 /// Where one core's prints go.
@@ -59,11 +60,14 @@ enum PrintRefusal {
     #[error("this core has no circular buffer {0}")]
     NoBuffer(u32),
     #[error(
-        "rows of {width} numbers have no {columns} from number {column} on, or there are no rows"
+        "its pages of {page_bytes} bytes are printed as rows of {width} numbers, and the part from row {row}, \
+         column {column} on has none or leaves its row; `.width` sets the numbers in a row"
     )]
-    Empty { width: u32, column: u32, columns: u32 },
+    Empty { page_bytes: u32, width: u32, row: u32, column: u32 },
+    #[error("circular buffer {buffer} has no page {page} that can be {access}; call {call} before")]
+    NoPage { buffer: u32, page: u32, access: &'static str, call: &'static str },
     #[error(
-        "it ends {end} bytes behind the start of page {page} of circular buffer {buffer}, which \
+        "it ends {end} bytes after the start of page {page} of circular buffer {buffer}, which \
          has {has} bytes from there that can be {access}"
     )]
     Outside { buffer: u32, page: u32, end: u64, has: u64, access: &'static str },
@@ -101,16 +105,27 @@ impl Printer {
 // === impl PrintedPart ===
 
 impl PrintedPart {
+    /// Numbers from one row to the next: as it says, a tile's if the pages are whole tiles, or else
+    /// a page is one row.
+    fn width(self, page_bytes: u32, element_bytes: usize) -> u32 {
+        let numbers = page_bytes / u32::try_from(element_bytes).unwrap_or(u32::MAX);
+        match self.width {
+            0 if numbers.is_multiple_of(TILE_NUMBERS) => TILE_COLUMNS,
+            0 => numbers,
+            width => width,
+        }
+    }
+
     /// Where it lies in a buffer of pages of so many bytes; none if it has no numbers, or more
     /// bytes than can be.
     fn in_pages(self, page_bytes: u32, element_bytes: usize) -> Option<Bytes> {
         let whole = |number: u32| usize::try_from(number).ok();
-        let width = if self.width == 0 { TILE_COLUMNS } else { self.width };
+        let width = self.width(page_bytes, element_bytes);
         let left = width.checked_sub(self.column)?;
         let columns = if self.columns == 0 { left } else { self.columns };
         let stride = whole(width)?.checked_mul(element_bytes)?;
         let rows = match self.rows {
-            0 => (whole(page_bytes)? / stride).checked_sub(whole(self.row)?)?,
+            0 => whole(page_bytes)?.checked_div(stride)?.checked_sub(whole(self.row)?)?,
             rows => whole(rows)?,
         };
         if columns > left || columns == 0 || rows == 0 {
@@ -151,18 +166,22 @@ impl CircularBuffer {
         let page_bytes = self.page_bytes.get();
         let place = part.in_pages(page_bytes, dtype.element_bytes());
         let place = place.ok_or(PrintRefusal::Empty {
-            width: if part.width == 0 { TILE_COLUMNS } else { part.width },
+            page_bytes,
+            width: part.width(page_bytes, dtype.element_bytes()),
+            row: part.row,
             column: part.column,
-            columns: part.columns,
         })?;
-        let (start, pages, access) = match part.written {
-            0 => (self.read_page.get(), self.filled(), "read"),
-            _ => (self.write_page.get(), self.room(), "written"),
+        let (start, pages, access, call) = match part.written {
+            0 => (self.read_page.get(), self.filled(), "read", "cb_wait_front"),
+            _ => (self.write_page.get(), self.room(), "written", "cb_reserve_back"),
         };
         // Pages that can be used may go on at the buffer's beginning; those that are printed at
         // once must lie one after the other.
         let behind = self.pages.get().saturating_sub(start);
         let pages = pages.min(behind).saturating_sub(part.page);
+        if pages == 0 {
+            return Err(PrintRefusal::NoPage { buffer: number, page: part.page, access, call });
+        }
         let has = u64::from(pages) * u64::from(page_bytes);
         let end = place.end().and_then(|end| u64::try_from(end).ok()).unwrap_or(u64::MAX);
         if end > has {
@@ -276,6 +295,18 @@ mod tests {
             .collect();
         let all: Vec<&str> = Dtype::ALL.iter().map(|dtype| dtype.name()).collect();
         assert_eq!(listed, all);
+    }
+
+    #[test]
+    fn a_page_that_is_no_tile_is_one_row() {
+        let whole = PrintedPart::default();
+        for (page_bytes, element_bytes, expected) in
+            [(16, 4, (1, 4)), (256, 2, (1, 128)), (4_096, 2, (64, 32)), (2_048, 4, (1, 512))]
+        {
+            let found = whole.in_pages(page_bytes, element_bytes);
+            assert_eq!(found.map(|found| (found.rows, found.columns)), Some(expected));
+        }
+        assert_eq!(whole.in_pages(4, 8), None, "no number fits");
     }
 
     #[test]

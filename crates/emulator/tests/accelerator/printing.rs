@@ -139,7 +139,9 @@ fn a_tile_is_printed_as_any_of_the_data_types() {
     let bench = Bench::new();
     let prints: String = Dtype::ALL
         .iter()
-        .map(|dtype| format!("device_print_tile(\"x\", 0, {}, .rows = 2);\n", dtype.name()))
+        .map(|dtype| {
+            format!("device_print_tile(\"x\", 0, {}, .width = 32, .rows = 2);\n", dtype.name())
+        })
         .collect();
     let text = format!(
         "KERNEL_MAIN {{
@@ -191,19 +193,20 @@ KERNEL_MAIN {
             format!("{}: {reason}", event.prefix)
         })
         .collect();
-    let outside = |page: u32, end: u64, has: u32| {
-        format!(
-            "it ends {end} bytes behind the start of page {page} of circular buffer 0, which has \
-             {has} bytes from there that can be read"
-        )
+    let no_page = |page: u32| {
+        format!("circular buffer 0 has no page {page} that can be read; call cb_wait_front before")
     };
     let expected = [
-        format!("nothing pushed: {}", outside(0, 4_096, 0)),
-        format!("beyond: {}", outside(0, 4_224, 4_096)),
-        format!("other page: {}", outside(1, 4_096, 0)),
-        format!("far page: {}", outside(u32::MAX, 4_096, 0)),
+        format!("nothing pushed: {}", no_page(0)),
+        "beyond: it ends 4224 bytes after the start of page 0 of circular buffer 0, which has 4096 bytes \
+         from there that can be read"
+            .to_owned(),
+        format!("other page: {}", no_page(1)),
+        format!("far page: {}", no_page(u32::MAX)),
         "huge".to_owned(),
-        "sideways: rows of 32 numbers have no 25 from number 8 on, or there are no rows".to_owned(),
+        "sideways: its pages of 4096 bytes are printed as rows of 32 numbers, and the part from row 0, \
+         column 8 on has none or leaves its row"
+            .to_owned(),
         "no buffer: this core has no circular buffer 7".to_owned(),
         "no such buffer: this core has no circular buffer 4294967295".to_owned(),
         "no type: there is no data type 19".to_owned(),
