@@ -40,6 +40,8 @@ fn job() -> Job {
 /// Has ranks run the script like this from the next epoch on.
 fn run(job: &Job, way: &str) {
     let script = format!("{PYTHON} -u {SCRIPT}");
+    // Processes of a DataLoader that are killed leave their sockets.
+    let way = format!("export TMPDIR=$STATE; {way}");
     let text = way.replace("SCRIPT", &script).replace("python3 -c", &format!("{PYTHON} -c"));
     fs::write(job.path("run.sh"), text).expect("a scratch file");
 }
