@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod completion;
+mod device_list;
 mod error;
 mod expression;
 mod field;
@@ -14,13 +15,16 @@ mod lexer;
 mod parser;
 mod pattern;
 mod selection;
+mod sort;
 mod spelling;
 mod subject;
 mod unit;
 
 pub use completion::{Candidate, complete};
+pub use device_list::{DeviceList, DeviceListError, NoSuchDevice};
 pub use error::QueryError;
 pub use field::{Field, FieldKind, Owner};
+pub use sort::{Sort, SortError};
 pub use spelling::nearest;
 pub use subject::Value;
 pub use unit::Dimension;

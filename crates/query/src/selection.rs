@@ -48,35 +48,7 @@ impl Query {
                 processes.push(process);
             }
         }
-        let mut places = Vec::with_capacity(wanted.len());
-        let mut next = 0;
-        for wanted in &wanted {
-            places.push(next);
-            next += usize::from(*wanted);
-        }
-        for held in processes.iter_mut().flat_map(|process| &mut process.devices) {
-            if let Some(place) = places.get(held.device) {
-                held.device = *place;
-            }
-        }
-        let kept = snapshot.devices.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
-        let devices: Vec<_> = kept.map(|(device, _)| device.clone()).collect();
-        let before = snapshot.left_out.unwrap_or_default();
-        let left_out = LeftOut {
-            devices: before.devices.saturating_add(less(&snapshot.devices, &devices)),
-            processes: before.processes.saturating_add(less(&snapshot.processes, &processes)),
-        };
-        Some(Snapshot {
-            schema_version: snapshot.schema_version,
-            taken_at: snapshot.taken_at,
-            collected_in_ns: snapshot.collected_in_ns,
-            devices,
-            processes,
-            closed_processes: snapshot.closed_processes,
-            withheld_processes: snapshot.withheld_processes,
-            left_out: Some(left_out),
-            sources: snapshot.sources.clone(),
-        })
+        Some(restricted(snapshot, &wanted, processes))
     }
 
     /// The process with the devices for which the query holds; none where it holds for none of them.
@@ -98,6 +70,43 @@ impl Query {
             }
         }
         Ok((!devices.is_empty()).then(|| Process { devices, ..process.clone() }))
+    }
+}
+
+/// The snapshot with the devices that are wanted and with these of its processes, which have nothing on others.
+pub(crate) fn restricted(
+    snapshot: &Snapshot,
+    wanted: &[bool],
+    mut processes: Vec<Process>,
+) -> Snapshot {
+    let mut places = Vec::with_capacity(wanted.len());
+    let mut next = 0;
+    for wanted in wanted {
+        places.push(next);
+        next += usize::from(*wanted);
+    }
+    for held in processes.iter_mut().flat_map(|process| &mut process.devices) {
+        if let Some(place) = places.get(held.device) {
+            held.device = *place;
+        }
+    }
+    let kept = snapshot.devices.iter().zip(wanted).filter(|(_, wanted)| **wanted);
+    let devices: Vec<_> = kept.map(|(device, _)| device.clone()).collect();
+    let before = snapshot.left_out.unwrap_or_default();
+    let left_out = LeftOut {
+        devices: before.devices.saturating_add(less(&snapshot.devices, &devices)),
+        processes: before.processes.saturating_add(less(&snapshot.processes, &processes)),
+    };
+    Snapshot {
+        schema_version: snapshot.schema_version,
+        taken_at: snapshot.taken_at,
+        collected_in_ns: snapshot.collected_in_ns,
+        devices,
+        processes,
+        closed_processes: snapshot.closed_processes,
+        withheld_processes: snapshot.withheld_processes,
+        left_out: Some(left_out),
+        sources: snapshot.sources.clone(),
     }
 }
 

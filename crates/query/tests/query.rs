@@ -2,5 +2,6 @@
 
 mod any_text;
 mod asked;
+mod chosen;
 mod machine;
 mod refused;

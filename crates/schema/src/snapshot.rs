@@ -7,6 +7,7 @@ mod container;
 mod device;
 mod fitness;
 mod held;
+mod holders;
 mod left_out;
 mod process;
 mod programs;
@@ -18,6 +19,7 @@ pub use device::{
 };
 pub use fitness::{MAX_DEVICES, MAX_PROCESSES, UnfitSnapshot};
 pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage};
+pub use holders::Holders;
 pub use left_out::LeftOut;
 pub use process::{
     MetricSample, MetricValue, Process, ProcessSource, ProcessState, RecordingFaults,

@@ -43,7 +43,7 @@ const TIMESTAMP: &str = "timestamp";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnsError {
     /// There is no such field.
-    #[error("there is no field `{name}`{}; docs/query.md lists them", close(*.meant))]
+    #[error("there is no field `{name}`{}; --help-fields lists them", close(*.meant))]
     Unknown {
         /// What was asked for.
         name: String,

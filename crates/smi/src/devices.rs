@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity;
 use telltale_schema::sensor::{SENSORS, Sensor};
-use telltale_schema::snapshot::Device;
+use telltale_schema::snapshot::{Device, Snapshot};
 use telltale_schema::text::printable;
 
 use crate::machine::Machine;
@@ -52,7 +52,8 @@ pub(crate) fn section(machines: &[Machine<'_>], idle: Idle, style: &Style) -> St
             if idle == Idle::LeftOut && !held.contains(&at) && is_idle(device) {
                 left_out += 1;
             } else {
-                table.push(machine.cell().into_iter().chain(shown.row(device)).collect());
+                let row = shown.row(device).into_iter().chain([held_by(snapshot, at)]);
+                table.push(machine.cell().into_iter().chain(row).collect());
             }
         }
     }
@@ -84,6 +85,8 @@ struct OptionalColumns {
 
 /// The first column to go where there is no room.
 const ARCHITECTURE_GIVES_WAY: u8 = 100;
+/// The next: it hardly differs from chip to chip.
+const L1_CAPACITY_GIVES_WAY: u8 = 99;
 /// The most characters of a model's name in its column.
 const MODEL_CHARACTERS: usize = 24;
 
@@ -96,8 +99,9 @@ impl OptionalColumns {
             Column::right(sensor.heading, gives_way)
         });
         let dram = [Column::right("DRAM USED", 0), Column::left("CAPACITY", 2)];
-        let l1 = [Column::right("L1 USED", 1), Column::left("CAPACITY", 2)];
-        named.into_iter().chain(sensors).chain(dram).chain(l1.into_iter().filter(|_| self.l1))
+        let l1 = [Column::right("L1 USED", 2), Column::left("CAPACITY", L1_CAPACITY_GIVES_WAY)];
+        let memory = dram.into_iter().chain(l1.into_iter().filter(|_| self.l1));
+        named.into_iter().chain(sensors).chain(memory).chain([Column::left("HELD BY", 1).whole()])
     }
 
     fn row(&self, device: &Device) -> Vec<Cell> {
@@ -110,6 +114,25 @@ impl OptionalColumns {
             row.extend([used, capacity]);
         }
         row
+    }
+}
+
+/// The process that has most memory on a device, and how many more hold it.
+fn held_by(snapshot: &Snapshot, device: usize) -> Cell {
+    let holders = snapshot.holders(device);
+    let Some((first, _)) = holders.known.first() else {
+        let is_known = snapshot.devices[device].holders.value().is_some();
+        return match holders.others {
+            0 if !is_known => Cell::absent(),
+            0 => Cell::toned("-", Tone::Faint),
+            others => Cell::toned(format!("{others} not shown"), Tone::Faint),
+        };
+    };
+    let pid = first.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+    let name = printable(&first.name);
+    match holders.known.len() - 1 + holders.others {
+        0 => Cell::new(format!("{pid} {name}").trim_end()),
+        more => Cell::new(format!("{pid} {name} +{more}")),
     }
 }
 

@@ -22,17 +22,24 @@ pub struct Column {
     pub side: Alignment,
     /// When the width is short, columns go in descending order of this; 0 never goes.
     pub gives_way: u8,
+    /// Whether it is worth nothing when cut, as the last column.
+    pub is_whole: bool,
 }
 
 impl Column {
     /// A column of names.
     pub const fn left(title: &'static str, gives_way: u8) -> Self {
-        Self { title, side: Alignment::Left, gives_way }
+        Self { title, side: Alignment::Left, gives_way, is_whole: false }
     }
 
     /// A column of numbers.
     pub const fn right(title: &'static str, gives_way: u8) -> Self {
-        Self { title, side: Alignment::Right, gives_way }
+        Self { title, side: Alignment::Right, gives_way, is_whole: false }
+    }
+
+    /// The same column, which is not cut: before that others give way.
+    pub const fn whole(self) -> Self {
+        Self { is_whole: true, ..self }
     }
 }
 
@@ -124,12 +131,13 @@ impl Table {
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
         let Some(limit) = limit else { return shown };
         // The last column is cut rather than dropped, so it counts with its heading alone.
-        let last = self.columns.len().saturating_sub(1);
+        let is_cut =
+            |index: usize| index + 1 == self.columns.len() && !self.columns[index].is_whole;
         let needs = |shown: &[usize]| {
             let texts: usize = shown
                 .iter()
-                .map(|index| match *index == last {
-                    true => widths[*index].min(text::width(self.columns[last].title)),
+                .map(|index| match is_cut(*index) {
+                    true => widths[*index].min(text::width(self.columns[*index].title)),
                     false => widths[*index],
                 })
                 .sum();
@@ -209,6 +217,21 @@ mod tests {
         assert_eq!(render(Some(12)), "ID\n251732099\n訓練\n");
         assert_eq!(render(Some(5)), "ID\n2517…\n訓練\n");
         assert_eq!(render(Some(0)), "\n\n\n");
+    }
+
+    #[test]
+    fn a_last_column_that_is_whole_makes_others_give_way() {
+        let mut table = Table::new(vec![
+            Column::left("ID", 0),
+            Column::right("POWER", 2),
+            Column::left("HELD BY", 1).whole(),
+        ]);
+        table.push(vec![Cell::new("0"), Cell::new("21 W"), Cell::new("4242 python3 +3")]);
+        let render =
+            |width| table.render(&Style { width: Some(width), color: false, unicode: true });
+        assert_eq!(render(26), "ID  POWER  HELD BY\n0    21 W  4242 python3 +3\n");
+        assert_eq!(render(25), "ID  HELD BY\n0   4242 python3 +3\n");
+        assert_eq!(render(18), "ID\n0\n");
     }
 
     #[test]

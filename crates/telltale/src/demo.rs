@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use telltale_collector::{Collector, EndpointUse};
 use telltale_schema::snapshot::Snapshot;
 
-use crate::arguments::ColumnsFormat;
 use crate::arguments::{DemoArguments, LocationArguments, Workload};
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
@@ -34,7 +33,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     let form =
         if arguments.json { OutputFormat::Json } else { OutputFormat::Tables { details: false } };
     let place = LocationArguments { root: Some(stage.root().to_path_buf()), runtime_dir: None };
-    let view = SnapshotView { form, filter: None, columns: None, format: ColumnsFormat::default() };
+    let view = SnapshotView::whole(form);
     let mut options = smi::options(&place, view);
     let trains = arguments.workload == Workload::Gpt;
     if trains {

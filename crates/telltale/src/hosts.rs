@@ -5,8 +5,12 @@ mod shell;
 
 pub(crate) use inquiry::{Inquiry, Terms};
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use telltale_query::Query;
 use telltale_schema::fleet::{Fleet, Host};
+use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 use telltale_server::token::Token;
 
@@ -44,11 +48,16 @@ pub(crate) fn prepare(
     Ok((addresses, Terms { tls, token, filter, timeout, period }))
 }
 
-/// The machines with only the rows that a query wants.
-pub(crate) fn select(fleet: &Fleet, filter: Option<&Query>) -> Fleet {
-    let Some(filter) = filter else { return fleet.clone() };
-    let chosen = |host: &Host| Host {
-        snapshot: host.snapshot.as_ref().map(|it| filter.select(it).into()),
+/// The machines with only the rows that `select` leaves.
+pub(crate) fn select<'f>(
+    fleet: &'f Fleet,
+    select: impl Fn(&'f Snapshot) -> Cow<'f, Snapshot>,
+) -> Fleet {
+    let chosen = |host: &'f Host| Host {
+        snapshot: host.snapshot.as_ref().map(|it| match select(it) {
+            Cow::Borrowed(_) => Arc::clone(it),
+            Cow::Owned(selected) => selected.into(),
+        }),
         ..host.clone()
     };
     Fleet { hosts: fleet.hosts.iter().map(chosen).collect(), ..fleet.clone() }

@@ -5,7 +5,6 @@ use std::time::Instant;
 use telltale_collector::Collector;
 use telltale_schema::quantity;
 
-use crate::arguments::ColumnsFormat;
 use crate::arguments::RecordArguments;
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
@@ -15,12 +14,7 @@ use crate::smi::{self, OutputFormat, SnapshotView};
 /// Runs the command.
 pub(crate) fn run(arguments: &RecordArguments) -> Result<Status, Failure> {
     let max_bytes = arguments.max_mebibytes << 20;
-    let view = SnapshotView {
-        form: OutputFormat::Json,
-        filter: None,
-        columns: None,
-        format: ColumnsFormat::default(),
-    };
+    let view = SnapshotView::whole(OutputFormat::Json);
     let options = arguments.hardware.limit(smi::options(&arguments.place, view));
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let mut recorder =

@@ -31,6 +31,8 @@ const NOT_SAMPLED: &str = "No service answered: run `telltale smi -d` or `tellta
 pub(crate) enum OutputFormat {
     /// Tables for a person; with details or without.
     Tables { details: bool },
+    /// Devices, one a line.
+    List,
     /// One JSON object in one line.
     Json,
     /// Rows of comma-separated values: devices, or processes.
@@ -56,7 +58,7 @@ impl OutputFormat {
     /// What it shows of a chip's sensors.
     fn sensors(self) -> Sensors {
         match self {
-            Self::Tables { details: false } | Self::Csv { .. } => Sensors::Main,
+            Self::Tables { details: false } | Self::List | Self::Csv { .. } => Sensors::Main,
             Self::Tables { details: true } | Self::Json => Sensors::All,
         }
     }
@@ -65,14 +67,12 @@ impl OutputFormat {
 /// Runs the command, except where [`crate::top`] shows it full-screen.
 pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let output = StandardOutput::detect();
-    let columns = arguments.columns();
-    let form = match (arguments.json, arguments.csv || columns.is_some()) {
-        (true, _) => OutputFormat::Json,
-        (_, true) => OutputFormat::Csv { processes: arguments.details },
-        _ => OutputFormat::Tables { details: arguments.details },
-    };
-    let view =
-        SnapshotView { form, filter: arguments.filter.as_ref(), columns, format: arguments.format };
+    if arguments.help_fields {
+        output.print(&telltale_smi::fields(&output.style()))?;
+        return Ok(Status::Fine);
+    }
+    let view = view_of(arguments);
+    let form = view.form;
     let replay = arguments.replay.as_deref();
     if let Some(path) = replay {
         return replayed::show(arguments, path, view, &output);
@@ -89,10 +89,11 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     }
     let question = Question::ask(&arguments.place);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
-    let Some(period) = arguments.watch else {
+    let Some(period) = arguments.period() else {
         let cleaned = arguments.clean.then(|| collector.clean());
         let watches = form == OutputFormat::Tables { details: true };
         let (snapshot, known) = take_snapshot(&mut collector, question, watches);
+        view.check(&snapshot).map_err(|error| Failure::because(&error))?;
         let is_sampled =
             watches || known != ServiceFindings::Nothing || !collector.awaits_heartbeats();
         let hint = (!is_sampled).then_some(NOT_SAMPLED);
@@ -100,6 +101,9 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         return Ok(status.after(cleaned.is_some_and(|report| report.failed > 0)));
     };
     question.teach(&mut collector);
+    if view.devices.is_some() {
+        view.check(&collector.collect()).map_err(|error| Failure::because(&error))?;
+    }
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let title = format!("Every {} s; Ctrl-C ends it", period.as_secs_f64());
     let watch = WatchOptions { period, until: None, view, title: &title, below: |_| None };
@@ -110,6 +114,25 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         Ok(cleaned)
     })?;
     Ok(status(&last).after(not_cleaned))
+}
+
+/// What is shown, as the arguments say.
+fn view_of(arguments: &SmiArguments) -> SnapshotView<'_> {
+    let columns = arguments.columns();
+    let form = match (arguments.json, arguments.csv || columns.is_some()) {
+        (true, _) => OutputFormat::Json,
+        (_, true) => OutputFormat::Csv { processes: arguments.details },
+        _ if arguments.list => OutputFormat::List,
+        _ => OutputFormat::Tables { details: arguments.details },
+    };
+    SnapshotView {
+        form,
+        devices: arguments.devices.as_ref(),
+        filter: arguments.filter.as_ref(),
+        sort: arguments.sort,
+        columns,
+        format: arguments.format,
+    }
 }
 
 /// One snapshot, with the faults that the service knows of. `watches` waits for heartbeats too.
@@ -283,6 +306,7 @@ fn page(
             };
             text.expect("a snapshot has only string keys") + "\n"
         }
+        OutputFormat::List => telltale_smi::list(snapshot),
         OutputFormat::Csv { .. } if let Some(columns) = view.columns => columns.rows(snapshot),
         OutputFormat::Csv { processes: false } => telltale_smi::csv::devices(snapshot),
         OutputFormat::Csv { processes: true } => telltale_smi::csv::processes(snapshot),

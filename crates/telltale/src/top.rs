@@ -37,7 +37,6 @@ use telltale_smi::screen::{
     ViewSettings,
 };
 
-use crate::arguments::ColumnsFormat;
 use crate::arguments::{
     HardwareArguments, HistoryPlace, HostsArguments, LocationArguments, ScreenArguments,
     SmiArguments, TopArguments,
@@ -128,7 +127,9 @@ pub(crate) fn run(arguments: &TopArguments) -> Result<Status, Failure> {
 /// Whether `smi -w` is shown full-screen: tables, where the terminal can be painted on.
 pub(crate) fn shows(arguments: &SmiArguments) -> bool {
     let SmiArguments { watch, json, csv, details, plain, at, clean, with_host, .. } = arguments;
-    let is_table = !(*json || *csv || *details || *plain || arguments.columns().is_some());
+    let has_rows = arguments.devices.is_some() || arguments.sort.is_some() || arguments.help_fields;
+    let is_table =
+        !(*json || *csv || *details || *plain || has_rows || arguments.columns().is_some());
     // The view has no place for what was removed, and may show a service's look instead of ours.
     let is_ours = *clean || *with_host;
     watch.is_some()
@@ -242,8 +243,7 @@ impl Opening<'_> {
             return started.map(|()| None).map_err(|error| Failure::because(&error));
         }
         let form = OutputFormat::Tables { details: false };
-        let view =
-            SnapshotView { form, filter: None, columns: None, format: ColumnsFormat::default() };
+        let view = SnapshotView::whole(form);
         let mut options = self.hardware.limit(smi::options(self.place, view));
         // A filter, a column and the details may ask for what endpoints alone tell.
         options.endpoints = EndpointUse::Always;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod alerts;
+mod chosen;
 mod cleaning;
 mod columns;
 mod command;

@@ -171,6 +171,14 @@ impl HeldDevice {
         self.live_buffers = sum.and_then(buffers);
     }
 
+    /// Bytes that the process has in all spaces, at most the largest number; `None` when not reported.
+    pub fn total_bytes(&self) -> Option<u64> {
+        MemorySpace::ALL
+            .into_iter()
+            .filter_map(|space| self.live_bytes(space))
+            .reduce(u64::saturating_add)
+    }
+
     /// Bytes that the process has in `space`; `None` when not reported.
     pub fn live_bytes(&self, space: MemorySpace) -> Option<u64> {
         let nothing = self.accounting.of_nothing().map(|usage| usage.live_bytes());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use telltale_query::Query;
+use telltale_query::{DeviceList, Query, Sort};
 use telltale_schema::moment::Moment;
 use telltale_smi::{Columns, ColumnsError, RowsOf};
 
@@ -25,6 +25,10 @@ s.
 Examples:
   telltale smi                 one table
   telltale smi -w 2            full-screen on a terminal, every two seconds
+  telltale smi -l 5            tables, every five seconds
+  telltale smi -L              devices, one a line
+  telltale smi -i 0,T1:N0      two devices and who holds them
+  telltale smi --sort dram:desc   the processes with most DRAM first
   telltale smi -d              per process and kind, with peaks and the reason for each n/a
   telltale smi --json | jq .   everything, numbers in base units
   telltale smi -w 60 --csv     a row per device and minute
@@ -42,6 +46,10 @@ pub(crate) struct SmiArguments {
     #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
     #[arg(value_parser = seconds)]
     pub(crate) watch: Option<Duration>,
+    /// Repeat the tables every SECONDS [default: 1] until Ctrl-C
+    #[arg(short = 'l', long = "loop", value_name = "SECONDS", num_args = 0..=1)]
+    #[arg(default_missing_value = "1", value_parser = seconds, conflicts_with = "watch")]
+    repeat: Option<Duration>,
     /// With --watch, repaint tables instead of the full-screen view
     #[arg(long)]
     pub(crate) plain: bool,
@@ -58,7 +66,7 @@ pub(crate) struct SmiArguments {
     pub(crate) clean: bool,
     /// Show a past moment from the history (`3m ago`, 2026-11-21T10:00:00Z)
     #[arg(long, value_name = "MOMENT")]
-    #[arg(conflicts_with_all = ["watch", "clean", "items", "no_nvml"])]
+    #[arg(conflicts_with_all = ["watch", "repeat", "clean", "items", "no_nvml"])]
     pub(crate) at: Option<Moment>,
     /// Show a recording: its last snapshot, a moment with --at, all with --watch
     #[arg(long, value_name = "FILE")]
@@ -66,14 +74,24 @@ pub(crate) struct SmiArguments {
     pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) history: HistoryPlace,
-    /// Show matching rows only: `dram > 2GiB and user == root` (fields: docs/query.md)
+    /// Show matching rows only: `dram > 2GiB and user == root` (fields: --help-fields)
     #[arg(short, long, value_name = "QUERY", value_parser = query)]
     pub(crate) filter: Option<Query>,
+    /// List devices, one a line: index, id, type, PCI address
+    #[arg(short = 'L', long)]
+    #[arg(conflicts_with_all = ["details", "json", "csv", "watch", "repeat", "clean", "fields"])]
+    pub(crate) list: bool,
+    /// Show these devices only, by index, id or PCI address: `0,T1:N0,0000:03:00.0`
+    #[arg(short = 'i', long = "id", value_name = "DEVICES")]
+    pub(crate) devices: Option<DeviceList>,
+    /// Sort rows by a field: `dram:desc`, `user` [default: by pid]
+    #[arg(long, value_name = "FIELD[:desc]", value_parser = Sort::parse)]
+    pub(crate) sort: Option<Sort>,
     /// Print JSON, one object per snapshot
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
     /// Print these fields of each device as CSV: `device,temperature,device.dram` (fields:
-    /// docs/query.md, and `timestamp`)
+    /// --help-fields, and `timestamp`)
     #[arg(long, value_name = "FIELDS", value_parser = device_columns)]
     #[arg(conflicts_with_all = ["json", "csv", "details", "query_process"], group = "fields")]
     query_device: Option<Columns>,
@@ -85,6 +103,9 @@ pub(crate) struct SmiArguments {
     #[arg(long, value_name = "FORMAT", default_value = "csv", value_parser = columns_format)]
     #[arg(requires = "fields")]
     pub(crate) format: ColumnsFormat,
+    /// Print the names of all fields, their units and meaning
+    #[arg(long)]
+    pub(crate) help_fields: bool,
     /// Print CSV, a row per device; with --details per process, device and kind
     #[arg(long)]
     pub(crate) csv: bool,
@@ -95,6 +116,11 @@ pub(crate) struct SmiArguments {
 }
 
 impl SmiArguments {
+    /// The time from one snapshot to the next, where there is more than one.
+    pub(crate) fn period(&self) -> Option<Duration> {
+        self.watch.or(self.repeat)
+    }
+
     /// The fields that were chosen, if any were.
     pub(crate) fn columns(&self) -> Option<&Columns> {
         self.query_device.as_ref().or(self.query_process.as_ref())

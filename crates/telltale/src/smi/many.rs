@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use telltale_schema::fleet::{Fleet, HostState};
+use telltale_schema::fleet::{Fleet, Host, HostState};
 use telltale_schema::quantity;
 use telltale_schema::snapshot::{LeftOut, Snapshot};
 use telltale_schema::text::printable;
@@ -25,13 +25,16 @@ pub(super) fn show(
     view: SnapshotView<'_>,
     output: &StandardOutput,
 ) -> Result<Status, Failure> {
-    let (addresses, terms) = hosts::prepare(&arguments.hosts, arguments.watch, view.filter)?;
+    // An index is one of all devices, so that the rows of a filter are chosen after the devices.
+    let filter = view.filter.filter(|_| view.devices.is_none());
+    let (addresses, terms) = hosts::prepare(&arguments.hosts, arguments.period(), filter)?;
     let timeout = terms.timeout;
     let inquiry = Inquiry::start(addresses, terms).map_err(|error| Failure::because(&error))?;
     output.print(&heading(view))?;
-    let Some(period) = arguments.watch else {
+    let Some(period) = arguments.period() else {
         inquiry.wait(timeout + GRACE);
         let fleet = inquiry.now();
+        check(&fleet, view)?;
         if !matches!(view.form, OutputFormat::Tables { .. }) {
             report_silent(&fleet);
         }
@@ -64,6 +67,15 @@ pub(super) fn show(
     Ok(status(&fleet))
 }
 
+/// Whether each device that was named is on some host that answers.
+fn check(fleet: &Fleet, view: SnapshotView<'_>) -> Result<(), Failure> {
+    let mut checked = fleet.hosts.iter().flat_map(|host| &host.snapshot).map(|it| view.check(it));
+    match checked.next() {
+        Some(Err(error)) if checked.all(|other| other.is_err()) => Err(Failure::because(&error)),
+        _ => Ok(()),
+    }
+}
+
 fn titled(fleet: &Fleet, page: &str, period: Duration, output: &StandardOutput) -> String {
     if !output.is_tall() {
         return page.to_owned();
@@ -91,8 +103,9 @@ fn page(
     rows: Option<usize>,
     output: &StandardOutput,
 ) -> String {
-    let selected = hosts::select(fleet, view.filter);
+    let selected = hosts::select(fleet, |snapshot| view.select(snapshot));
     match view.form {
+        OutputFormat::List => hosts_list(&selected),
         OutputFormat::Json => {
             serde_json::to_string(&selected).expect("it has only string keys") + "\n"
         }
@@ -119,6 +132,16 @@ fn page(
             page
         }
     }
+}
+
+/// The devices of each host, one a line after the host's name.
+fn hosts_list(fleet: &Fleet) -> String {
+    let lines = |host: &Host| -> String {
+        let list = host.snapshot.as_ref().map(|it| telltale_smi::list(it)).unwrap_or_default();
+        let name = printable(&host.name);
+        list.lines().map(|line| format!("{name}: {line}\n")).collect()
+    };
+    fleet.hosts.iter().map(lines).collect()
 }
 
 /// How many rows are left, which a person would otherwise take for all.

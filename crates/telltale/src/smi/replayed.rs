@@ -32,11 +32,12 @@ pub(super) fn show(
         ));
     }
     let last = recording.frames().len() - 1;
-    let Some(period) = arguments.watch else {
+    let Some(period) = arguments.period() else {
         // Spans are counted back from the recording's end, not from today.
         let end = recording.frames()[last].at;
         let place = arguments.at.map_or(last, |moment| recording.place_at(moment.at(end)));
         let snapshot = recording.snapshot(place).map_err(|error| Failure::because(&error))?;
+        view.check(&snapshot).map_err(|error| Failure::because(&error))?;
         output.print(&view.heading())?;
         output.print(&titled(&recording, place, &snapshot, view, output))?;
         return Ok(status(&snapshot));

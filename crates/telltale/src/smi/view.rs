@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::arguments::ColumnsFormat;
 use telltale_collector::EndpointUse;
-use telltale_query::Query;
+use telltale_query::{DeviceList, NoSuchDevice, Query, Sort};
 use telltale_schema::quantity;
 use telltale_schema::snapshot::Snapshot;
 use telltale_smi::Columns;
@@ -16,8 +16,12 @@ use super::OutputFormat;
 pub(crate) struct SnapshotView<'a> {
     /// In which form.
     pub(crate) form: OutputFormat,
+    /// Which devices; all of them where there is none.
+    pub(crate) devices: Option<&'a DeviceList>,
     /// Which rows; all of them where there is none.
     pub(crate) filter: Option<&'a Query>,
+    /// In which order; by pid where there is none.
+    pub(crate) sort: Option<Sort>,
     /// Which fields, where they were chosen.
     pub(crate) columns: Option<&'a Columns>,
     /// How chosen fields are written.
@@ -25,11 +29,19 @@ pub(crate) struct SnapshotView<'a> {
 }
 
 impl SnapshotView<'_> {
+    /// All of it in this form.
+    pub(crate) fn whole(form: OutputFormat) -> Self {
+        let format = ColumnsFormat::default();
+        Self { form, devices: None, filter: None, sort: None, columns: None, format }
+    }
+
     /// When endpoints are asked: what they tell besides memory is in the details and in JSON, and
     /// a filter may ask for it.
     pub(super) fn endpoints(self) -> EndpointUse {
         match self.form {
-            OutputFormat::Tables { details: false } | OutputFormat::Csv { .. }
+            OutputFormat::Tables { details: false }
+            | OutputFormat::List
+            | OutputFormat::Csv { .. }
                 if self.filter.is_none() && self.columns.is_none() =>
             {
                 EndpointUse::WhereNeeded
@@ -52,12 +64,27 @@ impl SnapshotView<'_> {
         }
     }
 
-    /// The rows that are shown.
+    /// Whether all devices that were named are there.
+    ///
+    /// # Errors
+    /// When one is not.
+    pub(super) fn check(self, snapshot: &Snapshot) -> Result<(), NoSuchDevice> {
+        self.devices.map_or(Ok(()), |devices| devices.check(snapshot))
+    }
+
+    /// The rows that are shown, in their order.
     pub(super) fn select<'s>(self, snapshot: &'s Snapshot) -> Cow<'s, Snapshot> {
-        match self.filter {
-            None => Cow::Borrowed(snapshot),
-            Some(filter) => Cow::Owned(filter.select(snapshot)),
+        let mut selected = Cow::Borrowed(snapshot);
+        if let Some(devices) = self.devices {
+            selected = Cow::Owned(devices.select(&selected));
         }
+        if let Some(filter) = self.filter {
+            selected = Cow::Owned(filter.select(&selected));
+        }
+        if let Some(sort) = self.sort {
+            sort.apply(selected.to_mut());
+        }
+        selected
     }
 
     /// How many rows are left, which a person would otherwise take for all.

@@ -36,45 +36,45 @@ fn normalised(table: &str) -> String {
 }
 
 const N300: &str = "\
-ID          ARCH         TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY
-251732099   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB
-251732099R  Wormhole_B0   n/a    n/a      n/a        0 B  / 12.0 GiB      0 B  / 91.5 MiB
+ID          ARCH         TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY    HELD BY
+251732099   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB  -
+251732099R  Wormhole_B0   n/a    n/a      n/a        0 B  / 12.0 GiB      0 B  / 91.5 MiB  n/a
 
 No process holds a device or has recorded memory.
 ";
 
 const T3000: &str = "\
-ID          ARCH         TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY
-251732099   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB
-251732099R  Wormhole_B0   n/a    n/a      n/a        0 B  / 12.0 GiB      0 B  / 91.5 MiB
-2517320d4   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB
-2517320d4R  Wormhole_B0   n/a    n/a      n/a        0 B  / 12.0 GiB      0 B  / 91.5 MiB
-251732113   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB
-251732113R  Wormhole_B0   n/a    n/a      n/a        0 B  / 12.0 GiB      0 B  / 91.5 MiB
-251732142   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB
-251732142R  Wormhole_B0   n/a    n/a      n/a        0 B  / 12.0 GiB      0 B  / 91.5 MiB
+ID          ARCH         TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY    HELD BY
+251732099   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB  -
+251732099R  Wormhole_B0   n/a    n/a      n/a        0 B  / 12.0 GiB      0 B  / 91.5 MiB  n/a
+2517320d4   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB  -
+2517320d4R  Wormhole_B0   n/a    n/a      n/a        0 B  / 12.0 GiB      0 B  / 91.5 MiB  n/a
+251732113   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB  -
+251732113R  Wormhole_B0   n/a    n/a      n/a        0 B  / 12.0 GiB      0 B  / 91.5 MiB  n/a
+251732142   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB  -
+251732142R  Wormhole_B0   n/a    n/a      n/a        0 B  / 12.0 GiB      0 B  / 91.5 MiB  n/a
 
 No process holds a device or has recorded memory.
 ";
 
 const N150: &str = "\
-ID         ARCH         TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY
-261732099  Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 102.9 MiB
+ID         ARCH         TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY     HELD BY
+261732099  Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 102.9 MiB  -
 
 No process holds a device or has recorded memory.
 ";
 
 const P150: &str = "\
-ID           ARCH       TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY
-40231732058  Blackhole  ## C   ## W  ### MHz        0 B  / 32.0 GiB      0 B  / 180.0 MiB
+ID           ARCH       TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY     HELD BY
+40231732058  Blackhole  ## C   ## W  ### MHz        0 B  / 32.0 GiB      0 B  / 180.0 MiB  -
 
 No process holds a device or has recorded memory.
 ";
 
 const P300: &str = "\
-ID            ARCH       TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY
-8a262e641320  Blackhole  ## C   ## W  ### MHz        0 B  / 32.0 GiB      0 B  / 180.0 MiB
-8a262e641321  Blackhole  ## C   ## W  ### MHz        0 B  / 32.0 GiB      0 B  / 180.0 MiB
+ID            ARCH       TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY     HELD BY
+8a262e641320  Blackhole  ## C   ## W  ### MHz        0 B  / 32.0 GiB      0 B  / 180.0 MiB  -
+8a262e641321  Blackhole  ## C   ## W  ### MHz        0 B  / 32.0 GiB      0 B  / 180.0 MiB  -
 
 No process holds a device or has recorded memory.
 ";
@@ -106,14 +106,14 @@ fn a_galaxy_is_shown_tray_by_tray() {
     ];
     for (kind, architecture, memory) in cases {
         let mut table = format!(
-            "{:<5}  {:<2$}  TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY\n",
+            "{:<5}  {:<2$}  TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY     HELD BY\n",
             "ID",
             "ARCH",
             architecture.len()
         );
         for (tray, chip) in (1..=4).flat_map(|tray| (0..8).map(move |chip| (tray, chip))) {
             let start = format!("T{tray}:N{chip}  {architecture}  ## C   ## W  ### MHz");
-            table.push_str(&format!("{start}        0 B  {memory}\n"));
+            table.push_str(&format!("{start}        0 B  {memory}  -\n"));
         }
         table.push_str("\nNo process holds a device or has recorded memory.\n");
         assert_eq!(normalised(&shown(kind, &[]).out), format!("{table}{NOT_SAMPLED}"), "{kind}");

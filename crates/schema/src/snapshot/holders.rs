@@ -1,0 +1,118 @@
+//! Who holds a device: the processes that have memory on it or have it open.
+
+use std::cmp::Reverse;
+
+use super::{HeldDevice, Process, ProcessState, Snapshot};
+
+/// The holders of one device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Holders<'a> {
+    /// Those that the snapshot has a process of, with what they have there. The one with most memory comes first.
+    pub known: Vec<(&'a Process, &'a HeldDevice)>,
+    /// How many more have it open, of which the reader may not know more or which a filter left out.
+    pub others: usize,
+}
+
+// === impl Snapshot ===
+
+impl Snapshot {
+    /// Who holds the device at this place of [`Snapshot::devices`]; processes that ended hold nothing.
+    pub fn holders(&self, device: usize) -> Holders<'_> {
+        let mut known: Vec<(&Process, &HeldDevice)> = self
+            .processes
+            .iter()
+            .filter(|process| process.state != ProcessState::Dead)
+            .filter_map(|process| {
+                let held = process.devices.iter().find(|held| held.device == device)?;
+                Some((process, held))
+            })
+            .collect();
+        known.sort_by_key(|(process, held)| (Reverse(rank(held)), process.pid));
+        let open = known.iter().filter(|(_, held)| held.open_descriptors > 0).count();
+        let listed = self.devices.get(device).and_then(|device| device.holders.value());
+        let others = listed.map_or(0, Vec::len).saturating_sub(open);
+        Holders { known, others }
+    }
+}
+
+/// What comes first: some memory, then an unknown amount of it, then none.
+fn rank(held: &HeldDevice) -> (u8, u64) {
+    match held.total_bytes() {
+        Some(0) => (0, 0),
+        None => (1, 0),
+        Some(bytes) => (2, bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chip::ChipIdentity;
+    use crate::clock::Timestamp;
+    use crate::device::DeviceIdentity;
+    use crate::memory::MemorySpace;
+    use crate::reading::{Absence, Reading};
+    use crate::snapshot::{Accounting, Device, HeldSpace, Holder, SCHEMA_VERSION, Telemetry};
+
+    fn process(pid: u32, bytes: Option<u64>, open_descriptors: u32) -> Process {
+        let space =
+            |live_bytes| HeldSpace { space: MemorySpace::Dram, live_bytes, live_buffers: None };
+        let accounting = bytes.map_or(Accounting::Unknown, |_| Accounting::Recorded);
+        let held = HeldDevice {
+            device: 0,
+            open_descriptors,
+            accounting,
+            spaces: bytes.map(space).into_iter().collect(),
+            ..HeldDevice::default()
+        };
+        Process {
+            pid: Some(pid),
+            state: ProcessState::Alive,
+            devices: vec![held],
+            ..Process::hidden(None, "x")
+        }
+    }
+
+    fn device(open: &[Option<u32>]) -> Device {
+        let holder =
+            |pid: &Option<u32>| Holder { pid: *pid, open_descriptors: 1, memory_known: true };
+        Device {
+            id: "0".into(),
+            identity: DeviceIdentity::Chip(ChipIdentity::default()),
+            facts: Reading::absent(Absence::Unsupported, ""),
+            telemetry: Telemetry::absent(Absence::Unsupported, ""),
+            spaces: Vec::new(),
+            kinds: Vec::new(),
+            holders: Reading::new(open.iter().map(holder).collect(), Timestamp(0)),
+            faults: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_one_with_most_memory_comes_first_and_no_other_is_forgotten() {
+        let dead = Process { state: ProcessState::Dead, ..process(6, Some(1 << 30), 0) };
+        let processes = vec![
+            process(1, Some(0), 1),
+            process(2, None, 1),
+            process(3, Some(5), 1),
+            process(4, Some(7), 0),
+            process(5, Some(7), 0),
+            dead,
+        ];
+        let snapshot = Snapshot {
+            schema_version: SCHEMA_VERSION,
+            taken_at: Timestamp(0),
+            collected_in_ns: 0,
+            devices: vec![device(&[Some(1), Some(2), Some(3), None, Some(9)]), device(&[])],
+            processes,
+            closed_processes: 0,
+            withheld_processes: 0,
+            left_out: None,
+            sources: Vec::new(),
+        };
+        let holders = snapshot.holders(0);
+        let pids: Vec<_> = holders.known.iter().filter_map(|(process, _)| process.pid).collect();
+        assert_eq!((pids, holders.others), (vec![4, 5, 3, 2, 1], 2));
+        assert_eq!(snapshot.holders(1), Holders { known: vec![], others: 0 });
+    }
+}
