@@ -71,10 +71,10 @@ fn the_rest_of_the_machine_is_shown_all_the_same() {
     };
     assert_eq!(
         row("251732099").unwrap(),
-        "251732099 Wormhole_B0 n/a 22 W 500 MHz 0 B / 12.0 GiB 0 B / 91.5 MiB"
+        "251732099 Wormhole_B0 n/a 22 W 500 MHz 0 B / 12.0 GiB 0 B / 91.5 MiB -"
     );
     // It was not seen before, and its firmware does not say who it is.
-    assert_eq!(row("0000:41:00.0").unwrap(), "0000:41:00.0 n/a n/a n/a n/a 0 B n/a 0 B n/a");
+    assert_eq!(row("0000:41:00.0").unwrap(), "0000:41:00.0 n/a n/a n/a n/a 0 B n/a 0 B n/a -");
     assert_eq!(row("251732113"), None);
     assert!(row("251732142").unwrap().contains("36 C"), "{}", said.out);
 }

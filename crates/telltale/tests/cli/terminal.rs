@@ -158,7 +158,10 @@ fn the_demo_repaints_until_ctrl_c() {
     assert!(frames[0][0].len() <= 80, "the title fits the usual width: {}", frames[0][0]);
     for frame in &frames[..2] {
         assert!(frame[0].contains(" UTC. Ctrl-C ends this demo: emulated n300"), "{frame:#?}");
-        assert!(frame[1].starts_with("ID          ARCH"), "{frame:#?}");
+        assert!(
+            frame[1].starts_with("ID          TEMP") && frame[1].ends_with("HELD BY"),
+            "{frame:#?}"
+        );
         assert!(frame.iter().any(|line| line.contains("telltale gpt --device 0")), "{frame:#?}");
     }
     assert!(text.contains("\x1b[1mID"), "headings are bright");
