@@ -5,6 +5,7 @@
 mod alert_pane;
 mod beside;
 mod canvas;
+mod chosen_device;
 mod cluster_pane;
 mod column;
 mod detail_pane;

@@ -30,7 +30,7 @@ pub(super) fn paint(view: &View, canvas: &mut Canvas<'_>, area: Rect, shown: &Sn
     match view.focus {
         Focus::Devices => {
             if let Some(device) = shown.devices.get(view.device.at()) {
-                device_details(view, canvas, area, device);
+                device_details(view, canvas, area, shown, device);
             }
         }
         Focus::Processes | Focus::Pane => match view.selected_process() {
@@ -87,14 +87,21 @@ fn process_details(
     }
 }
 
-fn device_details(view: &View, canvas: &mut Canvas<'_>, area: Rect, device: &Device) {
+fn device_details(
+    view: &View,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    shown: &Snapshot,
+    device: &Device,
+) {
     let part = |kind: &telltale_schema::snapshot::KindMemory| {
         let shown_metrics =
             [kind.total_bytes, kind.processes_bytes, kind.unattributed_bytes, kind.ghost_bytes];
         (kind.kind.name().to_owned(), shown_metrics.map(quantity::bytes))
     };
     let parts: Vec<Part> = device.kinds.iter().map(part).collect();
-    about(canvas, area, &device_words(device));
+    let holders = holder_words(shown, view.device.at());
+    about(canvas, area, &device_words(device, holders));
     let headings = ["TOTAL", "PROCESSES", "UNATTR.", "GHOST"];
     let inside = table(canvas, area, "KIND", headings, &parts, &in_use(device));
     let shown_metric = view.settings.shown_metric;
@@ -156,12 +163,29 @@ fn process_words(process: &Process) -> Vec<String> {
     words.into_iter().flatten().chain([command]).collect()
 }
 
-fn device_words(device: &Device) -> Vec<String> {
-    let holders = device.holders.value().map(|holders| match holders.len() {
-        0 => String::from("no process has it open"),
-        1 => String::from("1 process has it open"),
-        many => format!("{many} processes have it open"),
+/// Who holds a device, those with most memory there by name.
+fn holder_words(shown: &Snapshot, device: usize) -> Option<String> {
+    const NAMED: usize = 3;
+    let holders = shown.holders(device);
+    if holders.known.is_empty() && holders.others == 0 {
+        let is_known = shown.devices.get(device).is_some_and(|it| it.holders.value().is_some());
+        return is_known.then(|| String::from("no process has it open"));
+    }
+    let named = holders.known.iter().take(NAMED).map(|(process, held)| {
+        let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+        let owner = crate::processes::owner(process);
+        let bytes = held.total_bytes().map_or_else(absent, quantity::bytes);
+        format!("{pid} {} ({}) {bytes}", process.name, owner.text())
     });
+    let more = holders.known.len().saturating_sub(NAMED) + holders.others;
+    let more = (more > 0).then(|| match holders.known.len() {
+        0 => format!("{more} not shown"),
+        _ => format!("{more} more"),
+    });
+    Some(format!("held by {}", named.chain(more).collect::<Vec<_>>().join(", ")))
+}
+
+fn device_words(device: &Device, holders: Option<String>) -> Vec<String> {
     let firmware = device.telemetry.firmware.get("tt_fw_bundle_ver");
     let words = [
         Some(device.id.clone()),

@@ -131,7 +131,7 @@ impl Screen {
             return;
         }
         let panes = self.panes(area);
-        self.title(&mut canvas, panes.title);
+        self.title(&mut canvas, &panes);
         match self.view.shown.clone() {
             Some(shown) => {
                 places.device_columns = panes.across;
@@ -193,7 +193,8 @@ impl Screen {
     }
 
     /// The first row: when, how much, from where, and what is wrong.
-    fn title(&self, canvas: &mut Canvas<'_>, area: Rect) {
+    fn title(&self, canvas: &mut Canvas<'_>, panes: &Panes) {
+        let area = panes.title;
         let [devices, all_devices, processes, all_processes] = self.view.counts();
         let of = |some: usize, all: usize, [one, many]: [&str; 2]| {
             let number = |it: usize| quantity::count(u64::try_from(it).unwrap_or(u64::MAX));
@@ -210,7 +211,7 @@ impl Screen {
         });
         let words = [
             time,
-            of(devices, all_devices, ["device", "devices"]),
+            of(devices, all_devices, ["device", "devices"]) + &out_of_sight(devices, panes),
             of(processes, all_processes, ["process", "processes"]),
             self.view.terms.host.clone(),
             self.source.clone(),
@@ -249,6 +250,10 @@ impl Screen {
         }
         let filter = self.view.filter.as_ref().filter(|_| matches!(self.mode, KeyMode::Browsing));
         let filter = filter.map(|filter| format!("Filter: {filter}"));
+        let chosen = self.view.chosen_device().zip(self.view.shown.as_ref());
+        let chosen = chosen.map(|(at, shown)| format!("On {} (Esc: all)", shown.devices[at].id));
+        let said: Vec<String> = chosen.into_iter().chain(filter).collect();
+        let filter = (!said.is_empty()).then(|| said.join("  "));
         // A filter is said also where there is no room for it behind all keys.
         let needed = filter.as_ref().map_or(0, |words| cells(width(words)) + 1);
         let end = area.right() - needed.min(area.width / 3);
@@ -266,6 +271,15 @@ impl Screen {
         if let Some(words) = filter {
             canvas.text(x, area.y, area.right().saturating_sub(x), &words, Role::Warning);
         }
+    }
+}
+
+/// How many devices have no row in the pane.
+fn out_of_sight(devices: usize, panes: &Panes) -> String {
+    let rows = usize::from(panes.devices.height.saturating_sub(1)) * panes.across;
+    match devices.saturating_sub(rows) {
+        0 => String::new(),
+        many => format!(" ({many} out of sight)"),
     }
 }
 

@@ -93,8 +93,13 @@ impl Screen {
             PressedKey::Function(2) | PressedKey::Char('S') => {
                 self.mode = KeyMode::Menu(Menu::new(MenuKind::Columns, &self.view.settings));
             }
+            PressedKey::Escape if self.view.show_all_devices() => {}
             PressedKey::Escape if self.view.filter.take().is_some() => self.view.select(),
-            PressedKey::Tab => self.view.focus = self.view.next_focus(),
+            PressedKey::Enter if self.view.focus == Focus::Devices => {
+                self.view.choose_device(true);
+                self.view.set_focus(Focus::Processes);
+            }
+            PressedKey::Tab => self.view.set_focus(self.view.next_focus()),
             PressedKey::Char('C') => self.view.settings.theme = self.view.settings.theme.next(),
             PressedKey::Char('g') => {
                 self.view.settings.shown_metric = self.view.settings.shown_metric.next()
@@ -102,7 +107,7 @@ impl Screen {
             PressedKey::Char('i') | PressedKey::Function(3) => {
                 self.view.settings.details = !self.view.settings.details;
                 if self.view.focus == Focus::Pane {
-                    self.view.focus = Focus::Processes;
+                    self.view.set_focus(Focus::Processes);
                 }
             }
             PressedKey::Char(' ' | '+' | '-')
@@ -153,6 +158,7 @@ impl Screen {
             Focus::Devices => {
                 let Some(shown) = &self.view.shown else { return };
                 self.view.device.go(to, |at| shown.devices[at].id.clone());
+                self.view.choose_device(true);
             }
             Focus::Pane => {}
         }
@@ -252,7 +258,11 @@ impl Screen {
         }
         if let Some(at) = self.places.row_at(column, row).filter(|at| *at < self.view.rows.len()) {
             let again = self.view.focus == Focus::Processes && self.view.selected.at() == at;
-            self.view.focus = Focus::Processes;
+            // The rows stay those that were clicked on.
+            if self.view.focus == Focus::Devices {
+                self.view.choose_device(true);
+            }
+            self.view.set_focus(Focus::Processes);
             self.go(at);
             if again {
                 self.turn(PressedKey::Enter);
@@ -263,7 +273,7 @@ impl Screen {
         let pointed = self.places.mark_at(column, row);
         let pointed = pointed.or_else(|| self.places.device_at(column, row));
         if let Some(at) = pointed.filter(|at| *at < devices) {
-            self.view.focus = Focus::Devices;
+            self.view.set_focus(Focus::Devices);
             self.go(at);
         }
         None
@@ -301,11 +311,11 @@ impl Screen {
             KeyMode::Page(_, top) if up => *top = top.saturating_sub(WHEEL_ROWS),
             KeyMode::Page(_, top) => *top = top.saturating_add(WHEEL_ROWS),
             KeyMode::Browsing => {
-                self.view.focus = match () {
+                self.view.set_focus(match () {
                     () if self.places.is_on_devices(row) => Focus::Devices,
                     () if self.places.is_on_pane(row) && self.view.pane_scrolls() => Focus::Pane,
                     () => Focus::Processes,
-                };
+                });
                 for _ in 0..WHEEL_ROWS {
                     self.step(if up { PressedKey::Up } else { PressedKey::Down });
                 }

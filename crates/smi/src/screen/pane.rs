@@ -121,11 +121,11 @@ impl Below {
         view.settings.details = true;
         view.settings.pane = pane;
         self.scroll.seen = VisibleLines::default();
-        view.focus = match (pane, view.focus) {
+        view.set_focus(match (pane, view.focus) {
             (Pane::Details, Focus::Devices) => Focus::Devices,
             (Pane::Details, _) => Focus::Processes,
             _ => Focus::Pane,
-        };
+        });
     }
 
     /// Paints the tabs and the pane of the chosen one.

@@ -110,24 +110,39 @@ pub(super) fn sum(devices: &[HeldDevice], space: MemorySpace) -> Option<u64> {
     known.reduce(u64::saturating_add)
 }
 
-/// The rows of a snapshot. In the tree, those in `turned` are open where they usually are closed
-/// and the other way round.
+/// The rows of a snapshot, of all devices or of the `chosen` one. In the tree, those in `turned` are open where they
+/// usually are closed and the other way round.
 pub(super) fn rows(
     snapshot: &Snapshot,
     settings: &ViewSettings,
     machines: &Machines,
     turned: &HashSet<RowId>,
+    chosen: Option<usize>,
 ) -> Vec<Row> {
     match settings.tree {
-        true => tree(snapshot, settings, machines, turned),
-        false => list(snapshot, settings, machines),
+        true => tree(snapshot, settings, machines, turned, chosen),
+        false => list(snapshot, settings, machines, chosen),
     }
 }
 
-fn list(snapshot: &Snapshot, settings: &ViewSettings, machines: &Machines) -> Vec<Row> {
+/// What a process has on the chosen device.
+fn on_device(process: &Process, device: usize) -> Option<&HeldDevice> {
+    process.devices.iter().find(|held| held.device == device)
+}
+
+fn list(
+    snapshot: &Snapshot,
+    settings: &ViewSettings,
+    machines: &Machines,
+    chosen: Option<usize>,
+) -> Vec<Row> {
     let mut rows = Vec::new();
     for (place, process) in snapshot.processes.iter().enumerate() {
-        for held in rows::devices(&process.devices) {
+        let held = match chosen {
+            Some(device) => on_device(process, device).map(Some).into_iter().collect(),
+            None => rows::devices(&process.devices),
+        };
+        for held in held {
             let who = Who::of(process, place, machines);
             rows.push(process_row(who, place, held));
         }
@@ -177,17 +192,22 @@ fn tree(
     settings: &ViewSettings,
     machines: &Machines,
     turned: &HashSet<RowId>,
+    chosen: Option<usize>,
 ) -> Vec<Row> {
     let all = snapshot.processes.iter().enumerate();
     let mut processes: Vec<Row> = all
-        .map(|(place, process)| Row {
-            shown_metrics: RowValues::sum(&process.devices),
-            ..process_row(Who::of(process, place, machines), place, None)
+        .filter_map(|(place, process)| {
+            let shown_metrics = match chosen {
+                Some(device) => RowValues::of(on_device(process, device)?),
+                None => RowValues::sum(&process.devices),
+            };
+            let row = process_row(Who::of(process, place, machines), place, None);
+            Some(Row { shown_metrics, ..row })
         })
         .collect();
     sort(&mut processes, snapshot, settings);
     let mut rows = Vec::new();
-    let mut levels = Levels { snapshot, processes: &processes, turned, rows: &mut rows };
+    let mut levels = Levels { snapshot, processes: &processes, turned, chosen, rows: &mut rows };
     for (host, age, [from, to]) in machines.places(snapshot.processes.len()) {
         let is_there =
             |at: &usize| processes[*at].process.is_some_and(|place| (from..to).contains(&place));
@@ -206,6 +226,7 @@ struct Levels<'a> {
     snapshot: &'a Snapshot,
     processes: &'a [Row],
     turned: &'a HashSet<RowId>,
+    chosen: Option<usize>,
     rows: &'a mut Vec<Row>,
 }
 
@@ -257,7 +278,8 @@ impl Levels<'_> {
             return;
         }
         let RowId::Process(who, _) = row.id else { return };
-        for held in &process.devices {
+        let is_chosen = |held: &&HeldDevice| self.chosen.is_none_or(|chosen| held.device == chosen);
+        for held in process.devices.iter().filter(is_chosen) {
             for one in &held.kinds {
                 self.rows.push(Row {
                     id: RowId::Kind(who, held.device, one.kind),

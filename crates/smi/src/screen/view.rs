@@ -9,6 +9,7 @@ use telltale_schema::fleet::Fleet;
 use telltale_schema::quantity;
 use telltale_schema::snapshot::Snapshot;
 
+use super::chosen_device::ChosenDevice;
 use super::machines::{self, Machines};
 use super::pane::Pane;
 use super::past::Past;
@@ -52,6 +53,7 @@ pub(super) struct View {
     pub(super) turned: HashSet<RowId>,
     pub(super) selected: Pointer<RowId>,
     pub(super) device: Pointer<String>,
+    pub(super) chosen_device: Option<ChosenDevice>,
     pub(super) focus: Focus,
 }
 
@@ -77,6 +79,7 @@ impl View {
             turned: HashSet::new(),
             selected: Pointer::default(),
             device: Pointer::default(),
+            chosen_device: None,
             focus: Focus::Processes,
         }
     }
@@ -116,7 +119,8 @@ impl View {
     /// Makes the rows, and finds what was selected among them.
     pub(super) fn arrange(&mut self) {
         let Some(shown) = &self.shown else { return };
-        self.rows = row::rows(shown, &self.settings, &self.machines, &self.turned);
+        let chosen = self.chosen_device();
+        self.rows = row::rows(shown, &self.settings, &self.machines, &self.turned, chosen);
         let rows = &self.rows;
         self.selected.find(rows.len(), |at| rows[at].id.clone());
         let devices = &shown.devices;
@@ -171,7 +175,7 @@ impl View {
         self.settings.details = true;
         self.settings.enlarged = !self.settings.enlarged;
         if self.settings.enlarged && self.pane_scrolls() {
-            self.focus = Focus::Pane;
+            self.set_focus(Focus::Pane);
         }
     }
 

@@ -95,3 +95,59 @@ fn menus_are_clicked_and_no_click_sends_a_signal() {
         assert!(asks.contains("Send SIGKILL to 4242?"), "{words}: {asks}");
     }
 }
+
+/// The rows of processes.
+fn rows(page: &str) -> Vec<&str> {
+    let of_table = page.lines().skip_while(|line| !line.contains("PID USER")).skip(1);
+    let rows = of_table.take_while(|line| !line.contains("[1 Details]"));
+    rows.filter(|line| line.chars().any(char::is_alphanumeric)).collect()
+}
+
+#[test]
+fn a_chosen_device_shows_its_holders_alone() {
+    let mut screen = screen();
+    let all = page(&mut screen, 100, 40);
+    press(&mut screen, &[PressedKey::Tab]);
+    let local = page(&mut screen, 100, 40);
+    assert!(selected(&local).contains("held by 4242 py?thon3 (ada) "), "{local}");
+    assert!(local.contains("On 251732099 (Esc: all)"), "{local}");
+    press(&mut screen, &[PressedKey::Down]);
+    let remote = page(&mut screen, 100, 40);
+    assert!(remote.contains("On 251732099R (Esc: all)"), "{remote}");
+    let is_of = |device: &str, page: &str| {
+        let rows = rows(page);
+        !rows.is_empty() && rows.iter().all(|row| row.contains(&format!(" {device} ")))
+    };
+    assert!(is_of("251732099", &local) && is_of("251732099R", &remote), "{local}{remote}");
+    // Kept once it was chosen, until Esc.
+    press(&mut screen, &[PressedKey::Enter, PressedKey::Down]);
+    let kept = page(&mut screen, 100, 40);
+    assert_eq!(rows(&kept), rows(&remote), "{kept}");
+    press(&mut screen, &[PressedKey::Escape]);
+    assert_eq!(rows(&page(&mut screen, 100, 40)), rows(&all));
+    // Passing by with Tab chooses nothing.
+    press(&mut screen, &[PressedKey::Tab, PressedKey::Tab]);
+    assert_eq!(rows(&page(&mut screen, 100, 40)), rows(&all));
+}
+
+#[test]
+fn a_click_on_a_device_and_then_on_a_holder_keeps_the_holders() {
+    let mut screen = screen();
+    let chosen = click(&mut screen, "251732099R");
+    let row = rows(&chosen)[0].to_owned();
+    let pid = row.trim_start_matches(['"', ' ']).split(' ').next().unwrap().to_owned();
+    let held = click(&mut screen, &format!("{pid} "));
+    assert_eq!(rows(&held), rows(&chosen), "{held}");
+    assert!(selected(&held).starts_with(&format!("\"{pid} ")), "{held}");
+}
+
+#[test]
+fn the_tree_of_a_chosen_device_has_what_is_on_it() {
+    let mut screen = screen();
+    press(
+        &mut screen,
+        &[PressedKey::Char('t'), PressedKey::Tab, PressedKey::Down, PressedKey::Enter],
+    );
+    let tree = page(&mut screen, 100, 40);
+    assert!(!tree.contains("py?thon3"), "4242 has nothing on the second chip: {tree}");
+}
