@@ -65,8 +65,8 @@ typedef enum telltale_known_e {
                                           drivers of other devices report theirs */
 } telltale_known_e;
 
-/* One thing that could not be done, as text; called once for each step that fails, on the thread
- * that failed. */
+/* One thing that could not be done, as text; called once for each step that fails, 16 times for
+ * registering metrics, on the thread that failed. */
 typedef void (*telltale_on_problem)(void *context, const char *text);
 
 /* How Telltale is to work. Fill it with telltale_options_init, then change what you want. */
@@ -222,8 +222,10 @@ telltale_status_e telltale_report_kernel_cache(telltale_runtime_h runtime, uint6
 
 /*
  * A count that only grows. The same name and labels give the same counter. Where a name, label, unit or bounds are not
- * allowed, or another metric has the name, registering returns TELLTALE_INVALID_ARGUMENT and says why on standard
- * error. The handle is given all the same, and its metric is shown to no reader.
+ * allowed, another metric has the name, or there are too many, registering returns TELLTALE_INVALID_ARGUMENT and
+ * reports why, the first 16 times, as any problem. The handle works all the same, and its metric is shown to no
+ * reader. With a null argument, a wrong structure size, a text over 4096 bytes, or more than 256 labels or 4096
+ * bounds, the handle is null, which all functions take.
  */
 telltale_status_e telltale_counter_register(telltale_runtime_h runtime,
                                             const telltale_metric_s *metric,

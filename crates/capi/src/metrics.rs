@@ -1,10 +1,10 @@
 //! The application's own metrics.
 
-use telltale_runtime::{Counter, Gauge, Histogram, RegisterError, Registration, Registry};
+use telltale_runtime::{Counter, Gauge, Histogram, Registration, Registry};
 
 use crate::abi::{Metric, structure};
 use crate::runtimes::RuntimeHandle;
-use crate::status::{Status, Wrong, borrowed, give, guarded, take_back};
+use crate::status::{Status, Wrong, borrowed, give, guarded, store, take_back};
 use crate::text;
 
 /// Labels checked in one call; the runtime allows fewer and says so.
@@ -51,11 +51,7 @@ unsafe fn register<M, H>(
     };
     // SAFETY: the caller of this function vouches for the place.
     unsafe { give(place, make) }?;
-    match refused {
-        // A full table is no fault of this call.
-        None | Some(RegisterError::Full { .. }) => Ok(()),
-        Some(_) => Err(Wrong::Invalid),
-    }
+    refused.map_or(Ok(()), |_| Err(Wrong::Invalid))
 }
 
 /// # Safety
@@ -95,6 +91,7 @@ pub unsafe extern "C" fn telltale_counter_register(
 ) -> Status {
     // SAFETY: the caller vouches for all three unless they are null.
     guarded(|| unsafe {
+        store(counter, std::ptr::null_mut())?;
         let described = described(runtime, metric)?;
         register(described.registry.counter(&described.name), &described, CounterHandle, counter)
     })
@@ -135,6 +132,7 @@ pub unsafe extern "C" fn telltale_gauge_register(
 ) -> Status {
     // SAFETY: the caller vouches for all three unless they are null.
     guarded(|| unsafe {
+        store(gauge, std::ptr::null_mut())?;
         let described = described(runtime, metric)?;
         register(described.registry.gauge(&described.name), &described, GaugeHandle, gauge)
     })
@@ -190,6 +188,7 @@ pub unsafe extern "C" fn telltale_histogram_register(
 ) -> Status {
     // SAFETY: the caller vouches for all of them unless they are null.
     guarded(|| unsafe {
+        store(histogram, std::ptr::null_mut())?;
         let described = described(runtime, metric)?;
         let bounds = text::array(bounds, bound_count, MAX_BOUNDS)?;
         let registration = described.registry.histogram(&described.name, bounds);

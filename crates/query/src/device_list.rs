@@ -37,14 +37,22 @@ pub struct NoSuchDevice {
 // === impl DeviceList ===
 
 impl DeviceList {
-    /// Whether there is a device for each name.
+    /// Whether there is a device for each name in one of these snapshots.
     ///
     /// # Errors
     /// With the first name that no device has.
-    pub fn check(&self, snapshot: &Snapshot) -> Result<(), NoSuchDevice> {
-        let devices = &snapshot.devices;
-        match self.0.iter().find(|name| place_of(name, devices).is_none()) {
-            Some(name) => Err(NoSuchDevice { name: name.clone(), devices: devices.len() }),
+    pub fn check<'s>(
+        &self,
+        snapshots: impl Iterator<Item = &'s Snapshot> + Clone,
+    ) -> Result<(), NoSuchDevice> {
+        let is_absent = |name: &&String| {
+            snapshots.clone().all(|snapshot| place_of(name, &snapshot.devices).is_none())
+        };
+        match self.0.iter().find(is_absent) {
+            Some(name) => {
+                let devices = snapshots.clone().map(|snapshot| snapshot.devices.len()).sum();
+                Err(NoSuchDevice { name: name.clone(), devices })
+            }
             None => Ok(()),
         }
     }

@@ -38,8 +38,8 @@ pub struct Options {
     /// Say on standard error which region belongs to which device
     /// (`TT_METAL_LOGGER_LEVEL=DEBUG`).
     pub log_regions: bool,
-    /// Gets what could not be done, once for each step, instead of standard error. It is called
-    /// on the thread that had the problem.
+    /// Gets what could not be done, once for each step and 16 times for metrics, instead of standard
+    /// error. It is called on the thread that had the problem.
     pub on_problem: Option<OnProblem>,
 }
 

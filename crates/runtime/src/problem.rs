@@ -1,5 +1,5 @@
-//! What the runtime could not do: reported once to a person, counted always, never the workload's
-//! problem.
+//! What the runtime could not do: reported once for each step to a person, of metrics 16 times, counted always,
+//! never the workload's problem.
 
 use std::error::Error;
 use std::fmt;
@@ -129,22 +129,42 @@ impl fmt::Display for Problem {
     }
 }
 
-type Counts = [AtomicU64; ProblemStep::ALL.len()];
-
 /// Counts problems and passes on the first ones of each step.
 pub(crate) struct Problems {
-    /// The process that `counts` are of.
-    epoch: AtomicU64,
-    counts: Counts,
+    counts: [ProcessCount; ProblemStep::ALL.len()],
     /// Those of the processes that this one was forked from included: a child does not repeat them.
-    with_parents: Counts,
+    with_parents: [AtomicU64; ProblemStep::ALL.len()],
     hook: Option<OnProblem>,
+}
+
+/// A count that starts at 0 in a forked child: the process in the upper bits, by the forks before it, and the count.
+#[derive(Default)]
+struct ProcessCount(AtomicU64);
+
+impl ProcessCount {
+    const COUNT_BITS: u32 = 48;
+    const COUNT: u64 = (1 << Self::COUNT_BITS) - 1;
+
+    fn add_one(&self) {
+        let own = process_hooks::epoch() << Self::COUNT_BITS;
+        let more = |before: u64| {
+            let is_own = before & !Self::COUNT == own;
+            let count = if is_own { before & Self::COUNT } else { 0 };
+            Some(own | (count + 1).min(Self::COUNT))
+        };
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+
+    fn get(&self) -> u64 {
+        let found = self.0.load(Ordering::Relaxed);
+        let is_own = found & !Self::COUNT == process_hooks::epoch() << Self::COUNT_BITS;
+        if is_own { found & Self::COUNT } else { 0 }
+    }
 }
 
 impl Problems {
     pub(crate) fn new(hook: Option<OnProblem>) -> Self {
-        let epoch = process_hooks::epoch().into();
-        Self { epoch, counts: Default::default(), with_parents: Default::default(), hook }
+        Self { counts: Default::default(), with_parents: Default::default(), hook }
     }
 
     pub(crate) fn tell(
@@ -153,7 +173,7 @@ impl Problems {
         cause: &dyn std::error::Error,
         remedy: &'static str,
     ) {
-        self.of_this_process()[step as usize].fetch_add(1, Ordering::Relaxed);
+        self.counts[step as usize].add_one();
         if self.with_parents[step as usize].fetch_add(1, Ordering::Relaxed) >= step.reports() {
             return;
         }
@@ -168,18 +188,9 @@ impl Problems {
     pub(crate) fn counts(&self) -> impl Iterator<Item = (ProblemStep, u64)> {
         ProblemStep::ALL
             .into_iter()
-            .zip(self.of_this_process())
-            .map(|(step, count)| (step, count.load(Ordering::Relaxed)))
+            .zip(&self.counts)
+            .map(|(step, count)| (step, count.get()))
             .filter(|(_, count)| *count > 0)
-    }
-
-    /// The counts, which start at 0 in a forked child.
-    fn of_this_process(&self) -> &Counts {
-        let epoch = process_hooks::epoch();
-        if self.epoch.swap(epoch, Ordering::Relaxed) != epoch {
-            self.counts.iter().for_each(|count| count.store(0, Ordering::Relaxed));
-        }
-        &self.counts
     }
 }
 

@@ -32,6 +32,8 @@ pub enum RegisterError {
     Bounds { metric: String, limit: usize },
     #[error("metric {metric} is registered already with another kind, unit or bounds")]
     Conflict { metric: String },
+    #[error("metric {metric} ends with _total, which is for counters")]
+    Total { metric: String },
     #[error("metric {metric} would be shown as {shown}, which metric {other} is already")]
     ShownTwice { metric: String, shown: String, other: String },
     #[error("there are {MAX_SERIES} series already; {metric} is one too many")]

@@ -73,6 +73,17 @@ pub enum MetricKind {
     Info,
 }
 
+impl MetricKind {
+    /// The endings that the lines of a family of this kind may have after its name, in either text format.
+    pub const fn endings(self) -> &'static [&'static str] {
+        match self {
+            Self::Counter => &["_total", "_created", ""],
+            Self::Gauge | Self::Info => &[""],
+            Self::Histogram => &["_bucket", "_sum", "_count", "_created", ""],
+        }
+    }
+}
+
 /// What a series of a metric belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         let cleaned = arguments.clean.then(|| collector.clean());
         let watches = form == OutputFormat::Tables { details: true };
         let (snapshot, known) = take_snapshot(&mut collector, question, watches);
-        view.check(&snapshot).map_err(|error| Failure::because(&error))?;
+        view.check([&snapshot]).map_err(|error| Failure::because(&error))?;
         let is_sampled =
             watches || known != ServiceFindings::Nothing || !collector.awaits_heartbeats();
         let hint = (!is_sampled).then_some(NOT_SAMPLED);
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     };
     question.teach(&mut collector);
     if view.devices.is_some() {
-        view.check(&collector.collect()).map_err(|error| Failure::because(&error))?;
+        view.check([&collector.collect()]).map_err(|error| Failure::because(&error))?;
     }
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let title = format!("Every {} s; Ctrl-C ends it", period.as_secs_f64());

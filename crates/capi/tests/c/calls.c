@@ -53,8 +53,27 @@ static void metrics(telltale_runtime_h runtime) {
     NO_NULL(telltale_counter_register(runtime, &metric, &counter));
     metric.struct_size = 8;
     INVALID(telltale_counter_register(runtime, &metric, &counter));
-    /* What is shown to no reader is refused, and its handle works all the same. */
+    /* What cannot be read has no handle, and no garbage in its place. */
+    NO_NULL(telltale_counter_add(counter, 1));
     metric.struct_size = sizeof metric;
+    metric.name = "steps";
+    static char text[5000];
+    memset(text, 'x', sizeof text - 1);
+    telltale_label_s longest = {"queue", text};
+    metric.labels = &longest;
+    counter = (telltale_counter_h)text;
+    INVALID(telltale_counter_register(runtime, &metric, &counter));
+    NO_NULL(telltale_counter_add(counter, 1));
+    gauge = (telltale_gauge_h)text;
+    metric.label_count = 257;
+    INVALID(telltale_gauge_register(runtime, &metric, &gauge));
+    NO_NULL(telltale_gauge_set(gauge, 1));
+    metric.labels = &label;
+    metric.label_count = 1;
+    histogram = (telltale_histogram_h)text;
+    INVALID(telltale_histogram_register(runtime, &metric, bounds, 4097, &histogram));
+    NO_NULL(telltale_histogram_observe(histogram, 1));
+    /* What is shown to no reader is refused, and its handle works all the same. */
     static const char *const bad[] = {"no name", "9x", "telltale_own"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         metric.name = bad[i];

@@ -71,15 +71,6 @@ impl<'a> Registered<'a> {
     }
 }
 
-/// The endings that lines of a family may have.
-fn endings(kind: MetricKind) -> &'static [&'static str] {
-    match kind {
-        MetricKind::Counter => &["", "_total", "_created"],
-        MetricKind::Gauge | MetricKind::Info => &[""],
-        MetricKind::Histogram => &["", "_bucket", "_sum", "_count", "_created"],
-    }
-}
-
 impl<'a> Applications<'a> {
     /// Adds what the processes of one row have registered, each series with all of them or with none, as
     /// far as the limits allow. Returns whether they left nothing out.
@@ -159,7 +150,7 @@ impl<'a> Applications<'a> {
             _ => &sample.name,
         };
         let stem = format!("{PREFIX}{stem}");
-        let claims = || endings(kind).iter().map(|ending| format!("{stem}{ending}"));
+        let claims = || kind.endings().iter().map(|ending| format!("{stem}{ending}"));
         if claims().any(|name| self.claimed.contains(&name)) {
             return None;
         }

@@ -26,7 +26,7 @@ fn devices_are_named_by_id_index_and_pci_address() {
         ("02:00.0", &["mute"]),
     ] {
         let list: DeviceList = names.parse().unwrap();
-        assert_eq!(list.check(&all), Ok(()));
+        assert_eq!(list.check([&all].into_iter()), Ok(()));
         assert_eq!(shown(&list.select(&all)).0, devices, "{names}");
     }
     let list: DeviceList = "hot".parse().unwrap();
@@ -51,9 +51,15 @@ fn an_id_comes_before_an_index() {
 #[test]
 fn a_name_that_no_device_has_is_named() {
     let list: DeviceList = "hot,3,cold".parse().unwrap();
-    let error = list.check(&snapshot()).unwrap_err().to_string();
+    let error = list.check([&snapshot()].into_iter()).unwrap_err().to_string();
     assert_eq!(error, "there is no device 3; `telltale smi -L` lists the 3 there are");
     assert_eq!(shown(&list.select(&snapshot())).0, ["hot"], "one that vanished is left out");
+    // Of several machines, each may have one of them.
+    let mut other = snapshot();
+    other.devices.truncate(1);
+    other.devices[0].id = "cold".into();
+    let list: DeviceList = "hot,cold".parse().unwrap();
+    assert_eq!(list.check([&other, &snapshot()].into_iter()), Ok(()));
     assert_eq!("hot,".parse::<DeviceList>(), Err(DeviceListError::Empty));
     assert_eq!("0,".repeat(256).parse::<DeviceList>(), Err(DeviceListError::Empty));
     assert_eq!(["0"; 257].join(",").parse::<DeviceList>(), Err(DeviceListError::TooMany));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use telltale_schema::metric::MetricKind;
 use telltale_wire::limits::{
     MAX_BUCKET_BOUNDS, MAX_LABEL_VALUE_BYTES, MAX_LABELS, MAX_NAME_BYTES, MAX_TEXT_BYTES,
 };
@@ -18,6 +19,9 @@ pub(super) fn check(series: &Series) -> Result<(), RegisterError> {
     check_name("metric", &series.name)?;
     if series.name.starts_with(OWN_PREFIX) {
         return Err(RegisterError::Reserved { metric: shortened(&series.name) });
+    }
+    if series.kind() != MetricKind::Counter && series.name.ends_with("_total") {
+        return Err(RegisterError::Total { metric: shortened(&series.name) });
     }
     let limited = [
         ("the name", series.name.as_str(), MAX_NAME_BYTES),

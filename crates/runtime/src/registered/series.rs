@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use telltale_schema::metric::MetricKind;
 use telltale_schema::snapshot::{MetricSample, MetricValue};
 
 use super::{RegisterError, naming};
@@ -118,17 +119,21 @@ impl Series {
         same_form && self.unit == other.unit && self.bounds() == other.bounds()
     }
 
-    /// The names under which `/metrics` shows its values.
+    /// The names that its lines may have on `/metrics`, and its own.
     pub(super) fn shown_names(&self) -> Vec<String> {
-        let name = &self.name;
+        let kind = self.kind();
+        let stem = match kind {
+            MetricKind::Counter => self.name.strip_suffix("_total").unwrap_or(&self.name),
+            _ => &self.name,
+        };
+        kind.endings().iter().map(|ending| format!("{stem}{ending}")).collect()
+    }
+
+    pub(super) const fn kind(&self) -> MetricKind {
         match &self.cell {
-            SeriesValue::Counter(_) => {
-                vec![format!("{}_total", name.strip_suffix("_total").unwrap_or(name))]
-            }
-            SeriesValue::Gauge(_) => vec![name.clone()],
-            SeriesValue::Histogram { .. } => {
-                ["bucket", "sum", "count"].map(|part| format!("{name}_{part}")).into()
-            }
+            SeriesValue::Counter(_) => MetricKind::Counter,
+            SeriesValue::Gauge(_) => MetricKind::Gauge,
+            SeriesValue::Histogram { .. } => MetricKind::Histogram,
         }
     }
 

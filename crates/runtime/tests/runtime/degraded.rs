@@ -128,6 +128,10 @@ fn metrics_that_cannot_be_kept_work_for_their_owner() {
             registry.counter("jobs_total"),
             "metric jobs_total would be shown as jobs_total, which metric jobs is already",
         ),
+        (
+            registry.counter("loss_total"),
+            "metric loss_total would be shown as loss, which metric loss is already",
+        ),
         (registry.counter("a").label("b", "").label("b", ""), "label b of metric a is given twice"),
     ];
     let count = refused.len() as u64;
@@ -138,15 +142,26 @@ fn metrics_that_cannot_be_kept_work_for_their_owner() {
         assert_eq!(error.map(|error| error.to_string()).as_deref(), Some(why));
         expected.push(why.to_owned());
     }
+    for (gauge, why) in [
+        (
+            registry.gauge("jobs").label("queue", "a"),
+            "metric jobs is registered already with another kind",
+        ),
+        (registry.gauge("jobs_created"), "metric jobs_created would be shown as jobs_created"),
+        (registry.gauge("done_total"), "metric done_total ends with _total, which is for counters"),
+    ] {
+        let error = gauge.try_register().map(|_| ()).unwrap_err().to_string();
+        assert!(error.starts_with(why), "{error}");
+    }
     registry.histogram("h", [2.0, 1.0]).register().observe(1.0);
     assert!(registry.gauge("9x").try_register().is_err());
-    assert_eq!(runtime.problems(), [(ProblemStep::Metric, count + 2)]);
+    assert_eq!(runtime.problems(), [(ProblemStep::Metric, count + 5)]);
     let reported = reported.lock().unwrap().clone();
     assert_eq!(reported[..expected.len()], expected, "each is reported");
     for number in 0..telltale_runtime::MAX_SERIES {
         registry.counter("many").label("number", number.to_string()).register().add(1);
     }
     // Two places were taken before.
-    assert_eq!(runtime.problems(), [(ProblemStep::Metric, count + 4)]);
+    assert_eq!(runtime.problems(), [(ProblemStep::Metric, count + 7)]);
     assert_eq!(endpoints(&scratch).len(), 1);
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::{HeldDevice, Process, ProcessState, Snapshot};
+use super::{HeldDevice, Holder, Process, ProcessState, Snapshot};
 
 /// The holders of one device.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,8 +29,11 @@ impl Snapshot {
             .collect();
         known.sort_by_key(|(process, held)| (Reverse(rank(held)), process.pid));
         let open = known.iter().filter(|(_, held)| held.open_descriptors > 0).count();
+        // One without a pid whose memory is known is a process with a row of a region, without descriptors.
+        let is_other = |holder: &&Holder| holder.pid.is_some() || !holder.memory_known;
         let listed = self.devices.get(device).and_then(|device| device.holders.value());
-        let others = listed.map_or(0, Vec::len).saturating_sub(open);
+        let listed = listed.map_or(0, |holders| holders.iter().filter(is_other).count());
+        let others = listed.saturating_sub(open);
         Holders { known, others }
     }
 }
@@ -52,7 +55,7 @@ mod tests {
     use crate::device::DeviceIdentity;
     use crate::memory::MemorySpace;
     use crate::reading::{Absence, Reading};
-    use crate::snapshot::{Accounting, Device, HeldSpace, Holder, SCHEMA_VERSION, Telemetry};
+    use crate::snapshot::{Accounting, Device, HeldSpace, SCHEMA_VERSION, Telemetry};
 
     fn process(pid: u32, bytes: Option<u64>, open_descriptors: u32) -> Process {
         let space =
@@ -74,8 +77,11 @@ mod tests {
     }
 
     fn device(open: &[Option<u32>]) -> Device {
-        let holder =
-            |pid: &Option<u32>| Holder { pid: *pid, open_descriptors: 1, memory_known: true };
+        let holder = |pid: &Option<u32>| Holder {
+            pid: *pid,
+            open_descriptors: 1,
+            memory_known: pid.is_some(),
+        };
         Device {
             id: "0".into(),
             identity: DeviceIdentity::Chip(ChipIdentity::default()),
@@ -85,6 +91,20 @@ mod tests {
             kinds: Vec::new(),
             holders: Reading::new(open.iter().map(holder).collect(), Timestamp(0)),
             faults: Vec::new(),
+        }
+    }
+
+    fn snapshot(devices: Vec<Device>, processes: Vec<Process>) -> Snapshot {
+        Snapshot {
+            schema_version: SCHEMA_VERSION,
+            taken_at: Timestamp(0),
+            collected_in_ns: 0,
+            devices,
+            processes,
+            closed_processes: 0,
+            withheld_processes: 0,
+            left_out: None,
+            sources: Vec::new(),
         }
     }
 
@@ -99,20 +119,22 @@ mod tests {
             process(5, Some(7), 0),
             dead,
         ];
-        let snapshot = Snapshot {
-            schema_version: SCHEMA_VERSION,
-            taken_at: Timestamp(0),
-            collected_in_ns: 0,
-            devices: vec![device(&[Some(1), Some(2), Some(3), None, Some(9)]), device(&[])],
-            processes,
-            closed_processes: 0,
-            withheld_processes: 0,
-            left_out: None,
-            sources: Vec::new(),
-        };
+        let open = [Some(1), Some(2), Some(3), None, Some(9)];
+        let snapshot = snapshot(vec![device(&open), device(&[])], processes);
         let holders = snapshot.holders(0);
         let pids: Vec<_> = holders.known.iter().filter_map(|(process, _)| process.pid).collect();
         assert_eq!((pids, holders.others), (vec![4, 5, 3, 2, 1], 2));
         assert_eq!(snapshot.holders(1), Holders { known: vec![], others: 0 });
+    }
+
+    #[test]
+    fn a_hidden_process_with_a_row_of_a_region_counts_once() {
+        let worker = Process { pid: None, ..process(0, Some(7), 0) };
+        let mut device = device(&[]);
+        let holder = |memory_known| Holder { pid: None, open_descriptors: 1, memory_known };
+        device.holders = Reading::new(vec![holder(true), holder(false)], Timestamp(0));
+        let holders = snapshot(vec![device], vec![worker]);
+        let holders = holders.holders(0);
+        assert_eq!((holders.known.len(), holders.others), (1, 1));
     }
 }

@@ -28,7 +28,7 @@ Examples:
   telltale smi -l 5            tables, every five seconds
   telltale smi -L              devices, one a line
   telltale smi -i 0,T1:N0      two devices and who holds them
-  telltale smi --sort dram:desc   the processes with most DRAM first
+  telltale smi --sort dram:desc   the processes with most DRAM on a device first
   telltale smi -d              per process and kind, with peaks and the reason for each n/a
   telltale smi --json | jq .   everything, numbers in base units
   telltale smi -w 60 --csv     a row per device and minute
@@ -80,11 +80,12 @@ pub(crate) struct SmiArguments {
     /// List devices, one a line: index, id, type, PCI address
     #[arg(short = 'L', long)]
     #[arg(conflicts_with_all = ["details", "json", "csv", "watch", "repeat", "clean", "fields"])]
+    #[arg(conflicts_with_all = ["devices", "filter", "sort"])]
     pub(crate) list: bool,
     /// Show these devices only, by index, id or PCI address: `0,T1:N0,0000:03:00.0`
     #[arg(short = 'i', long = "id", value_name = "DEVICES")]
     pub(crate) devices: Option<DeviceList>,
-    /// Sort rows by a field: `dram:desc`, `user` [default: by pid]
+    /// Sort rows by a field, processes by their largest device: `dram:desc`, `user` [default: by pid]
     #[arg(long, value_name = "FIELD[:desc]", value_parser = Sort::parse)]
     pub(crate) sort: Option<Sort>,
     /// Print JSON, one object per snapshot

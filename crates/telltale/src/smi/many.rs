@@ -34,7 +34,8 @@ pub(super) fn show(
     let Some(period) = arguments.period() else {
         inquiry.wait(timeout + GRACE);
         let fleet = inquiry.now();
-        check(&fleet, view)?;
+        let answers = fleet.hosts.iter().filter_map(|host| host.snapshot.as_deref());
+        view.check(answers).map_err(|error| Failure::because(&error))?;
         if !matches!(view.form, OutputFormat::Tables { .. }) {
             report_silent(&fleet);
         }
@@ -65,15 +66,6 @@ pub(super) fn show(
         output.end_repainting()?;
     }
     Ok(status(&fleet))
-}
-
-/// Whether each device that was named is on some host that answers.
-fn check(fleet: &Fleet, view: SnapshotView<'_>) -> Result<(), Failure> {
-    let mut checked = fleet.hosts.iter().flat_map(|host| &host.snapshot).map(|it| view.check(it));
-    match checked.next() {
-        Some(Err(error)) if checked.all(|other| other.is_err()) => Err(Failure::because(&error)),
-        _ => Ok(()),
-    }
 }
 
 fn titled(fleet: &Fleet, page: &str, period: Duration, output: &StandardOutput) -> String {

@@ -37,7 +37,7 @@ pub(super) fn show(
         let end = recording.frames()[last].at;
         let place = arguments.at.map_or(last, |moment| recording.place_at(moment.at(end)));
         let snapshot = recording.snapshot(place).map_err(|error| Failure::because(&error))?;
-        view.check(&snapshot).map_err(|error| Failure::because(&error))?;
+        view.check([&snapshot]).map_err(|error| Failure::because(&error))?;
         output.print(&view.heading())?;
         output.print(&titled(&recording, place, &snapshot, view, output))?;
         return Ok(status(&snapshot));

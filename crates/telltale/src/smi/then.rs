@@ -32,7 +32,7 @@ pub(super) fn show(
         return Err(Failure::Usage(String::from(text)));
     }
     let past = PastSource::find(&arguments.history, &arguments.place)?.snapshot_at(asked)?;
-    view.check(&past.snapshot).map_err(|error| Failure::because(&error))?;
+    view.check([&past.snapshot]).map_err(|error| Failure::because(&error))?;
     let mut text = view.heading();
     if matches!(view.form, OutputFormat::Tables { .. }) {
         let late_ns = asked.since_ns(past.snapshot.taken_at);

@@ -68,8 +68,11 @@ impl SnapshotView<'_> {
     ///
     /// # Errors
     /// When one is not.
-    pub(super) fn check(self, snapshot: &Snapshot) -> Result<(), NoSuchDevice> {
-        self.devices.map_or(Ok(()), |devices| devices.check(snapshot))
+    pub(super) fn check<'s>(
+        self,
+        snapshots: impl IntoIterator<Item = &'s Snapshot, IntoIter: Clone>,
+    ) -> Result<(), NoSuchDevice> {
+        self.devices.map_or(Ok(()), |devices| devices.check(snapshots.into_iter()))
     }
 
     /// The rows that are shown, in their order.
