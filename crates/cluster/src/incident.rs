@@ -333,6 +333,20 @@ impl Incident {
         is_signed || self.missed.iter().any(|missed| missed != node)
     }
 
+    /// Whether something else than a program explains that workers failed: a node that is silent, was missed, hangs,
+    /// was restarted or does not start its workers, or a plan.
+    #[must_use]
+    pub fn is_explained(&self) -> bool {
+        let is_explanation = |event: &FaultEvent| match event {
+            FaultEvent::Silent { .. }
+            | FaultEvent::AgentRestarted { .. }
+            | FaultEvent::NotStarted { .. } => true,
+            FaultEvent::Suspected(verdict) => verdict.kind.is_hang(),
+            FaultEvent::WorkerFailed { .. } => false,
+        };
+        self.excused || !self.missed.is_empty() || self.events.iter().any(is_explanation)
+    }
+
     /// The node that the job failed for, as far as the events show: the first whose worker ended as no
     /// survivor does ([`WorkerEnd::is_cause`]); else the only one whose agent was restarted; else the
     /// only one that failed, unless a silence, a hang or a plan of another explains that.

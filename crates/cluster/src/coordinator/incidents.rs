@@ -91,6 +91,7 @@ impl Leadership {
             incident.miss([node.clone()]);
             self.withdraw_charge(context);
         }
+        self.withdraw_repetition();
     }
 
     /// Tells how the open incident stands, and with which events.
@@ -135,6 +136,22 @@ impl Leadership {
         } else {
             self.withdraw_charge(context);
         }
+        self.withdraw_repetition();
+    }
+
+    /// Withdraws that the failure which was answered repeats those before it, where later events explain it.
+    fn withdraw_repetition(&mut self) {
+        if self.answered.as_ref().is_some_and(|(incident, _)| incident.is_explained()) {
+            self.forget_repetition();
+        }
+    }
+
+    /// What was answered repeats nothing.
+    pub(super) fn forget_repetition(&mut self) {
+        self.repeats.forget();
+        if let Some((incident, news)) = &mut self.answered {
+            *news |= std::mem::take(&mut incident.repetition) != Repetition::default();
+        }
     }
 
     /// The same of a node that has fallen silent since.
@@ -144,6 +161,7 @@ impl Leadership {
             *news = true;
             self.withdraw_charge(context);
         }
+        self.withdraw_repetition();
     }
 
     /// Withdraws charges for merely likely causes, where later events do not
@@ -215,9 +233,11 @@ impl Leadership {
             return None;
         }
         let spent = self.budgets.restarts(context);
+        self.note_missed(context.policy.keep_alive);
         let incident = self.incident.as_ref()?;
-        let Repetition { nodes: repeated_on, failed_starts } =
-            self.repeats.after(incident).repetition();
+        let repeats = self.repeats.after(incident, context.policy.budget_window);
+        let repetition = if self.departs() { Repetition::default() } else { repeats.repetition() };
+        let Repetition { nodes: repeated_on, failed_starts } = repetition;
         if spent >= context.policy.restart_budget || failed_starts > MAX_FAILED_STARTS {
             return Some(self.over(JobOutcome::GivenUp));
         }

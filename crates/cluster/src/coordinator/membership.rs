@@ -280,6 +280,9 @@ impl Leadership {
 
     /// Weighs what a new life while an epoch is prepared after a failure says of the failure's cause.
     fn weigh_restart(&mut self, node: &NodeName, life: Life) {
+        if life != Life::Known {
+            self.forget_repetition();
+        }
         let certain = self.charge.take_if(|cause| cause.certain || life == Life::Known);
         let likely = match life {
             Life::Known => None,

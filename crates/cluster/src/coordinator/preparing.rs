@@ -145,8 +145,7 @@ impl Leadership {
         self.mass_silence.note_replaced(&self.roster, &why);
         self.budgets.spend(context, &why, &self.state, &next);
         // Who fails before a departure is stored may have missed the leaving node.
-        let departs =
-            self.roster.leaving.keys().any(|node| self.roster.is_released(&self.state, node));
+        let departs = self.departs();
         self.ends_other_job &= why != Why::Reset;
         self.note_missed(context.policy.keep_alive);
         let former = std::mem::replace(&mut self.state, next);
@@ -166,7 +165,7 @@ impl Leadership {
             if let Some(incident) = &mut self.incident {
                 incident.excused = self.state.planned || departs;
             }
-            self.note_repetition(&why);
+            self.note_repetition(context, &why);
             let cause = self.incident.as_ref().and_then(Incident::root_cause);
             self.is_ordered = why == Why::Ordered;
             let is_repeated =
@@ -198,11 +197,16 @@ impl Leadership {
         }
     }
 
+    /// Whether a node is leaving whose departure is not stored yet.
+    pub(super) fn departs(&self) -> bool {
+        self.roster.leaving.keys().any(|node| self.roster.is_released(&self.state, node))
+    }
+
     /// Takes in how an epoch ended that is over.
-    fn note_repetition(&mut self, why: &Why) {
+    fn note_repetition(&mut self, context: &StepContext<'_>, why: &Why) {
         match (&mut self.incident, why) {
-            (Some(incident), Why::Incident { .. } | Why::Over(_)) if !incident.excused => {
-                self.repeats = self.repeats.after(incident);
+            (Some(incident), Why::Incident { .. } | Why::Over(_)) => {
+                self.repeats = self.repeats.after(incident, context.policy.budget_window);
                 incident.repetition = self.repeats.repetition();
             }
             _ => self.repeats.forget(),
@@ -212,6 +216,10 @@ impl Leadership {
     /// What is left of a charge after a decision in the same epoch: nothing once it is blamed, its node has lost
     /// its slot, or an operator has ordered what was on its way.
     fn settle_charge(&mut self, why: &Why) {
+        // Workers may have failed for the nodes that are not there.
+        if matches!(why, Why::Unanswered { .. } | Why::Left { .. } | Why::Absent { .. }) {
+            self.forget_repetition();
+        }
         let charge = match why {
             Why::Prepared => None,
             _ if self.is_ordered => None,
@@ -294,7 +302,7 @@ impl Leadership {
             JobOutcome::Finished => Standing::Passed,
             JobOutcome::GivenUp => Standing::GivenUp,
         };
-        self.note_repetition(&Why::Over(outcome));
+        self.note_repetition(context, &Why::Over(outcome));
         self.close_incident(context, standing);
         self.round = Round::default();
         // Spares too: no node waits for a job that is over.

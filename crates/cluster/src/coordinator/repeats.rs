@@ -10,10 +10,10 @@ use crate::observation::WorkerEnd;
 use crate::rank::Rank;
 use crate::time::Moment;
 
-/// Epochs in a row that may fail in the same way within [`START`] of their start. With one more the job is given up.
+/// Epochs in a row that may fail in the same way within [`STARTUP_WINDOW`] of their start. With one more the job is given up.
 pub const MAX_FAILED_STARTS: u32 = 5;
 /// Until when after an epoch's start its failure is one of the start.
-pub const START: Duration = Duration::from_secs(60);
+pub const STARTUP_WINDOW: Duration = Duration::from_secs(60);
 
 /// How the latest epochs failed.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +21,8 @@ pub(super) struct Repeats {
     /// When the present epoch was committed; unknown of one that another leader committed.
     started: Option<Moment>,
     last: Option<Failure>,
+    /// When that was.
+    at: Moment,
     /// Nodes on which that rank failed in that way, without another failure in between.
     nodes: BTreeSet<NodeName>,
     failed_starts: u32,
@@ -48,13 +50,24 @@ impl Repeats {
 
     /// The epoch ended in another way than by the failure of a worker.
     pub(super) fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self { started: self.started, ..Self::default() };
     }
 
-    /// How it stands once this incident has ended the epoch. Where no worker failed, nothing repeats.
-    pub(super) fn after(&self, incident: &Incident) -> Self {
-        let Some((node, rank, way, at)) = first_failure(incident) else { return Self::default() };
-        let is_start = self.started.is_some_and(|started| at < started.after(START));
+    /// How it stands once this incident has ended the epoch. Where no worker failed, or another node's fault explains
+    /// that, nothing repeats; nor does what failed longer than the `window` ago.
+    pub(super) fn after(&self, incident: &Incident, window: Duration) -> Self {
+        let first = first_failure(incident).filter(|_| !incident.is_explained());
+        let Some((node, rank, way, at)) = first else { return Self::default() };
+        if at >= self.at.after(window) {
+            let afresh = Self { started: self.started, ..Self::default() };
+            return afresh.with(node, rank, way, at);
+        }
+        self.with(node, rank, way, at)
+    }
+
+    /// The same with one more failure.
+    fn with(&self, node: NodeName, rank: Rank, way: Way, at: Moment) -> Self {
+        let is_start = self.started.is_some_and(|started| at < started.after(STARTUP_WINDOW));
         let is_same = self.last.as_ref().is_some_and(|last| last.way == way);
         let failed_starts = match (is_start && way.is_of_the_program(), is_same) {
             (false, _) => 0,
@@ -67,12 +80,15 @@ impl Repeats {
             false => BTreeSet::new(),
         };
         nodes.insert(node);
-        Self { started: None, last: Some(failure), nodes, failed_starts }
+        Self { started: None, last: Some(failure), at, nodes, failed_starts }
     }
 
     /// The same for people, and for who is charged.
     pub(super) fn repetition(&self) -> Repetition {
-        let nodes = if self.nodes.len() > 1 { self.nodes.clone() } else { BTreeSet::new() };
+        // A signal or an exit code alone is no proof that it was the same.
+        let is_proven = self.last.as_ref().is_some_and(|last| !last.way.message.is_empty());
+        let is_elsewhere = is_proven && self.nodes.len() > 1;
+        let nodes = if is_elsewhere { self.nodes.clone() } else { BTreeSet::new() };
         Repetition { nodes, failed_starts: self.failed_starts }
     }
 }
@@ -105,6 +121,7 @@ mod tests {
     use crate::observation::FailureDetail;
 
     const SECOND: u64 = 1_000_000_000;
+    const WINDOW: Duration = Duration::from_secs(3600);
 
     /// The failure of one worker `after` so many seconds.
     fn failure(node: &str, rank: u32, end: WorkerEnd, message: &str, after: u64) -> Incident {
@@ -122,7 +139,7 @@ mod tests {
         let mut repeats = Repeats::default();
         for incident in incidents {
             repeats.begin(Moment::from_ns(0));
-            repeats = repeats.after(incident);
+            repeats = repeats.after(incident, WINDOW);
         }
         repeats.repetition()
     }
@@ -143,8 +160,33 @@ mod tests {
 
     #[test]
     fn an_epoch_that_another_leader_began_is_no_failed_start() {
-        let repeats = Repeats::default().after(&failure("a", 0, WorkerEnd::Code(1), "", 2));
+        let failure = failure("a", 0, WorkerEnd::Code(1), "", 2);
+        let repeats = Repeats::default().after(&failure, WINDOW);
         assert_eq!(repeats.repetition().failed_starts, 0);
+    }
+
+    #[test]
+    fn survivors_of_lost_nodes_repeat_nothing() {
+        let survivor = |lost: &str| {
+            let mut incident = failure("a", 0, WorkerEnd::Code(1), "NCCL error: remote error", 5);
+            let node = NodeName::new(lost).unwrap();
+            incident.add(Moment::from_ns(6 * SECOND), FaultEvent::Silent { node });
+            incident
+        };
+        let all = ["b", "c", "d", "e", "f", "g"].map(survivor);
+        assert_eq!(after(&all), Repetition::default());
+        let mut missed = failure("a", 0, WorkerEnd::Code(1), "NCCL error: remote error", 5);
+        missed.miss([NodeName::new("b").unwrap()]);
+        assert_eq!(after(&[missed.clone(), missed]), Repetition::default());
+    }
+
+    #[test]
+    fn what_failed_long_ago_or_left_no_message_proves_nothing() {
+        let at = |node, message, seconds| failure(node, 3, WorkerEnd::Code(1), message, seconds);
+        let nodes = |incidents: &[Incident]| after(incidents).nodes.len();
+        assert_eq!(nodes(&[at("a", "ValueError", 500), at("b", "ValueError", 4_000)]), 2);
+        assert_eq!(nodes(&[at("a", "ValueError", 500), at("b", "ValueError", 4_200)]), 0);
+        assert_eq!(nodes(&[at("a", "", 500), at("b", "", 600)]), 0);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::message::{
     Registration, Report, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
-use crate::observation::{Observation, WorkerEnd, WorkerObservation, WorkerState};
+use crate::observation::{FailureDetail, Observation, WorkerEnd, WorkerObservation, WorkerState};
 use crate::policy::{Job, Policy};
 use crate::rank::{Rank, WorkersPerNode};
 use crate::stored::{Decision, Phase, StoreOutcome, StoredState, Why};
@@ -249,8 +249,12 @@ impl Cluster {
             rank: Rank(first + local),
             state: *state,
         };
-        let workers = (0..).zip(&node.states).map(worker).collect();
-        let observation = Observation { workers, ..Observation::default() };
+        let workers: Vec<WorkerObservation> = (0..).zip(&node.states).map(worker).collect();
+        let has_failed = |one: &&WorkerObservation| matches!(one.state, WorkerState::Failed { .. });
+        let detail = FailureDetail { message: "it failed".to_owned(), log: String::new() };
+        let failures = workers.iter().filter(has_failed).map(|one| (one.rank, detail.clone()));
+        let failures = failures.collect();
+        let observation = Observation { workers, failures, ..Observation::default() };
         let report = Report { activity: node.activity, observation };
         self.say(name, FromNodeBody::Report(report));
     }

@@ -1,7 +1,7 @@
 //! Incidents, their events, and all that is known of one.
 
 use serde::Serialize;
-use telltale_cluster::coordinator::{MAX_FAILED_STARTS, START};
+use telltale_cluster::coordinator::{MAX_FAILED_STARTS, STARTUP_WINDOW};
 use telltale_schema::text::printable;
 use telltale_wire::cluster::message::sign::Kind;
 use telltale_wire::cluster::message::{
@@ -186,7 +186,7 @@ fn given_up(incident: &Incident) -> String {
 
 /// That a job is given up since it fails whenever it is started, where that is so.
 pub(crate) fn failed_starts(starts: u32) -> Option<String> {
-    let seconds = START.as_secs();
+    let seconds = STARTUP_WINDOW.as_secs();
     (starts > MAX_FAILED_STARTS).then(|| {
         format!("{starts} epochs in a row failed in the same way within {seconds} s of their start")
     })

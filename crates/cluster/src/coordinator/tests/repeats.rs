@@ -68,3 +68,20 @@ fn a_rank_that_fails_alike_on_the_spare_charges_no_node() {
     let repetition = &cluster.reported.as_ref().unwrap().repetition;
     assert_eq!(repetition.nodes, ["b", "c"].map(name).into());
 }
+
+#[test]
+fn survivors_of_nodes_that_are_lost_one_after_the_other_use_up_spares_and_no_starts() {
+    let nodes = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+    let policy = Policy { eviction_budget: 100, ..Policy::default() };
+    let mut cluster = Cluster::formed(2, &nodes, policy);
+    for lost in ["b", "c", "d", "e", "f", "g", "h"] {
+        assert_eq!(cluster.map(), format!("a {lost}"));
+        cluster.lose(lost);
+        cluster.pass(SECOND);
+        cluster.fail("a", WorkerEnd::Code(1));
+        cluster.pass(15 * SECOND);
+        assert!(cluster.coordinator.runs(), "{lost}: {:?}", cluster.state());
+        let repetition = &cluster.reported.as_ref().unwrap().repetition;
+        assert_eq!(repetition.failed_starts, 0, "{lost}");
+    }
+}
