@@ -220,7 +220,7 @@ impl Ports {
 pub enum JobOutcome {
     /// Every rank ended with exit code 0.
     Finished,
-    /// It was restarted too often.
+    /// It was restarted too often, or failed in the same way at each start.
     GivenUp,
 }
 

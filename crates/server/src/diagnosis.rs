@@ -42,6 +42,8 @@ pub enum Diagnosis {
         /// What perhaps is so.
         perhaps: &'static str,
     },
+    /// The system does not let the caller connect: no permission, no such socket, no descriptor.
+    System(String),
     /// Something else, in the words of its source.
     Other(String),
 }
@@ -82,7 +84,9 @@ impl Diagnosis {
 
 fn perhaps(caller: Caller) -> &'static str {
     match (caller.uses_tls, caller.has_certificate) {
-        (false, _) => "speaks TLS; name its authority with --authority",
+        (false, _) => {
+            "speaks TLS (name its authority with --authority), or is a port for HTTP and not for gRPC"
+        }
         (true, false) => "wants a certificate of the caller: --certificate, --key",
         (true, true) => "does not take our certificate, or has just ended",
     }
@@ -121,9 +125,19 @@ fn known(cause: &(dyn Error + 'static), caller: Caller) -> Option<Diagnosis> {
     let error = cause.downcast_ref::<io::Error>().filter(|error| error.get_ref().is_none());
     match error.map(io::Error::kind) {
         Some(ErrorKind::ConnectionRefused) => Some(Diagnosis::NoListener),
+        Some(ErrorKind::PermissionDenied | ErrorKind::NotFound) => Some(Diagnosis::System(text)),
+        Some(_) if error.is_some_and(is_out_of_descriptors) => Some(Diagnosis::System(text)),
         _ if caller.uses_tls && text.contains("tls handshake eof") => Some(Diagnosis::SpeaksNoTls),
         _ => None,
     }
+}
+
+/// Whether the process or the system has no descriptor left.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let [process, system] = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
+    error
+        .raw_os_error()
+        .is_some_and(|code| [process, system].iter().any(|one| one.raw_os_error() == code))
 }
 
 fn of_tls(error: &TlsError, caller: Caller) -> Diagnosis {

@@ -24,6 +24,7 @@ mod hosts;
 mod interrupt;
 mod known;
 mod man;
+mod new_file;
 mod open_file;
 mod output;
 mod parent;
@@ -62,7 +63,7 @@ pub fn command() -> ExitCode {
     let takes_any = |command: &Command| {
         matches!(command, Command::Hold(_) | Command::Guard(_) | Command::Run(_))
     };
-    if !command.as_ref().is_ok_and(takes_any)
+    if command.as_ref().is_ok_and(|command| !takes_any(command))
         && let Err(error) = descriptors::require_enough()
     {
         return exit::code(Err(error.into()));

@@ -10,7 +10,7 @@ use crate::c_hosts::installed::{Linked, here, install, program};
 const PAGE: &str = include_str!("../../../../docs/integrate.md");
 
 #[test]
-fn the_counter_in_c_is_counted() {
+fn the_counter_in_c_compiles_and_is_registered() {
     let scratch = Scratch::new();
     let [counter] = code_blocks(PAGE, "c")[..] else { panic!("the page has one program in C") };
     let source = scratch.join("counter.c");
@@ -88,7 +88,6 @@ fn the_wiring_of_tt_metal_compiles() {
             "-c",
             "-std=c++17",
             "-Wno-unused-parameter",
-            "-Wno-return-type",
             "-Wno-return-type",
             &includes[0],
             &includes[1],

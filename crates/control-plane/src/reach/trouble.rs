@@ -114,6 +114,6 @@ fn to(
         Diagnosis::NotValidNow => ReachTrouble::NotValidNow(address),
         Diagnosis::UnfitCertificate => ReachTrouble::UnfitCertificate(address),
         Diagnosis::BrokeOff { perhaps } => ReachTrouble::BrokeOff { address, perhaps },
-        Diagnosis::Other(why) => ReachTrouble::Other { address, why },
+        Diagnosis::System(why) | Diagnosis::Other(why) => ReachTrouble::Other { address, why },
     }
 }

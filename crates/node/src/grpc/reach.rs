@@ -124,12 +124,19 @@ fn caller(tls: Option<&PreparedTls>) -> Caller {
     Caller { uses_tls: tls.is_some(), has_certificate: tls.is_some_and(|tls| tls.has_certificate) }
 }
 
+/// What `--grpc` of a service there may be: it takes addresses and no names.
+fn listening(at: &Remote) -> String {
+    let at = at.to_string();
+    if at.parse::<std::net::SocketAddr>().is_ok() { at } else { String::from("ADDRESS:PORT") }
+}
+
 /// What is in the way, and what helps.
 fn words(at: &Remote, diagnosis: &Diagnosis) -> String {
     match diagnosis {
         Diagnosis::NoListener => format!(
             "no service answers at {at}: no process listens there; start one with \
-             `telltale serve --grpc {at}`, or name its port"
+             `telltale serve --grpc {}`, or name its port",
+            listening(at)
         ),
         Diagnosis::Unresolved(why) => format!("cannot resolve {at}: {why}"),
         Diagnosis::SpeaksTls => format!("{at} speaks TLS; name its authority with --authority"),
@@ -160,6 +167,8 @@ fn words(at: &Remote, diagnosis: &Diagnosis) -> String {
         Diagnosis::BrokeOff { perhaps } => {
             format!("{at} broke the connection off; perhaps it {perhaps}")
         }
-        Diagnosis::Other(why) => format!("no service answers at {at}: {why}"),
+        Diagnosis::System(why) | Diagnosis::Other(why) => {
+            format!("no service answers at {at}: {why}")
+        }
     }
 }

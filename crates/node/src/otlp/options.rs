@@ -67,8 +67,8 @@ pub enum OptionsError {
     /// The time between two exports makes no sense.
     #[error("otlp.interval_seconds is {0}; it must be from 1 to 3600")]
     Interval(f64),
-    /// A message has longer than there is until the next one, or no time.
-    #[error("otlp.timeout_seconds is {0}; it must be above 0")]
+    /// A message has no time, or time without an end.
+    #[error("otlp.timeout_seconds is {0}; it must be a number above 0")]
     Timeout(f64),
 }
 

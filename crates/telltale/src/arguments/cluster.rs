@@ -107,10 +107,10 @@ pub(crate) struct WatchArguments {
 pub(crate) struct ReportArguments {
     #[command(flatten)]
     pub(crate) again: WatchArguments,
-    /// Write the report as one HTML file
+    /// Write the report as one HTML file; `-` for standard output
     #[arg(long, value_name = "FILE", conflicts_with = "watch")]
     pub(crate) page: Option<PathBuf>,
-    /// Write the latest steps as a trace for ui.perfetto.dev
+    /// Write the latest steps as a trace for ui.perfetto.dev; `-` for standard output
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "page"])]
     pub(crate) trace: Option<PathBuf>,
 }

@@ -1,29 +1,29 @@
-//! Files that are written whole, or not at all.
+//! Reports that are written to a file, whole or not at all, or to standard output.
 
-use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use crate::exit::Failure;
+use crate::new_file::NewFile;
 
-/// Writes a file beside the one that may be there, and puts it in its place when it is whole. `what` is its name for
-/// people, and the option that names it.
+/// Writes a report in the place of the file that may be there; `-` is standard output. `what` is its name for people,
+/// and the option that names the file.
 pub(super) fn replace(
     file: &Path,
     (what, option): (&str, &str),
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let mut part = file.as_os_str().to_owned();
-    part.push(".part");
-    let written = fs::File::create(&part).and_then(|part| {
-        let mut to = BufWriter::new(part);
-        write(&mut to)?;
-        to.flush()
+    if file == Path::new("-") {
+        let mut out = io::stdout().lock();
+        return Ok(write(&mut out).and_then(|()| out.flush())?);
+    }
+    let written = NewFile::begin(file, true).and_then(|mut new| {
+        write(&mut new)?;
+        new.finish()
     });
-    written.and_then(|()| fs::rename(&part, file)).map_err(|error| {
-        let _ = fs::remove_file(&part);
+    written.map_err(|error| {
         Failure::Message(format!(
-            "cannot write the {what} to {}: {error}; {option} names a file",
+            "cannot write the {what} to {}: {error}; {option} names a file, or `-` for standard output",
             file.display()
         ))
     })

@@ -14,10 +14,11 @@ use telltale_schema::quantity::count;
 
 use super::listing::Rows;
 use super::source::STANDARD_INPUT;
-use super::target::{NewDirectory, NewFile, cannot_write};
+use super::target::{NewDirectory, cannot_write};
 use super::words::plural;
 use crate::arguments::EventFormat;
 use crate::exit::{self, Failure};
+use crate::new_file::NewFile;
 use crate::output::StandardOutput;
 
 /// How often progress is shown on a terminal.
@@ -58,7 +59,8 @@ impl Conversion {
         } else if out.as_os_str() == STANDARD_INPUT {
             ConversionTarget::StandardOutput(BufWriter::new(io::stdout()))
         } else {
-            ConversionTarget::File(NewFile::begin(out, replaces)?)
+            let file = NewFile::begin(out, replaces);
+            ConversionTarget::File(file.map_err(|error| cannot_write(out, &error))?)
         };
         let rows = Rows::new(Some(style), true, None);
         let started = match form {
@@ -116,7 +118,7 @@ impl Conversion {
                 exit::tell(&words);
             }
             ConversionTarget::File(file) => {
-                file.finish()?;
+                file.finish().map_err(|error| cannot_write(&self.wanted, &error))?;
                 output.print(&words)?;
             }
             ConversionTarget::Directory(directory) => {

@@ -40,6 +40,9 @@ pub(crate) enum RecordError {
     /// It is something else, which is not written to.
     #[error("{} is there and is not to be added to; name another file", .path.display())]
     Foreign { path: PathBuf, source: RecordingError },
+    /// Its last snapshot cannot be read.
+    #[error("the last snapshot of {} is damaged, and none is added; name another file", .path.display())]
+    Damaged { path: PathBuf, source: ReplayError },
     /// Its last snapshot is none that this program can use: a newer one wrote it.
     #[error("{} is of another Telltale and is not added to; name another file", .path.display())]
     Other { path: PathBuf, source: ReplayError },
@@ -89,8 +92,10 @@ impl Recorder {
             return Err(foreign(RecordingError::Damaged(frames.len())));
         }
         if let Some(last) = frames.last() {
-            read_snapshot(path, &file, *last, frames.len())
-                .map_err(|source| RecordError::Other { path: path.into(), source })?;
+            read_snapshot(path, &file, *last, frames.len()).map_err(|source| match source {
+                ReplayError::Unfit { .. } => RecordError::Other { path: path.into(), source },
+                _ => RecordError::Damaged { path: path.into(), source },
+            })?;
         }
         file.set_len(end).map_err(failed)?;
         Ok(Self { path: path.into(), file, end, frames: frames.len(), max_bytes })

@@ -1765,7 +1765,7 @@ pub enum JobOutcome {
     Unspecified = 0,
     /// Every rank ended with exit code 0.
     Finished = 1,
-    /// It was restarted too often.
+    /// It was restarted too often, or failed in the same way at each start.
     GivenUp = 2,
 }
 impl JobOutcome {
