@@ -17,6 +17,7 @@ struct Census {
     standby: usize,
     silent: usize,
     barred: usize,
+    ended: usize,
 }
 
 impl Engine {
@@ -54,6 +55,7 @@ impl Engine {
             standby_nodes: count(census.standby),
             silent_nodes: count(census.silent),
             barred_nodes: count(census.barred),
+            ended_nodes: count(census.ended),
             open_incident: incident.map(|id| id.to_string()),
             led_for_ns: led_for.map_or(0, encode::nanoseconds),
             store: self.store_name.clone(),
@@ -84,14 +86,7 @@ impl Engine {
         let facts = self.roster.facts(name);
         let registered = facts.and_then(|facts| facts.registered.as_ref());
         let heard_ago = facts.map(|facts| self.clock.now().since(facts.heard));
-        let (node_state, bar) = match is {
-            NodeState::Active => (message::NodeState::Active, None),
-            NodeState::Standby => (message::NodeState::Standby, None),
-            NodeState::Silent if is_over(state) => (message::NodeState::Ended, None),
-            NodeState::Ended => (message::NodeState::Ended, None),
-            NodeState::Silent => (message::NodeState::Silent, None),
-            NodeState::Barred(why) => (message::NodeState::Barred, Some(bar(why))),
-        };
+        let (node_state, bar) = self.node_state(state, name, is);
         message::Node {
             name: name.as_str().to_owned(),
             state: node_state.into(),
@@ -108,6 +103,34 @@ impl Engine {
                 .map(|facts| facts.states.iter().map(encode::worker).collect())
                 .unwrap_or_default(),
         }
+    }
+
+    /// What a node is, for clients.
+    fn node_state(
+        &self,
+        state: &StoredState,
+        name: &NodeName,
+        is: NodeState,
+    ) -> (message::NodeState, Option<message::NodeBar>) {
+        let is_over = matches!(state.phase, Phase::Over(_));
+        match is {
+            NodeState::Active => (message::NodeState::Active, None),
+            NodeState::Standby if self.offers_too_few(name) => {
+                (message::NodeState::Barred, Some(message::NodeBar::TooFewWorkers))
+            }
+            NodeState::Standby => (message::NodeState::Standby, None),
+            // Agents end with the job, so that their silence is no fault.
+            NodeState::Silent if is_over => (message::NodeState::Ended, None),
+            NodeState::Ended => (message::NodeState::Ended, None),
+            NodeState::Silent => (message::NodeState::Silent, None),
+            NodeState::Barred(why) => (message::NodeState::Barred, Some(bar(why))),
+        }
+    }
+
+    /// Whether a node has registered with fewer workers than the job runs on one.
+    fn offers_too_few(&self, name: &NodeName) -> bool {
+        let registered = self.roster.facts(name).and_then(|facts| facts.registered.as_ref());
+        registered.is_some_and(|(_, workers)| *workers < self.job.workers)
     }
 
     pub(super) fn rank_map(&self) -> Option<message::GetRankMapResponse> {
@@ -152,7 +175,7 @@ impl Engine {
 
     pub(super) fn gauges(&self) -> Gauges {
         let job = self.coordinator.state().map(|state| {
-            let Census { active, standby, silent, barred } = self.census();
+            let Census { active, standby, silent, barred, ended } = self.census();
             JobGauges {
                 term: self.leading.map_or(0, |(_, term)| term.number()),
                 epoch: state.epoch.number(),
@@ -164,6 +187,7 @@ impl Engine {
                 standby,
                 silent,
                 barred,
+                ended,
             }
         });
         Gauges {
@@ -178,15 +202,16 @@ impl Engine {
 
     fn census(&self) -> Census {
         let mut census = Census::default();
-        let is_over = self.coordinator.state().is_some_and(is_over);
+        let Some(stored) = self.coordinator.state() else { return census };
         for (node, state) in self.coordinator.nodes() {
-            *match state {
-                NodeState::Ended => continue,
-                NodeState::Silent if is_over => continue,
-                NodeState::Active => &mut census.active,
-                NodeState::Standby => &mut census.standby,
-                NodeState::Silent => &mut census.silent,
-                NodeState::Barred(_) => &mut census.barred,
+            *match self.node_state(stored, node, state).0 {
+                message::NodeState::Active => &mut census.active,
+                message::NodeState::Standby | message::NodeState::Unspecified => {
+                    &mut census.standby
+                }
+                message::NodeState::Silent => &mut census.silent,
+                message::NodeState::Barred => &mut census.barred,
+                message::NodeState::Ended => &mut census.ended,
             } += 1;
             // One that is drained works until a spare has come.
             let works = matches!(state, NodeState::Barred(_)) && self.holds_and_is_heard(node);
@@ -200,11 +225,6 @@ impl Engine {
         let heard = self.roster.facts(node).map(|facts| self.clock.now().since(facts.heard));
         holds && heard.is_some_and(|ago| ago < self.policy.keep_alive)
     }
-}
-
-/// Whether the job is over: agents end with it, so that their silence is no fault.
-const fn is_over(state: &StoredState) -> bool {
-    matches!(state.phase, Phase::Over(_))
 }
 
 fn count(count: usize) -> u32 {

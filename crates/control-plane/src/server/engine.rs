@@ -4,6 +4,7 @@
 mod outputs;
 mod store_trouble;
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::num::NonZeroU64;
@@ -36,8 +37,10 @@ use telltale_cluster::detection::steps::StepsView;
 use telltale_cluster::epoch::{JobIdentity, Term};
 use telltale_cluster::incident::{Hold, IncidentId};
 use telltale_cluster::lookout::{self, Followed, LookoutState, Work};
+use telltale_cluster::message::FromNodeBody;
 use telltale_cluster::node::NodeName;
 use telltale_cluster::policy::{Job, Policy};
+use telltale_cluster::rank::WorkersPerNode;
 use telltale_cluster::stored::Decision;
 use telltale_cluster::time::Moment;
 
@@ -265,6 +268,9 @@ impl Engine {
             return;
         }
         let mut message = word.message;
+        if let FromNodeBody::Register(registration) = &message.body {
+            self.log_other_workers(&message.node, registration.workers);
+        }
         if self.coordinator.accepts(&message).is_ok()
             && let Some(work) = lookout::observed(now, &mut message)
             && !self.detection.submit(work)
@@ -272,6 +278,22 @@ impl Engine {
             self.counters.unobserved.add(1);
         }
         self.step(Input::Node(message));
+    }
+
+    /// Says that an agent offers another number of workers than the job runs on a node.
+    fn log_other_workers(&self, node: &NodeName, offered: WorkersPerNode) {
+        let needed = self.job.workers.get();
+        match offered.get().cmp(&needed) {
+            Ordering::Less => warn!(
+                node = %node, "{node} offers {} workers, and the job needs {needed} on each node: it gets no slot; \
+                 start its agent with --workers {needed}", offered.get()
+            ),
+            Ordering::Greater => warn!(
+                node = %node, "{node} offers {} workers, and the job runs {needed} on each node: the others do nothing; \
+                 start the coordinator with --workers {}, if they should", offered.get(), offered.get()
+            ),
+            Ordering::Equal => {}
+        }
     }
 
     /// Gives the machine one input, and carries out what it wants done.

@@ -29,4 +29,5 @@ pub(super) struct JobGauges {
     pub(super) standby: usize,
     pub(super) silent: usize,
     pub(super) barred: usize,
+    pub(super) ended: usize,
 }

@@ -39,6 +39,7 @@ impl MetricsPage<'_> {
             ("standby", job.standby),
             ("silent", job.silent),
             ("barred", job.barred),
+            ("ended", job.ended),
         ];
         let nodes = nodes.map(|(state, count)| ("state", state, whole(count)));
         self.labelled(defined::COORDINATOR_NODES, nodes);
@@ -147,6 +148,7 @@ mod tests {
             standby: 1,
             silent: 0,
             barred: 0,
+            ended: 0,
         };
         let gauges = Gauges { job: Some(job), ..Gauges::default() };
         let text = text(Format::Text, &Counters::default(), &gauges);

@@ -47,6 +47,8 @@ pub struct StatusView {
     pub silent_nodes: u32,
     /// Nodes that are kept out.
     pub barred_nodes: u32,
+    /// Nodes that are not heard, as expected.
+    pub ended_nodes: u32,
     /// How often the job was restarted.
     pub restarts: u32,
     /// Restarts that count against the budget.
@@ -97,6 +99,7 @@ impl From<&GetStatusResponse> for StatusView {
             standby_nodes: status.standby_nodes,
             silent_nodes: status.silent_nodes,
             barred_nodes: status.barred_nodes,
+            ended_nodes: status.ended_nodes,
             restarts: status.restarts,
             counted_restarts: status.counted_restarts,
             restart_budget: status.restart_budget,
@@ -122,12 +125,13 @@ impl StatusView {
         Self { hangs, ..self }
     }
 
-    /// Whether nothing is wrong: the job runs or has finished, no incident is open, and decisions can
-    /// be stored, without which nothing is mended.
+    /// Whether nothing is wrong: the job has finished or runs and no agent of it was asked to end, no incident is
+    /// open, and decisions can be stored, without which nothing is mended.
     #[must_use]
     pub fn is_well(&self) -> bool {
         let finished = self.outcome == words::outcome(JobOutcome::Finished);
-        (self.runs || finished) && self.open_incident.is_none() && self.store_trouble.is_none()
+        let runs = self.runs && self.ended_nodes == 0;
+        (runs || finished) && self.open_incident.is_none() && self.store_trouble.is_none()
     }
 
     /// What it waits for, and how much longer at most.
@@ -135,6 +139,24 @@ impl StatusView {
     pub fn waiting(&self) -> Option<String> {
         let at_most = self.waits_at_most_ns.map(words::age);
         Some(words::waiting(words::hold_of(self.waits_for?), at_most.as_deref()))
+    }
+
+    /// How many nodes there are of each kind.
+    #[must_use]
+    pub fn nodes_sentence(&self) -> String {
+        let mut text = format!(
+            "{} of {} slots filled, {} heard; {} standby, {} silent, {} barred",
+            self.filled_slots,
+            self.slots,
+            self.active_nodes,
+            self.standby_nodes,
+            self.silent_nodes,
+            self.barred_nodes
+        );
+        if self.ended_nodes > 0 {
+            text.push_str(&format!(", {} ended", self.ended_nodes));
+        }
+        text
     }
 
     /// How the job stands, in a few words.

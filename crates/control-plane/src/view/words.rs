@@ -61,6 +61,7 @@ pub(super) fn bar(bar: NodeBar) -> Option<&'static str> {
         NodeBar::Suspected => Some("suspected"),
         NodeBar::Draining => Some("draining"),
         NodeBar::Removed => Some("removed"),
+        NodeBar::TooFewWorkers => Some("too few workers"),
     }
 }
 

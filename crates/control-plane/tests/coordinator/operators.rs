@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use telltale_cluster::message::Order;
+use telltale_cluster::rank::WorkersPerNode;
 use telltale_control_plane::operator::Operator;
 use telltale_control_plane::reach::{CoordinatorAddress, Credentials};
+use telltale_control_plane::view::StatusView;
 use telltale_harness::Scratch;
 use telltale_wire::cluster::CallError;
-use telltale_wire::cluster::message::{JobPhase, Mode};
+use telltale_wire::cluster::message::{JobPhase, Mode, NodeBar, NodeState};
 use tonic::Code;
 
 use crate::coordinator::node::{Node, follow_all, job};
@@ -57,6 +59,24 @@ fn orders_are_carried_out_or_refused_with_a_reason() {
         assert_eq!((status.standby_nodes, status.counted_restarts), (1, 0));
         assert_eq!(status.phase, i32::from(JobPhase::Committed));
         drop(drained);
+        running.end().await;
+    });
+}
+
+#[test]
+fn a_node_with_too_few_workers_is_no_standby() {
+    run(async {
+        let scratch = Scratch::new();
+        let mut plan = plan(scratch.path(), 1);
+        plan.job.workers = WorkersPerNode::new(4).unwrap();
+        let running = Running::start(plan).await;
+        let mut client = running.client();
+        let _node = Node::register(&mut client, "a").await;
+        let nodes = client.nodes().await.unwrap().nodes;
+        assert_eq!((nodes[0].state(), nodes[0].bar()), (NodeState::Barred, NodeBar::TooFewWorkers));
+        let status = client.status().await.unwrap();
+        assert_eq!((status.standby_nodes, status.barred_nodes), (0, 1));
+        assert_eq!(StatusView::from(&status).sentence(), "waits for nodes: 0 of 1 are there");
         running.end().await;
     });
 }

@@ -27,15 +27,6 @@ pub(super) fn status(status: &StatusView, style: &Style) -> String {
         status.epoch,
         status.mode
     );
-    let others = format!(
-        "{} of {} slots filled, {} heard; {} standby, {} silent, {} quarantined",
-        status.filled_slots,
-        status.slots,
-        status.active_nodes,
-        status.standby_nodes,
-        status.silent_nodes,
-        status.barred_nodes
-    );
     let workers = u64::from(status.workers_per_node) * u64::from(status.slots);
     let restarts = format!(
         "{} in all; of the budget {} of {}",
@@ -55,7 +46,7 @@ pub(super) fn status(status: &StatusView, style: &Style) -> String {
         status.store
     );
     let mut lines = vec![
-        ("nodes", others),
+        ("nodes", status.nodes_sentence()),
         ("ranks", format!("{workers}, {} a node", status.workers_per_node)),
         ("restarts", restarts),
         ("evictions", evictions),

@@ -136,19 +136,8 @@ fn job(
         status.epoch,
         status.mode
     );
-    let mut facts = vec![(
-        "nodes",
-        format!(
-            "{} of {} slots filled, {} heard; {} standby, {} silent, {} quarantined; {} restarts",
-            status.filled_slots,
-            status.slots,
-            status.active_nodes,
-            status.standby_nodes,
-            status.silent_nodes,
-            status.barred_nodes,
-            status.restarts
-        ),
-    )];
+    let mut facts =
+        vec![("nodes", format!("{}; {} restarts", status.nodes_sentence(), status.restarts))];
     if let Some(trouble) = &status.store_trouble {
         facts.push(("store", trouble.clone()));
     }

@@ -628,6 +628,9 @@ pub struct GetStatusResponse {
     /// How much longer it waits at most, where that is bounded.
     #[prost(uint64, optional, tag = "29")]
     pub waits_at_most_ns: ::core::option::Option<u64>,
+    /// Nodes that are not heard, as expected: agents that were asked to end. Those with a slot are missing all the same.
+    #[prost(uint32, tag = "30")]
+    pub ended_nodes: u32,
 }
 /// What ListNodes is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1927,6 +1930,8 @@ pub enum NodeBar {
     Draining = 3,
     /// An operator removed it.
     Removed = 4,
+    /// Its agent offers fewer workers than the job runs on a node.
+    TooFewWorkers = 5,
 }
 impl NodeBar {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1940,6 +1945,7 @@ impl NodeBar {
             Self::Suspected => "NODE_BAR_SUSPECTED",
             Self::Draining => "NODE_BAR_DRAINING",
             Self::Removed => "NODE_BAR_REMOVED",
+            Self::TooFewWorkers => "NODE_BAR_TOO_FEW_WORKERS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1950,6 +1956,7 @@ impl NodeBar {
             "NODE_BAR_SUSPECTED" => Some(Self::Suspected),
             "NODE_BAR_DRAINING" => Some(Self::Draining),
             "NODE_BAR_REMOVED" => Some(Self::Removed),
+            "NODE_BAR_TOO_FEW_WORKERS" => Some(Self::TooFewWorkers),
             _ => None,
         }
     }
@@ -2435,6 +2442,7 @@ pub mod numbers {
         pub const STORE_TROUBLE: u32 = 27;
         pub const STORE_TROUBLED_FOR_NS: u32 = 28;
         pub const WAITS_AT_MOST_NS: u32 = 29;
+        pub const ENDED_NODES: u32 = 30;
     }
     pub mod list_nodes_response {
         pub const NODES: u32 = 1;

@@ -158,12 +158,12 @@ pub const COORDINATOR_MODE_INFO: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// Nodes that are known, by what they are to the job: active, standby, silent, barred.
+/// Nodes that are known, by what they are to the job: active, standby, silent, barred, ended.
 pub const COORDINATOR_NODES: &MetricDefinition = &MetricDefinition {
     name: "telltale_coordinator_nodes",
     unit: Unit::Count,
     kind: MetricKind::Gauge,
-    help: "Nodes that are known, by what they are to the job: active, standby, silent, barred.",
+    help: "Nodes that are known, by what they are to the job: active, standby, silent, barred, ended.",
     labels: &["state"],
     scope: Scope::Coordinator,
     since: "0.1.0",

@@ -76,7 +76,7 @@ function showStatus(job) {
   at("job").textContent = `· ${job.job}`;
   const lines = [
     ["job", `${standing(job)}; epoch ${job.epoch}, mode ${job.mode}`],
-    ["nodes", `${job.filled_slots} of ${job.slots} slots filled, ${job.active_nodes} heard; ${job.standby_nodes} standby, ${job.silent_nodes} silent, ${job.barred_nodes} quarantined`],
+    ["nodes", `${job.filled_slots} of ${job.slots} slots filled, ${job.active_nodes} heard; ${job.standby_nodes} standby, ${job.silent_nodes} silent, ${job.barred_nodes} barred${job.ended_nodes ? `, ${job.ended_nodes} ended` : ""}`],
     ["rank 0", job.master ?? "nowhere yet"],
     ["restarts", `${job.restarts} in all; of the budget ${job.counted_restarts} of ${job.restart_budget}`],
     ["evictions", `of the budget ${job.counted_evictions} of ${job.eviction_budget}`],
