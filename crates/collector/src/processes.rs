@@ -245,7 +245,9 @@ impl Processes {
                 observed.push(ProcessObservation::bare(process));
                 pids.push(Some(*pid));
             } else if matches!(self.procfs.find(*pid), StatusLookup::Unseen)
-                && !observed.iter().any(|one| one.process.pid == Some(*pid))
+                && !observed.iter().any(|one| {
+                    one.process.pid == Some(*pid) && one.process.state != ProcessState::Dead
+                })
             {
                 let process = Process { pid: Some(*pid), ..Process::hidden(None, "") };
                 observed.push(ProcessObservation::bare(process));
@@ -560,7 +562,13 @@ impl Processes {
             pids.push(Some(row.pid));
             return RowOwner::Observed(observed.len() - 1);
         }
-        if let Some(place) = rows::left_by(row, observed, self.standpoint.boot_id) {
+        // A holder of that pid that /proc hides: nothing more can be known of it.
+        let is_hidden = |one: &ProcessObservation| {
+            one.process.state == ProcessState::Hidden && one.process.pid == Some(row.pid)
+        };
+        if let Some(place) = observed.iter().position(is_hidden) {
+            RowOwner::Observed(place)
+        } else if let Some(place) = rows::left_by(row, observed, self.standpoint.boot_id) {
             RowOwner::Observed(place)
         } else if holders.some_hidden || !self.standpoint.sees_all {
             RowOwner::Hidden

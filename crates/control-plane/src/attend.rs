@@ -214,6 +214,7 @@ impl Driver {
                 Some(brought) = brought.recv() => self.take(brought),
                 Some(wish) = wishes.recv() => self.forward(wish),
                 () = signals.next() => {
+                    info!("ending: stopping the workers");
                     if !self.say_goodbye(&mut brought).await {
                         warn!("the coordinator has not heard in time that this agent ends; it will miss it");
                     }
@@ -229,10 +230,13 @@ impl Driver {
             }
             if let Some(outcome) = self.over.take() {
                 // An agent that has run nothing may have come to run it once more.
-                let advice = match self.agent.metrics().starts {
-                    0 => {
+                let advice = match (self.agent.metrics().starts, outcome) {
+                    (0, _) => {
                         "; `telltale cluster restart` runs it once more, with agents that --stay or are \
                          started after that"
+                    }
+                    (_, JobOutcome::GivenUp) if !stays => {
+                        "; this agent ends: start it again after `telltale cluster restart`"
                     }
                     _ => "",
                 };

@@ -62,7 +62,15 @@ fn find(arguments: &AlertsArguments) -> Result<VisibleAlerts, Failure> {
     let collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let sockets = collector.places().into_iter().map(|place| place.join(SOCKET_NAME));
     match sockets.into_iter().find(|socket| socket.exists()) {
-        Some(socket) => ask(&socket),
+        Some(socket) => {
+            if let Some(file) = &arguments.config {
+                let (file, socket) = (file.display(), socket.display());
+                exit::tell(&format!(
+                    "telltale: the service at {socket} answers with its own rules; {file} is not read"
+                ));
+            }
+            ask(&socket)
+        }
         None => evaluate_once(collector, arguments),
     }
 }

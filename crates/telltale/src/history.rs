@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &HistoryArguments) -> Result<Status, Failure> {
     let now = SystemClock.now();
     let (from, to) = (arguments.since.at(now), arguments.until.at(now));
     if from >= to {
-        return Err(Failure::Message(String::from("--since is not before --until; swap them")));
+        return Err(Failure::Usage(String::from("--since is not before --until; swap them")));
     }
     let query = HistoryQuery {
         from,

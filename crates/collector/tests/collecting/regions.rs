@@ -15,7 +15,7 @@ use crate::collecting::bench::{Bench, dram, noticed, process, subjects};
 use crate::collecting::workload::{ROOT, Role, command, let_begin, start};
 
 /// A version 1 region of the chip in `place`, with a DRAM total and rows of (pid, name, bytes).
-fn write_region(bench: &Bench, place: usize, total: u64, rows: &[(u32, &str, u64)]) {
+pub(crate) fn write_region(bench: &Bench, place: usize, total: u64, rows: &[(u32, &str, u64)]) {
     let id = bench.chips[place].composite_id().unwrap().value;
     let directory = bench.machine.root().join("dev/shm");
     fs::create_dir_all(&directory).unwrap();

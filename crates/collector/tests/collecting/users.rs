@@ -7,9 +7,11 @@ use std::process::{Command, Stdio};
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, as_user, needs_root};
 use telltale_ledger::directory::{MOST_ENTRIES_LISTED, endpoint_name, ledger_name};
+use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::{ProcessSource, ProcessState, Snapshot};
 
 use crate::collecting::bench::{Bench, dram, noticed, process, subjects};
+use crate::collecting::regions::write_region;
 use crate::collecting::workload::{Role, cleaned_by, collected, command, let_begin, started};
 
 const SERVICE: u32 = 61_001;
@@ -249,4 +251,10 @@ fn a_holder_that_proc_hides_has_a_row_with_its_pid() {
     let [hidden] = &snapshot.processes[..] else { panic!("{:?}", snapshot.processes) };
     assert_eq!((hidden.state, hidden.pid), (ProcessState::Hidden, Some(bob.id())));
     assert_eq!(hidden.devices[0].open_descriptors, 2, "one row, however often it has it open");
+    // Nor where it has a row of a region, which is its memory.
+    write_region(&bench, 0, 50, &[(bob.id(), "bob", 50)]);
+    let snapshot = collected(bench.machine.root(), &bench.directory, hiding);
+    let [hidden] = &snapshot.processes[..] else { panic!("{:?}", snapshot.processes) };
+    assert_eq!((hidden.state, hidden.pid), (ProcessState::Hidden, Some(bob.id())));
+    assert_eq!(hidden.devices[0].live_bytes(MemorySpace::Dram), Some(50));
 }

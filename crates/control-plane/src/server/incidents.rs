@@ -106,6 +106,12 @@ impl Incidents {
         EventView::of(incident.signs.first()?).map(|event| event.text)
     }
 
+    /// What was noticed last of an incident.
+    pub(super) fn last_event(&self, id: IncidentId) -> Option<String> {
+        let incident = self.files.get(&id)?.content.incident.as_ref()?;
+        EventView::of(incident.signs.last()?).map(|event| event.text)
+    }
+
     /// Takes in who was taken out of its slot for an incident.
     pub(super) fn evicted(&mut self, id: IncidentId, nodes: &[NodeName]) -> Option<IncidentRecord> {
         let file = self.files.get_mut(&id)?;

@@ -1,6 +1,8 @@
 //! Incidents, their events, and all that is known of one.
 
 use serde::Serialize;
+use std::collections::BTreeSet;
+
 use telltale_cluster::coordinator::{MAX_FAILED_STARTS, STARTUP_WINDOW};
 use telltale_schema::text::printable;
 use telltale_wire::cluster::message::sign::Kind;
@@ -167,16 +169,39 @@ fn sentence(incident: &Incident) -> String {
         IncidentStanding::GivenUp => format!("the job was given up: {}", given_up(incident)),
         IncidentStanding::Reset => "the job was ended, and another begun in its place".to_owned(),
     };
+    let repeated = repeated(incident);
     let cause = match (&incident.cause, incident.cause_is_certain) {
+        // The program is.
+        (Some(_), _) if !repeated.is_empty() => String::new(),
         (Some(node), true) => format!("; the cause is {node}"),
         (Some(node), false) => format!("; the cause is probably {node}"),
-        (None, _) => String::new(),
+        (None, _) => alike(incident),
     };
     let evicted = match incident.evicted.as_slice() {
         [] => String::new(),
         nodes => format!("; replaced: {}", nodes.join(", ")),
     };
-    standing + &cause + &evicted + &repeated(incident)
+    standing + &cause + &evicted + &repeated
+}
+
+/// That workers of several nodes failed with one message, where that is so and nothing else is known.
+fn alike(incident: &Incident) -> String {
+    let failed = incident.signs.iter().map(|event| match &event.kind {
+        Some(Kind::WorkerFailed(failed)) if !failed.message.is_empty() => Some(failed),
+        _ => None,
+    });
+    let Some(failed) = failed.collect::<Option<Vec<_>>>() else { return String::new() };
+    let is_one = failed
+        .windows(2)
+        .all(|pair| (&pair[0].message, &pair[0].end) == (&pair[1].message, &pair[1].end));
+    let nodes: BTreeSet<&str> = failed.iter().map(|failed| &*failed.node).collect();
+    match is_one && nodes.len() > 1 {
+        true => format!(
+            "; the workers of {} nodes failed with the same message: look at the program and at what its nodes share",
+            nodes.len()
+        ),
+        false => String::new(),
+    }
 }
 
 fn given_up(incident: &Incident) -> String {
@@ -265,5 +290,51 @@ impl ExplanationView {
     pub fn with_steps(self, steps: Option<&GetStepsResponse>) -> Self {
         let steps = steps.map(JobStepsView::from).filter(|steps| steps.latest.is_some());
         Self { steps, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use telltale_wire::cluster::message::{Repetition, WorkerFailed};
+
+    use super::*;
+
+    /// An incident of workers that failed with these messages.
+    fn failed(workers: &[(&str, &str)]) -> Incident {
+        let event = |(node, message): &(&str, &str)| Sign {
+            kind: Some(Kind::WorkerFailed(WorkerFailed {
+                node: (*node).to_owned(),
+                message: (*message).to_owned(),
+                ..WorkerFailed::default()
+            })),
+        };
+        Incident { signs: workers.iter().map(event).collect(), ..Incident::default() }
+    }
+
+    #[test]
+    fn nodes_whose_workers_failed_with_one_message_share_its_cause() {
+        let missing = "can't open file 'train.py': No such file";
+        let all = sentence(&failed(&[("a", missing), ("b", missing)]));
+        assert!(all.contains("2 nodes failed with the same message"), "{all}");
+        for other in [
+            failed(&[("a", missing)]),
+            failed(&[("a", missing), ("a", missing)]),
+            failed(&[("a", missing), ("b", "NCCL error")]),
+            failed(&[("a", ""), ("b", "")]),
+        ] {
+            assert!(!sentence(&other).contains("same message"), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_at_fault_leaves_no_node_to_be_the_cause() {
+        let nodes = vec!["a".to_owned(), "b".to_owned()];
+        let repetition = Some(Repetition { nodes, ..Repetition::default() });
+        let cause = Some("a".to_owned());
+        let text = sentence(&Incident { repetition, cause, ..failed(&[("a", "ValueError")]) });
+        assert!(
+            text.contains("not a node but the program") && !text.contains("cause is"),
+            "{text}"
+        );
     }
 }

@@ -171,6 +171,12 @@ impl StatusView {
                 let here = self.active_nodes + self.standby_nodes;
                 format!("waits for nodes: {here} of {} are there", self.slots)
             }
+            ("preparing", _) if self.active_nodes + self.standby_nodes == 0 => {
+                format!(
+                    "waits before epoch {}: no agent is heard; start one on each node",
+                    self.epoch
+                )
+            }
             ("preparing", _) => match self.waits_for {
                 Some(hold) => {
                     format!("waits before epoch {}: {}", self.epoch, hold.replace('_', " "))

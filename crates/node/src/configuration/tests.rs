@@ -51,6 +51,10 @@ fn what_is_wrong_is_reported_with_its_place() {
         ("log_level = \"loud\"", "1:13: unknown variant `loud`, expected one of `error`"),
         ("[http]\nconnections = 0", "2:15: invalid value: integer `0`, expected a nonzero usize"),
         ("[root]\na = 1", "1:2: `root` is a value, not a table"),
+        (
+            "[[alerts.rule]]\nname = \"a\"\n\n[[alerts.rule]]\nname = \"b\"\nconditon = \"leak\"",
+            "6:1: unknown key `conditon`; did you mean `condition`?",
+        ),
         ("[histroy]\nenabled = true", "1:2: unknown key `histroy`; did you mean `history`?"),
         ("runtime_dir = \"\\u0000x\"", "1:15: it has a zero byte"),
         ("[grpc]\nlisten = [\"unix:/a\\u0000b\"]", "2:10: "),

@@ -66,9 +66,11 @@ pub(super) fn read(
         let inside = |error: &&toml::de::Error| {
             error.span().is_some_and(|span| place.value.contains(&span.start))
         };
-        walk.problems.push(match precise.filter(inside) {
-            Some(error) => problem(error),
-            None => at(text, place.value.clone(), message),
+        let unknown = unknown_key(table.get_ref(), &message);
+        walk.problems.push(match (unknown, precise.filter(inside)) {
+            (Some((span, message)), _) => at(text, span, message),
+            (None, Some(error)) => problem(error),
+            (None, None) => at(text, place.value.clone(), message),
         });
     }
     if walk.problems.is_empty() {
@@ -173,6 +175,31 @@ impl Walk<'_> {
             self.problems.push(at(self.text, span, message));
         }
     }
+}
+
+/// Where the key is that a value's owner does not know, such as one of an alert rule, and what was meant.
+fn unknown_key(table: &DeTable<'_>, message: &str) -> Option<(Range<usize>, String)> {
+    let (_, rest) = message.split_once("unknown field `")?;
+    let (name, expected) = rest.split_once('`')?;
+    let known = || expected.split('`').skip(1).step_by(2);
+    let hint = match nearest(name, known()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+    };
+    Some((span_of(table, name)?, format!("unknown key `{name}`; {hint}")))
+}
+
+/// Where a key of this name is, at whatever depth.
+fn span_of(table: &DeTable<'_>, name: &str) -> Option<Range<usize>> {
+    table.iter().find_map(|(key, value)| match (key.get_ref() == name, value.get_ref()) {
+        (true, _) => Some(key.span()),
+        (false, DeValue::Table(inner)) => span_of(inner, name),
+        (false, DeValue::Array(items)) => items.iter().find_map(|item| match item.get_ref() {
+            DeValue::Table(inner) => span_of(inner, name),
+            _ => None,
+        }),
+        _ => None,
+    })
 }
 
 fn at(text: &str, span: Range<usize>, message: String) -> FileProblem {

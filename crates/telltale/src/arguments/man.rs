@@ -15,7 +15,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArguments {
-    /// Existing directory
+    /// Directory of the pages; made if it is missing
     #[arg(long, value_name = "DIR")]
     pub(crate) output: PathBuf,
 }

@@ -24,7 +24,13 @@ pub(super) fn restart(asking: &ClusterQuery, wait: Option<Duration>) -> Result<S
     let ordered = asking.ask(async |client: &mut Client| client.restart().await);
     match (ordered, wait) {
         (Ok(answer), Some(wait)) => wait_until_it_runs(asking, answer.epoch, wait),
-        (ordered, _) => reported(asking, ordered, "the job is restarted"),
+        (ordered, _) => {
+            // Where that is not known nothing is said of it.
+            let status = asking.ask(async |client: &mut Client| client.status().await);
+            let none = status.is_ok_and(|status| status.active_nodes + status.standby_nodes == 0);
+            let none = if none { "; no agent is heard: start one on each node" } else { "" };
+            reported(asking, ordered, &format!("the job is restarted{none}"))
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn write(asking: &ClusterQuery, file: &Path) -> Result<Status, Failur
         .map_err(|error| Failure::because(&error))?;
     let (status, steps) = (StatusView::from(&asked.0), JobStepsView::from(&asked.1));
     if steps.latest.is_none() {
-        return Err(Failure::Message(String::from(report::NONE)));
+        return asking.printer.refused(report::NONE);
     }
     let now = calendar::format(SystemClock.now());
     let about = format!("{}; epoch {}. As of {now}.", status.sentence(), status.epoch);

@@ -35,7 +35,7 @@ struct TracedOperation {
 pub(super) fn write(asking: &ClusterQuery, file: &Path) -> Result<Status, Failure> {
     let (map, operations) = fetch(asking).map_err(|error| Failure::because(&error))?;
     if operations.is_empty() {
-        return Err(Failure::Message(String::from(report::NONE)));
+        return asking.printer.refused(report::NONE);
     }
     replacing::replace(file, ("trace", "--trace"), |to| events(&map, operations, to))?;
     Ok(Status::Fine)

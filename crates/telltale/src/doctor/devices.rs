@@ -77,7 +77,13 @@ fn devices(snapshot: &Snapshot, root: &Path, boards: &[DriverlessBoard]) -> Find
     let parts: Vec<String> =
         parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, part)| part).collect();
     if parts.is_empty() {
-        return Finding::works("devices", format!("{count} found, all with sensors"));
+        let remote = snapshot.devices.iter().filter(|device| device.identity.is_remote()).count();
+        let with = match remote {
+            0 => String::from("all with sensors"),
+            1 => String::from("all with sensors but 1 remote chip"),
+            _ => format!("all with sensors but {remote} remote chips"),
+        };
+        return Finding::works("devices", format!("{count} found, {with}"));
     }
     let what = format!("{count} found, {}", parts.join(", "));
     match stopped + vanished {

@@ -25,8 +25,11 @@ pub(super) fn check(snapshot: &Snapshot, findings: &mut Vec<Finding>) {
             findings.push(Finding::partly("processes", what, "telltale smi --details"));
         }
     }
-    findings.push(match (alive, unknown.count()) {
+    // Of those whose files may not be opened that is not known.
+    let closed = usize::try_from(snapshot.closed_processes).unwrap_or(usize::MAX);
+    findings.push(match (alive, unknown.count().saturating_sub(closed)) {
         (0, _) => Finding::works("processes", "none holds a device"),
+        (alive, 0) if closed > 0 => Finding::works("processes", format!("{alive} hold devices")),
         (alive, 0) => Finding::works("processes", format!("{alive}, all with known memory")),
         (alive, unknown) => Finding::partly(
             "processes",

@@ -36,17 +36,19 @@ pub(super) fn check(
     history: &HistoryPlace,
     findings: &mut Vec<Finding>,
 ) {
-    answering(place, findings);
-    findings.push(past(&candidates(history, place)));
+    let serves = answering(place, findings);
+    findings.push(past(&candidates(history, place), serves));
     if place.root.as_deref().is_none_or(|root| root == Path::new("/")) {
         findings.push(configuration());
     }
 }
 
-fn answering(place: &LocationArguments, findings: &mut Vec<Finding>) {
+/// Asks the services; gives whether one serves.
+fn answering(place: &LocationArguments, findings: &mut Vec<Finding>) -> bool {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         let what = "no event loop can be made; too many files may be open";
-        return findings.push(Finding::broken("service", what, "ulimit -n"));
+        findings.push(Finding::broken("service", what, "ulimit -n"));
+        return false;
     };
     let mut worst = None;
     for socket in sockets(place) {
@@ -55,7 +57,7 @@ fn answering(place: &LocationArguments, findings: &mut Vec<Finding>) {
             Ok(Health::Serving) => {
                 let what = format!("answers on {}", socket.display());
                 findings.push(Finding::works("service", what));
-                return;
+                return true;
             }
             Err(HealthError::Reach(ReachError::Socket(error))) if error.is_missing() => {}
             other => {
@@ -64,6 +66,7 @@ fn answering(place: &LocationArguments, findings: &mut Vec<Finding>) {
         }
     }
     findings.push(worst.unwrap_or_else(|| none_runs(place)));
+    false
 }
 
 /// A socket at which no service serves.
@@ -109,7 +112,7 @@ fn none_runs(place: &LocationArguments) -> Finding {
     Finding::not_here("service", what).mended_by("telltale serve")
 }
 
-fn past(candidates: &[PathBuf]) -> Finding {
+fn past(candidates: &[PathBuf], serves: bool) -> Finding {
     let mut closed = None;
     for path in candidates {
         let shown = path.display();
@@ -146,7 +149,13 @@ fn past(candidates: &[PathBuf]) -> Finding {
             }
         }
     }
-    closed.unwrap_or_else(|| Finding::not_here("history", "there is none; a service keeps one"))
+    let what = match serves {
+        true => {
+            "there is none in the usual places; `telltale history` asks the service, which may keep one elsewhere"
+        }
+        false => "there is none; a service keeps one",
+    };
+    closed.unwrap_or_else(|| Finding::not_here("history", what))
 }
 
 /// The configuration of a service that would begin now. What it names is checked by root alone:

@@ -55,7 +55,7 @@ pub(crate) enum RecordingError {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReplayError {
     /// It cannot be opened.
-    #[error("{} cannot be replayed", .path.display())]
+    #[error("{} cannot be replayed; name a file that `telltale record` wrote", .path.display())]
     Open { path: PathBuf, source: RecordingError },
     /// It has nothing.
     #[error("{} has no snapshot yet", .0.display())]

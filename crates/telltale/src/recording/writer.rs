@@ -29,7 +29,7 @@ pub(crate) struct Recorder {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecordError {
     /// The file cannot be had.
-    #[error("cannot record to {}", .path.display())]
+    #[error("cannot record to {}; name a file that this user may write", .path.display())]
     Open { path: PathBuf, source: io::Error },
     /// It leads elsewhere, where another user may have put it.
     #[error("{} is a symbolic link, which is not followed; name the file itself", .0.display())]

@@ -88,6 +88,12 @@ fn a_machine_that_fills_up_is_reported_and_so_is_its_end() {
     assert_eq!((&body["version"], &notice["event"]), (&1.into(), &"fired".into()), "{body}");
     assert_eq!(notice["alert"]["rule"], "anything");
 
+    // The rules are the service's, whatever file is named.
+    let mut asked = telltale();
+    let asked = said(asked.arg("alerts").arg("--config").arg(&file).arg("--root").arg(&root));
+    assert_eq!(asked.status, Some(1), "{asked:?}");
+    assert!(asked.err.contains("t.toml is not read"), "{asked:?}");
+
     // A reload with a rule that is not understood changes nothing.
     fs::write(&file, format!("{RULES}above = 1\n")).unwrap();
     service.hang_up();
@@ -199,5 +205,5 @@ fn rules_are_listed_with_where_they_come_from() {
     let origin = of("anything").unwrap()["origin"].as_str().unwrap();
     assert!(origin.contains("t.toml:"), "{origin}");
     fs::write(place.join("t.toml"), "[[alerts.rule]]\nname = \"device_hot\"\nabove = 1\n").unwrap();
-    alerts(&place, &["--rules"]).complains(2, &["t.toml:", "unknown field `above`"]);
+    alerts(&place, &["--rules"]).complains(2, &["t.toml:", "unknown key `above`"]);
 }

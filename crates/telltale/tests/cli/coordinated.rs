@@ -236,9 +236,17 @@ fn a_page_in_one_file_replaces_the_old_one_or_leaves_it() {
     // Nothing is known yet: nothing is written.
     fixture
         .cluster(&["report", "--page", &name])
-        .complains(2, &["No training steps are known yet"]);
+        .complains(1, &["No training steps are known yet"]);
     assert!(!page.exists());
     fixture.attend_and_train();
+    // What is no file is not replaced by one.
+    let pipe = fixture.place.join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+    let refused = fixture.cluster(&["report", "--page", pipe.to_str().unwrap()]);
+    refused.complains(2, &["it is no regular file", "`-` for standard output"]);
+    assert!(!pipe.symlink_metadata().unwrap().is_file());
+    let shown = fixture.cluster(&["report", "--page", "-"]);
+    assert!(shown.out.contains("computes 2.50 times"), "{shown:?}");
     fs::write(&page, "old").unwrap();
     let written = fixture.cluster(&["report", "--page", &name]);
     assert_eq!(written.status, Some(0), "{written:?}");

@@ -167,6 +167,16 @@ fn a_script_that_cannot_start_is_given_up_soon_and_the_reason_is_named() {
     assert_eq!(failed["message"], "SyntaxError: invalid syntax", "{failed}");
     assert!(job.wait_ended("a").code() == Some(1));
     assert!(job.agent_log("a").contains("`telltale cluster explain` has the reason"));
+    assert!(job.agent_log("a").contains("start it again after `telltale cluster restart`"));
+    // One who orders another epoch learns what is missing.
+    let ordered = job.cluster(&["restart"]);
+    let said = String::from_utf8_lossy(&ordered.stdout).into_owned();
+    assert!(
+        said.contains("restarted; no agent is heard: start one on each node; epoch 7"),
+        "{said}"
+    );
+    let status = String::from_utf8_lossy(&job.cluster(&["status"]).stdout).into_owned();
+    assert!(status.contains("waits before epoch 7: no agent is heard"), "{status}");
 }
 
 #[test]

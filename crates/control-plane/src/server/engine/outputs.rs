@@ -68,7 +68,8 @@ impl Engine {
         let (record, withdrawn) = self.incidents.stands(&self.clock, incident, finished);
         self.store.keep(record);
         let first = self.incidents.first_event(incident.id);
-        let cause = incident.root_cause().map(|cause| format!(", attributed to {}", cause.node));
+        let cause = incident.root_cause().filter(|_| incident.repetition.nodes.is_empty());
+        let cause = cause.map(|cause| format!(", attributed to {}", cause.node));
         let (id, cause) = (incident.id, cause.unwrap_or_default());
         let explain = format!("`telltale cluster explain {id}` shows why");
         match &incident.standing {
@@ -82,7 +83,8 @@ impl Engine {
             }
             Standing::Held(hold) => {
                 let hold = held(encode::hold(*hold), &suspected(incident));
-                warn!(incident = %id, "incident {id} is held: {hold}; {explain}");
+                let last = self.incidents.last_event(id).unwrap_or_default();
+                warn!(incident = %id, "incident {id} is held: {last}: {hold}; {explain}");
             }
             Standing::Answered(epoch) => {
                 warn!(incident = %id, epoch = %epoch, "incident {id} is answered with epoch {epoch}{cause}");
