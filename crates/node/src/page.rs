@@ -52,6 +52,7 @@ pub(crate) const ASSETS: &[Asset] = assets! {
     "history.js" "history.js" SCRIPT;
     "keys.js" "keys.js" SCRIPT;
     "panel.js" "panel.js" SCRIPT;
+    "held.js" "held.js" SCRIPT;
     "plots.js" "plots.js" SCRIPT;
     "processes.js" "processes.js" SCRIPT;
     "recent.js" "recent.js" SCRIPT;

@@ -5,6 +5,7 @@ use tracing::{error, info};
 
 use sd_notify::NotifyState;
 use telltale_control_plane::server::{Moderation, Server};
+use telltale_control_plane::store::StoreLocation;
 use telltale_schema::text::with_causes;
 use telltale_server::listen::Address;
 use telltale_server::log;
@@ -29,6 +30,14 @@ pub(crate) fn run(arguments: &CoordinatorArguments) -> Result<Status, Failure> {
         true => Failure::Usage(with_causes(&error)),
         false => Failure::because(&error),
     })?;
+    if let StoreLocation::Journal(journal) = &plan.store
+        && journal.directory.metadata().is_ok_and(|found| !found.is_dir())
+    {
+        return Err(Failure::Message(format!(
+            "{} is no directory; --journal names the directory of the journal",
+            journal.directory.display()
+        )));
+    }
     let proves = plan.access.token.is_some() || plan.access.client_authority.is_some();
     let is_open = !proves && plan.grpc.iter().any(|address| matches!(address, Address::Tcp(_)));
     let server = Server::bind(plan).map_err(|error| Failure::because(&error))?;

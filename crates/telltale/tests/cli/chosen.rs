@@ -86,7 +86,7 @@ fn devices_are_listed_and_chosen_by_index_id_and_address() {
 }
 
 #[test]
-fn a_loop_repeats_the_tables_and_no_full_screen() {
+fn a_loop_repeats_the_tables() {
     let place = Scratch::new();
     let root = place.join("m");
     let _machine = galaxy(&root);

@@ -415,6 +415,8 @@ fn who_asks_wrongly_is_reported_why() {
     ] {
         said(telltale().arg("coordinator").args(wrong)).complains(64, &[words]);
     }
+    let no_directory = ["coordinator", "--nodes", "2", "--journal", "/dev/null"];
+    said(telltale().args(no_directory)).complains(2, &["/dev/null is no directory; --journal"]);
     let no_address = said(telltale().args(["coordinator", "--nodes", "2", "--listen", "9440"]));
     let reported = no_address.err.contains("write 127.0.0.1:PORT, ");
     assert!(no_address.status == Some(64) && reported, "{no_address:?}");

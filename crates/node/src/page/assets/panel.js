@@ -4,6 +4,7 @@ import { element } from "./cells.js";
 import { facts as deviceFacts } from "./devices.js";
 import { facts as processFacts, identity } from "./processes.js";
 import { devicePlots, processPlots } from "./history.js";
+import { clearHeld, showHeld } from "./held.js";
 import { drawPlots, resizePlots } from "./plots.js";
 
 // Milliseconds from one look into the history to the next, while details are open.
@@ -45,7 +46,8 @@ export function panel(snapshot, token) {
   function showFacts() {
     showNote();
     const shown = current();
-    if (!shown) return;
+    if (!shown) return clearHeld(at("panel-held"));
+    showHeld(at("panel-held"), snapshot(), { device: open.device, process: open.process }, openers);
     const pairs = open.device ? deviceFacts(shown) : processFacts(shown, snapshot().devices);
     const shape = JSON.stringify(pairs);
     if (open.shape === shape) return;
@@ -72,14 +74,18 @@ export function panel(snapshot, token) {
     drawPlots(at("plots"), []);
     at("panel-title").replaceChildren();
     at("panel-facts").replaceChildren();
+    clearHeld(at("panel-held"));
   });
   window.addEventListener("resize", () => open && resizePlots(at("plots")));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => open && plots());
   setInterval(() => open && plots(), AGAIN);
 
-  return {
+  const openers = {
     device: (device) => show({ device: device.id }, [`Device ${device.id}`]),
     process: (process) => show({ process: identity(process) }, [element("bdi", undefined, process.name), ` (${process.pid ?? "hidden"})`]),
+  };
+  return {
+    ...openers,
     /** The snapshot has changed. */
     refresh() {
       if (open) showFacts();

@@ -78,6 +78,30 @@ fn rows_and_details(browser: &mut Browser) {
     browser.press("Enter");
     browser.until("document.getElementById('panel').open");
     browser.press("Escape");
+    browser.until("!document.getElementById('panel').open");
+    who_holds_it(browser, &first);
+}
+
+/// From a device to who holds it, and from there to what that holds.
+fn who_holds_it(browser: &mut Browser, device: &str) {
+    const TITLE: &str = "document.getElementById('panel-title').textContent";
+    const HELD: &str = "document.querySelector('#panel-held tbody button')";
+    browser.value("document.querySelector('#devices tbody .open').click()");
+    browser.until(&format!("{HELD} !== null"));
+    let holder = browser.text(&format!("{HELD}.textContent"));
+    let row = "document.querySelector('#panel-held tbody tr').innerText";
+    browser.until(&format!("/[0-9.]+ [KMG]iB/.test({row})"));
+    browser.value(&format!("{HELD}.click()"));
+    browser.until(&format!("!{TITLE}.startsWith('Device')"));
+    let title = browser.text(TITLE);
+    let (pid, name) = holder.split_once(' ').unwrap();
+    assert_eq!(title, format!("{name} ({pid})"));
+    let held = "[...document.querySelectorAll('#panel-held tbody button')]";
+    browser.value(&format!("{held}.find((one) => one.textContent === '{device}').click()"));
+    browser.until(&format!("{TITLE} === 'Device {device}'"));
+    browser.press("Escape");
+    browser.until("!document.getElementById('panel').open");
+    assert_eq!(browser.value("document.getElementById('panel-held').childElementCount"), 0);
 }
 
 fn letters_do_what_the_help_says(browser: &mut Browser) {
