@@ -1,33 +1,15 @@
 //! Files of tensors read back by NumPy and by the safetensors package, where Python has them.
 #![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
 
-use std::process::Command;
-use std::{env, fs};
+use std::fs;
 
 use telltale_debug_stream::sink::{write_npy, write_safetensors};
 use telltale_debug_stream::{Dtype, Tensor};
-use telltale_harness::{Scratch, skip};
+use telltale_harness::{Scratch, python, python_with};
 
-/// Python as the variable says, for users with packages elsewhere.
-fn interpreter() -> Command {
-    Command::new(env::var_os("TELLTALE_PYTHON").unwrap_or_else(|| "python3".into()))
-}
-
-/// Whether Python can import this; records the skipped test if not.
-fn has(module: &str, test: &str) -> bool {
-    let found = interpreter().args(["-c", &format!("import {module}")]).output();
-    let found = found.is_ok_and(|output| output.status.success());
-    if !found {
-        skip(
-            test,
-            &format!("python3 with {module} is not installed; TELLTALE_PYTHON names another"),
-        );
-    }
-    found
-}
-
-fn python(script: &str, arguments: &[&str]) -> String {
-    let output = interpreter().args(["-c", script]).args(arguments).output().unwrap();
+/// What a script prints.
+fn run(script: &str, arguments: &[&str]) -> String {
+    let output = python().args(["-c", script]).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -39,7 +21,8 @@ fn data(dtype: Dtype) -> Vec<u8> {
 
 #[test]
 fn numpy_reads_every_type_with_its_values() {
-    if !has("numpy", "numpy_reads_every_type_with_its_values") {
+    let test = "numpy_reads_every_type_with_its_values";
+    if python_with(test, "numpy").is_none() {
         return;
     }
     let scratch = Scratch::new();
@@ -53,7 +36,7 @@ fn numpy_reads_every_type_with_its_values() {
         let script = "import numpy, sys\n\
                       a = numpy.load(sys.argv[1])\n\
                       print(a.shape, *[repr(v) for v in a.astype(object).flatten().tolist()])";
-        let found = python(script, &[path.to_str().unwrap()]);
+        let found = run(script, &[path.to_str().unwrap()]);
         let (shape, values) = found.trim().split_once(") ").unwrap();
         assert_eq!(shape, "(2, 3", "{dtype:?}");
         let values: Vec<f64> = values.split(' ').map(|value| value.parse().unwrap()).collect();
@@ -64,10 +47,8 @@ fn numpy_reads_every_type_with_its_values() {
 
 #[test]
 fn safetensors_reads_shapes_and_bytes_of_what_it_has_names_for() {
-    if !has(
-        "numpy, safetensors.numpy",
-        "safetensors_reads_shapes_and_bytes_of_what_it_has_names_for",
-    ) {
+    let test = "safetensors_reads_shapes_and_bytes_of_what_it_has_names_for";
+    if python_with(test, "numpy, safetensors.numpy").is_none() {
         return;
     }
     let scratch = Scratch::new();
@@ -82,7 +63,7 @@ fn safetensors_reads_shapes_and_bytes_of_what_it_has_names_for() {
                       from safetensors.numpy import load_file\n\
                       a = load_file(sys.argv[1])['layer/0']\n\
                       print(a.shape, a.tobytes().hex())";
-        let found = python(script, &[path.to_str().unwrap()]);
+        let found = run(script, &[path.to_str().unwrap()]);
         let bytes: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(found.trim(), format!("(3, 2) {bytes}"), "{dtype:?}");
     }

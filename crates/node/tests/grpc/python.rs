@@ -1,24 +1,12 @@
 //! The program in docs/grpc.md, as it stands there: a client that has nothing but reflection.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use telltale_harness::skip;
+use telltale_harness::python_with;
 
 use crate::grpc::machine::machine;
 use crate::grpc::serving::Served;
-
-/// A Python that has what the program imports; records the test as skipped where there is none.
-fn python(test: &str) -> Option<Command> {
-    let name = std::env::var_os("TELLTALE_PYTHON").unwrap_or_else(|| "python3".into());
-    let mut trial = Command::new(&name);
-    trial.args(["-c", "import grpc, grpc_reflection"]);
-    let has_them = trial.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
-    if !has_them {
-        skip(test, "needs Python with grpcio and grpcio-reflection; TELLTALE_PYTHON names one");
-    }
-    has_them.then(|| Command::new(name))
-}
 
 /// The one block of Python in the document.
 fn program() -> String {
@@ -32,7 +20,8 @@ fn program() -> String {
 
 #[test]
 fn the_documented_client_works_by_reflection_alone() {
-    let Some(mut python) = python("node::the_documented_client_works_by_reflection_alone") else {
+    let test = "node::the_documented_client_works_by_reflection_alone";
+    let Some(mut python) = python_with(test, "grpc, grpc_reflection") else {
         return;
     };
     let served = Served::of(machine(2, 3));

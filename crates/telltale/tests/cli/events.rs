@@ -13,7 +13,7 @@ use telltale_debug_stream::sink::{DefaultConsumer, Saved, write_json_line};
 use telltale_debug_stream::{
     Event, EventKind, Losses, NextEvent, Stream, StreamOptions, TensorEvent, TextStyle,
 };
-use telltale_harness::{Scratch, skip, wait_until};
+use telltale_harness::{Scratch, python_with, wait_until};
 
 use crate::cli::command::{Running, Said, TIMEOUT, said, telltale};
 
@@ -469,11 +469,7 @@ fn the_memory_for_a_large_file_is_that_of_one_event() {
 #[test]
 fn other_tools_read_what_was_converted() {
     let test = "telltale::cli::events::other_tools_read_what_was_converted";
-    let python = std::env::var_os("TELLTALE_PYTHON").unwrap_or_else(|| "python3".into());
-    let has = Command::new(&python).args(["-c", "import numpy, safetensors.numpy"]).output();
-    if !has.is_ok_and(|output| output.status.success()) {
-        return skip(test, "needs Python with numpy and safetensors; TELLTALE_PYTHON names one");
-    }
+    let Some(mut python) = python_with(test, "numpy, safetensors.numpy") else { return };
     let place = Scratch::new();
     capture(&place.join("dumps"), 1);
     for form in ["npy", "safetensors"] {
@@ -485,9 +481,8 @@ fn other_tools_read_what_was_converted() {
                   d = '/layer%2f0%1b[2J/core_0/0.'\n\
                   print(numpy.load(sys.argv[1] + d + 'npy').tolist())\n\
                   print(*[v.tolist() for v in s.load_file(sys.argv[2] + d + 'safetensors').values()])";
-    let mut command = Command::new(python);
-    command.args(["-c", script]).arg(place.join("npy")).arg(place.join("safetensors"));
-    assert_eq!(said(&mut command).out, "[[1, 2], [-1, 4]]\n[[1, 2], [-1, 4]]\n");
+    python.args(["-c", script]).arg(place.join("npy")).arg(place.join("safetensors"));
+    assert_eq!(said(&mut python).out, "[[1, 2], [-1, 4]]\n[[1, 2], [-1, 4]]\n");
 }
 
 #[test]

@@ -3,10 +3,10 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
-use telltale_harness::{Scratch, skip, wait_until};
+use telltale_harness::{Scratch, python_with, wait_until};
 
 use crate::cli::command::{Running, TIMEOUT, emulate, smi, snapshot, telltale};
 
@@ -36,14 +36,8 @@ for line in sys.stdin:
 /// What is wrong with each of these lines by a schema in docs/; none, which is recorded for `test`,
 /// where there is no validator.
 pub(crate) fn complaints(test: &str, schema: &str, lines: &str) -> Option<Vec<Vec<String>>> {
-    let name = std::env::var_os("TELLTALE_PYTHON").unwrap_or_else(|| "python3".into());
-    let trial = Command::new(&name).args(["-c", "import jsonschema"]).output();
-    if !trial.is_ok_and(|output| output.status.success()) {
-        skip(test, "there is no Python with jsonschema; TELLTALE_PYTHON names one");
-        return None;
-    }
+    let mut command = python_with(test, "jsonschema")?;
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(schema);
-    let mut command = Command::new(&name);
     command.args(["-c", VALIDATE]).arg(path);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();

@@ -2,11 +2,13 @@
 //! used by everybody. The service is the real one, the machine an emulated one with workloads that
 //! allocate.
 
+mod accessible;
 mod appearance;
 pub(crate) mod browser;
 mod faulty;
 mod filtered;
 mod fixture;
+mod galaxy;
 mod living;
 mod many;
 mod operated;

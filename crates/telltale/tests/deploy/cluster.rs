@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use telltale_control_plane::server::configuration::Configuration;
-use telltale_harness::{ChildGuard, EtcdCluster, Scratch, needs_etcd, wait_until};
+use telltale_harness::{ChildGuard, EtcdCluster, Scratch, needs_etcd, python_with, wait_until};
 
 use crate::deploy::commands::{AGENT, COORDINATOR, built};
-use crate::deploy::files::{deploy, in_repository, is_silent, python, text, tool, words, yaml};
+use crate::deploy::files::{deploy, in_repository, is_silent, text, tool, words, yaml};
 use crate::deploy::installed::Installed;
 use crate::deploy::kubernetes::{list, text as value};
 
@@ -77,7 +77,7 @@ fn started(unit: &str, program: &str) -> Vec<String> {
 #[test]
 fn the_objects_fit_the_schemas_and_each_other() {
     let test = "deploy::the_objects_fit_the_schemas_and_each_other";
-    let Some(mut validate) = python(test, "kubernetes_validate") else { return };
+    let Some(mut validate) = python_with(test, "kubernetes_validate") else { return };
     validate.args(["-m", "kubernetes_validate", "--strict", "--quiet"]).arg(deploy(OBJECTS));
     is_silent(&validate.output().unwrap());
     let Some(documents) = yaml(test, OBJECTS) else { return };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use telltale_harness::skip;
+use telltale_harness::{python_with, skip};
 
 /// Prints a YAML file's documents as a JSON array.
 const AS_JSON: &str = "import json, sys, yaml; \
@@ -45,20 +45,9 @@ pub(crate) fn is_silent(output: &Output) {
     assert!(output.status.success() && err.is_empty(), "{}: {out}{err}", output.status);
 }
 
-/// A Python that has `module`; none, which is recorded for `test`, where there is none.
-pub(crate) fn python(test: &str, module: &str) -> Option<Command> {
-    let name = std::env::var_os("TELLTALE_PYTHON").unwrap_or_else(|| "python3".into());
-    let trial = Command::new(&name).args(["-c", &format!("import {module}")]).output();
-    if trial.is_ok_and(|output| output.status.success()) {
-        return Some(Command::new(name));
-    }
-    skip(test, &format!("there is no Python with {module}; TELLTALE_PYTHON names one"));
-    None
-}
-
 /// The documents of a YAML file in `deploy/`.
 pub(crate) fn yaml(test: &str, path: &str) -> Option<Vec<Value>> {
-    let mut command = python(test, "yaml")?;
+    let mut command = python_with(test, "yaml")?;
     let output = command.args(["-c", AS_JSON]).arg(deploy(path)).output().unwrap();
     is_silent(&output);
     Some(serde_json::from_slice(&output.stdout).unwrap())

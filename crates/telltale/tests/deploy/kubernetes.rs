@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::Value;
-use telltale_harness::Scratch;
+use telltale_harness::{Scratch, python_with};
 
 use crate::deploy::commands::{probes, serves, telltale};
 use crate::deploy::dockerfile;
-use crate::deploy::files::{deploy, is_silent, python, words, yaml};
+use crate::deploy::files::{deploy, is_silent, words, yaml};
 
 const FILE: &str = "kubernetes/daemonset.yaml";
 
@@ -37,7 +37,7 @@ pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 #[test]
 fn it_fits_the_schemas_without_a_field_that_they_do_not_know() {
     let test = "deploy::it_fits_the_schemas_without_a_field_that_they_do_not_know";
-    let Some(mut python) = python(test, "kubernetes_validate") else { return };
+    let Some(mut python) = python_with(test, "kubernetes_validate") else { return };
     python.args(["-m", "kubernetes_validate", "--strict", "--quiet"]).arg(deploy(FILE));
     is_silent(&python.output().unwrap());
 }

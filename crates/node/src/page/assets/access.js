@@ -1,8 +1,9 @@
 // What is not shown to this reader, why, and the token that shows it.
 
 const at = (id) => document.getElementById(id);
-// Kept for this tab alone, and gone with it.
+// Kept by each tab, and gone with the last of them: a new one asks the others, which are of this service alone.
 const KEPT = "telltale-token";
+const tabs = new BroadcastChannel(KEPT);
 
 /** `changed()` is called when there is another token. Returns { token(), show(snapshot), refused(is) }. */
 export function access(changed) {
@@ -14,13 +15,25 @@ export function access(changed) {
     at("token").focus();
   }
 
-  function use(other) {
+  function keep(other) {
+    if (token === other) return;
     token = other;
     if (token) sessionStorage.setItem(KEPT, token);
     else sessionStorage.removeItem(KEPT);
-    at("access").close();
     changed();
   }
+
+  function use(other) {
+    at("access").close();
+    keep(other);
+    tabs.postMessage({ token });
+  }
+
+  tabs.addEventListener("message", ({ data }) => {
+    if (data.asks) token && tabs.postMessage({ token });
+    else keep(data.token);
+  });
+  if (!token) tabs.postMessage({ asks: true });
 
   at("token-button").addEventListener("click", open);
   at("withheld-token").addEventListener("click", open);
@@ -44,7 +57,7 @@ export function access(changed) {
     },
     /** Says that the service did not take the token. */
     refused() {
-      note(token ? "The service does not take the token that this tab has." : "");
+      note(token ? "The service does not take this token." : "");
     },
   };
 }

@@ -32,47 +32,81 @@ export function share(used, limit, show) {
   return { text: `${show(known)} / ${show(whole)}`, ratio: Math.min(known / whole, 1) };
 }
 
-/** Bytes of a space against its capacity. */
-export function space(of) {
+/** Bytes of a space against its capacity; `parts` are those of processes, as holders.js has them. */
+export function space(of, parts = []) {
   if (!of) return text(undefined, "this device has none");
-  return share(of.used_bytes, of.capacity_bytes, bytes);
+  const cell = share(of.used_bytes, of.capacity_bytes, bytes);
+  return cell.ratio === undefined ? cell : { ...cell, ...stacked(parts, value(of.capacity_bytes)) };
 }
 
-/** A bar that fill() and others bring up to date. */
-export function bar(ratio) {
+/** What a bar of `parts` of a whole shows, and in words when a pointer rests on it. */
+export function stacked(parts, whole) {
+  if (!parts.length) return {};
+  return {
+    parts: parts.map(({ hue, bytes: part }) => ({ hue, share: part / whole })),
+    title: parts.map(({ name, bytes: part }) => `${name}: ${bytes(part)}`).join("; "),
+  };
+}
+
+/** A bar that fill() and others bring up to date: one part, or one for each of `parts`. */
+export function bar(ratio, parts) {
   const made = element("span", "bar");
-  setBar(made, ratio);
+  setBar(made, ratio, parts);
   return made;
 }
 
-function setBar(made, ratio) {
-  made.style.setProperty("--share", ratio.toFixed(3));
-  made.dataset.level = ratio >= 0.95 ? "high" : ratio >= 0.8 ? "raised" : "normal";
+function setBar(made, ratio, parts) {
+  made.classList.toggle("stacked", Boolean(parts));
+  made.dataset.level = level(ratio);
+  const shown = parts ?? [{ share: ratio }];
+  while (made.children.length > shown.length) made.lastElementChild.remove();
+  shown.forEach(({ share: part, hue }, at) => {
+    const one = made.children[at] ?? made.appendChild(element("i"));
+    one.style.width = `${(Math.min(part, 1) * 100).toFixed(2)}%`;
+    one.style.background = hue ? `var(--${hue})` : "";
+  });
+}
+
+/** How much of its limit something has reached, in steps that have a colour each. */
+export function level(ratio) {
+  return ratio >= 0.95 ? "high" : ratio >= 0.8 ? "raised" : "normal";
+}
+
+/** The mark of a process's colour before its name. */
+export function swatch(hue) {
+  const made = element("i", "swatch");
+  made.style.background = `var(--${hue})`;
+  return made;
 }
 
 /**
- * Brings a table's cell to what `cell` says: { text, after, title, ratio, trend, absent }. What a cell
- * showed last is remembered, because reading it from the document costs more than all the rest.
+ * Brings a table's cell to what `cell` says: { text, after, title, hue, ratio, parts, trend, absent }. What a
+ * cell showed last is remembered, because reading it from the document costs more than all the rest.
  */
 export function fill(td, cell) {
   const last = td.last ?? {};
-  if (last.text === cell.text && last.after === cell.after && last.title === cell.title && last.ratio === cell.ratio && last.trend === cell.trend) return;
+  const isSame = (name) => last[name] === cell[name];
+  if (["text", "after", "title", "hue", "ratio", "trend"].every(isSame) && sameParts(last.parts, cell.parts)) return;
   td.last = cell;
   const into = td.into ?? td;
   if (cell.trend !== undefined) {
     drawTrend(into, cell.trend);
-  } else if (cell.ratio === undefined && cell.after === undefined) {
+  } else if (cell.ratio === undefined && cell.after === undefined && cell.hue === undefined) {
     into.textContent = printable(cell.text);
-  } else if (last.text !== cell.text || last.after !== cell.after || !into.children.length) {
-    into.replaceChildren(element(cell.after === undefined ? "span" : "bdi", undefined, cell.text));
+  } else if (!["text", "after", "hue"].every(isSame) || !into.children.length) {
+    into.replaceChildren(...(cell.hue ? [swatch(cell.hue)] : []), element(cell.after === undefined ? "span" : "bdi", undefined, cell.text));
     if (cell.after) into.append(element("small", undefined, cell.after));
-    if (cell.ratio !== undefined) into.append(bar(cell.ratio));
+    if (cell.ratio !== undefined) into.append(bar(cell.ratio, cell.parts));
   } else if (cell.ratio !== undefined) {
-    setBar(into.lastElementChild, cell.ratio);
+    setBar(into.lastElementChild, cell.ratio, cell.parts);
   }
-  if (last.title !== cell.title) td.title = printable(cell.title ?? "");
+  if (!isSame("title")) td.title = printable(cell.title ?? "");
   td.classList.toggle("absent", Boolean(cell.absent));
   td.classList.toggle("empty", cell.text === "" && cell.trend === undefined);
+}
+
+function sameParts(one, other) {
+  return one === other || (one?.length === other?.length && one.every((part, at) => part.hue === other[at].hue && part.share === other[at].share));
 }
 
 const SVG = "http://www.w3.org/2000/svg";

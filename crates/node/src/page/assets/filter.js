@@ -11,10 +11,10 @@ const REST = 200;
 const TIMEOUT = 10_000;
 
 /**
- * `token()` is what to show the service, `changed()` is called when there are other rows. Returns
- * { rows(), isOn(), ask(), forget() }.
+ * `token()` is what to show the service, `place` the page's address, `changed()` is called when there are other
+ * rows. Returns { rows(), isOn(), ask(), forget() }.
  */
-export function queryBox(token, changed) {
+export function queryBox(token, place, changed) {
   let rows;
   let asking = false;
   let again = false;
@@ -70,6 +70,11 @@ export function queryBox(token, changed) {
   at("filter").addEventListener("input", () => {
     clearTimeout(typing);
     typing = setTimeout(ask, text() ? REST : 0);
+    place.set({ filter: text() });
+  });
+  place.bind("filter", (query) => {
+    at("filter").value = query;
+    ask();
   });
 
   return {

@@ -1,38 +1,79 @@
 // Series for the plots: from the service's history, and where it keeps none, what this page has seen.
 
 import { milliseconds } from "./format.js";
+import { hue, hueOf } from "./colours.js";
+import { named } from "./process.js";
 import { recent, recentKeys } from "./recent.js";
 import { SENSORS } from "./sensors.js";
 
 // What there is to plot of a device: how this page remembers it, its title and unit, and the history's metric with
 // the label that tells its series from others; for memory, the space: of the same metric it has the kinds that are in there.
 const DEVICE = [
-  { name: "dram", title: "DRAM in use", unit: "bytes", metric: "telltale_device_memory_used_bytes", space: "dram" },
-  { name: "l1", title: "L1 in use", unit: "bytes", metric: "telltale_device_memory_used_bytes", space: "l1" },
+  { name: "dram", title: "DRAM by process", unit: "bytes", metric: "telltale_device_memory_used_bytes", space: "dram" },
+  { name: "l1", title: "L1 by process", unit: "bytes", metric: "telltale_device_memory_used_bytes", space: "l1" },
   ...SENSORS.filter((sensor) => sensor.graph),
 ];
 const NOTHING_YET = "The history has nothing of this time yet; these are the values that this page has seen.";
+const HELD = "telltale_process_memory_live_bytes";
 const PROCESS = [
-  { name: "dram", title: "DRAM", unit: "bytes", metric: "telltale_process_memory_live_bytes", space: "dram" },
-  { name: "l1", title: "L1", unit: "bytes", metric: "telltale_process_memory_live_bytes", space: "l1" },
+  { name: "dram", title: "DRAM", unit: "bytes", metric: HELD, space: "dram" },
+  { name: "l1", title: "L1", unit: "bytes", metric: HELD, space: "l1" },
 ];
+// Processes with an area of their own in a plot; the others share one.
+const MOST_AREAS = 12;
 
 /**
- * Plots of a device: { plots, note }. `source` has the `seconds` to look back, the `token`, and whether
- * the service has `kept` a history.
+ * Plots of a device, its memory stacked by process: { plots, note }; `now` of a plot names the series of recent.js
+ * that has its newest value. `source` has the `seconds` to look back, the `token`, and whether the service has
+ * `kept` a history.
  */
 export async function devicePlots(id, source) {
-  const answer = await ask({ subjects: "devices", device: id, seconds: source.seconds }, source);
-  return drawn(DEVICE, answer, source.seconds, (kind) => [[`device/${id}/${kind.name}`, kind.title]]);
+  const span = { device: id, seconds: source.seconds };
+  const [answer, held] = await Promise.all([
+    ask({ subjects: "devices", ...span }, source),
+    ask({ subjects: "processes", metric: "memory_live", ...span }, source),
+  ]);
+  const found = drawn(DEVICE, answer, source.seconds, (kind) => [[`device/${id}/${kind.name}`, kind.title]]);
+  const plots = found.plots.map((plot) => {
+    const now = `device/${id}/${plot.name}`;
+    return plot.space && held.body ? { ...plot, now, areas: areas(plot, held.body) } : { ...plot, now };
+  });
+  return { plots, note: found.note };
 }
 
-/** The same of a process, a line for each device. */
+/** Plots of a process, a line for each device. */
 export async function processPlots(identity, source) {
   const answer = await ask({ subjects: "processes", process: identity, seconds: source.seconds, metric: "memory_live" }, source);
-  return drawn(PROCESS, answer, source.seconds, (kind) => {
+  const found = drawn(PROCESS, answer, source.seconds, (kind) => {
     const keys = recentKeys(`process/${identity}/`).filter((key) => key.endsWith(`/${kind.name}`));
     return keys.map((key) => [key, key.split("/")[2]]);
   });
+  const plots = found.plots.map((plot) => {
+    const lines = plot.lines.map((line, place) => ({ ...line, hue: plot.lines.length === 1 ? hueOf(identity) : hue(place) }));
+    const now = lines.length === 1 ? `process/${identity}/${lines[0].name}/${plot.name}` : undefined;
+    return { ...plot, now, lines };
+  });
+  return { plots, note: found.note };
+}
+
+// What each process had of a device's memory at the moments of its plot, those that had most; the rest of what
+// was in use comes last.
+function areas({ space, times, lines }, body) {
+  const known = moments(body);
+  const place = new Map(known.map((at, index) => [at, index]));
+  const series = body.series.filter((one) => isOf(one, space) && one.whole.greatest);
+  series.sort((one, other) => other.whole.mean - one.whole.mean);
+  const found = series.slice(0, MOST_AREAS).map(({ process, mean }) => ({
+    name: named(process), hue: hueOf(process.key), started: process.identity?.start_time_ticks ?? 0,
+    mean: times.map((at) => mean[place.get(at)] ?? 0),
+  }));
+  found.sort((one, other) => one.started - other.started || (one.name < other.name ? -1 : 1));
+  const [{ mean: used }] = lines;
+  const rest = used.map((all, at) => (all === null ? null : Math.max(all - found.reduce((sum, one) => sum + one.mean[at], 0), 0)));
+  // Sums of what was seen at different moments of a span differ a little.
+  const isNothing = found.length > 0 && Math.max(...rest) < Math.max(...used) / 100;
+  const cut = found.map((one) => ({ ...one, mean: one.mean.map((part, at) => (used[at] === null ? null : part)) }));
+  return isNothing ? cut : [...cut, { name: "others", hue: "hue-other", mean: rest }];
 }
 
 /** The DRAM of devices over the last ten minutes, as recent.js has it; nothing without a history. */

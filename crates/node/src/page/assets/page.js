@@ -2,7 +2,11 @@
 // the snapshot; nothing is computed here but its presentation.
 
 import { clock, duration } from "./format.js";
-import { columns as deviceColumns } from "./devices.js";
+import { address } from "./address.js";
+import { colour } from "./colours.js";
+import { collapses, columns as deviceColumns, rows as deviceRows } from "./devices.js";
+import { map } from "./map.js";
+import { theme } from "./theme.js";
 import { columns as processColumns, rows as processRows } from "./processes.js";
 import { sortedTable } from "./table.js";
 import { follow } from "./stream.js";
@@ -24,35 +28,53 @@ let arrived;
 let lastSequence;
 let paused = false;
 
+const place = address();
 const reader = access(() => {
   filter.forget();
   filter.ask();
   stream.restart();
 });
-const filter = queryBox(reader.token, () => {
+const filter = queryBox(reader.token, place, () => {
   draw();
   if (paused) connection("paused", "paused", asOf());
 });
-const details = panel(() => latest, reader.token);
+const details = panel(() => latest, reader.token, place);
 const devices = sortedTable(at("devices"), deviceColumns, {
-  key: (device) => device.id,
-  order: ["id", false],
-  open: (device) => details.device(device),
-  label: (device) => `Device ${device.id}, details`,
+  key: (row) => row.id,
+  order: "id",
+  ordered: (order) => place.set({ devices: order === "id" ? "" : order }),
+  open: (row) => (row.devices ? showIdle(true) : details.device(row)),
+  label: (row) => (row.devices ? `${row.id}, show a row for each` : `Device ${row.id}, details`),
   empty: () => (filter.rows() ? "No device matches the filter." : "No device: none is listed by a driver, a ledger or a region."),
 });
 const processes = sortedTable(at("processes"), processColumns, {
   key: (row) => row.key,
-  order: ["dram", true],
+  order: "dram:desc",
+  ordered: (order) => place.set({ processes: order === "dram:desc" ? "" : order }),
   open: (row) => details.process(row.process),
   label: (row) => `Process ${row.process.pid ?? "without a visible pid"}, details`,
   empty: () => (filter.rows() ? "No process matches the filter." : latest?.withheld_processes ? "None that you may see." : "No process holds a device."),
 });
+const chart = map((device) => details.device(device), (metric) => place.set({ map: metric }));
+theme(place, () => details.redraw());
+place.bind("devices", devices.sort);
+place.bind("processes", processes.sort);
+place.bind("map", chart.choose);
+place.bind("idle", draw);
+
+function showIdle(all) {
+  place.set({ idle: all ? "shown" : "" });
+  draw();
+}
 
 function draw() {
   if (!latest) return;
   const shown = filter.rows() ?? latest;
-  devices.show(shown.devices.map((device, place) => ({ ...device, place })));
+  const all = place.get("idle") === "shown";
+  devices.show(deviceRows(latest, shown, all));
+  at("idle-button").hidden = !collapses(shown.devices);
+  at("idle-button").ariaPressed = String(all);
+  chart.show(latest, shown.devices);
   processes.show(processRows(shown));
   at("device-count").textContent = count(shown.devices.length, shown.left_out?.devices);
   const known = count(shown.processes.length, shown.left_out?.processes);
@@ -92,6 +114,7 @@ const stream = follow("api/v1/stream", reader.token, {
     arrived = performance.now();
     if (paused) return;
     latest = snapshot;
+    colour(snapshot);
     // Hidden parts are not drawn until they are shown.
     if (!document.hidden) redraw();
     connection("live", skipped ? `live, but ${skipped} skipped` : "live", asOf());
@@ -118,9 +141,19 @@ function pause() {
   else connection("waiting", "going on", asOf());
 }
 
+// On a narrow screen processes come first, for the eye and for the order of Tab alike.
+const narrow = matchMedia("(max-width: 44rem)");
+function arrange() {
+  const [first, second] = narrow.matches ? [at("tables"), at("map-section")] : [at("map-section"), at("tables")];
+  if (first.nextElementSibling !== second) first.after(second);
+}
+narrow.addEventListener("change", arrange);
+arrange();
+
 document.addEventListener("visibilitychange", () => document.hidden || redraw());
 at("sources-details").addEventListener("toggle", draw);
 at("pause").addEventListener("click", pause);
+at("idle-button").addEventListener("click", () => showIdle(place.get("idle") !== "shown"));
 at("help-button").addEventListener("click", () => at("help").showModal());
 at("help-close").addEventListener("click", () => at("help").close());
 keys({ "/": () => at("filter").focus(), p: pause, "?": () => at("help").showModal() });

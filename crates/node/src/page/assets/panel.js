@@ -1,19 +1,21 @@
-// Details of one device or process: its plots over time and its facts.
+// Details of one device or process: who holds it or what it holds, its plots over time, and its facts.
 
-import { element } from "./cells.js";
+import { element, swatch } from "./cells.js";
+import { hueOf } from "./colours.js";
 import { facts as deviceFacts } from "./devices.js";
-import { facts as processFacts, identity } from "./processes.js";
+import { identity } from "./process.js";
+import { facts as processFacts } from "./processes.js";
 import { devicePlots, processPlots } from "./history.js";
 import { clearHeld, showHeld } from "./held.js";
-import { drawPlots, resizePlots } from "./plots.js";
+import { describePlots, drawPlots, resizePlots } from "./plots.js";
 
 // Milliseconds from one look into the history to the next, while details are open.
 const AGAIN = 5000;
 
 const at = (id) => document.getElementById(id);
 
-/** `snapshot()` gives the latest one, `token()` what to show the service. */
-export function panel(snapshot, token) {
+/** `snapshot()` gives the latest one, `token()` what to show the service, `place` is the page's address. */
+export function panel(snapshot, token, place) {
   let open;
   let asked = 0;
 
@@ -37,17 +39,31 @@ export function panel(snapshot, token) {
   }
 
   function showNote() {
-    const gone = current() ? undefined : open.device ? "This device is no longer listed." : "This process is no longer there; these are its last values.";
-    const words = [gone, open.note].filter(Boolean).join(" ");
+    const gone = open.device ? "This device is not listed." : "This process is not there, or not shown to you; what is here is of the past.";
+    const words = [current() ? undefined : gone, open.note].filter(Boolean).join(" ");
     at("panel-note").hidden = !words;
     if (at("panel-note").textContent !== words) at("panel-note").textContent = words;
+  }
+
+  // A process that is in the address alone is known by its pid.
+  function title(shown) {
+    if (open.device) return [`Device ${open.device}`];
+    if (shown) return [swatch(hueOf(open.process)), element("bdi", undefined, shown.name), ` (${shown.pid ?? "hidden"})`];
+    return open.title ?? [`Process ${open.process.split(":").at(-2) ?? open.process.slice("pid-".length)}`];
   }
 
   function showFacts() {
     showNote();
     const shown = current();
+    if (shown || !open.title) {
+      const words = title(shown);
+      const shape = JSON.stringify([hueOf(open.process ?? ""), ...words.map((one) => one.textContent ?? one)]);
+      if (open.titled !== shape) at("panel-title").replaceChildren(...words);
+      open.titled = shape;
+      if (shown) open.title = words;
+    }
     if (!shown) return clearHeld(at("panel-held"));
-    showHeld(at("panel-held"), snapshot(), { device: open.device, process: open.process }, openers);
+    showHeld(at("panel-held"), snapshot(), shown, open, openers);
     const pairs = open.device ? deviceFacts(shown) : processFacts(shown, snapshot().devices);
     const shape = JSON.stringify(pairs);
     if (open.shape === shape) return;
@@ -55,21 +71,47 @@ export function panel(snapshot, token) {
     at("panel-facts").replaceChildren(...pairs.flatMap(([name, fact]) => [element("dt", undefined, name), element("dd", undefined, fact)]));
   }
 
-  function show(what, title) {
+  function show(what) {
     open = what;
-    at("panel-title").replaceChildren(...title);
     at("plots").replaceChildren();
+    at("panel-facts").replaceChildren();
     showFacts();
     if (!at("panel").open) at("panel").showModal();
     plots();
   }
 
-  at("range").addEventListener("change", plots);
+  function choose(what) {
+    show(what);
+    place.set({ device: what.device, process: what.process }, { step: true });
+  }
+
+  // What the address asks for; before the first snapshot there is nothing to show of it.
+  function follow() {
+    if (!snapshot()) return;
+    const [device, process] = [place.get("device"), place.get("process")];
+    if (device || process) {
+      if (open?.device !== (device || undefined) || open?.process !== (device ? undefined : process)) show(device ? { device } : { process });
+    } else if (open) {
+      at("panel").close();
+    }
+  }
+
+  function range(seconds) {
+    const known = [...at("range").options].map((option) => option.value);
+    at("range").value = known.includes(seconds) ? seconds : known[0];
+    if (open) plots();
+  }
+
+  at("range").addEventListener("change", () => {
+    place.set({ range: at("range").selectedIndex ? at("range").value : "" });
+    plots();
+  });
   at("panel-close").addEventListener("click", () => at("panel").close());
   at("panel").addEventListener("close", () => {
     // This comes a moment after the closing, by when others may be open.
     if (at("panel").open) return;
     open = undefined;
+    place.set({ device: "", process: "" }, { step: true });
     // Nothing stays behind of what its reader may no longer see after this.
     drawPlots(at("plots"), []);
     at("panel-title").replaceChildren();
@@ -77,18 +119,26 @@ export function panel(snapshot, token) {
     clearHeld(at("panel-held"));
   });
   window.addEventListener("resize", () => open && resizePlots(at("plots")));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => open && plots());
   setInterval(() => open && plots(), AGAIN);
+  place.bind("range", range);
+  place.bind("device", follow);
+  place.bind("process", follow);
 
   const openers = {
-    device: (device) => show({ device: device.id }, [`Device ${device.id}`]),
-    process: (process) => show({ process: identity(process) }, [element("bdi", undefined, process.name), ` (${process.pid ?? "hidden"})`]),
+    device: (device) => choose({ device: device.id }),
+    process: (process) => choose({ process: identity(process) }),
   };
   return {
     ...openers,
     /** The snapshot has changed. */
     refresh() {
-      if (open) showFacts();
+      if (!open) return follow();
+      showFacts();
+      describePlots(at("plots"));
+    },
+    /** The colours have changed. */
+    redraw() {
+      if (open) plots();
     },
   };
 }

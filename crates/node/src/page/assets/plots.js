@@ -1,9 +1,10 @@
 // Plots with uPlot, which is kept beside this file so that the page works without a network.
 
-import { duration, written } from "./format.js";
+import { resolved } from "./colours.js";
+import { written } from "./format.js";
 import { element } from "./cells.js";
+import { latest } from "./recent.js";
 
-const COLOURS = 8;
 const HEIGHT = 160;
 // The most lines of a plot; a legend of more is not read.
 const MOST_LINES = 32;
@@ -11,20 +12,24 @@ const MOST_LINES = 32;
 const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 /**
- * Draws `plots`, each { title, unit, times, lines: [{ name, mean, least, greatest }] }, and keeps what
- * can be kept. A single line that has them is drawn between its least and its greatest.
+ * Draws `plots`, each { title, unit, times, now, lines: [{ name, hue, mean, least, greatest }], areas }, and keeps
+ * what can be kept. Areas are stacked on each other, and stand for the line that they add up to. A single line
+ * that has them is drawn between its least and its greatest.
  */
 export function drawPlots(into, plots) {
   const kept = new Map([...into.children].map((child) => [child.dataset.title, child]));
   const boxes = plots.map((plot) => {
-    const shown = plot.lines.slice(0, MOST_LINES);
-    const lines = shown.length === 1 && shown[0].least ? spread(shown[0]) : shown.map(({ name, mean }) => ({ name, values: mean }));
+    const lines = curves(plot);
     const data = [plot.times, ...lines.map((line) => line.values)];
-    const shape = `${lines.map((line) => line.name).join("|")} ${dark.matches} ${plot.times.length === 1}`;
+    const shape = JSON.stringify([lines.map(({ name, hue }) => [name, hue]), resolved("raised"), plot.times.length === 1]);
     const old = kept.get(plot.title);
-    const box = old?.dataset.shape === shape ? old : newPlot(plot, lines, data, shape, columnWidth(into, plots.length));
+    const box = old?.dataset.shape === shape ? old : element("figure", "plot");
+    box.own = lines.map((line) => line.own ?? line.values);
     if (box === old) old.plot.setData(data);
-    describe(box, plot);
+    else newPlot(box, plot, lines, data, columnWidth(into, plots.length));
+    box.dataset.shape = shape;
+    box.drawn = plot;
+    describe(box);
     return box;
   });
   for (const child of into.children) {
@@ -34,33 +39,52 @@ export function drawPlots(into, plots) {
   if (!plots.length) into.append(element("p", "notice", "Nothing to plot yet."));
 }
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
+// What is drawn: { name, hue, values, own }, where `own` is what a legend shows of values that are drawn on others.
+function curves({ areas, lines }) {
+  if (areas) return stacked(areas);
+  const shown = lines.slice(0, MOST_LINES);
+  if (shown.length === 1 && shown[0].least) return spread(shown[0]);
+  return shown.map(({ name, hue, mean }) => ({ name, hue: hue ?? "hue-0", values: mean }));
+}
+
+function stacked(areas) {
+  const below = areas.at(-1).mean.map((one) => (one === null ? null : 0));
+  return areas.map(({ name, hue, mean }) => {
+    mean.forEach((one, at) => (below[at] = below[at] === null ? null : below[at] + one));
+    return { name, hue, values: [...below], own: mean, isArea: true };
+  });
+}
 
 // The last two bound the area that the first one runs in.
-function spread({ greatest, least, mean }) {
+function spread({ greatest, least, mean, hue = "hue-0" }) {
   return [
-    { name: "mean", values: mean },
-    { name: "max", values: greatest, edge: true },
-    { name: "min", values: least, edge: true },
+    { name: "mean", hue, values: mean },
+    { name: "max", hue, values: greatest, isEdge: true },
+    { name: "min", hue, values: least, isEdge: true },
   ];
 }
 
-function newPlot(plot, lines, data, shape, width) {
-  const box = element("figure", "plot");
+function newPlot(box, plot, lines, data, width) {
   box.dataset.title = plot.title;
-  box.dataset.shape = shape;
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   const show = written(plot.unit);
-  const grid = { stroke: colour("line"), width: 1 };
+  const faint = (name, share) => `color-mix(in srgb, ${resolved(name)} ${share}%, transparent)`;
+  const grid = { stroke: resolved("line"), width: 1 };
   const series = lines.map((line, index) => ({
     label: line.name,
-    stroke: line.edge ? `${colour("line-1")}66` : colour(`line-${(index % COLOURS) + 1}`),
-    width: line.edge ? 1 : 1.6,
+    stroke: line.isEdge ? faint(line.hue, 40) : resolved(line.hue),
+    width: line.isEdge || line.isArea ? 1 : 1.6,
+    fill: line.isArea && index === 0 ? faint(line.hue, 60) : undefined,
     spanGaps: false,
     points: { show: plot.times.length === 1 },
-    value: (_, known) => (known === null || known === undefined ? "–" : show(known)),
+    // Where no moment is pointed at, the newest is.
+    value: (_, known, place, at) => {
+      const own = box.own[place - 1] ?? [];
+      const shown = own[at ?? own.findLastIndex((one) => one !== null)];
+      return shown === null || shown === undefined ? "–" : show(shown);
+    },
   }));
+  const between = (line, index) => (line.isArea && index > 0 ? [{ series: [index + 1, index], fill: faint(line.hue, 60) }] : []);
+  const bands = lines[1]?.isEdge ? [{ series: [2, 3], fill: faint(lines[0].hue, 18) }] : lines.flatMap(between);
   const caption = element("figcaption", undefined, plot.title);
   caption.append(" ", element("span"));
   box.append(caption);
@@ -68,36 +92,35 @@ function newPlot(plot, lines, data, shape, width) {
     width,
     height: HEIGHT,
     cursor: { y: false },
-    bands: lines[1]?.edge ? [{ series: [2, 3], fill: `${colour("line-1")}2e` }] : [],
+    bands,
+    legend: { markers: { width: 0, fill: (_, index) => (index ? series[index - 1].stroke : undefined) } },
     scales: { y: { range: (_, low, high) => [Math.min(low ?? 0, 0), (high || 1) * 1.1] } },
     axes: [
-      { stroke: colour("soft"), grid, ticks: grid, size: 32, values: moments },
-      { stroke: colour("soft"), grid, ticks: grid, size: 74, incrs: plot.unit === "bytes" ? BYTE_STEPS : undefined, values: (_, ticks) => ticks.map(show) },
+      { stroke: resolved("soft"), grid, ticks: grid, size: 32, values: moments },
+      { stroke: resolved("soft"), grid, ticks: grid, size: 74, incrs: plot.unit === "bytes" ? BYTE_STEPS : undefined, values: (_, ticks) => ticks.map(show) },
     ],
-    series: [{ label: "At", value: (_, at) => (at ? new Date(at * 1000).toLocaleTimeString() : "–") }, ...series],
+    series: [{ label: "At", value: ({ data: [times] }, at) => new Date((at ?? times.at(-1)) * 1000).toLocaleTimeString() }, ...series],
   }, data, box);
   box.querySelector(".u-legend").ariaLabel = `${plot.title} at one moment`;
   // What a canvas shows is not read out; the caption says it in words.
   box.querySelector("canvas").setAttribute("aria-hidden", "true");
-  return box;
 }
 
-// The newest and the largest value in the caption. Points are means over the step between them.
-function describe(box, plot) {
-  const show = written(plot.unit);
-  const isKnown = (one) => one !== null && one !== undefined;
-  const values = plot.lines.flatMap((line) => line.greatest ?? line.mean).filter(isKnown);
-  const means = plot.lines.length === 1 ? plot.lines[0].mean : [];
-  const place = means.findLastIndex(isKnown);
+// The value of the newest snapshot, and the largest that the plot has. Its points are means over the step between them.
+function describe(box) {
+  const { unit, lines, now } = box.drawn;
+  const show = written(unit);
+  const newest = now && latest(now);
+  const values = lines.flatMap((line) => line.greatest ?? line.mean).filter((one) => one !== null && one !== undefined);
   const words = [];
-  if (place >= 0) words.push(`${show(means[place])} ${spanOf(plot.times, place)}`);
-  if (values.length) words.push(`max ${show(values.reduce((one, other) => Math.max(one, other), 0))}`);
+  if (newest !== undefined) words.push(`${show(newest)} now`);
+  if (values.length) words.push(`max ${show(values.reduce((one, other) => Math.max(one, other), newest ?? 0))}`);
   box.querySelector("figcaption span").textContent = words.join(", ");
 }
 
-function spanOf(times, place) {
-  if (place < times.length - 1) return `at ${new Date(times[place] * 1000).toLocaleTimeString()}`;
-  return place > 0 ? `in the last ${duration(times[place] - times[place - 1])}` : "now";
+/** Says of each plot what is so now, between two looks into the history. */
+export function describePlots(into) {
+  for (const box of into.children) if (box.drawn) describe(box);
 }
 
 /** Fits the plots to a window whose size has changed. */
@@ -105,10 +128,12 @@ export function resizePlots(into) {
   for (const box of into.children) box.plot?.setSize({ width: columnWidth(into, into.children.length), height: HEIGHT });
 }
 
-// One column on a phone, else two.
+// As wide as the style sheet makes the columns of `#plots`: as many as have room, and no more than plots.
 function columnWidth(into, count) {
-  const whole = into.clientWidth;
-  return Math.max(whole < 790 || count < 2 ? whole : (whole - 22) / 2, 220);
+  const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+  const [least, gap] = [24 * rem, 1.4 * rem];
+  const columns = Math.max(Math.min(Math.floor((into.clientWidth + gap) / (least + gap)), count), 1);
+  return Math.max((into.clientWidth - (columns - 1) * gap) / columns, 220);
 }
 
 // Ticks of the time axis: the date only where a tick is a day or more apart from the next.

@@ -2,13 +2,8 @@
 
 import { beginning, bytes, duration, reason, value } from "./format.js";
 import { reading, text } from "./cells.js";
-
-/** A process's identity as one word, as the history has it: what tells it from another that had its pid. */
-export function identity(process) {
-  const known = process.identity;
-  if (!known) return `pid-${process.pid ?? "hidden"}`;
-  return `${known.boot_id}:${known.pid_namespace}:${known.pid}:${known.start_time_ticks}`;
-}
+import { hueOf } from "./colours.js";
+import { command, container, identity, owner, place } from "./process.js";
 
 /** A row for each process and device that it holds, as `telltale smi` has them. */
 export function rows(snapshot) {
@@ -44,32 +39,17 @@ function memory(bytesOf, why) {
   };
 }
 
-// The user's name, or the number of one that has no name here.
-function owner(process) {
-  return value(process.user) === undefined && value(process.uid) !== undefined ? process.uid : process.user;
-}
-
-function container({ process }) {
-  const known = process.container;
-  if (!known) return text("");
-  const title = described(known).join("; ");
-  return { text: known.pod?.name ?? known.id.slice(0, 12), title };
-}
-
-// A container in words: its pod's names, itself, and what the kubelet has allocated to it.
-function described({ engine, id, pod }) {
-  const names = [pod?.namespace, pod?.name, pod?.container].filter(Boolean).join("/");
-  const allocated = (pod?.allocated ?? []).map((one) => `${one.resource}: ${one.ids.join(", ")}`);
-  return [names, `${engine} ${id}`, ...allocated].filter(Boolean);
+function inContainer({ process }) {
+  return process.container ? { text: place(process), title: container(process).join("; ") } : text("");
 }
 
 // The name, and after it as much of the command line as there is room for, without what the name
 // says already.
-function named({ process }) {
-  const command = value(process.command) ?? "";
-  const [first] = command.split(" ", 1);
-  const rest = first.split("/").at(-1) === process.name ? command.slice(first.length + 1) : command;
-  return { text: process.name, after: beginning(rest, MOST_OF_A_COMMAND), title: beginning(command, MOST_OF_A_TITLE) };
+function name({ process }) {
+  const whole = command(process);
+  const [first] = whole.split(" ", 1);
+  const rest = first.split("/").at(-1) === process.name ? whole.slice(first.length + 1) : whole;
+  return { text: process.name, after: beginning(rest, MOST_OF_A_COMMAND), title: beginning(whole, MOST_OF_A_TITLE) };
 }
 
 // Characters of a command line in a row, and where a pointer rests on it; the details have all of it.
@@ -78,12 +58,16 @@ const MOST_OF_A_TITLE = 600;
 
 const UNTRACKED = "it holds the device, but no source reports its memory";
 
+function pid({ process }) {
+  return { ...text(process.pid ?? undefined, "in a PID namespace that cannot be seen"), hue: hueOf(identity(process)) };
+}
+
 /** The table's columns. */
 export const columns = [
-  { name: "pid", title: "Pid", number: true, cell: ({ process }) => text(process.pid ?? undefined, "in a PID namespace that cannot be seen"), sort: ({ process }) => process.pid ?? undefined },
+  { name: "pid", title: "Pid", number: true, cell: pid, sort: ({ process }) => process.pid ?? undefined },
   { name: "user", title: "User", className: "narrow", cell: ({ process }) => reading(owner(process), String), sort: ({ process }) => value(owner(process)) },
-  { name: "name", title: "Name", className: "wide", cell: named, sort: ({ process }) => process.name },
-  { name: "container", title: "Container", className: "narrow", has: ({ process }) => process.container, cell: container, sort: ({ process }) => process.container?.pod?.name ?? process.container?.id },
+  { name: "name", title: "Name", className: "wide", cell: name, sort: ({ process }) => process.name },
+  { name: "container", title: "Container", className: "narrow", has: ({ process }) => process.container, cell: inContainer, sort: ({ process }) => process.container?.pod?.name ?? process.container?.id },
   { name: "device", title: "Device", cell: ({ device }) => text(device?.id, "no device that is listed"), sort: ({ held }) => held?.device },
   { name: "dram", title: "DRAM", number: true, cell: memory(live("dram"), UNTRACKED), sort: live("dram") },
   { name: "peak", title: "DRAM peak", number: true, cell: memory(peak, "not recorded"), sort: peak },
@@ -106,7 +90,7 @@ export function facts(process, devices) {
     .map((metric) => [metric.name + labels(metric.labels), shown(metric.value)]);
   return [
     ["command", value(process.command) ?? reason(process.command)],
-    ...(process.container ? [["container", described(process.container).join("; ")]] : []),
+    ...(process.container ? [["container", container(process).join("; ")]] : []),
     ["known by", process.known_by ?? "the driver alone"],
     ...refused, ...parts, ...metrics,
   ];

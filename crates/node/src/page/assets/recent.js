@@ -2,8 +2,8 @@
 // plots where the history does not answer. Of a fixed size, whatever the machine does.
 
 import { milliseconds, value } from "./format.js";
-import { spaceOf } from "./devices.js";
-import { identity } from "./processes.js";
+import { used } from "./device.js";
+import { identity } from "./process.js";
 import { SENSORS, of } from "./sensors.js";
 
 // Moments that are kept, and series; a series takes 4.7 KiB.
@@ -14,7 +14,7 @@ const CURVE = 60;
 const CURVE_SECONDS = 600;
 
 const DEVICE = [
-  ...["dram", "l1"].map((name) => [name, (device) => value(spaceOf(device, name)?.used_bytes)]),
+  ...["dram", "l1"].map((name) => [name, (device) => used(device, name)]),
   ...SENSORS.filter((sensor) => sensor.graph).map((sensor) => [sensor.name, ({ telemetry }) => value(of(telemetry, sensor))]),
 ];
 
@@ -60,13 +60,22 @@ export function recent(name) {
   return found;
 }
 
+/** The newest value of one series; undefined where there was none in the last snapshot. */
+export function latest(name) {
+  const known = series.get(name)?.values[(next + MOMENTS - 1) % MOMENTS];
+  return known === undefined || Number.isNaN(known) ? undefined : known;
+}
+
 /** The series whose name begins so. */
 export function recentKeys(prefix) {
   return [...series.keys()].filter((name) => name.startsWith(prefix)).sort();
 }
 
-/** The curve of a series over ten minutes, as a path in a box of 100 by 20; empty where there is nothing. */
-export function trend(name) {
+/**
+ * The curve of a series over ten minutes, as a path in a box of 100 by 20 that is as high as `whole`, or
+ * where that is not known as the series' largest value; empty where there is nothing.
+ */
+export function trend(name, whole) {
   const now = times[(next + MOMENTS - 1) % MOMENTS];
   const highest = new Array(CURVE).fill(undefined);
   let most = 0;
@@ -78,7 +87,8 @@ export function trend(name) {
   });
   add(series.get(name)?.values, times);
   add(past.series.get(name), past.seconds);
-  const points = highest.flatMap((one, column) => (one === undefined ? [] : [[(column * 100) / (CURVE - 1), 19 - (most && (one / most) * 17)]]));
+  const top = whole || most;
+  const points = highest.flatMap((one, column) => (one === undefined ? [] : [[(column * 100) / (CURVE - 1), 19 - (top && Math.min(one / top, 1) * 18)]]));
   return points.length < 2 ? "" : `M${points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join("L")}`;
 }
 

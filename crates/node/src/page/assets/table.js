@@ -13,16 +13,20 @@ const MOST_ROWS = 200;
  * @param columns  [{ name, title, cell(item), sort(item), number, className, has(item) }]: what a column shows
  *                 and by what it is sorted, if it is; one that no item has is not shown; the
  *                 first one names the row and opens its details
- * @param options  { key(item), order: [column, descending], open(item), label(item), empty() }
+ * @param options  { key(item), order: "column" or "column:desc", ordered(order), open(item), label(item), empty() };
+ *                 `ordered` is called with another order that a reader chose
  */
 export function sortedTable(table, columns, options) {
-  let [by, descending] = options.order;
+  let by;
+  let descending;
+  sortBy(options.order);
   let shown = [];
   let most = MOST_ROWS;
   const rows = new Map();
   const heads = columns.map((column) => heading(column, () => {
     descending = by === column.name ? !descending : Boolean(column.number);
     by = column.name;
+    options.ordered(orderNow());
     draw();
   }));
   const head = element("thead");
@@ -53,6 +57,14 @@ export function sortedTable(table, columns, options) {
   function inTabOrder(row) {
     for (const opener of body.querySelectorAll('.open[tabindex="0"]')) opener.tabIndex = -1;
     if (row) row.opener.tabIndex = 0;
+  }
+
+  function orderNow() {
+    return descending ? `${by}:desc` : by;
+  }
+
+  function sortBy(order) {
+    [by, descending] = [order.split(":")[0], order.endsWith(":desc")];
   }
 
   function ordered() {
@@ -132,6 +144,12 @@ export function sortedTable(table, columns, options) {
     /** Shows these items. */
     show(items) {
       shown = items;
+      draw();
+    },
+    /** Sorts by another column; in the first order where there is none of this name. */
+    sort(order) {
+      const isColumn = columns.some((column) => column.sort && column.name === order.split(":")[0]);
+      sortBy(isColumn ? order : options.order);
       draw();
     },
   };

@@ -1,8 +1,9 @@
 // The machine in a few numbers: sums and extremes of what the table of devices shows.
 
-import { bar, element } from "./cells.js";
+import { bar, element, stacked } from "./cells.js";
 import { bytes, digits, value } from "./format.js";
-import { product, spaceOf } from "./devices.js";
+import { capacity, product, used as usedOf } from "./device.js";
+import { parts } from "./holders.js";
 
 /** Writes them into the list `into`. */
 export function showTotals(into, snapshot) {
@@ -19,11 +20,11 @@ export function showTotals(into, snapshot) {
   into.replaceChildren(...tiles.map(tile));
 }
 
-function tile([name, value, more, ratio]) {
+function tile([name, value, more, ratio, by]) {
   const box = element("div");
   const shown = element("dd");
   shown.append(element("b", undefined, value), " ", element("small", undefined, more));
-  if (ratio !== undefined) shown.append(bar(ratio));
+  if (ratio !== undefined) shown.append(bar(ratio, by));
   box.append(element("dt", undefined, name), shown);
   return box;
 }
@@ -45,11 +46,12 @@ function partly(known, snapshot) {
 }
 
 function memory(snapshot) {
-  const spaces = snapshot.devices.map((device) => spaceOf(device, "dram")).filter((one) => value(one?.used_bytes) !== undefined);
-  const sum = (of) => spaces.reduce((all, one) => all + (value(one[of]) ?? 0), 0);
-  const [used, whole] = [sum("used_bytes"), sum("capacity_bytes")];
-  if (!spaces.length) return ["DRAM in use", "–", "not known"];
-  return ["DRAM in use", bytes(used), whole ? `of ${bytes(whole)}${partly(spaces.length, snapshot)}` : "", whole ? Math.min(used / whole, 1) : undefined];
+  const devices = snapshot.devices.filter((device) => usedOf(device, "dram") !== undefined);
+  const sum = (of) => devices.reduce((all, device) => all + (of(device, "dram") ?? 0), 0);
+  const [used, whole] = [sum(usedOf), sum(capacity)];
+  if (!devices.length) return ["DRAM in use", "–", "not known"];
+  const by = used && whole ? stacked(parts(snapshot, devices, "dram", used), whole).parts : undefined;
+  return ["DRAM in use", bytes(used), whole ? `of ${bytes(whole)}${partly(devices.length, snapshot)}` : "", whole ? Math.min(used / whole, 1) : undefined, by];
 }
 
 function hottest(snapshot) {

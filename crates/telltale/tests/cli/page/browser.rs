@@ -89,6 +89,12 @@ impl Browser {
         Some(browser)
     }
 
+    /// Opens another tab, which is the one that everything goes to from now on.
+    pub(crate) fn another_tab(&mut self) {
+        self.session = None;
+        self.attach();
+    }
+
     fn attach(&mut self) {
         let page = self.call("Target.createTarget", json!({"url": "about:blank"}));
         let attach = json!({"targetId": page["targetId"], "flatten": true});
@@ -118,10 +124,16 @@ impl Browser {
     }
 
     fn send(&mut self, method: &str, parameters: Value) -> u64 {
+        let session = self.session.clone().map_or(Value::Null, Value::from);
+        self.send_to(&session, method, parameters)
+    }
+
+    /// Sends to the tab of this session; to the browser itself where that is null.
+    fn send_to(&mut self, session: &Value, method: &str, parameters: Value) -> u64 {
         self.last_call += 1;
         let mut message = json!({"id": self.last_call, "method": method, "params": parameters});
-        if let Some(session) = &self.session {
-            message["sessionId"] = session.as_str().into();
+        if !session.is_null() {
+            message["sessionId"] = session.clone();
         }
         self.to.write_all(format!("{message}\0").as_bytes()).unwrap();
         self.last_call
@@ -131,7 +143,7 @@ impl Browser {
     fn note(&mut self, message: &Value) {
         let reported = &message["params"];
         match message["method"].as_str() {
-            Some("Fetch.requestPaused") => self.decide(reported),
+            Some("Fetch.requestPaused") => self.decide(&message["sessionId"], reported),
             Some("Runtime.exceptionThrown") => {
                 self.complaints.push(reported["exceptionDetails"].to_string());
             }
@@ -144,7 +156,7 @@ impl Browser {
         }
     }
 
-    fn decide(&mut self, reported: &Value) {
+    fn decide(&mut self, session: &Value, reported: &Value) {
         let address = reported["request"]["url"].as_str().unwrap().to_owned();
         let request = &reported["requestId"];
         let (method, parameters) = if !address.starts_with("http://127.0.0.1:") {
@@ -158,7 +170,7 @@ impl Browser {
         };
         self.requests.push(address);
         // The answer is of no interest: a page that was left takes its requests back.
-        self.send(method, parameters);
+        self.send_to(session, method, parameters);
     }
 
     /// Opens an address.

@@ -4,7 +4,7 @@ use std::fs;
 
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Device, HeldUsage, Snapshot};
+use telltale_schema::snapshot::{HeldUsage, Snapshot};
 
 use super::browser::Browser;
 use super::fixture::{Fixture, TOKEN};
@@ -53,7 +53,8 @@ fn of<T: Copy>(used: &Reading<T>, limit: &Reading<T>, show: impl Fn(T) -> String
     }
 }
 
-fn device_row(device: &Device) -> String {
+fn device_row(snapshot: &Snapshot, place: usize) -> String {
+    let device = &snapshot.devices[place];
     let space = |name| {
         let found = device.spaces.iter().find(|space| space.space == name);
         found.map_or(String::from("–"), |space| {
@@ -63,7 +64,6 @@ fn device_row(device: &Device) -> String {
     let telemetry = &device.telemetry;
     let cells = [
         device.id.to_string(),
-        device.identity.product().to_owned(),
         space(MemorySpace::Dram),
         String::new(),
         space(MemorySpace::L1),
@@ -77,7 +77,9 @@ fn device_row(device: &Device) -> String {
             .aiclk_hertz
             .value()
             .map_or(String::from("–"), |hertz| format!("{} MHz", (*hertz as f64 / 1e6).round())),
-        device.holders.value().map_or(String::from("–"), |holders| holders.len().to_string()),
+        snapshot.holders(place).known.first().map_or(String::from("no process"), |(process, _)| {
+            format!("{} {}", process.pid.unwrap(), process.name)
+        }),
     ];
     cells.join("|")
 }
@@ -137,7 +139,8 @@ fn devices_and_processes_are_those_of_the_snapshot_sorted_and_filtered() {
     fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#processes tbody tr').length >= 2");
     let (_, reported) = fixture.reported(browser, Some(TOKEN));
-    let expected: Vec<String> = reported.devices.iter().map(device_row).collect();
+    let expected: Vec<String> = (0..2).map(|place| device_row(&reported, place)).collect();
+    assert!(expected[0].ends_with(" train"), "{expected:?}");
     assert_eq!(expected.len(), 2);
     assert_eq!(table(browser, "devices"), expected);
     let expected = process_rows(&reported);

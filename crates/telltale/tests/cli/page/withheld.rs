@@ -24,6 +24,31 @@ fn on_the_loopback_the_page_shows_the_browsers_user_its_processes() {
     assert_eq!(browser.complaints, Vec::<String>::new());
 }
 
+/// A wrong token and the right one, here and in another tab, which is the one that is looked at from then on.
+fn tokens(browser: &mut Browser, fixture: &Fixture) {
+    // A wrong token is reported, and the page says where the right one is.
+    browser.value("document.getElementById('withheld-token').click()");
+    assert!(browser.text("document.getElementById('access').innerText").contains("--token-file"));
+    browser.write("a-wrong-word-0123456789");
+    browser.press("Enter");
+    browser.until("document.getElementById('connection-state').textContent.includes('refused')");
+    browser.value("document.getElementById('token-button').click()");
+    let note = browser.text("document.getElementById('access-note').textContent");
+    assert_eq!(note, "The service does not take this token.");
+    browser.value("document.getElementById('token').select()");
+    browser.write(TOKEN);
+    browser.press("Enter");
+    browser.until("document.querySelectorAll('#processes tbody tr').length === 1");
+    let row = browser.text("document.querySelector('#processes tbody').innerText");
+    assert!(row.contains("a-secret-name") && row.contains("--a-secret-command"), "{row}");
+    assert_eq!(browser.value("document.getElementById('withheld').hidden"), true);
+
+    // Another tab of the same service has it too.
+    browser.another_tab();
+    fixture.open(browser, None);
+    browser.until("document.querySelectorAll('#processes tbody tr').length === 1");
+}
+
 #[test]
 fn processes_are_for_who_has_the_token_and_the_page_reports_it() {
     let test = "page::withheld::processes_are_for_who_has_the_token_and_the_page_reports_it";
@@ -44,22 +69,7 @@ fn processes_are_for_who_has_the_token_and_the_page_reports_it() {
     assert_eq!(browser.value("document.querySelectorAll('#processes tbody tr').length"), 0);
     assert_eq!(browser.complaints, Vec::<String>::new());
 
-    // A wrong token is reported, and the page says where the right one is.
-    browser.value("document.getElementById('withheld-token').click()");
-    assert!(browser.text("document.getElementById('access').innerText").contains("--token-file"));
-    browser.write("a-wrong-word-0123456789");
-    browser.press("Enter");
-    browser.until("document.getElementById('connection-state').textContent.includes('refused')");
-    browser.value("document.getElementById('token-button').click()");
-    let note = browser.text("document.getElementById('access-note').textContent");
-    assert_eq!(note, "The service does not take the token that this tab has.");
-    browser.value("document.getElementById('token').select()");
-    browser.write(TOKEN);
-    browser.press("Enter");
-    browser.until("document.querySelectorAll('#processes tbody tr').length === 1");
-    let row = browser.text("document.querySelector('#processes tbody').innerText");
-    assert!(row.contains("a-secret-name") && row.contains("--a-secret-command"), "{row}");
-    assert_eq!(browser.value("document.getElementById('withheld').hidden"), true);
+    tokens(browser, &fixture);
 
     // With details open, so that the history was asked too. The token is in no address and on no page.
     browser.value("document.querySelector('#processes tbody .open').click()");

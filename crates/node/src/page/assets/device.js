@@ -1,0 +1,54 @@
+// What one device is.
+
+import { value } from "./format.js";
+
+/** One memory space of a device. */
+export function spaceOf(device, name) {
+  return device.spaces.find((one) => one.space === name);
+}
+
+/** Bytes in use in one of its spaces; undefined when not known. */
+export function used(device, name) {
+  return value(spaceOf(device, name)?.used_bytes);
+}
+
+/** How large one of its spaces is; undefined when not known. */
+export function capacity(device, name) {
+  return value(spaceOf(device, name)?.capacity_bytes);
+}
+
+/** What a device is: the type of a Tenstorrent board, another vendor's model, else its driver. */
+export function product({ board_type, model, driver }) {
+  return board_type ?? model ?? driver ?? "unknown";
+}
+
+// Names of faults, as `telltale smi` writes them.
+const FAULTS = { heartbeat_stopped: "heartbeat stopped", vanished: "vanished" };
+
+/** What is wrong with the device as a whole, in few words; empty where nothing is known to be. */
+export function faults(device) {
+  const known = device.faults ?? [];
+  return { text: known.map(({ kind }) => FAULTS[kind] ?? kind).join(", "), title: known.map(({ detail }) => detail).join("; ") };
+}
+
+/** Devices that stand together: [{ name, devices }], the trays of a Galaxy, else all in one group without a name. */
+export function trays(devices) {
+  const groups = new Map();
+  for (const device of devices) {
+    const tray = device.identity.galaxy?.tray;
+    const name = tray === undefined ? "" : `T${tray}`;
+    if (!groups.has(name)) groups.set(name, { name, devices: [] });
+    groups.get(name).devices.push(device);
+  }
+  return [...groups.values()];
+}
+
+/** What a device is called within its tray. */
+export function nameInTray(device) {
+  return device.identity.galaxy ? device.id.split(":").at(-1) : device.id;
+}
+
+/** Whether no process has the device open, nothing is in its memory, and nothing is known to be wrong with it. */
+export function isIdle(device) {
+  return value(device.holders)?.length === 0 && !device.faults?.length && ["dram", "l1"].every((name) => !used(device, name));
+}
