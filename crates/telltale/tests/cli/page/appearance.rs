@@ -82,7 +82,7 @@ const SPAN: &str = "(() => {
 pub(super) const HOT: &str = "\
 [[alerts.rule]]
 name = \"device_hot\"
-above_ratio = 0.5
+above_ratio = 0.55
 clear_ratio = 0.1
 for_seconds = 0
 ";
