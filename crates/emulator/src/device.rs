@@ -9,6 +9,9 @@ use crate::protocol::{DeviceActivity, Reply, Request};
 
 /// Operations in a second that keep a chip fully busy, where no client says how busy it is.
 const OPERATIONS_OF_A_BUSY_SECOND: f64 = 1_000.0;
+/// The share of what is freed that counts as read by the host before: results are smaller than what
+/// they are made from.
+const RESULT_SHARE: u64 = 8;
 /// What a PCIe link carries in a second at most; allocations count as written once, up to this.
 const LINK_BYTES_OF_A_SECOND: f64 = 25e9;
 
@@ -30,6 +33,7 @@ pub(crate) struct DriverDevice {
     activity: DeviceActivity,
     operations: u64,
     allocated_bytes: u64,
+    freed_bytes: u64,
 }
 
 /// What is allocated on one chip, as the emulator itself counts it.
@@ -52,6 +56,7 @@ impl DriverDevice {
             activity: DeviceActivity::default(),
             operations: 0,
             allocated_bytes: 0,
+            freed_bytes: 0,
         }
     }
 
@@ -94,12 +99,16 @@ impl DriverDevice {
             }
             Request::Free { chip, kind, address } => {
                 self.operations += 1;
-                let freed = self
-                    .chips
-                    .get_mut(usize::from(chip))
-                    .is_some_and(|chip| chip.free(connection, kind, address).is_ok());
-                if !freed && let Some(holder) = self.holder(connection) {
-                    holder.invalid_frees += 1;
+                let chip = self.chips.get_mut(usize::from(chip));
+                match chip.map(|chip| chip.free(connection, kind, address)) {
+                    Some(Ok(bytes)) => {
+                        self.freed_bytes = self.freed_bytes.saturating_add(bytes);
+                    }
+                    _ => {
+                        if let Some(holder) = self.holder(connection) {
+                            holder.invalid_frees += 1;
+                        }
+                    }
                 }
                 None
             }
@@ -137,6 +146,7 @@ impl DriverDevice {
         let activity = std::mem::take(&mut self.activity);
         let operations = std::mem::take(&mut self.operations) as f64;
         let allocated = std::mem::take(&mut self.allocated_bytes);
+        let results = std::mem::take(&mut self.freed_bytes) / RESULT_SHARE;
         if elapsed_seconds <= 0.0 {
             return ChipLoad::default();
         }
@@ -149,7 +159,10 @@ impl DriverDevice {
                 .host_to_device_bytes
                 .saturating_add(allocated)
                 .min(carried),
-            device_to_host_bytes: activity.device_to_host_bytes.min(carried),
+            device_to_host_bytes: activity
+                .device_to_host_bytes
+                .saturating_add(results)
+                .min(carried),
         }
     }
 

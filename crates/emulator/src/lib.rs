@@ -37,8 +37,9 @@ pub use kernels::{
 };
 pub use machine::{
     AttributeError, ChipDescription, ChipLoad, CreateError, DriverVersion, Fault, Garbage,
-    InjectError, InjectedErrno, MAX_LEFTOVERS, Machine, MachineKind, MachineOptions,
-    ParseDriverVersionError, ParseFaultError, ParseMachineKindError, PidsFault, TreeError,
+    InjectError, InjectedErrno, LinkSpeed, LinkWidth, MAX_LEFTOVERS, Machine, MachineKind,
+    MachineOptions, ParseDriverVersionError, ParseFaultError, ParseMachineKindError, PidsFault,
+    TreeError,
 };
 pub use protocol::DeviceActivity;
 pub use server::ServerCounters;

@@ -8,6 +8,7 @@ mod boards;
 mod driver;
 mod fault;
 mod kind;
+mod link;
 mod model;
 mod random;
 mod root;
@@ -17,6 +18,7 @@ pub use boards::ChipDescription;
 pub use driver::{DriverVersion, ParseDriverVersionError};
 pub use fault::{Fault, Garbage, InjectedErrno, ParseFaultError, PidsFault};
 pub use kind::{MachineKind, ParseMachineKindError};
+pub use link::{LinkSpeed, LinkWidth};
 pub use model::ChipLoad;
 pub use root::{CreateError, MAX_LEFTOVERS, TreeError};
 
@@ -26,6 +28,7 @@ use std::path::{Path, PathBuf};
 
 use boards::DriverChip;
 use driver::{ATTRIBUTES, Attribute, BEFORE_PIDS, DriverView, FileDirectory, PIDS};
+use link::{Link, Near};
 use model::ChipModel;
 use root::Root;
 use tree::{ChipTree, Content};
@@ -382,6 +385,7 @@ impl Machine {
         let known = (attribute == "pids" && driver >= PIDS)
             || ATTRIBUTES
                 .iter()
+                .filter(|known| known.place != FileDirectory::Port)
                 .any(|known| known.name == attribute && known.exists(architecture, driver));
         let ordinal = self.chips[place].found.ordinal;
         if known {
@@ -405,6 +409,7 @@ impl Machine {
             .filter(|(about, _)| *about == Some(place))
             .map(|(_, fault)| fault)
             .collect();
+        let slot = Link::of_slot(self.kind);
         let Chip { found, model, tree: Some(tree), holders } = &mut self.chips[place] else {
             return Ok(());
         };
@@ -414,6 +419,9 @@ impl Machine {
             board_id: found.board_id,
             asic_id: found.asic_id.0,
             sensors: model.sensors(),
+            slot,
+            link: trained(slot, &faults),
+            near: Near::of_bus(self.kind, found.pci.bus),
         };
         for attribute in ATTRIBUTES {
             let content = attribute
@@ -450,12 +458,23 @@ impl Drop for Machine {
     }
 }
 
+/// What the link of a chip trained to under these faults.
+fn trained(slot: Link, faults: &[&Fault]) -> Link {
+    let wanted = faults.iter().rev().find_map(|fault| match fault {
+        Fault::Link { speed, width, .. } => Some(Link { speed: *speed, width: *width }),
+        _ => None,
+    });
+    wanted.map_or(slot, |wanted| slot.trained(wanted))
+}
+
 /// What a file shows under these faults; none when one of them removes it.
 fn content(attribute: &Attribute, view: &DriverView<'_>, faults: &[&Fault]) -> Option<Content> {
     let resetting = |fault: &&Fault| matches!(fault, Fault::Reset { .. });
     if attribute.from_firmware && faults.iter().any(resetting) {
         return Some(Content::Errno(InjectedErrno::NoData));
     }
+    // Faults name files of the chip: its port's have the same names and stay as they are.
+    let faults = if attribute.place == FileDirectory::Port { &[] } else { faults };
     faulty(attribute.name, faults).unwrap_or_else(|| {
         let mut text = (attribute.text)(view);
         text.push('\n');
@@ -483,6 +502,10 @@ fn faulty(name: &str, faults: &[&Fault]) -> Option<Option<Content>> {
         Fault::Error { errno, .. } => Some(Some(Content::Errno(*errno))),
         Fault::Garbage { garbage, .. } => Some(Some(Content::Bytes(garbage.bytes(name)))),
         Fault::Hang { .. } => Some(Some(Content::Hang)),
-        Fault::Reset { .. } | Fault::Vanish { .. } | Fault::OldDriver | Fault::Pids { .. } => None,
+        Fault::Reset { .. }
+        | Fault::Vanish { .. }
+        | Fault::OldDriver
+        | Fault::Pids { .. }
+        | Fault::Link { .. } => None,
     }
 }

@@ -280,6 +280,22 @@ fn use_moves_the_sensors() {
 }
 
 #[test]
+fn memory_that_comes_and_goes_moves_the_counters_of_both_directions() {
+    let scratch = Scratch::new();
+    let emulator = start(&scratch, MachineKind::N300);
+    let class = emulator.root().join("sys/class/tenstorrent/tenstorrent!0/pcie_perf_counters");
+    let count = |name: &str| fs::read_to_string(class.join(name)).unwrap();
+    let counts = || ["mst_rd_data_word_received0", "mst_posted_wr_data_word_sent0"].map(count);
+    let before = counts();
+    let device = DeviceClient::open(emulator.root(), 0).unwrap();
+    wait_until("both counters to move", TIMEOUT, || {
+        let address = device.allocate(0, MemoryKind::Dram, 1 << 20).unwrap();
+        device.free(0, MemoryKind::Dram, address).unwrap();
+        counts().iter().zip(&before).all(|(now, then)| now != then)
+    });
+}
+
+#[test]
 fn sockets_work_under_a_root_whose_path_is_long() {
     let scratch = Scratch::new();
     let root = scratch.join("x".repeat(120));

@@ -90,6 +90,33 @@ fn a_reset_hides_what_the_firmware_reports_and_restarts_its_counters() {
 }
 
 #[test]
+fn a_link_trains_slower_or_narrower_than_its_slot_and_never_faster() {
+    let mut fixture = Fixture::new(MachineKind::N300);
+    let read = |fixture: &Fixture, name: &str| {
+        fs::read_to_string(fixture.class("device").join(name)).unwrap()
+    };
+    let link = |fixture: &Fixture, place: &str| {
+        let names = ["current_link_speed", "current_link_width", "max_link_speed"];
+        names.map(|name| read(fixture, &format!("{place}{name}")))
+    };
+    for (fault, expected) in [
+        ("link:0:8:4", ["8.0 GT/s PCIe\n", "4\n", "16.0 GT/s PCIe\n"]),
+        ("link:0:16:8", ["16.0 GT/s PCIe\n", "8\n", "16.0 GT/s PCIe\n"]),
+        ("link:0:32:16", ["16.0 GT/s PCIe\n", "16\n", "16.0 GT/s PCIe\n"]),
+    ] {
+        fixture.with(fault, |fixture| {
+            assert_eq!(link(fixture, ""), expected, "{fault}");
+            assert_eq!(link(fixture, "../"), expected, "{fault}, its port");
+        });
+        assert_eq!(read(&fixture, "current_link_width"), "16\n", "{fault} is over");
+    }
+    fixture.with("missing:0:max_link_width", |fixture| {
+        assert!(!fixture.class("device/max_link_width").exists());
+        assert_eq!(read(fixture, "../max_link_width"), "16\n");
+    });
+}
+
+#[test]
 fn files_fill_with_garbage() {
     let mut fixture = Fixture::new(MachineKind::P150);
     let cases: [(&str, &str, Vec<u8>); 6] = [

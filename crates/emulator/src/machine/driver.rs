@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use telltale_schema::chip::{Architecture, BoardId};
 
+use super::link::{Link, Near};
 use super::model::Sensors;
 
 /// A version of the kernel driver.
@@ -75,6 +76,8 @@ pub(crate) enum FileDirectory {
     Hwmon,
     /// The PCI function's directory.
     Pci,
+    /// That of the port above it, its slot's.
+    Port,
     /// `/proc/driver/tenstorrent/N`
     Proc,
 }
@@ -86,6 +89,11 @@ pub(crate) struct DriverView<'a> {
     pub(crate) board_id: BoardId,
     pub(crate) asic_id: u64,
     pub(crate) sensors: &'a Sensors,
+    /// What the chip and its slot can do.
+    pub(crate) slot: Link,
+    /// What their link trained to.
+    pub(crate) link: Link,
+    pub(crate) near: Near,
 }
 
 /// One file of a chip.
@@ -153,6 +161,20 @@ fn label(view: &DriverView<'_>, wormhole: &str, blackhole: &str) -> String {
 pub(crate) static ATTRIBUTES: &[Attribute] = &[
     constant(FileDirectory::Pci, "vendor", |_| "0x1e52".to_owned()),
     constant(FileDirectory::Pci, "device", |view| label(view, "0x401e", "0xb140")),
+    constant(FileDirectory::Pci, "current_link_speed", |view| view.link.speed_text().into()),
+    constant(FileDirectory::Pci, "current_link_width", |view| view.link.width_text().into()),
+    constant(FileDirectory::Pci, "max_link_speed", |view| view.slot.speed_text().into()),
+    constant(FileDirectory::Pci, "max_link_width", |view| view.slot.width_text().into()),
+    constant(FileDirectory::Pci, "numa_node", |view| view.near.numa_node.to_string()),
+    constant(FileDirectory::Pci, "local_cpulist", |view| view.near.cpus.to_owned()),
+    // A root port of a processor of AMD's.
+    constant(FileDirectory::Port, "vendor", |_| "0x1022".to_owned()),
+    constant(FileDirectory::Port, "device", |_| "0x1483".to_owned()),
+    constant(FileDirectory::Port, "class", |_| "0x060400".to_owned()),
+    constant(FileDirectory::Port, "current_link_speed", |view| view.link.speed_text().into()),
+    constant(FileDirectory::Port, "current_link_width", |view| view.link.width_text().into()),
+    constant(FileDirectory::Port, "max_link_speed", |view| view.slot.speed_text().into()),
+    constant(FileDirectory::Port, "max_link_width", |view| view.slot.width_text().into()),
     // The major number is whatever the kernel hands out; this is a common one.
     constant(FileDirectory::Class, "dev", |view| format!("235:{}", view.ordinal)),
     constant(FileDirectory::Class, "uevent", |view| {

@@ -5,13 +5,15 @@ mod forms;
 use std::fmt;
 use std::str::FromStr;
 
+use super::link::{LinkSpeed, LinkWidth, SPEEDS, WIDTHS};
+
 /// Something wrong with the machine, injected with [`super::Machine::inject`]. Ordinals are
 /// those of the driver's `tenstorrent!N`; attributes are file names such as `tt_aiclk`,
 /// `temp1_input`, `slv_rd_data_word_sent0` or `pids`.
 ///
 /// As text (`FromStr` and `Display`): `missing:0:tt_aiclk`, `error:0:tt_aiclk:EIO`, `reset:0`,
 /// `garbage:0:power1_input` (or with a kind: `garbage:0:tt_aiclk:binary`), `hang:0:temp1_input`,
-/// `vanish:0` (`vanish:0:7` comes back as 7), `old-driver`, `pids:0:zero`.
+/// `vanish:0` (`vanish:0:7` comes back as 7), `old-driver`, `pids:0:zero`, `link:0:8:4`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// A file is not there, as with firmware that does not report it.
@@ -67,6 +69,15 @@ pub enum Fault {
         ordinal: u32,
         /// Which lines.
         lines: PidsFault,
+    },
+    /// The chip's PCIe link trained slower or narrower than its slot can; never faster or wider.
+    Link {
+        /// The chip.
+        ordinal: u32,
+        /// The speed of each lane.
+        speed: LinkSpeed,
+        /// The number of lanes.
+        width: LinkWidth,
     },
 }
 
@@ -196,7 +207,8 @@ impl Fault {
             | Self::Garbage { ordinal, .. }
             | Self::Hang { ordinal, .. }
             | Self::Vanish { ordinal, .. }
-            | Self::Pids { ordinal, .. } => Some(*ordinal),
+            | Self::Pids { ordinal, .. }
+            | Self::Link { ordinal, .. } => Some(*ordinal),
             Self::OldDriver => None,
         }
     }
@@ -209,7 +221,7 @@ impl Fault {
             | Self::Garbage { attribute, .. }
             | Self::Hang { attribute, .. } => Some(attribute),
             Self::Pids { .. } => Some("pids"),
-            Self::Reset { .. } | Self::Vanish { .. } | Self::OldDriver => None,
+            Self::Reset { .. } | Self::Vanish { .. } | Self::OldDriver | Self::Link { .. } => None,
         }
     }
 }
@@ -231,6 +243,10 @@ impl fmt::Display for Fault {
             Self::OldDriver => to.write_str("old-driver"),
             Self::Pids { ordinal, lines } => {
                 write!(to, "pids:{ordinal}:{}", name_of(&PIDS, *lines))
+            }
+            Self::Link { ordinal, speed, width } => {
+                let (speed, width) = (name_of(&SPEEDS, *speed), name_of(&WIDTHS, *width));
+                write!(to, "link:{ordinal}:{speed}:{width}")
             }
         }
     }
@@ -267,6 +283,10 @@ fn parse(text: &str) -> Option<Fault> {
         ("hang", [_]) => Some(Fault::Hang { ordinal, attribute: attribute()? }),
         ("vanish", []) => Some(Fault::Vanish { ordinal, returns_as: None }),
         ("vanish", [new]) => Some(Fault::Vanish { ordinal, returns_as: Some(new.parse().ok()?) }),
+        ("link", [speed, width]) => {
+            let (speed, width) = (value_of(&SPEEDS, speed)?, value_of(&WIDTHS, width)?);
+            Some(Fault::Link { ordinal, speed, width })
+        }
         ("pids", [lines]) => Some(Fault::Pids { ordinal, lines: value_of(&PIDS, lines)? }),
         _ => None,
     }
@@ -289,6 +309,7 @@ mod tests {
             ("vanish:0:7", "vanish:0:7"),
             ("old-driver", "old-driver"),
             ("pids:3:junk", "pids:3:junk"),
+            ("link:0:2.5:16", "link:0:2.5:16"),
         ];
         for (text, written) in cases {
             let fault: Fault = text.parse().unwrap();
@@ -296,8 +317,9 @@ mod tests {
             assert_eq!(written.parse::<Fault>(), Ok(fault));
         }
         let long = "missing:0:".to_owned() + &"x".repeat(200);
-        for bad in ["", "reset", "reset:x", "reset:0:1", "hang:0", "error:0:a:EPERM", "p:0", &long]
-        {
+        let links = ["link:0:8", "link:0:9:8", "link:0:8:3", "link:x:8:4"];
+        let others = ["", "reset", "reset:x", "reset:0:1", "hang:0", "error:0:a:EPERM", "p:0"];
+        for bad in links.into_iter().chain(others).chain([&*long]) {
             assert!(bad.parse::<Fault>().is_err(), "{bad}");
         }
     }

@@ -33,6 +33,8 @@ pub(crate) enum Content {
 pub(crate) struct ChipTree {
     root: PathBuf,
     staging: PathBuf,
+    /// The directory of the port that the PCI function is below, relative to `sys/devices`.
+    port_path: String,
     /// The PCI function's directory, relative to `sys/devices`.
     pci_path: String,
     ordinal: u32,
@@ -51,15 +53,14 @@ impl ChipTree {
         chip: &DriverChip,
         proc: bool,
     ) -> Result<Self, TreeError> {
+        let (high, low) = (chip.pci.bus & 0xF0, chip.pci.bus & 0x0F);
+        let port = format!("0000:{high:02x}:{low:02x}.1");
+        let port_path = format!("pci0000:{high:02x}/{port}");
         let tree = Self {
             root: root.to_path_buf(),
             staging,
-            pci_path: format!(
-                "pci0000:{high:02x}/0000:{high:02x}:{low:02x}.1/{address}",
-                high = chip.pci.bus & 0xF0,
-                low = chip.pci.bus & 0x0F,
-                address = chip.pci
-            ),
+            pci_path: format!("{port_path}/{}", chip.pci),
+            port_path,
             ordinal: chip.ordinal,
             hwmon: chip.hwmon,
             bus_address: chip.pci.to_string(),
@@ -77,6 +78,9 @@ impl ChipTree {
         for (link_path, target) in tree.links() {
             link(&target, &link_path)?;
         }
+        // The port stays when its chip vanishes.
+        let port_link = root.join("sys/bus/pci/devices").join(port);
+        link(&format!("../../../devices/{}", tree.port_path), &port_link)?;
         if proc {
             directories(root, &tree.inside(FileDirectory::Proc))?;
         }
@@ -163,7 +167,7 @@ impl ChipTree {
 
     /// The directory of a place, relative to the root.
     fn inside(&self, place: FileDirectory) -> String {
-        let Self { ordinal, hwmon, pci_path, .. } = self;
+        let Self { ordinal, hwmon, pci_path, port_path, .. } = self;
         match place {
             FileDirectory::Class => {
                 format!("sys/devices/{pci_path}/tenstorrent/tenstorrent!{ordinal}")
@@ -173,6 +177,7 @@ impl ChipTree {
             ),
             FileDirectory::Hwmon => format!("sys/devices/{pci_path}/hwmon/hwmon{hwmon}"),
             FileDirectory::Pci => format!("sys/devices/{pci_path}"),
+            FileDirectory::Port => format!("sys/devices/{port_path}"),
             FileDirectory::Proc => format!("proc/driver/tenstorrent/{ordinal}"),
         }
     }

@@ -2,14 +2,14 @@
 //!
 //! What a text means to a program is in the file above; a test holds the two together.
 
-use super::{ERRNOS, Fault, GARBAGE, PIDS};
+use super::{ERRNOS, Fault, GARBAGE, PIDS, SPEEDS, WIDTHS};
 
 impl Fault {
     /// Each way to write a fault, and what is wrong with the machine then. In the first, words in
     /// capitals stand for something (N and M for ordinals as in `tenstorrent!N`, FILE for a
     /// file's name), and what is in square brackets may be left out.
     #[must_use]
-    pub fn forms() -> [(&'static str, String); 8] {
+    pub fn forms() -> [(&'static str, String); 9] {
         let one_of = |before: &str, names: String| format!("{before}: {names}");
         [
             ("missing:N:FILE", "the firmware does not report it".to_owned()),
@@ -20,6 +20,14 @@ impl Fault {
             ("vanish:N[:M]", "the chip fell off the bus, and would come back as M".to_owned()),
             ("old-driver", "tt-kmd 2.4.1, which does not list who holds a chip".to_owned()),
             ("pids:N:LINES", one_of("that list has odd lines", alternatives(&PIDS))),
+            (
+                "link:N:SPEED:WIDTH",
+                format!(
+                    "a PCIe link of {} GT/s, {} lanes",
+                    alternatives(&SPEEDS),
+                    alternatives(&WIDTHS)
+                ),
+            ),
         ]
     }
 }
@@ -27,8 +35,15 @@ impl Fault {
 /// All forms, and what may stand for their words, as the end of a sentence.
 pub(super) fn in_one_line() -> String {
     let forms = joined(&Fault::forms().map(|(form, _)| form));
-    let (errnos, kinds) = (alternatives(&ERRNOS), alternatives(&GARBAGE));
-    format!("{forms}; ERRNO is {errnos}; KIND is {kinds}; LINES is {}", alternatives(&PIDS))
+    let words = [
+        ("ERRNO", alternatives(&ERRNOS)),
+        ("KIND", alternatives(&GARBAGE)),
+        ("LINES", alternatives(&PIDS)),
+        ("SPEED", alternatives(&SPEEDS) + " GT/s"),
+        ("WIDTH", alternatives(&WIDTHS) + " lanes"),
+    ];
+    let words = words.map(|(word, names)| format!("; {word} is {names}"));
+    forms + &words.concat()
 }
 
 fn alternatives<T>(table: &[(T, &str)]) -> String {
@@ -45,19 +60,24 @@ fn joined(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ERRNOS, Fault, GARBAGE, PIDS};
+    use super::super::{ERRNOS, Fault, GARBAGE, PIDS, SPEEDS};
 
     /// `form` with every word replaced, for each name that may stand for its last one.
     fn examples(form: &str) -> Vec<String> {
-        let numbered = form.replace(":N", ":0").replace("FILE", "tt_aiclk").replace(":M", ":7");
+        let numbered = form
+            .replace(":N", ":0")
+            .replace("FILE", "tt_aiclk")
+            .replace(":M", ":7")
+            .replace("WIDTH", "4");
         let names: Vec<&str> = match form {
             _ if form.contains("ERRNO") => ERRNOS.iter().map(|(_, name)| *name).collect(),
             _ if form.contains("KIND") => GARBAGE.iter().map(|(_, name)| *name).collect(),
             _ if form.contains("LINES") => PIDS.iter().map(|(_, name)| *name).collect(),
+            _ if form.contains("SPEED") => SPEEDS.iter().map(|(_, name)| *name).collect(),
             _ => vec![""],
         };
         let named = |name| {
-            ["ERRNO", "KIND", "LINES"]
+            ["ERRNO", "KIND", "LINES", "SPEED"]
                 .iter()
                 .fold(numbered.clone(), |text, word| text.replace(word, name))
         };
@@ -78,7 +98,7 @@ mod tests {
             }
             assert!(!effect.is_empty());
         }
-        assert_eq!(seen.len(), 8, "{seen:?}");
+        assert_eq!(seen.len(), 9, "{seen:?}");
     }
 
     #[test]
@@ -87,6 +107,9 @@ mod tests {
         for (form, _) in Fault::forms() {
             assert!(reported.contains(form), "{form}: {reported}");
         }
-        assert!(reported.ends_with("; LINES is zero, duplicates or junk"), "{reported}");
+        assert!(
+            reported.contains("; LINES is zero, duplicates or junk; SPEED is 2.5,"),
+            "{reported}"
+        );
     }
 }
