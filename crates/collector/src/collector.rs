@@ -14,7 +14,7 @@ use telltale_schema::snapshot::{Device, SCHEMA_VERSION, Snapshot, SourceStatus};
 
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
-use crate::hardware::{DrmSource, HostSource, HostUse, NeuronSource, NvidiaSource, NvmlUse};
+use crate::hardware::{DrmSource, HostSource, HostUse, Links, NeuronSource, NvidiaSource, NvmlUse};
 use crate::legacy::LegacyClients;
 use crate::observation::MemoryClaim;
 use crate::processes::{EndpointUse, Holders, ListAllocated, Places, PodOptions, Processes};
@@ -81,6 +81,7 @@ pub struct Collector {
     /// By rank: of a device that two show, the first is believed.
     sources: Vec<SourceState>,
     host: (HostUse, SourceState),
+    links: Links,
     processes: Processes,
     endpoints: EndpointUse,
 }
@@ -162,10 +163,11 @@ impl Collector {
         let sources: [Box<dyn HardwareSource>; 4] =
             [Box::new(tenstorrent), Box::new(nvidia), Box::new(neuron), Box::new(drm)];
         let own = HostSource::new(Arc::clone(&tree), Arc::clone(&clock), timeout);
+        let links = Links::new(Arc::clone(&tree), Arc::clone(&clock), limits);
         let processes = Processes::new(tree, Arc::clone(&clock), places);
         let host = (host, SourceState::new(Box::new(own)));
         let sources = sources.into_iter().map(SourceState::new).collect();
-        Ok(Self { clock, sources, host, processes, endpoints })
+        Ok(Self { clock, sources, host, links, processes, endpoints })
     }
 
     /// Asks every source once.
@@ -182,6 +184,7 @@ impl Collector {
             asked.ask(round);
             asked.add_to(&mut devices, &mut sources);
         }
+        self.links.add_to(&mut devices, round.sensors);
         let found = self.processes.scan(&holders(&devices), round.endpoints);
         let claims = || found.processes.iter().filter_map(|one| one.memory.as_ref());
         let named = ReportedDevices {

@@ -8,6 +8,7 @@ mod decode;
 mod faults;
 mod fields;
 mod pids;
+mod rate;
 mod traffic;
 
 use std::collections::BTreeMap;
@@ -182,7 +183,7 @@ impl TenstorrentSource {
         for chip in &mut self.chips {
             let mut complaints = Complaints::default();
             let identity = decode::identity(chip, &mut complaints);
-            let telemetry = decode::telemetry(chip, &mut complaints, now_ns);
+            let telemetry = decode::telemetry(chip, &mut complaints);
             let holders = decode::holders(chip, &mut complaints);
             let facts = facts(&identity, decode::why_no_board(chip), self.clock.now());
             complaints.report(&format!("tenstorrent!{}", chip.ordinal), &mut report);

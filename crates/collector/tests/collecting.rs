@@ -7,6 +7,7 @@ mod cleaning;
 mod containers;
 mod hostile;
 mod killed;
+mod links;
 mod machines;
 mod memory;
 mod parts;

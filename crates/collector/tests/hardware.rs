@@ -9,6 +9,7 @@ mod conformance;
 mod drm;
 mod host;
 mod last_resort;
+mod link;
 mod neuron;
 mod nvidia;
 mod tree;

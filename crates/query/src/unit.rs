@@ -7,6 +7,8 @@ use telltale_schema::metric::Unit;
 pub enum Dimension {
     /// Bytes.
     Bytes,
+    /// Bytes a second.
+    Rate,
     /// Degrees Celsius.
     Temperature,
     /// Watts.
@@ -27,7 +29,7 @@ pub enum Dimension {
 
 /// The units of each dimension and how much of the base unit each is. Case counts only where it
 /// distinguishes two: `m` is a minute, and a unit is looked up as written first.
-const UNITS: [(&str, Dimension, f64); 36] = [
+const UNITS: [(&str, Dimension, f64); 44] = [
     ("B", Dimension::Bytes, 1.0),
     ("KiB", Dimension::Bytes, 1024.0),
     ("MiB", Dimension::Bytes, 1_048_576.0),
@@ -42,6 +44,14 @@ const UNITS: [(&str, Dimension, f64); 36] = [
     ("M", Dimension::Bytes, 1_048_576.0),
     ("G", Dimension::Bytes, 1_073_741_824.0),
     ("T", Dimension::Bytes, 1_099_511_627_776.0),
+    ("B/s", Dimension::Rate, 1.0),
+    ("KiB/s", Dimension::Rate, 1024.0),
+    ("MiB/s", Dimension::Rate, 1_048_576.0),
+    ("GiB/s", Dimension::Rate, 1_073_741_824.0),
+    ("kB/s", Dimension::Rate, 1e3),
+    ("MB/s", Dimension::Rate, 1e6),
+    ("GB/s", Dimension::Rate, 1e9),
+    ("TB/s", Dimension::Rate, 1e12),
     ("C", Dimension::Temperature, 1.0),
     ("°C", Dimension::Temperature, 1.0),
     ("W", Dimension::Power, 1.0),
@@ -69,8 +79,9 @@ const UNITS: [(&str, Dimension, f64); 36] = [
 
 impl Dimension {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Bytes,
+        Self::Rate,
         Self::Temperature,
         Self::Power,
         Self::Voltage,
@@ -85,6 +96,7 @@ impl Dimension {
     pub(crate) const fn of(unit: Unit) -> Self {
         match unit {
             Unit::Bytes => Self::Bytes,
+            Unit::BytesPerSecond => Self::Rate,
             Unit::Seconds => Self::Time,
             Unit::Celsius => Self::Temperature,
             Unit::Volts => Self::Voltage,
@@ -106,6 +118,7 @@ impl Dimension {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Bytes => "an amount of memory",
+            Self::Rate => "bytes a second",
             Self::Temperature => "a temperature",
             Self::Power => "a power",
             Self::Voltage => "a voltage",
@@ -142,6 +155,8 @@ mod tests {
             (Dimension::Bytes, "s", None),
             (Dimension::Count, "GiB", None),
             (Dimension::Share, "%", Some(0.01)),
+            (Dimension::Rate, "gib/s", Some(1_073_741_824.0)),
+            (Dimension::Rate, "GiB", None),
         ] {
             assert_eq!(dimension.factor(unit), factor, "{unit}");
         }

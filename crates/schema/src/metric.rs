@@ -35,6 +35,8 @@ pub enum Unit {
     Count,
     /// Revolutions a minute.
     RevolutionsPerMinute,
+    /// Bytes a second.
+    BytesPerSecond,
     /// No unit: identity and state.
     None,
 }
@@ -54,6 +56,7 @@ impl Unit {
             Self::Hertz => "hertz",
             Self::Ratio => "ratio",
             Self::RevolutionsPerMinute => "revolutions_per_minute",
+            Self::BytesPerSecond => "bytes_per_second",
             Self::Count | Self::None => return None,
         })
     }
@@ -133,6 +136,9 @@ pub struct MetricDefinition {
     pub scope: Scope,
     /// The version of Telltale that first had it.
     pub since: &'static str,
+    /// Of a rate, the counter whose growth it is. Readers of `/metrics` and OTLP have that one and
+    /// compute rates themselves, so that a rate is in no list of what is exposed.
+    pub rate_of: Option<&'static str>,
     /// What the semantic conventions of OpenTelemetry have that means the same.
     pub otlp: Option<Convention>,
 }

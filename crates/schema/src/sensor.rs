@@ -1,5 +1,21 @@
 //! Sensors of devices, each declared once (`sensors.toml`): what is shown, kept and asked of them loops over these.
 
+/// Where a sensor of this kind of number is: in all telemetry, or in a part of it.
+macro_rules! access {
+    ($kind:ident, $field:ident) => {
+        FieldPath::$kind(|telemetry| Some(&telemetry.$field), |telemetry| &mut telemetry.$field)
+    };
+    ($kind:ident, $part:ident: $of:ident, $field:ident) => {
+        FieldPath::$kind(
+            |telemetry| telemetry.$part.as_ref().map(|part| &part.$field),
+            |telemetry| {
+                let made = || Box::new($of::absent(Absence::NotKept, ""));
+                &mut telemetry.$part.get_or_insert_with(made).$field
+            },
+        )
+    };
+}
+
 /// The sensors.
 mod definitions;
 
@@ -124,6 +140,9 @@ impl Sensor {
             Unit::Hertz => (value / 1e6, "MHz"),
             Unit::Ratio => (value * 100.0, "%"),
             Unit::Bytes => return (quantity::bytes(SensorValue::Float(value).as_u64()), ""),
+            Unit::BytesPerSecond => {
+                return (quantity::bytes(SensorValue::Float(value).as_u64()) + "/s", "");
+            }
             Unit::Count | Unit::None => {
                 return (quantity::count(SensorValue::Float(value).as_u64()), "");
             }
@@ -246,6 +265,7 @@ mod tests {
             ("aiclk_hertz", 1.0e9, "1000 MHz"),
             ("busy_ratio", 0.834, "83 %"),
             ("thermal_trips_total", 12_345.0, "12,345"),
+            ("pcie_sent_bytes_per_second", 1_572_864.0, "1.5 MiB/s"),
         ] {
             let sensor = SENSORS.iter().find(|sensor| sensor.field == field).unwrap();
             assert_eq!(sensor.text(value, sensor.decimals), text);
@@ -260,7 +280,7 @@ mod tests {
         }
         let json = serde_json::to_value(&telemetry).unwrap();
         for sensor in SENSORS {
-            let parts = [&json, &json["load"], &json["memory_counts"]];
+            let parts = [&json, &json["load"], &json["memory_counts"], &json["link"]];
             let found = parts.iter().filter(|part| part.get(sensor.field).is_some()).count();
             assert_eq!(found, 1, "{sensor:?}");
         }

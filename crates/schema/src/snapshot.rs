@@ -9,6 +9,7 @@ mod fitness;
 mod held;
 mod holders;
 mod left_out;
+mod link;
 mod process;
 mod programs;
 
@@ -21,6 +22,7 @@ pub use fitness::{MAX_DEVICES, MAX_PROCESSES, UnfitSnapshot};
 pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage};
 pub use holders::Holders;
 pub use left_out::LeftOut;
+pub use link::{LinkState, PcieLink};
 pub use process::{
     MetricSample, MetricValue, Process, ProcessSource, ProcessState, RecordingFaults,
 };

@@ -9,7 +9,7 @@ mod view;
 use std::io;
 use std::time::{Duration, Instant};
 
-use telltale_collector::{CleanReport, CollectOptions, Collector, HostUse, Sensors};
+use telltale_collector::{CleanReport, CollectOptions, Collector, HostUse};
 use telltale_node::kubelet::list_allocated;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
@@ -52,16 +52,6 @@ pub(crate) struct WatchOptions<'a> {
     pub(crate) title: &'a str,
     /// What is shown below the tables, from what they show.
     pub(crate) below: fn(&Snapshot) -> Option<String>,
-}
-
-impl OutputFormat {
-    /// What it shows of a chip's sensors.
-    fn sensors(self) -> Sensors {
-        match self {
-            Self::Tables { details: false } | Self::List | Self::Csv { .. } => Sensors::Main,
-            Self::Tables { details: true } | Self::Json => Sensors::All,
-        }
-    }
 }
 
 /// Runs the command, except where [`crate::top`] shows it full-screen.
@@ -195,7 +185,7 @@ fn why_nothing(snapshot: &Snapshot) -> String {
 /// How the collector is set up for a place and what is shown of it.
 pub(crate) fn options(place: &LocationArguments, view: SnapshotView<'_>) -> CollectOptions {
     let mut options = CollectOptions {
-        sensors: view.form.sensors(),
+        sensors: view.sensors(),
         endpoints: view.endpoints(),
         list_allocated: Some(list_allocated),
         ..CollectOptions::default()

@@ -37,6 +37,7 @@ pub(super) struct Metric {
     help: String,
     since: String,
     absent_when: String,
+    pub(super) rate_of: Option<String>,
     otlp: Option<Convention>,
 }
 

@@ -19,8 +19,9 @@ const SOURCE: &str = "crates/schema/sensors.toml";
 const RUST: &str = "crates/schema/src/sensor/definitions.rs";
 
 /// Files with a field for each sensor.
-const MARKED: [&str; 3] = [
+const MARKED: [&str; 4] = [
     "crates/schema/src/snapshot/device.rs",
+    "crates/schema/src/snapshot/link.rs",
     "crates/wire/src/telemetry/decode/device.rs",
     "crates/wire/proto/telemetry.proto",
 ];
@@ -29,10 +30,11 @@ const MAX_COLUMNS: usize = 100;
 /// What begins and ends the lines that are made: `From sensors.toml: fields of load.`
 const BEGIN: &str = "// From sensors.toml: ";
 const END: &str = "// End of these.";
-const PARTS: [(&str, Option<TelemetryPart>); 3] = [
+const PARTS: [(&str, Option<TelemetryPart>); 4] = [
     ("telemetry", None),
     ("load", Some(TelemetryPart::Load)),
     ("memory_counts", Some(TelemetryPart::MemoryCounts)),
+    ("link", Some(TelemetryPart::Link)),
 ];
 
 /// The whole of `sensors.toml`.
@@ -56,7 +58,7 @@ pub(super) fn outputs(
     let mut code = format!(
         "// Generated from {SOURCE} by `cargo xtask generate`. Do not edit.\n\n\
          use super::{{FieldPath, Sensor}};\nuse crate::metric::definitions as metric;\n\
-         use crate::reading::Absence;\nuse crate::snapshot::{{Load, MemoryCounts}};\n\n\
+         use crate::reading::Absence;\nuse crate::snapshot::{{Load, MemoryCounts, PcieLink}};\n\n\
          /// Every sensor; those of one metric in the order of their series.\n\
          pub static SENSORS: &[Sensor] = &[\n"
     );
@@ -161,24 +163,15 @@ fn entry(code: &mut String, sensor: &Sensor, metric: &Metric) {
         Type::Float => "Float",
         Type::Whole => "Whole",
     };
-    let (part, get, place) = match of {
-        None => (None, format!("Some(&telemetry.{field})"), format!("&mut telemetry.{field}")),
-        Some(part) => {
-            let (part, type_name) = (part.name(), part.type_name());
-            let made = format!("Box::new({type_name}::absent(Absence::NotKept, \"\"))");
-            (
-                Some(part),
-                format!("telemetry.{part}.as_ref().map(|part| &part.{field})"),
-                format!("&mut telemetry.{part}.get_or_insert_with(|| {made}).{field}"),
-            )
-        }
-    };
+    let part = of.map(TelemetryPart::name);
+    let place =
+        of.map_or_else(String::new, |part| format!("{}: {}, ", part.name(), part.type_name()));
     writeln!(
         code,
         "Sensor {{ field: {field:?}, part: {part:?}, proto: {proto}, metric: metric::{constant}, label: {label:?}, history: {history:?}, \
          title: {title:?}, name: {name:?}, help: {help:?}, decimals: {decimals}, \
          heading: {heading:?}, is_column: {column}, is_graph: {graph}, is_csv: {csv}, limit: {limit:?}, \
-         access: FieldPath::{access}(|telemetry| {get}, |telemetry| {place}) }},"
+         access: access!({access}, {place}{field}) }},"
     )
     .expect("a string takes any text");
 }

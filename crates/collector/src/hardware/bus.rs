@@ -11,7 +11,7 @@ use telltale_schema::chip::PciAddress;
 use crate::tree::{Directory, Tree};
 
 /// Where the kernel lists PCI functions.
-const FUNCTIONS: &str = "sys/bus/pci/devices";
+pub(super) const FUNCTIONS: &str = "sys/bus/pci/devices";
 
 /// Functions that are checked.
 const MAX_FUNCTIONS: usize = 4096;

@@ -7,6 +7,7 @@ use telltale_schema::chip::{AsicId, BoardId, BoardType, PciAddress};
 use telltale_schema::clock::Timestamp;
 
 use super::fields::{FileLocation, Item, ReadInterval};
+use super::rate::TrafficRate;
 use super::traffic::FlitCounter;
 use crate::tree::{Directory, MAX_PIDS_BYTES, Tree, Unreadable};
 
@@ -37,7 +38,8 @@ pub(super) struct FileSlot {
     /// The last read did not come back; `outcome` may be an older one.
     pub(super) timed_out: bool,
     rescan_ns: u64,
-    read_ns: u64,
+    /// When the text of `outcome` was read.
+    pub(super) read_ns: u64,
 }
 
 /// A chip that the driver shows.
@@ -47,6 +49,8 @@ pub(super) struct OpenChip {
     pub(super) pci: Option<PciAddress>,
     pub(super) slots: Vec<FileSlot>,
     pub(super) counters: Vec<FlitCounter>,
+    /// From the host to the chip, and from the chip to the host.
+    pub(super) rates: [TrafficRate; 2],
     /// Who the chip was when its files said so last. They say nothing while it resets; its address
     /// and this registration with the driver are what it is known by until they do again.
     pub(super) known: ChipFacts,
@@ -112,6 +116,7 @@ impl OpenChip {
             pci,
             slots: wanted.iter().map(slot).collect(),
             counters: vec![FlitCounter::default(); 2 * super::fields::COUNTERS.len()],
+            rates: Default::default(),
             known: ChipFacts::default(),
             registration: (stat.st_dev, stat.st_ino),
             class: Arc::new(class),

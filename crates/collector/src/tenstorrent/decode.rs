@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use telltale_schema::chip::{AsicId, BoardId, BoardType, ChipIdentity, GalaxyPosition, PciAddress};
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Holder, PcieTraffic, Telemetry};
+use telltale_schema::snapshot::{Holder, PcieLink, PcieTraffic, Telemetry, TrafficDirection};
 
 use super::chip::{ChipFacts, FileOutcome, FileSlot, OpenChip};
 use super::fields::{
@@ -12,6 +12,7 @@ use super::fields::{
     LABELS_AT, MEASURES, MEASURES_AT, PIDS_AT,
 };
 use super::pids;
+use super::rate::{NoSum, TrafficSum};
 use crate::report::SourceReport;
 
 /// The longest firmware version that is shown.
@@ -148,11 +149,7 @@ impl ChipFacts {
 }
 
 /// What the chip's sensors say.
-pub(super) fn telemetry(
-    chip: &mut OpenChip,
-    complaints: &mut Complaints,
-    now_ns: u64,
-) -> Telemetry {
+pub(super) fn telemetry(chip: &mut OpenChip, complaints: &mut Complaints) -> Telemetry {
     let mut telemetry = Telemetry::absent(Absence::Unsupported, "");
     for (measure, slot) in MEASURES.iter().zip(&chip.slots[MEASURES_AT..]) {
         let reading = match mislabelled(chip, measure.item.file) {
@@ -180,7 +177,8 @@ pub(super) fn telemetry(
             telemetry.firmware.insert(item.file.to_owned(), value);
         }
     }
-    telemetry.pcie = traffic(chip, complaints, now_ns);
+    telemetry.pcie = traffic(chip, complaints);
+    telemetry.link = Some(Box::new(rates(chip, &telemetry.pcie)));
     telemetry
 }
 
@@ -209,7 +207,7 @@ fn version(text: &str) -> Option<String> {
     (printable && !text.is_empty() && text.len() <= MAX_VERSION_BYTES).then(|| text.to_owned())
 }
 
-fn traffic(chip: &mut OpenChip, complaints: &mut Complaints, now_ns: u64) -> Vec<PcieTraffic> {
+fn traffic(chip: &mut OpenChip, complaints: &mut Complaints) -> Vec<PcieTraffic> {
     let mut pcie = Vec::new();
     let places = COUNTERS.iter().flat_map(|counter| [(counter, 0u8), (counter, 1u8)]);
     for (index, (counter, noc)) in places.enumerate() {
@@ -221,7 +219,7 @@ fn traffic(chip: &mut OpenChip, complaints: &mut Complaints, now_ns: u64) -> Vec
         }
         let bytes_total = match &raw_flits {
             Reading::Value { value, at } if !slot.timed_out => {
-                match chip.counters[index].advance(*value, now_ns) {
+                match chip.counters[index].advance(*value, slot.read_ns) {
                     Some(bytes) => Reading::new(bytes, *at),
                     None => Reading::absent(Absence::NotYet, "first sample of this counter"),
                 }
@@ -230,6 +228,9 @@ fn traffic(chip: &mut OpenChip, complaints: &mut Complaints, now_ns: u64) -> Vec
             // Drivers before May 2025 have no counters at all; nothing is listed then.
             Reading::Absent { absent: Absence::Unsupported | Absence::NotAsked, .. } => continue,
             Reading::Absent { absent, detail } => {
+                if *absent == Absence::Resetting {
+                    chip.counters[index].restart();
+                }
                 complaints.add(file, *absent, detail);
                 Reading::absent(*absent, detail.clone())
             }
@@ -243,6 +244,40 @@ fn traffic(chip: &mut OpenChip, complaints: &mut Complaints, now_ns: u64) -> Vec
         });
     }
     pcie
+}
+
+/// How fast data goes to and from the host; what the link is, is not among the chip's files.
+fn rates(chip: &mut OpenChip, pcie: &[PcieTraffic]) -> PcieLink {
+    let slots = &chip.slots[COUNTERS_AT..PIDS_AT];
+    let read_ns = slots.iter().map(|slot| slot.read_ns).max().unwrap_or(0);
+    let is_asked = !slots.iter().all(|slot| matches!(slot.outcome, FileOutcome::NotAsked));
+    let sum = |direction: TrafficDirection| -> Result<TrafficSum, NoSum> {
+        let counters = pcie.iter().filter(|counter| counter.direction == direction);
+        let mut sum = None;
+        for counter in counters {
+            let (bytes, at) = match (&counter.bytes_total, &counter.raw_flits) {
+                (Reading::Value { value, at }, _) => (*value, *at),
+                // The first sample of a counter, which has counted nothing yet.
+                (Reading::Absent { absent: Absence::NotYet, .. }, Reading::Value { at, .. }) => {
+                    (0, *at)
+                }
+                (Reading::Absent { absent, detail }, _) => return Err((*absent, detail.clone())),
+            };
+            let before: TrafficSum = sum.unwrap_or(TrafficSum { bytes: 0, read_ns, at });
+            sum = Some(TrafficSum { bytes: before.bytes.saturating_add(bytes), ..before });
+        }
+        let uncounted = (Absence::Unsupported, String::from("the driver does not count it"));
+        let not_asked = (Absence::NotAsked, String::new());
+        sum.ok_or(if is_asked { uncounted } else { not_asked })
+    };
+    let architecture = chip.known.board_type.architecture();
+    let [received, sent] = &mut chip.rates;
+    PcieLink {
+        pcie_received_bytes_per_second: received
+            .follow(sum(TrafficDirection::HostToDevice), architecture),
+        pcie_sent_bytes_per_second: sent.follow(sum(TrafficDirection::DeviceToHost), architecture),
+        ..PcieLink::absent(Absence::Unknown, "the driver names no PCI address of it")
+    }
 }
 
 /// Who has the chip open.

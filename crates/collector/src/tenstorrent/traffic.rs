@@ -7,6 +7,9 @@
 /// Bytes in a flit.
 const FLIT_BYTES: u64 = 32;
 
+/// Bytes after which a counter is where it was.
+pub(super) const WRAP_BYTES: u64 = (1 << 32) * FLIT_BYTES;
+
 /// Faster than any link such a chip has (PCIe 5.0 x16 moves 63 GB/s): a difference that needs
 /// more is a counter that started again.
 const FASTEST_BYTES_PER_SECOND: u64 = 80_000_000_000;
@@ -38,6 +41,11 @@ impl FlitCounter {
         self.bytes = self.bytes.saturating_add(added);
         Some(self.bytes)
     }
+
+    /// Takes note that the device is being reset: its counters start again at 0.
+    pub fn restart(&mut self) {
+        self.last = self.last.map(|(_, at_ns)| (0, at_ns));
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +70,11 @@ mod tests {
         // The same in two seconds can be a wrap.
         let wrapped = ((1u64 << 32) - 1_000_000 + 5) * 32;
         check(&[(1_000_000, 0), (5, 2 * SECOND)], &[None, Some(wrapped)]);
+        // Where the reset was seen, it is no wrap however much time has passed.
+        let mut counter = FlitCounter::default();
+        counter.advance(1_000_000, 0);
+        counter.restart();
+        assert_eq!(counter.advance(5, 2 * SECOND), Some(160));
         // A clock that stands still never divides by zero.
         check(&[(5, 7), (6, 7)], &[None, Some(32)]);
     }

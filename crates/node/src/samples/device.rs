@@ -77,9 +77,10 @@ fn telemetry<'a>(samples: &mut Samples<'a>, device: &'a Device, set: SetId) {
         usage.capacity_source == Some(FactSource::Driver) && usage.used_bytes.value().is_some()
     };
     let mut is_up = device.spaces.iter().any(counted);
-    for sensor in SENSORS {
+    for sensor in SENSORS.iter().filter(|sensor| sensor.metric.rate_of.is_none()) {
         if let Some(value) = sensor.value(telemetry) {
-            is_up = true;
+            // The kernel knows of a link what no firmware has to say.
+            is_up |= sensor.part != Some("link");
             let label = sensor.label.map(|(name, value)| samples.sets.one(name, value));
             let sets = [set, label.unwrap_or_default(), SetId::default()];
             samples.put(sensor.metric, sets, number(value));

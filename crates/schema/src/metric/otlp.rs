@@ -75,6 +75,7 @@ fn unit(unit: Unit) -> &'static str {
         Unit::Joules => "J",
         Unit::Hertz => "Hz",
         Unit::RevolutionsPerMinute => "rpm",
+        Unit::BytesPerSecond => "By/s",
         Unit::Ratio | Unit::Count | Unit::None => "1",
     }
 }

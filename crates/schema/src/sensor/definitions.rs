@@ -3,7 +3,7 @@
 use super::{FieldPath, Sensor};
 use crate::metric::definitions as metric;
 use crate::reading::Absence;
-use crate::snapshot::{Load, MemoryCounts};
+use crate::snapshot::{Load, MemoryCounts, PcieLink};
 
 /// Every sensor; those of one metric in the order of their series.
 pub static SENSORS: &[Sensor] = &[
@@ -23,10 +23,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: true,
         is_csv: true,
         limit: Some("temperature_limit_celsius"),
-        access: FieldPath::Float(
-            |telemetry| Some(&telemetry.temperature_celsius),
-            |telemetry| &mut telemetry.temperature_celsius,
-        ),
+        access: access!(Float, temperature_celsius),
     },
     Sensor {
         field: "temperature_limit_celsius",
@@ -44,10 +41,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Float(
-            |telemetry| Some(&telemetry.temperature_limit_celsius),
-            |telemetry| &mut telemetry.temperature_limit_celsius,
-        ),
+        access: access!(Float, temperature_limit_celsius),
     },
     Sensor {
         field: "power_watts",
@@ -65,10 +59,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: true,
         is_csv: true,
         limit: Some("power_limit_watts"),
-        access: FieldPath::Float(
-            |telemetry| Some(&telemetry.power_watts),
-            |telemetry| &mut telemetry.power_watts,
-        ),
+        access: access!(Float, power_watts),
     },
     Sensor {
         field: "power_limit_watts",
@@ -86,10 +77,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Float(
-            |telemetry| Some(&telemetry.power_limit_watts),
-            |telemetry| &mut telemetry.power_limit_watts,
-        ),
+        access: access!(Float, power_limit_watts),
     },
     Sensor {
         field: "current_amperes",
@@ -107,10 +95,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: Some("current_limit_amperes"),
-        access: FieldPath::Float(
-            |telemetry| Some(&telemetry.current_amperes),
-            |telemetry| &mut telemetry.current_amperes,
-        ),
+        access: access!(Float, current_amperes),
     },
     Sensor {
         field: "current_limit_amperes",
@@ -128,10 +113,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Float(
-            |telemetry| Some(&telemetry.current_limit_amperes),
-            |telemetry| &mut telemetry.current_limit_amperes,
-        ),
+        access: access!(Float, current_limit_amperes),
     },
     Sensor {
         field: "voltage_volts",
@@ -149,10 +131,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: Some("voltage_limit_volts"),
-        access: FieldPath::Float(
-            |telemetry| Some(&telemetry.voltage_volts),
-            |telemetry| &mut telemetry.voltage_volts,
-        ),
+        access: access!(Float, voltage_volts),
     },
     Sensor {
         field: "voltage_limit_volts",
@@ -170,10 +149,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Float(
-            |telemetry| Some(&telemetry.voltage_limit_volts),
-            |telemetry| &mut telemetry.voltage_limit_volts,
-        ),
+        access: access!(Float, voltage_limit_volts),
     },
     Sensor {
         field: "aiclk_hertz",
@@ -191,10 +167,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: true,
         is_csv: true,
         limit: None,
-        access: FieldPath::Whole(
-            |telemetry| Some(&telemetry.aiclk_hertz),
-            |telemetry| &mut telemetry.aiclk_hertz,
-        ),
+        access: access!(Whole, aiclk_hertz),
     },
     Sensor {
         field: "axiclk_hertz",
@@ -212,10 +185,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Whole(
-            |telemetry| Some(&telemetry.axiclk_hertz),
-            |telemetry| &mut telemetry.axiclk_hertz,
-        ),
+        access: access!(Whole, axiclk_hertz),
     },
     Sensor {
         field: "arcclk_hertz",
@@ -233,10 +203,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Whole(
-            |telemetry| Some(&telemetry.arcclk_hertz),
-            |telemetry| &mut telemetry.arcclk_hertz,
-        ),
+        access: access!(Whole, arcclk_hertz),
     },
     Sensor {
         field: "fan_revolutions_per_minute",
@@ -254,10 +221,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Whole(
-            |telemetry| Some(&telemetry.fan_revolutions_per_minute),
-            |telemetry| &mut telemetry.fan_revolutions_per_minute,
-        ),
+        access: access!(Whole, fan_revolutions_per_minute),
     },
     Sensor {
         field: "fan_ratio",
@@ -275,10 +239,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Float(
-            |telemetry| Some(&telemetry.fan_ratio),
-            |telemetry| &mut telemetry.fan_ratio,
-        ),
+        access: access!(Float, fan_ratio),
     },
     Sensor {
         field: "heartbeat_total",
@@ -296,10 +257,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Whole(
-            |telemetry| Some(&telemetry.heartbeat_total),
-            |telemetry| &mut telemetry.heartbeat_total,
-        ),
+        access: access!(Whole, heartbeat_total),
     },
     Sensor {
         field: "thermal_trips_total",
@@ -317,10 +275,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Whole(
-            |telemetry| Some(&telemetry.thermal_trips_total),
-            |telemetry| &mut telemetry.thermal_trips_total,
-        ),
+        access: access!(Whole, thermal_trips_total),
     },
     Sensor {
         field: "busy_ratio",
@@ -338,15 +293,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: true,
         is_csv: false,
         limit: None,
-        access: FieldPath::Float(
-            |telemetry| telemetry.load.as_ref().map(|part| &part.busy_ratio),
-            |telemetry| {
-                &mut telemetry
-                    .load
-                    .get_or_insert_with(|| Box::new(Load::absent(Absence::NotKept, "")))
-                    .busy_ratio
-            },
-        ),
+        access: access!(Float, load: Load, busy_ratio),
     },
     Sensor {
         field: "memory_busy_ratio",
@@ -364,15 +311,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Float(
-            |telemetry| telemetry.load.as_ref().map(|part| &part.memory_busy_ratio),
-            |telemetry| {
-                &mut telemetry
-                    .load
-                    .get_or_insert_with(|| Box::new(Load::absent(Absence::NotKept, "")))
-                    .memory_busy_ratio
-            },
-        ),
+        access: access!(Float, load: Load, memory_busy_ratio),
     },
     Sensor {
         field: "memory_clock_hertz",
@@ -390,15 +329,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Whole(
-            |telemetry| telemetry.load.as_ref().map(|part| &part.memory_clock_hertz),
-            |telemetry| {
-                &mut telemetry
-                    .load
-                    .get_or_insert_with(|| Box::new(Load::absent(Absence::NotKept, "")))
-                    .memory_clock_hertz
-            },
-        ),
+        access: access!(Whole, load: Load, memory_clock_hertz),
     },
     Sensor {
         field: "corrected_errors_total",
@@ -416,15 +347,7 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Whole(
-            |telemetry| telemetry.memory_counts.as_ref().map(|part| &part.corrected_errors_total),
-            |telemetry| {
-                &mut telemetry
-                    .memory_counts
-                    .get_or_insert_with(|| Box::new(MemoryCounts::absent(Absence::NotKept, "")))
-                    .corrected_errors_total
-            },
-        ),
+        access: access!(Whole, memory_counts: MemoryCounts, corrected_errors_total),
     },
     Sensor {
         field: "uncorrected_errors_total",
@@ -442,14 +365,114 @@ pub static SENSORS: &[Sensor] = &[
         is_graph: false,
         is_csv: false,
         limit: None,
-        access: FieldPath::Whole(
-            |telemetry| telemetry.memory_counts.as_ref().map(|part| &part.uncorrected_errors_total),
-            |telemetry| {
-                &mut telemetry
-                    .memory_counts
-                    .get_or_insert_with(|| Box::new(MemoryCounts::absent(Absence::NotKept, "")))
-                    .uncorrected_errors_total
-            },
-        ),
+        access: access!(Whole, memory_counts: MemoryCounts, uncorrected_errors_total),
+    },
+    Sensor {
+        field: "pcie_generation",
+        part: Some("link"),
+        proto: 1,
+        metric: metric::DEVICE_PCIE_LINK_GENERATION,
+        label: None,
+        history: Some(19),
+        title: "PCIe generation",
+        name: "pcie_generation",
+        help: "generation of its PCIe link as it runs: 4 is 16 GT/s a lane",
+        decimals: 0,
+        heading: "PCIE GENERATION",
+        is_column: false,
+        is_graph: false,
+        is_csv: false,
+        limit: None,
+        access: access!(Whole, link: PcieLink, pcie_generation),
+    },
+    Sensor {
+        field: "pcie_generation_max",
+        part: Some("link"),
+        proto: 2,
+        metric: metric::DEVICE_PCIE_LINK_GENERATION_MAX,
+        label: None,
+        history: Some(20),
+        title: "PCIe generation, max",
+        name: "pcie_generation_max",
+        help: "fastest generation that it and its slot can do",
+        decimals: 0,
+        heading: "PCIE GENERATION, MAX",
+        is_column: false,
+        is_graph: false,
+        is_csv: false,
+        limit: None,
+        access: access!(Whole, link: PcieLink, pcie_generation_max),
+    },
+    Sensor {
+        field: "pcie_width",
+        part: Some("link"),
+        proto: 3,
+        metric: metric::DEVICE_PCIE_LINK_LANES,
+        label: None,
+        history: Some(21),
+        title: "PCIe lanes",
+        name: "pcie_width",
+        help: "lanes of its PCIe link as it runs",
+        decimals: 0,
+        heading: "PCIE LANES",
+        is_column: false,
+        is_graph: false,
+        is_csv: false,
+        limit: None,
+        access: access!(Whole, link: PcieLink, pcie_width),
+    },
+    Sensor {
+        field: "pcie_width_max",
+        part: Some("link"),
+        proto: 4,
+        metric: metric::DEVICE_PCIE_LINK_LANES_MAX,
+        label: None,
+        history: Some(22),
+        title: "PCIe lanes, max",
+        name: "pcie_width_max",
+        help: "most lanes that it and its slot can do",
+        decimals: 0,
+        heading: "PCIE LANES, MAX",
+        is_column: false,
+        is_graph: false,
+        is_csv: false,
+        limit: None,
+        access: access!(Whole, link: PcieLink, pcie_width_max),
+    },
+    Sensor {
+        field: "pcie_received_bytes_per_second",
+        part: Some("link"),
+        proto: 5,
+        metric: metric::DEVICE_PCIE_RECEIVED_BYTES_PER_SECOND,
+        label: None,
+        history: Some(23),
+        title: "PCIe received",
+        name: "pcie_rx",
+        help: "bytes a second from the host to it; known from a second collection on",
+        decimals: 0,
+        heading: "PCIE RX",
+        is_column: false,
+        is_graph: true,
+        is_csv: false,
+        limit: None,
+        access: access!(Whole, link: PcieLink, pcie_received_bytes_per_second),
+    },
+    Sensor {
+        field: "pcie_sent_bytes_per_second",
+        part: Some("link"),
+        proto: 6,
+        metric: metric::DEVICE_PCIE_SENT_BYTES_PER_SECOND,
+        label: None,
+        history: Some(24),
+        title: "PCIe sent",
+        name: "pcie_tx",
+        help: "bytes a second from it to the host; known from a second collection on",
+        decimals: 0,
+        heading: "PCIE TX",
+        is_column: false,
+        is_graph: true,
+        is_csv: false,
+        limit: None,
+        access: access!(Whole, link: PcieLink, pcie_sent_bytes_per_second),
     },
 ];

@@ -9,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::device::DeviceIdentity;
 use crate::memory::{MemoryKind, MemorySpace};
 use crate::reading::Reading;
+use crate::snapshot::PcieLink;
 
 /// One chip or other device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -207,6 +208,9 @@ pub struct Telemetry {
     /// Tenstorrent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_counts: Option<Box<MemoryCounts>>,
+    /// Its PCIe link; none for a device that has none of its own, or where no source has looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Box<PcieLink>>,
 }
 
 /// What a driver counts of a device's memory, beside how much of it is in use.
@@ -295,6 +299,7 @@ impl Telemetry {
             pcie: Vec::new(),
             load: None,
             memory_counts: None,
+            link: None,
         }
     }
 }

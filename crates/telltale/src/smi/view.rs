@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::arguments::ColumnsFormat;
-use telltale_collector::EndpointUse;
+use telltale_collector::{EndpointUse, Sensors};
 use telltale_query::{DeviceList, NoSuchDevice, Query, Sort};
 use telltale_schema::quantity;
 use telltale_schema::snapshot::Snapshot;
@@ -47,6 +47,21 @@ impl SnapshotView<'_> {
                 EndpointUse::WhereNeeded
             }
             _ => EndpointUse::Always,
+        }
+    }
+
+    /// Which sensors of the chips are read: fields that were chosen, filters and orders may name any.
+    pub(super) fn sensors(self) -> Sensors {
+        let names_fields = self.filter.is_some() || self.columns.is_some() || self.sort.is_some();
+        match self.form {
+            OutputFormat::Tables { details: false }
+            | OutputFormat::List
+            | OutputFormat::Csv { .. }
+                if !names_fields =>
+            {
+                Sensors::Main
+            }
+            _ => Sensors::All,
         }
     }
 

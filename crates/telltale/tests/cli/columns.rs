@@ -40,6 +40,30 @@ fn devices_are_reported_by_the_fields_that_were_asked_for() {
 }
 
 #[test]
+fn every_sensor_that_is_named_is_read() {
+    let place = Scratch::new();
+    let (mut machine, root) = n300(&place);
+    machine.inject("link:0:8:4".parse().unwrap()).unwrap();
+    let link =
+        "device,pcie_generation,pcie_generation_max,pcie_width,pcie_width_max,pcie_rx,pcie_tx";
+    let found = lines(&smi(&root, &["--query-device", link]));
+    let heading = "device,pcie_generation,pcie_generation_max,pcie_width,pcie_width_max,\
+                   pcie_rx [B/s],pcie_tx [B/s]";
+    // One look knows no rate, and the second chip has no link.
+    assert_eq!(found, [heading, "251732099,3,4,4,16,,", "251732099R,,,,,,"]);
+    let others = ["--query-device=voltage,axiclk,heartbeat", "--format=csv,noheader"];
+    let found = lines(&smi(&root, &others));
+    assert!(found[0].split(',').all(|value| value.parse::<f64>().is_ok()), "{found:?}");
+    let filter = ["--query-device=device", "--format=csv,noheader", "--filter", "pcie_width < 16"];
+    assert_eq!(lines(&smi(&root, &filter)), ["251732099"]);
+    let every = ["--query-device=pcie_rx", "--format=csv,noheader,nounits", "--loop", "0.2"];
+    let mut command = telltale();
+    let mut running = Running::start(command.arg("smi").arg("--root").arg(&root).args(every));
+    let rates: Vec<String> = (0..4).map(|_| running.line()).collect();
+    assert_eq!(rates, ["", "", "0", ""], "known from the second collection on");
+}
+
+#[test]
 fn a_timestamp_reports_the_rows_of_one_snapshot_from_those_of_the_next() {
     let place = Scratch::new();
     let (_machine, root) = n300(&place);

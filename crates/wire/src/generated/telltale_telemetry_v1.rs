@@ -853,6 +853,37 @@ pub struct Sensors {
     /// What its driver counts of its memory; not set for a device whose driver never does.
     #[prost(message, optional, tag = "18")]
     pub memory_counts: ::core::option::Option<MemoryCounts>,
+    /// Its PCIe link; not set for a device that has none of its own.
+    #[prost(message, optional, tag = "20")]
+    pub link: ::core::option::Option<PcieLink>,
+}
+/// The PCIe link between a device and the host.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PcieLink {
+    /// From sensors.toml: messages of link.
+    /// The generation of PCIe that the link runs at: 1 is 2.5 GT/s a lane, 2 is 5, 3 is 8, 4 is 16, 5
+    /// is 32, 6 is 64.
+    #[prost(message, optional, tag = "1")]
+    pub pcie_generation: ::core::option::Option<WholeReading>,
+    /// The fastest generation that both the device and its slot can do.
+    #[prost(message, optional, tag = "2")]
+    pub pcie_generation_max: ::core::option::Option<WholeReading>,
+    /// The lanes that the PCIe link has.
+    #[prost(message, optional, tag = "3")]
+    pub pcie_width: ::core::option::Option<WholeReading>,
+    /// The most lanes that both the device and its slot can do.
+    #[prost(message, optional, tag = "4")]
+    pub pcie_width_max: ::core::option::Option<WholeReading>,
+    /// Bytes a second that the device received over PCIe, from the host to it, since the collection
+    /// before. Absent in the first.
+    #[prost(message, optional, tag = "5")]
+    pub pcie_received_bytes_per_second: ::core::option::Option<WholeReading>,
+    /// Bytes a second that the device sent over PCIe, from it to the host, since the collection
+    /// before. Absent in the first.
+    ///
+    /// End of these.
+    #[prost(message, optional, tag = "6")]
+    pub pcie_sent_bytes_per_second: ::core::option::Option<WholeReading>,
 }
 /// What a driver counts of a device's memory, beside how much of it is in use.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2322,6 +2353,15 @@ pub mod numbers {
         pub const PCIE: u32 = 16;
         pub const LOAD: u32 = 17;
         pub const MEMORY_COUNTS: u32 = 18;
+        pub const LINK: u32 = 20;
+    }
+    pub mod pcie_link {
+        pub const PCIE_GENERATION: u32 = 1;
+        pub const PCIE_GENERATION_MAX: u32 = 2;
+        pub const PCIE_WIDTH: u32 = 3;
+        pub const PCIE_WIDTH_MAX: u32 = 4;
+        pub const PCIE_RECEIVED_BYTES_PER_SECOND: u32 = 5;
+        pub const PCIE_SENT_BYTES_PER_SECOND: u32 = 6;
     }
     pub mod memory_counts {
         pub const CATEGORIES: u32 = 1;

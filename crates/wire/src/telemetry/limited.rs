@@ -100,6 +100,7 @@ const SENSORS: &[FieldLimit] = &[
     many(sensors::FIRMWARE, "firmware versions of a device", MAX_SMALL, &[]),
     many(sensors::PCIE, "traffic counters of a device", MAX_SMALL, &[]),
     once(sensors::LOAD, "loads of a device", LOAD),
+    once(sensors::LINK, "links of a device", &[]),
 ];
 
 const LOAD: &[FieldLimit] = &[once(load::THROTTLED_BY, "reasons of throttling", NAMES_READING)];

@@ -13,8 +13,8 @@ use telltale_schema::sensor::{SENSORS, SensorValue};
 use telltale_schema::snapshot::{
     Accounting, AllocatedDevices, Container, Device, DeviceFault, DeviceFaultKind, HeldDevice,
     HeldKind, HeldSpace, HeldUsage, Holder, KindMemory, LeftOut, Load, MemoryCounts, MetricSample,
-    MetricValue, PcieTraffic, Pod, Process, ProcessSource, ProcessState, RecordingFaults, Snapshot,
-    SourceError, SourceNote, SourceStatus, SpaceUsage, Telemetry, TrafficDirection,
+    MetricValue, PcieLink, PcieTraffic, Pod, Process, ProcessSource, ProcessState, RecordingFaults,
+    Snapshot, SourceError, SourceNote, SourceStatus, SpaceUsage, Telemetry, TrafficDirection,
 };
 
 /// Draws numbers (splitmix64), and everything else from them.
@@ -191,6 +191,7 @@ impl Drawn {
                 draw.some(|draw| (draw.text(), draw.whole())).into_iter().collect();
             Box::new(counts)
         });
+        telemetry.link = self.maybe(|_| Box::new(PcieLink::absent(Absence::NotKept, "")));
         for sensor in SENSORS {
             if sensor.reading(&telemetry).is_some() {
                 let reading = match sensor.is_whole() {

@@ -6,7 +6,7 @@ use super::Metric;
 
 /// What is wrong with `metric`, if anything.
 pub(super) fn breach(metric: &Metric) -> Option<String> {
-    name(metric).or_else(|| labels(metric)).or_else(|| words(metric))
+    name(metric).or_else(|| labels(metric)).or_else(|| words(metric)).or_else(|| rate(metric))
 }
 
 fn name(metric: &Metric) -> Option<String> {
@@ -54,6 +54,11 @@ fn labels(metric: &Metric) -> Option<String> {
     let own = metric.scope.labels();
     let present = metric.labels.iter().zip(own).filter(|(label, own)| label == own).count();
     (present < own.len()).then(|| format!("its scope's labels {own:?} must come first"))
+}
+
+fn rate(metric: &Metric) -> Option<String> {
+    let is_counter = metric.rate_of.as_ref().is_none_or(|counter| counter.ends_with("_total"));
+    (!is_counter).then(|| "rate_of must name a counter".to_owned())
 }
 
 fn words(metric: &Metric) -> Option<String> {

@@ -55,7 +55,9 @@ pub(super) fn list(metrics: &[Metric]) -> String {
     code.extend(files().map(|file| format!("pub use {file}::*;\n")));
     for (program, name, scopes) in PROGRAMS {
         let about = format!("Every metric that {program} can expose, sorted by name.");
-        let own = metrics.iter().filter(|metric| scopes.contains(&metric.scope));
+        let is_exposed =
+            |metric: &&Metric| scopes.contains(&metric.scope) && metric.rate_of.is_none();
+        let own = metrics.iter().filter(is_exposed);
         one_list(&mut code, &about, name, own);
     }
     code
@@ -81,14 +83,16 @@ pub(super) fn definitions(metrics: &[Metric], name: &str) -> Option<String> {
     metrics.peek()?;
     let mut code = String::new();
     for metric in metrics {
-        let Metric { name, unit, kind, scope, labels, help, since, absent_when: _, otlp } = metric;
+        let Metric { name, unit, kind, scope, labels, help, since, absent_when: _, rate_of, otlp } =
+            metric;
         let otlp = otlp.as_ref().map(convention);
         let otlp = otlp.map_or_else(|| String::from("None"), |one| format!("Some({one})"));
         let constant = constant(metric);
         let entry = format!(
             "\n/// {help}\npub const {constant}: &MetricDefinition = &MetricDefinition {{ \
              name: {name:?}, unit: Unit::{unit:?}, kind: MetricKind::{kind:?}, help: {help:?}, \
-             labels: &{labels:?}, scope: Scope::{scope:?}, since: {since:?}, otlp: {otlp} }};\n"
+             labels: &{labels:?}, scope: Scope::{scope:?}, since: {since:?}, \
+             rate_of: {rate_of:?}, otlp: {otlp} }};\n"
         );
         code.push_str(&entry);
     }
@@ -115,6 +119,9 @@ fn of_scope(metrics: &[Metric], scope: Scope) -> impl Iterator<Item = &Metric> {
 fn otlp_name(metric: &Metric) -> String {
     if matches!(metric.scope, Scope::Coordinator | Scope::Agent) {
         return String::new();
+    }
+    if let Some(counter) = &metric.rate_of {
+        return format!("not sent, nor in `/metrics`: `rate({counter})`");
     }
     let Some(Convention { name, attribute, .. }) = &metric.otlp else {
         return format!("`{}`", otlp::derived(&metric.name, metric.unit));

@@ -47,6 +47,7 @@ pub(super) enum SensorView {
 pub(super) enum TelemetryPart {
     Load,
     MemoryCounts,
+    Link,
 }
 
 // === impl TelemetryPart ===
@@ -56,6 +57,7 @@ impl TelemetryPart {
         match self {
             Self::Load => "load",
             Self::MemoryCounts => "memory_counts",
+            Self::Link => "link",
         }
     }
 
@@ -64,6 +66,7 @@ impl TelemetryPart {
         match self {
             Self::Load => "Load",
             Self::MemoryCounts => "MemoryCounts",
+            Self::Link => "PcieLink",
         }
     }
 }

@@ -79,8 +79,11 @@ fn with_panels(dashboard: &str, sensors: &[(Sensor, &Metric)]) -> Option<String>
     let end = dashboard[..end?].rfind("\n  {\n")? + 1;
     let (before, behind) = (&dashboard[..begin], &dashboard[end..]);
     let top = heights(before).last()? + 1;
-    let drawn: Vec<usize> =
-        (0..sensors.len()).filter(|at| sensors[*at].0.is_in(SensorView::Graph)).collect();
+    // Prometheus has no rates: panels of the rows behind compute them.
+    let is_drawn = |(sensor, metric): &(Sensor, &Metric)| {
+        sensor.is_in(SensorView::Graph) && metric.rate_of.is_none()
+    };
+    let drawn: Vec<usize> = (0..sensors.len()).filter(|at| is_drawn(&sensors[*at])).collect();
     let mut text = before.to_owned();
     for (place, at) in drawn.iter().enumerate() {
         let panel = panel(sensors, place, *at, top);
@@ -162,6 +165,7 @@ fn unit(unit: Unit) -> &'static str {
         Unit::Hertz => "hertz",
         Unit::Ratio => "percentunit",
         Unit::RevolutionsPerMinute => "rotrpm",
+        Unit::BytesPerSecond => "Bps",
         Unit::Count | Unit::None => "short",
     }
 }

@@ -13,7 +13,7 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindMemory, Load,
-    MemoryCounts, MetricSample, MetricValue, PcieTraffic, Pod, Process, ProcessSource,
+    MemoryCounts, MetricSample, MetricValue, PcieLink, PcieTraffic, Pod, Process, ProcessSource,
     ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage,
     Telemetry, TrafficDirection,
 };
@@ -69,6 +69,7 @@ pub(crate) fn device(number: u64) -> Device {
             traffic(1, TrafficDirection::HostToDevice),
             traffic(0, TrafficDirection::DeviceToHost),
         ],
+        link: Some(Box::new(link())),
         ..Telemetry::absent(Absence::Unsupported, "")
     };
     let kind = KindMemory {
@@ -94,6 +95,17 @@ pub(crate) fn device(number: u64) -> Device {
         kinds: vec![kind],
         holders: now(vec![Holder { pid: Some(7), open_descriptors: 1, memory_known: false }]),
         faults: Vec::new(),
+    }
+}
+
+fn link() -> PcieLink {
+    PcieLink {
+        pcie_generation: now(4),
+        pcie_generation_max: now(4),
+        pcie_width: now(8),
+        pcie_width_max: now(16),
+        pcie_received_bytes_per_second: now(9),
+        pcie_sent_bytes_per_second: now(8),
     }
 }
 

@@ -11,6 +11,7 @@ pub const AGENT_EPOCH: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -23,6 +24,7 @@ pub const AGENT_GROUPS_REFUSED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -35,6 +37,7 @@ pub const AGENT_INFO: &MetricDefinition = &MetricDefinition {
     labels: &["version"],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -47,6 +50,7 @@ pub const AGENT_LATENCIES_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["reason"],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -59,6 +63,7 @@ pub const AGENT_MALFORMED_POSTS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -71,6 +76,7 @@ pub const AGENT_MEMORY_TOTAL_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -83,6 +89,7 @@ pub const AGENT_MEMORY_USED_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -95,6 +102,7 @@ pub const AGENT_MESSAGES_LOST_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -107,6 +115,7 @@ pub const AGENT_ORDERS_IGNORED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["reason"],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -119,6 +128,7 @@ pub const AGENT_OUTPUT_LINES_DROPPED_TOTAL: &MetricDefinition = &MetricDefinitio
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -131,6 +141,7 @@ pub const AGENT_OUTPUT_UNWRITTEN_BYTES_TOTAL: &MetricDefinition = &MetricDefinit
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -143,6 +154,7 @@ pub const AGENT_PEER_LATENCY_SECONDS: &MetricDefinition = &MetricDefinition {
     labels: &["peer"],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -155,6 +167,7 @@ pub const AGENT_PROCESSORS_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -167,6 +180,7 @@ pub const AGENT_READ_FILES_LEFT_OUT_TOTAL: &MetricDefinition = &MetricDefinition
     labels: &["format"],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -179,6 +193,7 @@ pub const AGENT_READ_RECORDS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["format", "outcome"],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -191,6 +206,7 @@ pub const AGENT_READ_SKIPPED_BYTES_TOTAL: &MetricDefinition = &MetricDefinition 
     labels: &["format"],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -203,6 +219,7 @@ pub const AGENT_RECORDS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["outcome"],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -215,6 +232,7 @@ pub const AGENT_RUNNING: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -227,6 +245,7 @@ pub const AGENT_UNVERIFIED_PEER_LATENCY_SECONDS: &MetricDefinition = &MetricDefi
     labels: &["peer"],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -239,6 +258,7 @@ pub const AGENT_WINDOWS_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -251,6 +271,7 @@ pub const AGENT_WORKER_CPU_SECONDS_TOTAL: &MetricDefinition = &MetricDefinition 
     labels: &["rank"],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -263,6 +284,7 @@ pub const AGENT_WORKER_EVENTS_IGNORED_TOTAL: &MetricDefinition = &MetricDefiniti
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -275,6 +297,7 @@ pub const AGENT_WORKER_KILLS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -287,6 +310,7 @@ pub const AGENT_WORKER_RESIDENT_MEMORY_BYTES: &MetricDefinition = &MetricDefinit
     labels: &["rank"],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -299,6 +323,7 @@ pub const AGENT_WORKER_STARTS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -311,5 +336,6 @@ pub const AGENT_WORKER_STOPPED: &MetricDefinition = &MetricDefinition {
     labels: &["rank"],
     scope: Scope::Agent,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };

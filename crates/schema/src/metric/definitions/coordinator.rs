@@ -11,6 +11,7 @@ pub const COORDINATOR_CALLS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -23,6 +24,7 @@ pub const COORDINATOR_CONNECTIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -35,6 +37,7 @@ pub const COORDINATOR_DECISIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["outcome"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -47,6 +50,7 @@ pub const COORDINATOR_DETECTION_DROPPED_TOTAL: &MetricDefinition = &MetricDefini
     labels: &["what"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -59,6 +63,7 @@ pub const COORDINATOR_EPOCH: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -71,6 +76,7 @@ pub const COORDINATOR_EVICTIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -83,6 +89,7 @@ pub const COORDINATOR_INCIDENT_OPEN: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -95,6 +102,7 @@ pub const COORDINATOR_INCIDENTS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -107,6 +115,7 @@ pub const COORDINATOR_INCIDENTS_UNKEPT_TOTAL: &MetricDefinition = &MetricDefinit
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -119,6 +128,7 @@ pub const COORDINATOR_INFO: &MetricDefinition = &MetricDefinition {
     labels: &["version"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -131,6 +141,7 @@ pub const COORDINATOR_LEADING: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -143,6 +154,7 @@ pub const COORDINATOR_MESSAGES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -155,6 +167,7 @@ pub const COORDINATOR_MODE_INFO: &MetricDefinition = &MetricDefinition {
     labels: &["mode"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -167,6 +180,7 @@ pub const COORDINATOR_NODES: &MetricDefinition = &MetricDefinition {
     labels: &["state"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -179,6 +193,7 @@ pub const COORDINATOR_ORDERS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["outcome"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -191,6 +206,7 @@ pub const COORDINATOR_REFUSED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["reason"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -203,6 +219,7 @@ pub const COORDINATOR_REPORT_WAIT_SECONDS: &MetricDefinition = &MetricDefinition
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -215,6 +232,7 @@ pub const COORDINATOR_RESTARTS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -227,6 +245,7 @@ pub const COORDINATOR_RUNNING: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -239,6 +258,7 @@ pub const COORDINATOR_STALE_MESSAGES_TOTAL: &MetricDefinition = &MetricDefinitio
     labels: &["reason"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -251,6 +271,7 @@ pub const COORDINATOR_STREAMS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -263,5 +284,6 @@ pub const COORDINATOR_TERM: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };

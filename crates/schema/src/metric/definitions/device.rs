@@ -11,6 +11,7 @@ pub const DEVICE_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -23,6 +24,7 @@ pub const DEVICE_CLOCK_HERTZ: &MetricDefinition = &MetricDefinition {
     labels: &["device", "clock"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -35,6 +37,7 @@ pub const DEVICE_CURRENT_AMPERES: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -47,6 +50,7 @@ pub const DEVICE_CURRENT_LIMIT_AMPERES: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -59,6 +63,7 @@ pub const DEVICE_FAN_RATIO: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: Some(Convention { name: "hw.fan.speed_ratio", adds_up: false, attribute: None }),
 };
 
@@ -71,6 +76,7 @@ pub const DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE: &MetricDefinition = &MetricDe
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: Some(Convention { name: "hw.fan.speed", adds_up: false, attribute: None }),
 };
 
@@ -83,6 +89,7 @@ pub const DEVICE_HEARTBEATS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -103,6 +110,7 @@ pub const DEVICE_INFO: &MetricDefinition = &MetricDefinition {
     ],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -115,6 +123,7 @@ pub const DEVICE_MEMORY_BUFFERS: &MetricDefinition = &MetricDefinition {
     labels: &["device", "kind"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -127,6 +136,7 @@ pub const DEVICE_MEMORY_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -139,6 +149,7 @@ pub const DEVICE_MEMORY_CAPACITY_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["device", "space"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: Some(Convention { name: "hw.gpu.memory.limit", adds_up: true, attribute: None }),
 };
 
@@ -151,6 +162,7 @@ pub const DEVICE_MEMORY_CATEGORY_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["device", "category"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -163,6 +175,7 @@ pub const DEVICE_MEMORY_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["device", "severity"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -175,6 +188,7 @@ pub const DEVICE_MEMORY_GHOST_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["device", "kind"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -187,6 +201,7 @@ pub const DEVICE_MEMORY_SPACE_USED_BYTES: &MetricDefinition = &MetricDefinition 
     labels: &["device", "space"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: Some(Convention { name: "hw.gpu.memory.usage", adds_up: true, attribute: None }),
 };
 
@@ -199,6 +214,7 @@ pub const DEVICE_MEMORY_UNATTRIBUTED_BYTES: &MetricDefinition = &MetricDefinitio
     labels: &["device", "kind"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -211,6 +227,72 @@ pub const DEVICE_MEMORY_USED_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["device", "kind"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// Generation of PCIe that the device's link runs at: 1 is 2.5 GT/s a lane, 2 is 5, 3 is 8, 4 is 16, 5 is 32, 6 is 64.
+pub const DEVICE_PCIE_LINK_GENERATION: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_pcie_link_generation",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Generation of PCIe that the device's link runs at: 1 is 2.5 GT/s a lane, 2 is 5, 3 is 8, 4 is 16, 5 is 32, 6 is 64.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// Fastest generation of PCIe that both the device and its slot can do.
+pub const DEVICE_PCIE_LINK_GENERATION_MAX: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_pcie_link_generation_max",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Fastest generation of PCIe that both the device and its slot can do.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// Lanes that the device's PCIe link has.
+pub const DEVICE_PCIE_LINK_LANES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_pcie_link_lanes",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Lanes that the device's PCIe link has.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// Most lanes that both the device and its slot can do.
+pub const DEVICE_PCIE_LINK_LANES_MAX: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_pcie_link_lanes_max",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Most lanes that both the device and its slot can do.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// Bytes a second that the device received over PCIe.
+pub const DEVICE_PCIE_RECEIVED_BYTES_PER_SECOND: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_pcie_received_bytes_per_second",
+    unit: Unit::BytesPerSecond,
+    kind: MetricKind::Gauge,
+    help: "Bytes a second that the device received over PCIe.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: Some("telltale_device_pcie_received_bytes_total"),
     otlp: None,
 };
 
@@ -223,11 +305,25 @@ pub const DEVICE_PCIE_RECEIVED_BYTES_TOTAL: &MetricDefinition = &MetricDefinitio
     labels: &["device", "noc"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: Some(Convention {
         name: "hw.gpu.io",
         adds_up: false,
         attribute: Some(("network.io.direction", "receive")),
     }),
+};
+
+/// Bytes a second that the device sent over PCIe.
+pub const DEVICE_PCIE_SENT_BYTES_PER_SECOND: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_pcie_sent_bytes_per_second",
+    unit: Unit::BytesPerSecond,
+    kind: MetricKind::Gauge,
+    help: "Bytes a second that the device sent over PCIe.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: Some("telltale_device_pcie_sent_bytes_total"),
+    otlp: None,
 };
 
 /// Bytes the device sent over PCIe through one of its networks on chip.
@@ -239,6 +335,7 @@ pub const DEVICE_PCIE_SENT_BYTES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["device", "noc"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: Some(Convention {
         name: "hw.gpu.io",
         adds_up: false,
@@ -255,6 +352,7 @@ pub const DEVICE_POWER_LIMIT_WATTS: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -267,6 +365,7 @@ pub const DEVICE_POWER_WATTS: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: Some(Convention {
         name: "hw.power",
         adds_up: false,
@@ -283,6 +382,7 @@ pub const DEVICE_PROCESSES: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -295,6 +395,7 @@ pub const DEVICE_PRODUCT_INFO: &MetricDefinition = &MetricDefinition {
     labels: &["device", "vendor", "class", "model", "driver", "uuid", "parent"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -307,6 +408,7 @@ pub const DEVICE_TEMPERATURE_CELSIUS: &MetricDefinition = &MetricDefinition {
     labels: &["device", "sensor"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: Some(Convention { name: "hw.temperature", adds_up: false, attribute: None }),
 };
 
@@ -319,6 +421,7 @@ pub const DEVICE_TEMPERATURE_LIMIT_CELSIUS: &MetricDefinition = &MetricDefinitio
     labels: &["device", "sensor"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: Some(Convention {
         name: "hw.temperature.limit",
         adds_up: false,
@@ -335,6 +438,7 @@ pub const DEVICE_THERMAL_TRIPS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -347,6 +451,7 @@ pub const DEVICE_THROTTLED: &MetricDefinition = &MetricDefinition {
     labels: &["device", "reason"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -359,6 +464,7 @@ pub const DEVICE_UNTRACKED_PROCESSES: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -371,6 +477,7 @@ pub const DEVICE_UP: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -383,6 +490,7 @@ pub const DEVICE_VOLTAGE_LIMIT_VOLTS: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: Some(Convention {
         name: "hw.voltage.limit",
         adds_up: false,
@@ -399,5 +507,6 @@ pub const DEVICE_VOLTAGE_VOLTS: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    rate_of: None,
     otlp: Some(Convention { name: "hw.voltage", adds_up: false, attribute: None }),
 };

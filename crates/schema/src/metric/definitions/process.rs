@@ -11,6 +11,7 @@ pub const ENDPOINT_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "reason"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -23,6 +24,7 @@ pub const ENDPOINT_QUERIES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -35,6 +37,7 @@ pub const PROBLEMS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "step"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -47,6 +50,7 @@ pub const PROCESS_DEBUG_CONNECTED: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -59,6 +63,7 @@ pub const PROCESS_DEBUG_EVENTS_DELIVERED_TOTAL: &MetricDefinition = &MetricDefin
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -71,6 +76,7 @@ pub const PROCESS_DEBUG_EVENTS_FILTERED_TOTAL: &MetricDefinition = &MetricDefini
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -83,6 +89,7 @@ pub const PROCESS_DEBUG_EVENTS_LOST_TOTAL: &MetricDefinition = &MetricDefinition
     labels: &["process", "user", "container_id", "pod_uid", "core", "cause"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -95,6 +102,7 @@ pub const PROCESS_DEBUG_EVENTS_PUBLISHED_TOTAL: &MetricDefinition = &MetricDefin
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -107,6 +115,7 @@ pub const PROCESS_DEBUG_EVENTS_UNREAD_TOTAL: &MetricDefinition = &MetricDefiniti
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -119,6 +128,7 @@ pub const PROCESS_DEBUG_EVENTS_UNSAVED_TOTAL: &MetricDefinition = &MetricDefinit
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -131,6 +141,7 @@ pub const PROCESS_DEBUG_EVENTS_WAITING: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -143,6 +154,7 @@ pub const PROCESS_DEBUG_WAITING_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -155,6 +167,7 @@ pub const PROCESS_DOUBLE_FREES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -176,6 +189,7 @@ pub const PROCESS_INFO: &MetricDefinition = &MetricDefinition {
     ],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -188,6 +202,7 @@ pub const PROCESS_KERNEL_CACHE_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -200,6 +215,7 @@ pub const PROCESS_KERNEL_CACHE_EVICTIONS_TOTAL: &MetricDefinition = &MetricDefin
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -212,6 +228,7 @@ pub const PROCESS_L1_RING_BUFFER_CAPACITY_BYTES: &MetricDefinition = &MetricDefi
     labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -224,6 +241,7 @@ pub const PROCESS_L1_RING_BUFFER_PROGRAMS: &MetricDefinition = &MetricDefinition
     labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -236,6 +254,7 @@ pub const PROCESS_L1_RING_BUFFER_USED_BYTES: &MetricDefinition = &MetricDefiniti
     labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -248,6 +267,7 @@ pub const PROCESS_MEMORY_ALLOCATED_BYTES_TOTAL: &MetricDefinition = &MetricDefin
     labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -260,6 +280,7 @@ pub const PROCESS_MEMORY_ALLOCATIONS_TOTAL: &MetricDefinition = &MetricDefinitio
     labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -272,6 +293,7 @@ pub const PROCESS_MEMORY_BUFFERS: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -284,6 +306,7 @@ pub const PROCESS_MEMORY_FAILED_ALLOCATIONS_TOTAL: &MetricDefinition = &MetricDe
     labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -296,6 +319,7 @@ pub const PROCESS_MEMORY_LIVE_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -308,6 +332,7 @@ pub const PROCESS_MEMORY_PEAK_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -320,6 +345,7 @@ pub const PROCESS_MEMORY_QUOTA_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device", "space"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -332,6 +358,7 @@ pub const PROCESS_OPERATIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -352,6 +379,7 @@ pub const PROCESS_POD_INFO: &MetricDefinition = &MetricDefinition {
     ],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -364,6 +392,7 @@ pub const PROCESS_REUSED_LIVE_ADDRESSES_TOTAL: &MetricDefinition = &MetricDefini
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -376,6 +405,7 @@ pub const PROCESS_THROTTLED: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -388,6 +418,7 @@ pub const PROCESS_THROTTLINGS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -400,6 +431,7 @@ pub const PROCESS_TRANSFERRED_BYTES_TOTAL: &MetricDefinition = &MetricDefinition
     labels: &["process", "user", "container_id", "pod_uid", "device", "direction"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -412,6 +444,7 @@ pub const PROCESS_UNKNOWN_FREES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -424,6 +457,7 @@ pub const PROCESS_UNRECORDED_EVENTS_TOTAL: &MetricDefinition = &MetricDefinition
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -436,6 +470,7 @@ pub const PROCESS_UPTIME_SECONDS: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -448,5 +483,6 @@ pub const PROCESSES: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "state"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };

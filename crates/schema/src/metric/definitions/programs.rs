@@ -11,6 +11,7 @@ pub const PROCESS_PROGRAM_CACHE_CHECKS_TOTAL: &MetricDefinition = &MetricDefinit
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -23,6 +24,7 @@ pub const PROCESS_PROGRAM_CACHE_COLLISIONS_TOTAL: &MetricDefinition = &MetricDef
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -35,6 +37,7 @@ pub const PROCESS_PROGRAM_CACHE_COMPILES_TOTAL: &MetricDefinition = &MetricDefin
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -47,6 +50,7 @@ pub const PROCESS_PROGRAM_CACHE_EVICTIONS_TOTAL: &MetricDefinition = &MetricDefi
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -59,6 +63,7 @@ pub const PROCESS_PROGRAM_CACHE_FAILED_CHECKS_TOTAL: &MetricDefinition = &Metric
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -71,6 +76,7 @@ pub const PROCESS_PROGRAM_CACHE_FAILED_COMPILES_TOTAL: &MetricDefinition = &Metr
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -83,6 +89,7 @@ pub const PROCESS_PROGRAM_CACHE_HITS_TOTAL: &MetricDefinition = &MetricDefinitio
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -95,6 +102,7 @@ pub const PROCESS_PROGRAM_CACHE_MISSES_TOTAL: &MetricDefinition = &MetricDefinit
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -107,6 +115,7 @@ pub const PROCESS_PROGRAM_CACHE_PHASE_SECONDS: &MetricDefinition = &MetricDefini
     labels: &["process", "user", "container_id", "pod_uid", "phase"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -119,6 +128,7 @@ pub const PROCESS_PROGRAM_CACHE_WEIGHT_BYTES: &MetricDefinition = &MetricDefinit
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -131,6 +141,7 @@ pub const PROCESS_PROGRAM_LOADED: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "program"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -143,6 +154,7 @@ pub const PROCESS_PROGRAMS_CACHED: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -155,5 +167,6 @@ pub const PROCESS_PROGRAMS_LOADED: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };

@@ -11,6 +11,7 @@ pub const ALERT_FIRING: &MetricDefinition = &MetricDefinition {
     labels: &["rule", "severity"],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -23,6 +24,7 @@ pub const ALERT_NOTIFICATIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["result"],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -35,6 +37,7 @@ pub const ALERTS_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -47,6 +50,7 @@ pub const BUILD_INFO: &MetricDefinition = &MetricDefinition {
     labels: &["version"],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -59,6 +63,7 @@ pub const CLOSED_PROCESSES: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -71,6 +76,7 @@ pub const COLLECTION_DURATION_SECONDS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -83,6 +89,7 @@ pub const COLLECTION_SECONDS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -95,6 +102,7 @@ pub const COLLECTIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -107,6 +115,7 @@ pub const CONFIGURATION_RELOADS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["outcome"],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -119,6 +128,7 @@ pub const HISTORY_FAILURES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -131,6 +141,7 @@ pub const HISTORY_SIZE_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -143,6 +154,7 @@ pub const HISTORY_UP: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -155,6 +167,7 @@ pub const HTTP_CONNECTIONS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -167,6 +180,7 @@ pub const HTTP_REFUSED_CONNECTIONS_TOTAL: &MetricDefinition = &MetricDefinition 
     labels: &["reason"],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -179,6 +193,7 @@ pub const HTTP_REQUESTS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["code"],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -191,6 +206,7 @@ pub const LAST_COLLECTION_TIMESTAMP_SECONDS: &MetricDefinition = &MetricDefiniti
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -203,6 +219,7 @@ pub const LEGACY_CONNECTIONS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -215,6 +232,7 @@ pub const LEGACY_MESSAGES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["type"],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -227,6 +245,7 @@ pub const LEGACY_REFUSED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["reason"],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -239,6 +258,7 @@ pub const QUEUE_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["queue"],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -251,6 +271,7 @@ pub const SCRAPE_DURATION_SECONDS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -263,6 +284,7 @@ pub const SCRAPES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -275,6 +297,7 @@ pub const SERIES_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["reason"],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -287,6 +310,7 @@ pub const SERVICE_CPU_SECONDS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -299,6 +323,7 @@ pub const SERVICE_RESIDENT_MEMORY_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -311,6 +336,7 @@ pub const SERVICE_START_TIME_SECONDS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -323,5 +349,6 @@ pub const TRUNCATED_DIRECTORIES: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };

@@ -11,6 +11,7 @@ pub const SOURCE_DURATION_SECONDS: &MetricDefinition = &MetricDefinition {
     labels: &["source"],
     scope: Scope::Source,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -23,6 +24,7 @@ pub const SOURCE_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["source"],
     scope: Scope::Source,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -35,6 +37,7 @@ pub const SOURCE_NOTES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["source"],
     scope: Scope::Source,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };
 
@@ -47,5 +50,6 @@ pub const SOURCE_UP: &MetricDefinition = &MetricDefinition {
     labels: &["source"],
     scope: Scope::Source,
     since: "0.1.0",
+    rate_of: None,
     otlp: None,
 };

@@ -6,8 +6,8 @@ use telltale_schema::chip::{
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
 use telltale_schema::snapshot::{
-    Device, DeviceFault, DeviceFaultKind, Holder, KindMemory, Load, MemoryCounts, PcieTraffic,
-    SpaceUsage, Telemetry,
+    Device, DeviceFault, DeviceFaultKind, Holder, KindMemory, Load, MemoryCounts, PcieLink,
+    PcieTraffic, SpaceUsage, Telemetry,
 };
 
 use super::{AnswerError, Code, checked, known, message, narrow, reading, short};
@@ -120,6 +120,7 @@ fn telemetry(from: message::Sensors) -> Result<Telemetry, AnswerError> {
         pcie: from.pcie.into_iter().map(traffic).collect::<Result<_, _>>()?,
         load: from.load.map(load).transpose()?,
         memory_counts: from.memory_counts.map(memory_counts),
+        link: from.link.map(link),
     })
 }
 
@@ -141,6 +142,19 @@ fn memory_counts(from: message::MemoryCounts) -> Box<MemoryCounts> {
         // From sensors.toml: decoding of memory_counts.
         corrected_errors_total: reading(from.corrected_errors_total),
         uncorrected_errors_total: reading(from.uncorrected_errors_total),
+        // End of these.
+    })
+}
+
+fn link(from: message::PcieLink) -> Box<PcieLink> {
+    Box::new(PcieLink {
+        // From sensors.toml: decoding of link.
+        pcie_generation: reading(from.pcie_generation),
+        pcie_generation_max: reading(from.pcie_generation_max),
+        pcie_width: reading(from.pcie_width),
+        pcie_width_max: reading(from.pcie_width_max),
+        pcie_received_bytes_per_second: reading(from.pcie_received_bytes_per_second),
+        pcie_sent_bytes_per_second: reading(from.pcie_sent_bytes_per_second),
         // End of these.
     })
 }

@@ -123,6 +123,9 @@ fn sensors(to: &mut MessageWriter, telemetry: &Telemetry) {
             declared(to, telemetry, Some("memory_counts"));
         });
     }
+    if telemetry.link.is_some() {
+        to.message(sensors::LINK, |to| declared(to, telemetry, Some("link")));
+    }
 }
 
 /// The declared sensors of one part of the telemetry.
