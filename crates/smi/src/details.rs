@@ -6,10 +6,10 @@ use telltale_schema::device::{DeviceIdentity, OtherIdentity};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
-use telltale_schema::sensor::SENSORS;
+use telltale_schema::sensor::{SENSORS, SensorValue};
 use telltale_schema::snapshot::{
-    Container, Device, HeldDevice, Holder, MetricSample, Process, ProcessState, ProgramUse,
-    Snapshot, SourceNote, SourceStatus, Telemetry,
+    Container, Device, HeldDevice, Holder, LinkState, MetricSample, PcieLink, Process,
+    ProcessState, ProgramUse, Snapshot, SourceNote, SourceStatus, Telemetry,
 };
 use telltale_schema::text::printable;
 
@@ -17,7 +17,7 @@ use crate::machine::Machine;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::text::{cut, painted, width, wrapped};
-use crate::{metrics, rows};
+use crate::{links, metrics, rows};
 
 /// The pages that `telltale smi --details` adds after the overview. Processes come first: they are
 /// what one searches for, and the sensors of a few devices fill a screen.
@@ -48,7 +48,7 @@ fn notes(snapshot: &Snapshot, page: &mut DetailsPage) {
     }
 }
 
-/// A paragraph for each device that has something wrong with it as a whole, and for each thing a source
+/// A paragraph for each device that has something wrong with it as a whole or with its link, and for each thing a source
 /// could not read.
 pub(crate) fn complaints(machines: &[Machine<'_>], style: &Style) -> String {
     let mut page = String::new();
@@ -58,6 +58,9 @@ pub(crate) fn complaints(machines: &[Machine<'_>], style: &Style) -> String {
                 let line = format!("{}: {}", printable(&device.id), printable(&fault.detail));
                 page.push_str(&painted(&machine.line(&line), Tone::Alarm, style));
             }
+        }
+        for line in links::reduced(&machine.snapshot.devices) {
+            page.push_str(&painted(&machine.line(&printable(&line)), Tone::Warning, style));
         }
         for source in &machine.snapshot.sources {
             for line in complaints_of(source) {
@@ -118,6 +121,12 @@ impl DetailsPage<'_> {
         self.text.push_str(&wrapped(&format!("  {name}{room}{value}"), columns + 2, self.style));
     }
 
+    /// A line in a tone, which is not aligned where it is wrapped.
+    fn toned(&mut self, name: &str, value: &str, tone: Tone) {
+        let room = " ".repeat(NAME_COLUMNS.saturating_sub(width(name)).max(1));
+        self.text.push_str(&painted(&format!("  {name}{room}{value}"), tone, self.style));
+    }
+
     fn reading<T>(&mut self, name: &str, reading: &Reading<T>, show: impl Fn(&T) -> String) {
         let value = match reading {
             Reading::Value { value, .. } => show(value),
@@ -146,6 +155,9 @@ fn device_section(device: &Device, page: &mut DetailsPage) {
         page.line(fault.kind.words(), &printable(&fault.detail));
     }
     telemetry_section(&device.telemetry, page);
+    if let Some(link) = &device.telemetry.link {
+        link_lines(link, device, page);
+    }
     for space in &device.spaces {
         let name = match space.space {
             MemorySpace::Dram => "DRAM",
@@ -224,7 +236,8 @@ fn listed(holders: &[Holder]) -> String {
 }
 
 fn telemetry_section(telemetry: &Telemetry, page: &mut DetailsPage) {
-    let readings = SENSORS.iter().filter_map(|sensor| {
+    let others_than_links = SENSORS.iter().filter(|sensor| sensor.part != Some("link"));
+    let readings = others_than_links.filter_map(|sensor| {
         let reading = sensor.read(telemetry)?;
         Some((sensor, reading.map(|value| sensor.text(value.as_f64(), sensor.decimals))))
     });
@@ -255,6 +268,24 @@ fn telemetry_section(telemetry: &Telemetry, page: &mut DetailsPage) {
     }
     for (name, version) in &telemetry.firmware {
         page.line(&printable(name), &printable(version));
+    }
+}
+
+/// What the link is, in one line, and what goes over it.
+fn link_lines(link: &PcieLink, device: &Device, page: &mut DetailsPage) {
+    match links::words(device) {
+        Some((words, LinkState::Reduced)) => {
+            page.toned("PCIe link", &format!("{words}: it can do more"), Tone::Warning);
+        }
+        _ => page.reading("PCIe link", &link.words(), String::clone),
+    }
+    for sensor in SENSORS.iter().filter(|sensor| sensor.part == Some("link")) {
+        if let Some(reading) = sensor.read(&device.telemetry)
+            && sensor.metric.rate_of.is_some()
+        {
+            let show = |value: &SensorValue| sensor.text(value.as_f64(), sensor.decimals);
+            page.reading(sensor.title, &reading, show);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod devices;
 mod fields;
 mod fleet;
 mod history;
+mod links;
 mod list;
 mod machine;
 mod metrics;

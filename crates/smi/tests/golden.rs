@@ -21,7 +21,7 @@ use telltale_schema::snapshot::{Holder, RecordingFaults, Snapshot};
 use telltale_smi::{Style, choices, csv, details, overview, overview_within, summary};
 use unicode_width::UnicodeWidthStr;
 
-use snapshots::{empty, idle_device, troubled};
+use snapshots::{empty, idle_device, link, troubled};
 
 /// Compares `page` with the expected one in `pages/<name>.txt`.
 #[track_caller]
@@ -66,6 +66,22 @@ fn idle_devices_make_room_where_the_window_is_low() {
     let alone = Snapshot { devices: vec![idle_device("idle")], ..empty() };
     let low = overview_within(&alone, 1, &Style::PLAIN);
     assert!(low.starts_with("1 idle device is left out; a taller window shows it\n\n"), "{low}");
+}
+
+#[test]
+fn links_that_are_reduced_alike_are_one_line() {
+    let reduced = |id: &str, now| {
+        let mut device = idle_device(id);
+        device.telemetry.link = Some(Box::new(link(now)));
+        device
+    };
+    let mut devices: Vec<_> = ["a", "b", "c", "d", "e"].map(|id| reduced(id, [4, 8])).into();
+    devices.extend([reduced("f", [3, 16]), reduced("g", [4, 16])]);
+    let page = overview(&Snapshot { devices, ..empty() }, &Style::PLAIN);
+    let lines: Vec<_> = page.lines().filter(|line| line.contains("PCIe")).collect();
+    let expected =
+        ["a, b, c and 2 more: PCIe link 4.0 x8 of 4.0 x16", "f: PCIe link 3.0 x16 of 4.0 x16"];
+    assert_eq!(lines, expected);
 }
 
 #[test]

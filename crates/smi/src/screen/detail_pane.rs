@@ -3,7 +3,7 @@
 use ratatui_core::layout::Rect;
 use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Device, Process, Snapshot};
+use telltale_schema::snapshot::{Device, LinkState, Process, Snapshot};
 
 use super::canvas::{Canvas, cells};
 use super::column;
@@ -14,6 +14,7 @@ use super::row::Who;
 use super::series::GraphSeries;
 use super::theme::Role;
 use super::view::{Focus, View};
+use crate::links;
 use crate::text::width;
 
 /// Columns of the parts; the graph has what is left.
@@ -67,7 +68,7 @@ fn process_details(
     }
     let headings = ["LIVE", "PEAK", "BUFFERS", "DEVICE"];
     let nothing = process.known_by.map_or("no source reports what it has", |_| "it has nothing");
-    about(canvas, area, &process_words(process));
+    about(canvas, area, process_words(process).into_iter().map(heading));
     let inside = table(canvas, area, "KIND", headings, &parts, nothing);
     match view.history.process(who) {
         Some(series) => {
@@ -101,7 +102,7 @@ fn device_details(
     };
     let parts: Vec<Part> = device.kinds.iter().map(part).collect();
     let holders = holder_words(shown, view.device.at());
-    about(canvas, area, &device_words(device, holders));
+    about(canvas, area, device_words(device, holders));
     let headings = ["TOTAL", "PROCESSES", "UNATTR.", "GHOST"];
     let inside = table(canvas, area, "KIND", headings, &parts, &in_use(device));
     let shown_metric = view.settings.shown_metric;
@@ -143,8 +144,16 @@ fn whole(level: f32) -> u64 {
     level.max(0.0) as u64
 }
 
-fn about(canvas: &mut Canvas<'_>, area: Rect, words: &[String]) {
-    canvas.text(area.x, area.y, area.width, &words.join("  "), Role::Heading);
+fn about(canvas: &mut Canvas<'_>, area: Rect, words: impl IntoIterator<Item = (String, Role)>) {
+    let mut x = area.x;
+    for (words, role) in words {
+        let room = area.right().saturating_sub(x);
+        x = canvas.text(x, area.y, room, &words, role).saturating_add(2);
+    }
+}
+
+fn heading(words: String) -> (String, Role) {
+    (words, Role::Heading)
 }
 
 fn process_words(process: &Process) -> Vec<String> {
@@ -185,16 +194,24 @@ fn holder_words(shown: &Snapshot, device: usize) -> Option<String> {
     Some(format!("held by {}", named.chain(more).collect::<Vec<_>>().join(", ")))
 }
 
-fn device_words(device: &Device, holders: Option<String>) -> Vec<String> {
+fn device_words(device: &Device, holders: Option<String>) -> Vec<(String, Role)> {
     let firmware = device.telemetry.firmware.get("tt_fw_bundle_ver");
     let words = [
         Some(device.id.clone()),
         Some(device.identity.product().to_owned()),
         device.architecture().map(|it| it.name().to_owned()),
-        holders,
-        firmware.map(|version| format!("firmware {version}")),
     ];
-    words.into_iter().flatten().collect()
+    let others = [holders, firmware.map(|version| format!("firmware {version}"))];
+    let link = link_words(device);
+    let words = words.into_iter().flatten().map(heading).chain(link);
+    words.chain(others.into_iter().flatten().map(heading)).collect()
+}
+
+/// What a device's link is, as a warning where it is less than device and slot can do.
+fn link_words(device: &Device) -> Option<(String, Role)> {
+    let (words, state) = links::words(device)?;
+    let role = if state == LinkState::Reduced { Role::Warning } else { Role::Heading };
+    Some((format!("PCIe {words}"), role))
 }
 
 /// The parts at the left; gives the area that is left for the graph.

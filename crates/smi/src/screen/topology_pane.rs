@@ -4,14 +4,14 @@
 use ratatui_core::layout::Rect;
 use telltale_schema::chip::BoardType;
 use telltale_schema::device::DeviceIdentity;
-use telltale_schema::snapshot::{Device, Snapshot};
+use telltale_schema::snapshot::{Device, LinkState, Snapshot};
 
 use super::canvas::{Canvas, cells};
 use super::lines::{Lines, Scroll, Span};
 use super::theme::Role;
 use super::topology::{CHIPS_OF_A_TRAY, DeviceGroup, TRAYS, Trays, units};
 use super::view::{Focus, View};
-use crate::text;
+use crate::{links, text};
 
 /// Cells of board, serial number, device at least, PCI address, path and value.
 const CELLS: [u16; 6] = [9, 16, 12, 12, 15, 6];
@@ -64,6 +64,11 @@ pub(super) fn paint(
             }
         }
     }
+    lines.extend(
+        links::reduced(&shown.devices)
+            .into_iter()
+            .map(|words| vec![Span::rest(words, Role::Warning)]),
+    );
     let chips = || shown.devices.iter().filter_map(|device| device.identity.chip());
     if chips().any(|chip| chip.remote && chip.board_type == BoardType::N300) {
         lines.push(vec![Span::rest(ABOUT_N300, Role::Faint)]);
@@ -109,21 +114,32 @@ fn device_line(view: &View, shown: &Snapshot, at: usize, first: Option<usize>, i
         _ if is_part => String::from("a part of it"),
         (true, _, Some(gateway)) => format!("by {gateway}"),
         (true, _, None) => String::from("by another chip"),
-        (false, Some(_), _) => String::from("by PCI"),
+        (false, Some(_), _) => by_pci(device),
         (false, None, _) if device.identity.is_host() => String::new(),
         (false, None, _) => absent(),
     };
     let pci = device.identity.pci().map_or_else(String::new, |pci| pci.to_string());
     let (shown_metric, role) = shown_value_text(view, device);
-    let parts = [board, serial, device.id.clone(), pci, reached];
+    let parts = [board, serial, device.id.clone(), pci, reached.clone()];
     let mut line: Line = parts
         .into_iter()
         .zip(with(id))
         .map(|(part, cells)| Span::left(part, cells, Role::Plain))
         .collect();
+    if let Some((_, LinkState::Reduced)) = links::words(device) {
+        line[4] = Span::left(reached, CELLS[4], Role::Warning);
+    }
     line[2] = Span::left(device.id.as_str(), id, role_of_device(view, at)).of_device(at);
     line.push(Span::right(shown_metric, CELLS[5], role));
     line
+}
+
+/// How a device is reached by PCI: what its link is, without what it could be, for which there is no
+/// room.
+fn by_pci(device: &Device) -> String {
+    let now = links::words(device)
+        .and_then(|(words, _)| words.split(" of ").next().map(|now| format!("PCIe {now}")));
+    now.unwrap_or_else(|| String::from("by PCI"))
 }
 
 fn galaxy(

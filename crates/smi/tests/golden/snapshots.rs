@@ -8,7 +8,7 @@ use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, AllocatedDevices, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder,
-    KindMemory, MetricSample, MetricValue, Pod, Process, ProcessSource, ProcessState,
+    KindMemory, MetricSample, MetricValue, PcieLink, Pod, Process, ProcessSource, ProcessState,
     RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
 };
 
@@ -90,7 +90,20 @@ pub(crate) fn idle_device(id: &str) -> Device {
     for space in &mut device.spaces {
         space.used_bytes = at(0);
     }
+    device.telemetry.link = Some(Box::new(link([4, 16])));
     device
+}
+
+/// The link of a device in a slot of PCIe 4.0 x16.
+pub(crate) fn link([generation, width]: [u64; 2]) -> PcieLink {
+    PcieLink {
+        pcie_generation: at(generation),
+        pcie_generation_max: at(4),
+        pcie_width: at(width),
+        pcie_width_max: at(16),
+        pcie_received_bytes_per_second: at(3 * GIB / 2),
+        pcie_sent_bytes_per_second: no(Absence::NotYet, "first sample"),
+    }
 }
 
 fn local_device() -> Device {
@@ -101,6 +114,7 @@ fn local_device() -> Device {
     telemetry.power_limit_watts = at(85.0);
     telemetry.aiclk_hertz = no(Absence::TimedOut, "the driver did not answer");
     telemetry.heartbeat_total = at(12_345);
+    telemetry.link = Some(Box::new(link([3, 8])));
     telemetry.firmware.insert(String::from("tt_fw_bundle_ver"), String::from("19.9.0.0"));
     let parts = |kind, processes_bytes, unattributed_bytes, ghost_bytes, live_buffers| KindMemory {
         kind,

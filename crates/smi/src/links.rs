@@ -1,0 +1,34 @@
+//! What to say of PCIe links that are less than device and slot can do.
+
+use telltale_schema::snapshot::{Device, LinkState};
+
+/// Devices that are named where several links are alike.
+const NAMED: usize = 3;
+
+/// What a device's link is, where it is known: `4.0 x16`, and how it stands.
+pub(crate) fn words(device: &Device) -> Option<(String, LinkState)> {
+    let link = device.telemetry.link.as_deref()?;
+    let state = link.state(&device.identity).unwrap_or(LinkState::Full);
+    Some((link.words().value()?.clone(), state))
+}
+
+/// A line for each kind of link that is reduced, with the devices that have it.
+pub(crate) fn reduced(devices: &[Device]) -> Vec<String> {
+    let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
+    for device in devices {
+        let Some((words, LinkState::Reduced)) = words(device) else { continue };
+        match kinds.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, ids)) => ids.push(&device.id),
+            None => kinds.push((words, vec![&device.id])),
+        }
+    }
+    let line = |(words, ids): (String, Vec<&str>)| {
+        let named = ids[..ids.len().min(NAMED)].join(", ");
+        let more = match ids.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{named}{more}: PCIe link {words}")
+    };
+    kinds.into_iter().map(line).collect()
+}
