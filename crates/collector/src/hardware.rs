@@ -14,6 +14,7 @@ mod link;
 mod neuron;
 mod nvidia;
 mod options;
+mod topology;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,7 @@ pub(crate) use link::Links;
 pub use neuron::NeuronSource;
 pub use nvidia::{NvidiaSource, NvmlUse};
 pub use options::HardwareOptions;
+pub use topology::topology;
 
 /// When the machine itself is shown as a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

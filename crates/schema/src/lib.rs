@@ -20,3 +20,4 @@ pub mod reading;
 pub mod sensor;
 pub mod snapshot;
 pub mod text;
+pub mod topology;

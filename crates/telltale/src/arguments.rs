@@ -51,7 +51,7 @@ pub(crate) use print::Print;
 pub(crate) use record::RecordArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
-pub(crate) use smi::{ColumnsFormat, SmiArguments};
+pub(crate) use smi::{ColumnsFormat, SmiArguments, SmiCommand, TopoArguments};
 pub(crate) use top::{ScreenArguments, TopArguments};
 pub(crate) use worker::{GuardArguments, HoldArguments};
 

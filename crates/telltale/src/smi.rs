@@ -4,6 +4,7 @@ mod cleaning;
 pub(crate) mod many;
 mod replayed;
 mod then;
+mod topo;
 mod view;
 
 use std::io;
@@ -14,7 +15,7 @@ use telltale_node::kubelet::list_allocated;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
-use crate::arguments::{LocationArguments, SmiArguments};
+use crate::arguments::{LocationArguments, SmiArguments, SmiCommand};
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::known::{Question, ServiceFindings};
@@ -56,6 +57,9 @@ pub(crate) struct WatchOptions<'a> {
 
 /// Runs the command, except where [`crate::top`] shows it full-screen.
 pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
+    if let Some(SmiCommand::Topo(arguments)) = &arguments.command {
+        return topo::run(arguments);
+    }
     let output = StandardOutput::detect();
     if arguments.help_fields {
         output.print(&telltale_smi::fields(&output.style()))?;

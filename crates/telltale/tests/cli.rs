@@ -45,6 +45,7 @@ mod serve;
 mod strangers;
 mod terminal;
 mod top;
+mod topo;
 mod unsteady;
 mod usage;
 mod watch;

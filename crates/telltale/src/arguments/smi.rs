@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use telltale_query::{DeviceList, Query, Sort};
 use telltale_schema::moment::Moment;
 use telltale_smi::{Columns, ColumnsError, RowsOf};
@@ -36,10 +36,41 @@ Examples:
   telltale smi --at '3m ago'   a past moment, from the history
   telltale smi --hosts a,b,ssh://c,@FILE   several machines in one table
   telltale smi --replay FILE   a recording; -w plays all of it
-  telltale smi -c              remove files of dead processes";
+  telltale smi -c              remove files of dead processes
+  telltale smi topo            how devices are connected";
+
+/// What follows the options of `smi topo`.
+const TOPO_HELP: &str = "\
+The entries are those of `nvidia-smi topo -m`; the legend below the matrix has them. From nine
+devices on, those that are connected alike share a row.
+
+Example:
+  telltale smi topo --json | jq .connections";
+
+/// A view of its own.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SmiCommand {
+    /// Show how devices are connected, and the processors and NUMA node near each
+    #[command(after_help = TOPO_HELP)]
+    Topo(TopoArguments),
+}
 
 #[derive(Debug, Args)]
+pub(crate) struct TopoArguments {
+    #[command(flatten)]
+    pub(crate) place: LocationArguments,
+    #[command(flatten)]
+    pub(crate) hardware: HardwareArguments,
+    /// Print JSON: devices with their bridges, and the matrix
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct SmiArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<SmiCommand>,
     #[command(flatten)]
     pub(crate) place: LocationArguments,
     /// Repeat every SECONDS [default: 1] until Ctrl-C; full-screen on a terminal
