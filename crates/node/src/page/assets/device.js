@@ -31,6 +31,17 @@ export function faults(device) {
   return { text: known.map(({ kind }) => FAULTS[kind] ?? kind).join(", "), title: known.map(({ detail }) => detail).join("; ") };
 }
 
+/** Its PCIe link in words, and whether it is less than the device and its slot can do; GPUs slow theirs when idle. */
+export function link({ identity, telemetry }) {
+  const of = (name) => value(telemetry.link?.[name]);
+  const [now, most] = ["", "_max"].map((end) => [of(`pcie_generation${end}`), of(`pcie_width${end}`)]);
+  if (now.includes(undefined)) return undefined;
+  const words = ([generation, width]) => `${generation}.0 x${width}`;
+  if (most.includes(undefined) || words(now) === words(most)) return { text: words(now), isReduced: false };
+  const isNarrower = now[1] < most[1];
+  return { text: `${words(now)} of ${words(most)}`, isReduced: isNarrower || identity.class !== "gpu" };
+}
+
 /** Devices that stand together: [{ name, devices }], the trays of a Galaxy, else all in one group without a name. */
 export function trays(devices) {
   const groups = new Map();

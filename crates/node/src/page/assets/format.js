@@ -22,6 +22,7 @@ export function digits(value) {
 // Units of metrics: boards are known by their MHz.
 const UNITS = {
   bytes,
+  bytes_per_second: (value) => `${bytes(value)}/s`,
   celsius: (value) => `${digits(value)} °C`,
   watts: (value) => `${digits(value)} W`,
   amperes: (value) => `${digits(value)} A`,

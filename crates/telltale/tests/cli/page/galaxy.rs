@@ -61,27 +61,22 @@ fn idle_trays(browser: &mut Browser) {
     assert_eq!(browser.text("location.hash"), "");
 }
 
-/// The colours of a process: in its row, in the bar of its chip, on the map, in the chip's panel and plot.
-fn colours(browser: &mut Browser, pid: &str) -> Vec<String> {
+/// The colours of a process: in its row, in the chip's panel, in its plot, and whether the bars of the chip in the
+/// table and on the map have a part of the first of them.
+fn colours(browser: &mut Browser, pid: &str) -> (Vec<String>, [bool; 2]) {
     let found = browser.value(&format!(
         "(() => {{
             const colour = (one) => one && getComputedStyle(one).backgroundColor;
-            const part = (bar) => {{
-                const hues = [...document.querySelectorAll('#panel-held tbody tr')]
-                    .sort((one, other) => parseInt(one.innerText) - parseInt(other.innerText));
-                const place = hues.findIndex((row) => row.innerText.includes('{pid}'));
-                return bar.children[place];
-            }};
-            const row = [...document.querySelectorAll('#processes tbody tr')].find((one) => one.innerText.includes('{pid}'));
-            const held = [...document.querySelectorAll('#panel-held tbody tr')].find((one) => one.innerText.includes('{pid}'));
+            const swatch = (table) => [...document.querySelectorAll(`${{table}} tbody tr`)]
+                .find((row) => row.querySelector('.open').textContent.split(' ')[0] === '{pid}').querySelector('.swatch');
             const marker = [...document.querySelectorAll('.plot[data-title=\"DRAM by process\"] .u-series th')]
-                .find((one) => one.innerText.includes('{pid}'))?.querySelector('.u-marker');
-            return [colour(row.querySelector('.swatch')), colour(held.querySelector('.swatch')),
-                colour(part(document.querySelector('#devices .bar'))), colour(part(document.querySelector('.tile .bar'))),
-                colour(marker)];
+                .find((one) => one.textContent.startsWith('{pid} '))?.querySelector('.u-marker');
+            const all = [swatch('#processes'), swatch('#panel-held'), marker].map(colour);
+            const has = (bar) => [...document.querySelector(bar).children].some((part) => colour(part) === all[0]);
+            return [all, [has('#devices .bar'), has('.tile .bar')]];
         }})()"
     ));
-    found.as_array().unwrap().iter().map(|one| one.as_str().unwrap_or("none").to_owned()).collect()
+    serde_json::from_value(found).unwrap()
 }
 
 /// A chip's panel: its holders with what tells them apart, and their memory over time, which adds up.
@@ -89,7 +84,8 @@ fn panel(browser: &mut Browser) {
     browser.value("document.querySelector('.tile').click()");
     browser.until("document.querySelectorAll('#panel-held tbody tr').length === 3");
     browser.until(
-        "document.querySelector('.plot[data-title=\"DRAM by process\"] .u-legend') !== null",
+        "[...document.querySelectorAll('#panel-held tbody .open')].every((one) =>
+            document.querySelector('.plot[data-title=\"DRAM by process\"] .u-legend')?.textContent.includes(one.textContent))",
     );
     let head = browser.text("document.querySelector('#panel-held thead').innerText");
     assert_eq!(
@@ -106,8 +102,9 @@ fn panel(browser: &mut Browser) {
             "document.querySelectorAll('#panel-held tbody .open')[{place}].textContent"
         ));
         let pid = label.split(' ').next().unwrap();
-        let all = colours(browser, pid);
+        let (all, bars) = colours(browser, pid);
         assert!(all.iter().all(|one| *one == all[0] && one.starts_with("rgb")), "{pid}: {all:?}");
+        assert_eq!(bars, [true; 2], "{pid}: {all:?}");
         seen.push(all[0].clone());
     }
     seen.sort();

@@ -202,8 +202,11 @@ fn how_busy_devices_are_is_a_column_where_one_of_them_reports() {
     fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#devices tbody tr').length === 2");
     assert!(!browser.text(headings).contains("Busy"), "no chip tells it");
+    assert!(!browser.text(headings).contains("PCIe"), "no link is less than it can be");
     fixture.end_service();
 
+    let link = "sys/class/tenstorrent/tenstorrent!0/device/current_link_width";
+    fs::write(fixture.root.join(link), "4\n").unwrap();
     fs::write(fixture.root.join("proc/meminfo"), "MemTotal: 4096 kB\nMemAvailable: 1024 kB\n")
         .unwrap();
     let stat = fixture.root.join("proc/stat");
@@ -211,6 +214,10 @@ fn how_busy_devices_are_is_a_column_where_one_of_them_reports() {
     fixture.serve("0.2", true, "[hardware]\nhost = \"always\"\n");
     fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#devices tbody tr').length === 3");
+    let links = browser.text(
+        "[...document.querySelectorAll('#devices td[data-column=\"PCIe link\"]')].map((cell) => cell.textContent).join('|')",
+    );
+    assert_eq!(links, "4.0 x4 of 4.0 x16||");
     assert!(browser.text(headings).contains("|Clock|Busy|Held by"), "{}", browser.text(headings));
     let row = |rows: &[String], name: &str| {
         let found = rows.iter().find(|row| row.starts_with(name)).cloned();
