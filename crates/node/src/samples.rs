@@ -10,6 +10,7 @@ mod applications;
 mod carry;
 mod device;
 mod entry;
+mod holders;
 mod label_sets;
 mod process;
 mod rows;
@@ -52,6 +53,9 @@ pub struct SampleOptions {
     /// Whether processes have the label `pid`, and a row each. Every process that ever ran is then
     /// a set of series of its own in whatever keeps them.
     pub process_pids: bool,
+    /// Holders of a device that have series of their own with a pid, whatever [`Self::process_pids`]
+    /// says: those with most memory. With 0 there are no series of holders.
+    pub holders_per_device: usize,
 }
 
 impl Default for SampleOptions {
@@ -61,6 +65,7 @@ impl Default for SampleOptions {
             application_series: 2_000,
             application_series_per_process: 200,
             process_pids: false,
+            holders_per_device: 20,
         }
     }
 }
@@ -151,6 +156,7 @@ impl Sampler {
         let mut samples = Samples::empty();
         device::add(&mut samples, &published.snapshot);
         rows::add(&mut samples, visible, &self.options, &mut self.carry);
+        holders::add(&mut samples, visible, self.options.holders_per_device);
         service::add(&mut samples, published, http);
         alerts::add(&mut samples, published);
         samples

@@ -107,8 +107,8 @@ pub enum Scope {
 
 impl Scope {
     /// The labels that distinguish the things of this scope from each other, first among a metric's.
-    /// Processes that have all of theirs in common share a row; a pid is no label, because each
-    /// new one would be a series that is never seen again.
+    /// Processes that have all of theirs in common share a row; a pid is no label of theirs, because
+    /// each new one would be series that are never seen again. Only holders have it, which are few.
     pub const fn labels(self) -> &'static [&'static str] {
         match self {
             Self::Device => &["device"],

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::metric::definitions::{
+    HOLDER_MEMORY_LIVE_BYTES, HOLDER_MEMORY_PEAK_BYTES, HOLDER_START_TIME_SECONDS,
     PROCESS_DOUBLE_FREES_TOTAL, PROCESS_INFO, PROCESS_MEMORY_ALLOCATED_BYTES_TOTAL,
     PROCESS_MEMORY_ALLOCATIONS_TOTAL, PROCESS_MEMORY_BUFFERS,
     PROCESS_MEMORY_FAILED_ALLOCATIONS_TOTAL, PROCESS_MEMORY_LIVE_BYTES, PROCESS_MEMORY_PEAK_BYTES,
@@ -38,6 +39,8 @@ struct Fields {
     memory: [usize; 6],
     /// What went wrong in recording.
     faults: [usize; 4],
+    /// What the biggest holders of devices have.
+    holders: [usize; 3],
 }
 
 impl Fields {
@@ -61,6 +64,11 @@ impl Fields {
                 place(PROCESS_REUSED_LIVE_ADDRESSES_TOTAL),
                 place(PROCESS_UNRECORDED_EVENTS_TOTAL),
             ],
+            holders: [
+                place(HOLDER_MEMORY_LIVE_BYTES),
+                place(HOLDER_MEMORY_PEAK_BYTES),
+                place(HOLDER_START_TIME_SECONDS),
+            ],
         }
     }
 
@@ -68,6 +76,7 @@ impl Fields {
         [self.processes, self.info, self.pod, self.uptime].contains(&family)
             || self.memory.contains(&family)
             || self.faults.contains(&family)
+            || self.holders.contains(&family)
     }
 }
 

@@ -35,7 +35,7 @@ struct SampleRow<'a> {
 }
 
 impl<'a> RowKey<'a> {
-    fn of(process: &'a Process, options: &SampleOptions) -> Self {
+    pub(super) fn of(process: &'a Process, has_pid: bool) -> Self {
         let user = match (process.user.value(), process.uid.value()) {
             (Some(name), _) if !name.is_empty() => Cow::Borrowed(name.as_str()),
             (_, Some(uid)) => Cow::Owned(uid.to_string()),
@@ -43,7 +43,7 @@ impl<'a> RowKey<'a> {
             _ => Cow::Borrowed("unknown"),
         };
         let container = process.container.as_ref();
-        let pid = process.pid.filter(|_| options.process_pids);
+        let pid = process.pid.filter(|_| has_pid);
         Self {
             process: Cow::Borrowed(&process.name),
             user,
@@ -53,7 +53,7 @@ impl<'a> RowKey<'a> {
         }
     }
 
-    fn into_pairs(self) -> [Pair<'a>; 5] {
+    pub(super) fn into_pairs(self) -> [Pair<'a>; 5] {
         [
             ("process".into(), self.process),
             ("user".into(), self.user),
@@ -137,7 +137,7 @@ fn shown(rows: &[SampleRow<'_>], mut room: usize) -> usize {
 fn rows<'a>(snapshot: &'a Snapshot, options: &SampleOptions) -> Vec<SampleRow<'a>> {
     let mut by_key: BTreeMap<RowKey<'a>, SampleRow<'a>> = BTreeMap::new();
     for process in &snapshot.processes {
-        let key = RowKey::of(process, options);
+        let key = RowKey::of(process, options.process_pids);
         let row = by_key.entry(key).or_insert_with_key(|key| SampleRow {
             key: key.clone(),
             members: Vec::new(),

@@ -28,6 +28,45 @@ pub const ENDPOINT_QUERIES_TOTAL: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
+/// Bytes that one of the device's biggest holders has allocated in the space and not freed; those of all other processes are in the row _other.
+pub const HOLDER_MEMORY_LIVE_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_holder_memory_live_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Bytes that one of the device's biggest holders has allocated in the space and not freed; those of all other processes are in the row _other.",
+    labels: &["process", "user", "container_id", "pod_uid", "pid", "device", "space"],
+    scope: Scope::Process,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// Most live bytes that one of the device's biggest holders has had in the space: the peaks of its kinds of memory added up.
+pub const HOLDER_MEMORY_PEAK_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_holder_memory_peak_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Most live bytes that one of the device's biggest holders has had in the space: the peaks of its kinds of memory added up.",
+    labels: &["process", "user", "container_id", "pod_uid", "pid", "device", "space"],
+    scope: Scope::Process,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// When the runtime of one of the biggest holders began to record, in seconds since 1970, to within one.
+pub const HOLDER_START_TIME_SECONDS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_holder_start_time_seconds",
+    unit: Unit::Seconds,
+    kind: MetricKind::Gauge,
+    help: "When the runtime of one of the biggest holders began to record, in seconds since 1970, to within one.",
+    labels: &["process", "user", "container_id", "pod_uid", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
 /// What the process's recording runtime could not do, by step.
 pub const PROBLEMS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_problems_total",
