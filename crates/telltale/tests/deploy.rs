@@ -6,11 +6,15 @@
 mod cluster;
 mod commands;
 mod compose;
+mod dashboard;
 mod dockerfile;
 mod files;
+mod galaxy;
 mod installed;
 mod kubernetes;
 mod metrics;
+mod prometheus;
 mod readme;
 mod scripts;
 mod systemd;
+mod who;
