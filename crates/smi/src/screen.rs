@@ -30,6 +30,7 @@ mod row;
 mod series;
 mod settings;
 mod signal;
+mod stacks;
 mod theme;
 mod topology;
 mod topology_pane;

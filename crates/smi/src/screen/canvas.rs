@@ -16,6 +16,31 @@ pub(super) struct Canvas<'a> {
     pub(super) unicode: bool,
 }
 
+/// Steps of a cell in a bar, and what fills so many of them.
+const EIGHTHS: u16 = 8;
+const PARTS_OF_A_CELL: [&str; 9] = [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
+
+/// Where each part of a bar ends, in steps of its cells; parts that are less than half a step have none.
+fn ends(parts: &[(f64, Role)], room: u16, steps: u16) -> Vec<(u16, Role)> {
+    let whole = f64::from(room) * f64::from(steps);
+    let mut ends: Vec<(u16, Role)> = Vec::new();
+    let mut sum = 0.0;
+    for (share, role) in parts {
+        sum += share.max(0.0);
+        // Between 0 and what 16 bits hold.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let end = (sum.min(1.0) * whole).round() as u16;
+        if ends.last().is_none_or(|(last, _)| end > *last) && end > 0 {
+            ends.push((end, *role));
+        }
+    }
+    if let (true, true, Some((_, role))) = (ends.is_empty() && sum > 0.0, steps > 1, parts.first())
+    {
+        ends.push((1, *role));
+    }
+    ends
+}
+
 /// A number of cells as ratatui counts them.
 pub(super) fn cells(count: usize) -> u16 {
     u16::try_from(count).unwrap_or(u16::MAX)
@@ -61,14 +86,31 @@ impl Canvas<'_> {
         }
     }
 
-    /// A bar of `share` of its cells, from 0 to 1.
-    pub(super) fn bar(&mut self, x: u16, y: u16, room: u16, share: f64, role: Role) {
-        let filled = (share.clamp(0.0, 1.0) * f64::from(room)).round();
-        let filled = (0..=room).rev().find(|cell| f64::from(*cell) <= filled).unwrap_or(0);
+    /// A bar of parts, each a share of its cells in a colour, to an eighth of a cell where the terminal can show
+    /// that. What is more than nothing is seen.
+    pub(super) fn bar(&mut self, (x, y): (u16, u16), room: u16, parts: &[(f64, Role)]) {
         let [full, empty] = if self.unicode { ["█", "·"] } else { ["#", "."] };
-        self.text(x, y, filled, &full.repeat(usize::from(filled)), role);
-        let left = room - filled;
-        self.text(x + filled, y, left, &empty.repeat(usize::from(left)), Role::Faint);
+        let steps = if self.unicode { EIGHTHS } else { 1 };
+        let ends = ends(parts, room, steps);
+        for cell in 0..room {
+            let start = cell * steps;
+            let mut inside = ends.iter().filter(|(end, _)| *end > start);
+            let Some((end, role)) = inside.next() else {
+                self.text(x + cell, y, 1, empty, Role::Faint);
+                continue;
+            };
+            if *end >= start + steps {
+                self.text(x + cell, y, 1, full, *role);
+                continue;
+            }
+            self.text(x + cell, y, 1, PARTS_OF_A_CELL[usize::from(end - start)], *role);
+            // Beside it in the same cell is the part that comes next; without colours there is a gap.
+            if let Some(colour) = inside.next().and_then(|(_, role)| self.theme.style(*role).fg)
+                && let Some(cell) = self.buffer.cell_mut((x + cell, y))
+            {
+                cell.set_bg(colour);
+            }
+        }
     }
 
     /// An emptied box with a border and a title, at most as large as the frame and in its middle;
@@ -98,5 +140,40 @@ impl Canvas<'_> {
         }
         self.text(x + 2, y, columns - 4, &format!(" {title} "), Role::Heading);
         Rect::new(x + 2, y + 1, columns - 4, rows - 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui_core::buffer::Buffer;
+    use ratatui_core::layout::Rect;
+    use ratatui_core::style::Color;
+
+    use super::{Canvas, Role, Theme};
+
+    fn bar(unicode: bool, theme: Theme, parts: &[(f64, Role)]) -> (String, Vec<(Color, Color)>) {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 4, 1));
+        Canvas { buffer: &mut buffer, theme, unicode }.bar((0, 0), 4, parts);
+        let cells = buffer.content();
+        let text = cells.iter().map(|cell| cell.symbol()).collect();
+        (text, cells.iter().map(|cell| (cell.fg, cell.bg)).collect())
+    }
+
+    #[test]
+    fn a_bar_has_eighths_and_parts_share_a_cell() {
+        let one = |share| bar(true, Theme::Default, &[(share, Role::Bar)]).0;
+        assert_eq!(
+            [0.0, 0.001, 0.04, 0.5, 0.97, 1.0, 7.0].map(one),
+            ["····", "▏···", "▏···", "██··", "███▉", "████", "████"]
+        );
+        // A third of a cell of one process, then another's to the end of the second cell.
+        let parts = [(3.0 / 32.0, Role::Hue(0)), (13.0 / 32.0, Role::Hue(1))];
+        let (text, colours) = bar(true, Theme::Default, &parts);
+        assert_eq!(text, "▍█··");
+        assert_eq!(colours[0], (Color::LightBlue, Color::Yellow));
+        assert_eq!(colours[1], (Color::Yellow, Color::Reset));
+        let (text, colours) = bar(true, Theme::Monochrome, &parts);
+        assert_eq!((text.as_str(), colours[0]), ("▍█··", (Color::Reset, Color::Reset)));
+        assert_eq!(bar(false, Theme::Default, &parts).0, "##..");
     }
 }

@@ -72,7 +72,7 @@ fn process_details(
     let inside = table(canvas, area, "KIND", headings, &parts, nothing);
     match view.history.process(who) {
         Some(series) => {
-            let most = graph::largest(series, inside.width);
+            let most = graph::largest(series, graph::room(canvas, plot_area(inside)));
             let top = quantity::bytes(whole(most));
             let space = view.history.space.name().to_uppercase();
             history(canvas, inside, series, most, &format!("{space} to {top}"));
@@ -101,13 +101,14 @@ fn device_details(
         (kind.kind.name().to_owned(), shown_metrics.map(quantity::bytes))
     };
     let parts: Vec<Part> = device.kinds.iter().map(part).collect();
-    let holders = holder_words(shown, view.device.at());
+    let holders = holder_words(view, shown, view.device.at());
     about(canvas, area, device_words(device, holders));
     let headings = ["TOTAL", "PROCESSES", "UNATTR.", "GHOST"];
     let inside = table(canvas, area, "KIND", headings, &parts, &in_use(device));
     let shown_metric = view.settings.shown_metric;
     if let Some(series) = view.history.device(&device.id, shown_metric) {
-        let most = device_pane::most(device, shown_metric, series, inside.width);
+        let most =
+            device_pane::most(device, shown_metric, series, graph::room(canvas, plot_area(inside)));
         let now = shown_metric.value(device);
         let now = now.map_or_else(absent, |now| shown_metric.text(now));
         let top = shown_metric.text(f64::from(most));
@@ -172,39 +173,44 @@ fn process_words(process: &Process) -> Vec<String> {
     words.into_iter().flatten().chain([command]).collect()
 }
 
-/// Who holds a device, those with most memory there by name.
-fn holder_words(shown: &Snapshot, device: usize) -> Option<String> {
+/// Who holds a device, those with most memory there by name and in the colours of their parts of the bar.
+fn holder_words(view: &View, shown: &Snapshot, device: usize) -> Vec<(String, Role)> {
     const NAMED: usize = 3;
     let holders = shown.holders(device);
     if holders.known.is_empty() && holders.others == 0 {
         let is_known = shown.devices.get(device).is_some_and(|it| it.holders.value().is_some());
-        return is_known.then(|| String::from("no process has it open"));
+        let words = is_known.then(|| heading(String::from("no process has it open")));
+        return words.into_iter().collect();
     }
     let named = holders.known.iter().take(NAMED).map(|(process, held)| {
         let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
         let owner = crate::processes::owner(process);
         let bytes = held.total_bytes().map_or_else(absent, quantity::bytes);
-        format!("{pid} {} ({}) {bytes}", process.name, owner.text())
+        let words = format!("{pid} {} ({}) {bytes}", process.name, owner.text());
+        let place = shown.processes.iter().position(|it| std::ptr::eq(it, *process));
+        let who = Who::of(process, place.unwrap_or_default(), &view.machines);
+        (words, view.stacks.role(who))
     });
     let more = holders.known.len().saturating_sub(NAMED) + holders.others;
     let more = (more > 0).then(|| match holders.known.len() {
         0 => format!("{more} not shown"),
         _ => format!("{more} more"),
     });
-    Some(format!("held by {}", named.chain(more).collect::<Vec<_>>().join(", ")))
+    let first = heading(String::from("held by"));
+    std::iter::once(first).chain(named).chain(more.map(heading)).collect()
 }
 
-fn device_words(device: &Device, holders: Option<String>) -> Vec<(String, Role)> {
+fn device_words(device: &Device, holders: Vec<(String, Role)>) -> Vec<(String, Role)> {
     let firmware = device.telemetry.firmware.get("tt_fw_bundle_ver");
     let words = [
         Some(device.id.clone()),
         Some(device.identity.product().to_owned()),
         device.architecture().map(|it| it.name().to_owned()),
     ];
-    let others = [holders, firmware.map(|version| format!("firmware {version}"))];
+    let firmware = firmware.map(|version| heading(format!("firmware {version}")));
     let link = link_words(device);
     let words = words.into_iter().flatten().map(heading).chain(link);
-    words.chain(others.into_iter().flatten().map(heading)).collect()
+    words.chain(holders).chain(firmware).collect()
 }
 
 /// What a device's link is, as a warning where it is less than device and slot can do.
@@ -254,6 +260,10 @@ fn table(
 
 fn history(canvas: &mut Canvas<'_>, area: Rect, series: &GraphSeries, most: f32, words: &str) {
     canvas.text(area.x, area.y, area.width, words, Role::Faint);
-    let graph = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-    graph::paint(canvas, graph, series, most);
+    graph::paint(canvas, plot_area(area), series, most);
+}
+
+/// Below the words.
+fn plot_area(area: Rect) -> Rect {
+    Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area }
 }

@@ -175,14 +175,15 @@ fn device_row(
     let y = area.y;
     canvas.text(area.x, y, columns.id, &device.id, Role::Plain);
     let mut x = area.x + columns.id + 1;
-    memory(canvas, (x, y), columns, device, MemorySpace::Dram);
+    memory(view, canvas, (x, y), columns, device, MemorySpace::Dram);
     x += columns.memory();
     match columns.second {
-        Second::L1 => memory(canvas, (x, y), columns, device, MemorySpace::L1),
+        Second::L1 => memory(view, canvas, (x, y), columns, device, MemorySpace::L1),
         Second::Sensor(sensor) => {
             // That a device works is no alarm.
             let share = GraphValue::Sensor(sensor).value(device);
-            share_bar(canvas, (x, y), columns, share, |_| Tone::Plain);
+            let parts: Vec<_> = share.map(|share| (share, Role::Bar)).into_iter().collect();
+            share_bar(canvas, (x, y), columns, share, &parts, Role::Plain);
         }
     }
     x += columns.memory();
@@ -203,8 +204,9 @@ fn device_row(
     }
 }
 
-/// A bar, its share, and the bytes where there is room.
+/// A bar by process, its share, and the bytes where there is room.
 fn memory(
+    view: &View,
     canvas: &mut Canvas<'_>,
     (x, y): (u16, u16),
     columns: &Columns,
@@ -212,36 +214,40 @@ fn memory(
     space: MemorySpace,
 ) {
     let used = device.space(space).and_then(|usage| usage.used_bytes.value());
-    share_bar(canvas, (x, y), columns, share(device, space), |share| Tone::of_share(share, 1.0));
+    let share = share(device, space);
+    let role = share.map_or(Role::Plain, |share| Tone::of_share(share, 1.0).into());
+    let parts = match (share, used) {
+        (Some(share), Some(used)) if *used > 0 => view
+            .stacks
+            .parts(&device.id, space, *used)
+            .into_iter()
+            .map(|(bytes, role)| (share * bytes as f64 / *used as f64, role))
+            .collect(),
+        _ => Vec::new(),
+    };
+    share_bar(canvas, (x, y), columns, share, &parts, role);
     if let Some(used) = used {
         canvas.right(x + columns.bar + 5, y, columns.bytes, &quantity::bytes(*used), Role::Plain);
     }
 }
 
-/// A bar and its share, in this tone.
+/// A bar of these parts, and the share as text in this role.
 fn share_bar(
     canvas: &mut Canvas<'_>,
     (x, y): (u16, u16),
     columns: &Columns,
     share: Option<f64>,
-    tone: fn(f64) -> Tone,
+    parts: &[(f64, Role)],
+    role: Role,
 ) {
     match share {
         Some(share) => {
-            let role = match Role::from(tone(share)) {
-                Role::Plain => Role::Bar,
-                role => role,
-            };
-            canvas.bar(x, y, columns.bar, share, role);
+            canvas.bar((x, y), columns.bar, parts);
             let share = format!("{:.0}%", share * 100.0);
-            canvas.right(x + columns.bar, y, 5, &share, role_of_text(role));
+            canvas.right(x + columns.bar, y, 5, &share, role);
         }
         None => canvas.right(x + columns.bar, y, 5, "n/a", Role::Faint),
     }
-}
-
-fn role_of_text(role: Role) -> Role {
-    if role == Role::Bar { Role::Plain } else { role }
 }
 
 /// What the top of a graph stands for: the limit where there is one, else the largest seen.
@@ -249,9 +255,9 @@ pub(super) fn most(
     device: &Device,
     shown_metric: GraphValue,
     series: &GraphSeries,
-    columns: u16,
+    samples: u16,
 ) -> f32 {
     // A graph has some hundred levels.
     #[allow(clippy::cast_possible_truncation)]
-    shown_metric.full(device).map_or_else(|| graph::largest(series, columns), |full| full as f32)
+    shown_metric.full(device).map_or_else(|| graph::largest(series, samples), |full| full as f32)
 }

@@ -9,7 +9,7 @@ use super::SMALLEST;
 use super::canvas::{Canvas, cells};
 use super::column::Column;
 use super::frame::Places;
-use super::row::{Row, RowId};
+use super::row::{Row, RowId, Who};
 use super::theme::Role;
 use super::view::{Focus, View};
 
@@ -169,7 +169,15 @@ fn cell(
     };
     let Some(text) = text else { return };
     let faint = text == "n/a" || process.is_some_and(|it| it.state != ProcessState::Alive);
-    let role = if faint { Role::Faint } else { Role::Plain };
+    let role = match (column, process) {
+        _ if faint => Role::Faint,
+        // As in the bars of its devices.
+        (Column::Pid, Some(process)) => {
+            let place = row.process.unwrap_or_default();
+            view.stacks.role(Who::of(process, place, &view.machines))
+        }
+        _ => Role::Plain,
+    };
     match column.is_number() {
         true => canvas.right(area.x, area.y, area.width, &text, role),
         false => {

@@ -36,7 +36,7 @@ pub(super) struct History {
 }
 
 impl GraphSeries {
-    fn push(&mut self, sample: Option<f64>) {
+    pub(super) fn push(&mut self, sample: Option<f64>) {
         if self.0.len() == SAMPLES {
             self.0.pop_front();
         }

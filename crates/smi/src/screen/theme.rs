@@ -17,6 +17,25 @@ pub enum Theme {
     Monochrome,
 }
 
+/// Colours that processes have.
+pub(super) const HUES: u8 = 8;
+
+/// Those of the sixteen colours of a terminal that say nothing else: red is an alarm, and green a bar.
+const TERMINAL_HUES: [Color; HUES as usize] = [
+    Color::LightBlue,
+    Color::Yellow,
+    Color::Magenta,
+    Color::LightGreen,
+    Color::LightCyan,
+    Color::LightMagenta,
+    Color::LightYellow,
+    Color::Blue,
+];
+
+/// Colours that differ in brightness as well as in what is left of them to any kind of colour vision
+/// (M. Okabe and K. Ito, "Color Universal Design", 2008), as numbers of a terminal with 256.
+const COLOUR_BLIND_HUES: [u8; HUES as usize] = [32, 214, 37, 227, 175, 74, 166, 250];
+
 /// What a piece of the screen is, from which its style follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
@@ -30,6 +49,8 @@ pub(super) enum Role {
     /// The selected row of the other pane.
     Remembered,
     Bar,
+    /// A process's colour, one of [`HUES`].
+    Hue(u8),
     Graph,
     Group,
     Key,
@@ -95,6 +116,10 @@ impl Theme {
             Role::Alarm if mono => plain.add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
             Role::Alarm => colour(Color::Red, 202).add_modifier(Modifier::BOLD),
             Role::Bar => colour(Color::Green, 33),
+            Role::Hue(hue) => {
+                let at = usize::from(hue % HUES);
+                colour(TERMINAL_HUES[at], COLOUR_BLIND_HUES[at])
+            }
             // The dark blue of many terminals is hardly seen on their black.
             Role::Graph => colour(Color::LightBlue, 74),
             Role::Group => colour(Color::Magenta, 175).add_modifier(Modifier::BOLD),

@@ -18,6 +18,7 @@ use super::recorded::Recorded;
 use super::row::{self, Row, RowId, Who};
 use super::series::History;
 use super::settings::{Terms, ViewSettings};
+use super::stacks::Stacks;
 
 /// Rows of the tree that are remembered as turned before those that are gone are forgotten.
 const MAX_TURNED: usize = 4096;
@@ -48,6 +49,8 @@ pub(super) struct View {
     pub(super) machines: Machines,
     pub(super) now: Timestamp,
     pub(super) history: History,
+    /// The memory of the devices by process, whatever the filter leaves.
+    pub(super) stacks: Stacks,
     pub(super) rows: Vec<Row>,
     /// Rows of the tree that are not as they usually are.
     pub(super) turned: HashSet<RowId>,
@@ -75,6 +78,7 @@ impl View {
             machines,
             now: Timestamp::default(),
             history: History::default(),
+            stacks: Stacks::default(),
             rows: Vec::new(),
             turned: HashSet::new(),
             selected: Pointer::default(),
@@ -107,13 +111,22 @@ impl View {
             let (shown, machines) = machines::together(fleet, self.filter.as_ref());
             self.shown = Some(Arc::new(shown));
             self.machines = machines;
+            self.stack();
             return self.arrange();
         }
         self.shown = match (self.displayed(), &self.filter) {
             (Some(snapshot), Some(filter)) => Some(Arc::new(filter.select(snapshot))),
             (snapshot, _) => snapshot.cloned(),
         };
+        self.stack();
         self.arrange();
+    }
+
+    fn stack(&mut self) {
+        let whole = if self.fleet.is_some() { self.shown.as_ref() } else { self.displayed() };
+        if let Some(whole) = whole.cloned() {
+            self.stacks.update(&whole, &self.machines);
+        }
     }
 
     /// Makes the rows, and finds what was selected among them.

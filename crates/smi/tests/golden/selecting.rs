@@ -109,7 +109,7 @@ fn a_chosen_device_shows_its_holders_alone() {
     let all = page(&mut screen, 100, 40);
     press(&mut screen, &[PressedKey::Tab]);
     let local = page(&mut screen, 100, 40);
-    assert!(selected(&local).contains("held by 4242 py?thon3 (ada) "), "{local}");
+    assert!(selected(&local).contains("held by  4242 py?thon3 (ada) "), "{local}");
     assert!(local.contains("On 251732099 (Esc: all)"), "{local}");
     press(&mut screen, &[PressedKey::Down]);
     let remote = page(&mut screen, 100, 40);
