@@ -36,6 +36,12 @@ pub(crate) fn cut(text: &str, room: usize, style: &Style) -> String {
     kept
 }
 
+/// `text` with spaces behind it, in `width` columns or more.
+pub(crate) fn padded(text: &str, width: usize) -> String {
+    let spaces = width.saturating_sub(self::width(text));
+    text.to_owned() + &" ".repeat(spaces)
+}
+
 /// `text` in as many lines as the width asks for, a line feed after each; lines after the first
 /// begin with `indent` spaces, or fewer where that would be more than half the width.
 pub(crate) fn wrapped(text: &str, indent: usize, style: &Style) -> String {

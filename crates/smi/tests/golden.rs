@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod fleets;
+mod monitors;
 mod panes;
 mod screens;
 mod selecting;

@@ -61,6 +61,11 @@ impl StandardOutput {
         Some(rows.saturating_sub(2))
     }
 
+    /// How many rows the terminal has; none where it is no terminal.
+    pub(crate) fn rows(&self) -> Option<usize> {
+        self.size().map(|(_, rows)| rows)
+    }
+
     fn size(&self) -> Option<(usize, usize)> {
         if !self.terminal {
             return None;

@@ -2,6 +2,7 @@
 
 mod cleaning;
 pub(crate) mod many;
+mod monitored;
 mod replayed;
 mod then;
 mod topo;
@@ -57,8 +58,11 @@ pub(crate) struct WatchOptions<'a> {
 
 /// Runs the command, except where [`crate::top`] shows it full-screen.
 pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
-    if let Some(SmiCommand::Topo(arguments)) = &arguments.command {
-        return topo::run(arguments);
+    match &arguments.command {
+        Some(SmiCommand::Topo(arguments)) => return topo::run(arguments),
+        Some(SmiCommand::Dmon(dmon)) => return monitored::run(&dmon.usual, &dmon.metrics),
+        Some(SmiCommand::Pmon(pmon)) => return monitored::run(&pmon.usual, &pmon.metrics),
+        None => {}
     }
     let output = StandardOutput::detect();
     if arguments.help_fields {

@@ -29,6 +29,7 @@ mod json;
 mod machines;
 mod man;
 mod migrate;
+mod monitored;
 mod names;
 mod namespaces;
 mod nothing;

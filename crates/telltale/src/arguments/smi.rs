@@ -8,9 +8,10 @@ use telltale_query::{DeviceList, Query, Sort};
 use telltale_schema::moment::Moment;
 use telltale_smi::{Columns, ColumnsError, RowsOf};
 
+use super::monitor::{DMON_HELP, PMON_HELP};
 use super::{
-    HardwareArguments, HistoryPlace, HostsArguments, LocationArguments, ScreenArguments, query,
-    seconds,
+    DmonArguments, HardwareArguments, HistoryPlace, HostsArguments, LocationArguments,
+    PmonArguments, ScreenArguments, query, seconds,
 };
 
 /// What follows the options.
@@ -37,7 +38,8 @@ Examples:
   telltale smi --hosts a,b,ssh://c,@FILE   several machines in one table
   telltale smi --replay FILE   a recording; -w plays all of it
   telltale smi -c              remove files of dead processes
-  telltale smi topo            how devices are connected";
+  telltale smi topo            how devices are connected
+  telltale smi dmon            a line per device and second; pmon: per process and device";
 
 /// What follows the options of `smi topo`.
 const TOPO_HELP: &str = "\
@@ -53,6 +55,12 @@ pub(crate) enum SmiCommand {
     /// Show how devices are connected, and the processors and NUMA node near each
     #[command(after_help = TOPO_HELP)]
     Topo(TopoArguments),
+    /// Print a line per device every second, as `nvidia-smi dmon` does
+    #[command(after_help = DMON_HELP)]
+    Dmon(DmonArguments),
+    /// Print a line per process and device every second, as `nvidia-smi pmon` does
+    #[command(after_help = PMON_HELP)]
+    Pmon(PmonArguments),
 }
 
 #[derive(Debug, Args)]
