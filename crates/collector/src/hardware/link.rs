@@ -21,7 +21,7 @@ use crate::source::DeviceReading;
 use crate::timeout::TaskName;
 use crate::tree::{Directory, Tree, Unreadable};
 
-/// How long what is known of a link holds: it trains anew at a reset only, or when it goes idle.
+/// How long what is known of a link holds: it trains again at a reset only, or when it goes idle.
 const HOLDS_NS: u64 = 10_000_000_000;
 
 /// Ports above one another inside one card that are looked through.

@@ -19,7 +19,7 @@ use super::{OTHER, Samples, device};
 /// A device's place in the snapshot, and one of its spaces.
 type Place = (usize, MemorySpace);
 
-/// One process, or those that cannot be told apart because their pids are hidden.
+/// One process, or those that cannot be distinguished because their pids are hidden.
 #[derive(Default)]
 struct Holder {
     held: BTreeMap<Place, HeldUsage>,

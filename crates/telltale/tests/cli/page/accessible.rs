@@ -1,4 +1,4 @@
-//! What axe-core, which nobody here made, finds wrong with the page for those who use a keyboard or a screen reader
+//! What axe-core, an independent checker, finds wrong with the page for those who use a keyboard or a screen reader
 //! (<https://github.com/dequelabs/axe-core>). Debian has no package of it; one for Python carries its file.
 
 use std::fs;

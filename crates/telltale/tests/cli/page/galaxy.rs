@@ -44,7 +44,7 @@ fn first_screens(browser: &mut Browser) {
     browser.window(1440, 900, false);
 }
 
-/// Chips that nobody holds have a row together for each tray, until they are wanted.
+/// Chips that no process holds have a row together for each tray, until they are wanted.
 fn idle_trays(browser: &mut Browser) {
     let ids = "[...document.querySelectorAll('#devices tbody tr')].map((row) => row.dataset.key)";
     let expected =
@@ -156,7 +156,7 @@ fn address(browser: &mut Browser, fixture: &Fixture) {
     let address = browser.text("location.href");
     assert!(!address.contains(TOKEN), "{address}");
 
-    // Somebody else, in a tab that knows nothing but the address.
+    // Another reader, in a tab that has nothing but the address.
     browser.another_tab();
     browser.prefer(&[("prefers-color-scheme", "light")]);
     browser.open(&address);
