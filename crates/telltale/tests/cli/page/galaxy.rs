@@ -97,10 +97,10 @@ fn panel(browser: &mut Browser) {
         assert!(row.contains(part), "{part} in {row}");
     }
     let mut seen = Vec::new();
-    for place in 0..3 {
-        let label = browser.text(&format!(
-            "document.querySelectorAll('#panel-held tbody .open')[{place}].textContent"
-        ));
+    // All names from one moment: the rows change places as memory does.
+    let names = "[...document.querySelectorAll('#panel-held tbody .open')].map((one) => one.textContent)";
+    let names: Vec<String> = serde_json::from_value(browser.value(names)).unwrap();
+    for label in names {
         let pid = label.split(' ').next().unwrap();
         let (all, bars) = colours(browser, pid);
         assert!(all.iter().all(|one| *one == all[0] && one.starts_with("rgb")), "{pid}: {all:?}");
