@@ -23,6 +23,7 @@ use crate::report::refuse;
 use crate::source::{DeviceReading, HardwareSource, SourceReading};
 use crate::tenstorrent::{self, Sensors, TenstorrentSource};
 use crate::tree::{OpenTreeError, Tree};
+use crate::usage::{LEAST_SPAN, SampledAt, UsageReader};
 
 /// How long to wait before a heartbeat is checked once more.
 const HEARTBEAT_POLL_NS: u64 = 50_000_000;
@@ -54,6 +55,8 @@ pub struct CollectOptions {
     pub host: HostUse,
     /// Which of NVIDIA's management libraries is asked.
     pub nvml: NvmlUse,
+    /// Whether it is read what processes and the host use, as [`Collector::read_usage`] says.
+    pub usage: bool,
 }
 
 impl Default for CollectOptions {
@@ -71,6 +74,7 @@ impl Default for CollectOptions {
             list_allocated: None,
             host: HostUse::default(),
             nvml: NvmlUse::default(),
+            usage: false,
         }
     }
 }
@@ -84,6 +88,8 @@ pub struct Collector {
     links: Links,
     processes: Processes,
     endpoints: EndpointUse,
+    /// None where no one asks for it.
+    usage: Option<UsageReader>,
 }
 
 /// A source, and what it said last.
@@ -150,6 +156,7 @@ impl Collector {
             list_allocated,
             host,
             nvml,
+            usage,
         } = options;
         let tree = Arc::new(Tree::open(&root)?);
         let pods = (pods, list_allocated);
@@ -167,7 +174,8 @@ impl Collector {
         let processes = Processes::new(tree, Arc::clone(&clock), places);
         let host = (host, SourceState::new(Box::new(own)));
         let sources = sources.into_iter().map(SourceState::new).collect();
-        Ok(Self { clock, sources, host, links, processes, endpoints })
+        let usage = usage.then(UsageReader::default);
+        Ok(Self { clock, sources, host, links, processes, endpoints, usage })
     }
 
     /// Asks every source once.
@@ -211,17 +219,46 @@ impl Collector {
                 refuse(status, uid, subject, detail);
             }
         }
-        Snapshot {
+        let mut snapshot = Snapshot {
             schema_version: SCHEMA_VERSION,
             taken_at,
-            collected_in_ns: self.clock.monotonic_ns().saturating_sub(started_ns),
+            collected_in_ns: 0,
             devices: reconciled.devices,
             processes: reconciled.processes,
             closed_processes: found.closed,
             withheld_processes: 0,
             left_out: None,
+            host: None,
             sources,
+        };
+        self.add_usage(&mut snapshot);
+        snapshot.collected_in_ns = self.clock.monotonic_ns().saturating_sub(started_ns);
+        snapshot
+    }
+
+    /// From now on each collection reads what processes and the host use, or none does. Rates follow
+    /// from the second reading on.
+    pub fn read_usage(&mut self, wanted: bool) {
+        match wanted {
+            true => _ = self.usage.get_or_insert_default(),
+            false => self.usage = None,
         }
+    }
+
+    /// Reads once more what the processes of a snapshot that was just collected use, after the time that
+    /// a rate takes, where that is read at all.
+    pub fn measure_usage(&mut self, snapshot: &mut Snapshot) {
+        if self.usage.is_some() {
+            std::thread::sleep(LEAST_SPAN);
+            self.add_usage(snapshot);
+        }
+    }
+
+    fn add_usage(&mut self, snapshot: &mut Snapshot) {
+        let Some(usage) = &mut self.usage else { return };
+        let now = SampledAt { at: self.clock.now(), monotonic_ns: self.clock.monotonic_ns() };
+        let host = usage.read(self.processes.directory(), &mut snapshot.processes, now);
+        snapshot.host = Some(Box::new(host));
     }
 
     /// Waits until each chip's heartbeat has been seen to count on, or has stood still for

@@ -20,6 +20,7 @@ pub mod source;
 pub mod tenstorrent;
 mod timeout;
 pub mod tree;
+mod usage;
 
 pub use clean::{CleanReport, Cleaned};
 pub use collector::{CollectOptions, Collector, Round, clean};

@@ -6,6 +6,7 @@
 
 mod answered;
 mod answers;
+mod booted;
 mod claims;
 mod cleaning;
 mod clearing;
@@ -28,6 +29,7 @@ mod reported;
 mod roots;
 mod rows;
 mod status;
+mod sweeping;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +38,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use telltale_ledger::LedgerReading;
 use telltale_ledger::directory::{DirectoryEnvironment, MOST_ENTRIES_LISTED, RuntimeDirectory};
 use telltale_ledger::region::{Now, ProcessRow};
 use telltale_schema::clock::{Clock, Timestamp};
@@ -44,7 +45,6 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Process, ProcessState, SourceStatus};
 use telltale_schema::text::with_causes;
-use telltale_wire::{DeviceSelector, Query, QueryKind};
 
 use crate::legacy::LegacyClients;
 use crate::observation::{LegacyObservation, ProcessObservation, RegionObservation, RowOwner};
@@ -52,20 +52,23 @@ use crate::report::SourceReport;
 use crate::timeout::{self, Timeout};
 use crate::tree::Tree;
 use answered::{Answered, EndpointAnswer};
-use answers::{Believed, EndpointPoller, MAX_ASKED, Remembered, believe};
+use answers::{Believed, EndpointPoller, Remembered};
 use closed::Closed;
 use described::{Description, Descriptions, unseen};
-use endpoints::{AskLimits, EndpointLocation, ask};
-use identity::{Checks, Seen, Standing, Standpoint};
+use endpoints::AskLimits;
+use identity::{Checks, Standing, Standpoint};
 use known::{KnownProcess, gather};
-use ledgers::{Ledgers, Speaking};
+use ledgers::Ledgers;
 use listings::{Listed, Listings};
 use pods::Pods;
 use recorded::recording_ns;
 use roots::ContainerFiles;
-use status::{Procfs, StatusLookup};
+use status::StatusLookup;
 
+pub(crate) use booted::Booted;
+pub(crate) use identity::NANOSECONDS_PER_TICK;
 pub use pods::{Allocated, KubeletError, ListAllocated, PodOptions};
+pub(crate) use status::Procfs;
 
 /// When processes' endpoints are asked. Asking wakes them up; reading a ledger does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -255,52 +258,14 @@ impl Processes {
         }
     }
 
+    /// What reading a process by its pid takes: where, and what its start is counted from.
+    pub(crate) fn directory(&self) -> (&Procfs, Booted) {
+        (&self.procfs, self.descriptions.booted())
+    }
+
     /// Sources whose status in what was found last is that of an earlier scan.
     pub(crate) fn repeated(&self) -> Vec<&'static str> {
         self.pods.repeated()
-    }
-
-    /// Copies the ledgers of living processes and hands each to `take`, with its process's pid.
-    pub(crate) fn sweep(&mut self, take: impl FnMut(u32, &LedgerReading)) {
-        self.ledgers.sweep(take);
-    }
-
-    /// Opens the ledgers of the main runtime directory and hands `take` those of living processes.
-    pub(crate) fn read_once(&mut self, mut take: impl FnMut(u32, &LedgerReading)) {
-        let mut report = SourceReport::default();
-        let listed = self.list_main(&mut report);
-        let mut closed = Closed::default();
-        self.read_ledgers(&Holders::default(), &listed, (&mut report, &mut closed));
-        self.descriptions.take_seen(Seen::new());
-        for ledger in self.ledgers.reports() {
-            if let Some(pid) = ledger.standing.pid() {
-                take(pid, ledger.reading);
-            }
-        }
-    }
-
-    /// Asks all endpoints of the main runtime directory at once and hands `take` the answers that
-    /// are believed.
-    pub(crate) fn ask_once(&mut self, mut take: impl FnMut(u32, &telltale_wire::Report)) {
-        let listed = self.list_main(&mut SourceReport::default());
-        let checks = Checks::new(&self.procfs, &self.standpoint, []);
-        let limits = AskLimits { peer: self.places.timeout, all: self.places.deadline };
-        let (kind, device) = (QueryKind::Memory, DeviceSelector::All);
-        let query = Query { kind, device, want_ledger: false, is_last: true, knows_memory: false };
-        for Listed { directory, listing, .. } in &listed {
-            let entries = &listing.endpoints[..listing.endpoints.len().min(MAX_ASKED)];
-            let names = entries.iter().map(|entry| entry.name.as_str());
-            let places: Vec<_> =
-                names.map(|name| EndpointLocation { directory, name, query }).collect();
-            for (entry, answer) in entries.iter().zip(ask(&places, limits)) {
-                let believed = answer.map(|one| believe(entry, one, &checks, &Speaking::new()));
-                if let Ok(Ok((one, _))) = believed
-                    && let Some(pid) = one.standing.pid()
-                {
-                    take(pid, &one.reports);
-                }
-            }
-        }
     }
 
     /// Watches all that live from now on, so that a sweep sees their end. Says whether one of them

@@ -14,5 +14,6 @@ mod parts;
 mod regions;
 mod reopening;
 mod stopped;
+mod usage;
 mod users;
 mod workload;

@@ -34,7 +34,7 @@ pub use control::Control;
 pub use metrics::{HistoryMetrics, LegacyMetrics, QueueDrops, ServiceMetrics, SourceMetrics};
 pub use published::Published;
 pub use tally::{MAX_TALLIES, Tally};
-pub use view::{FreshError, NotReady, Publisher, View};
+pub use view::{FreshError, NotReady, Publisher, UsageWatch, View};
 
 /// What the service collects, and how often.
 #[derive(Debug, Clone)]

@@ -38,6 +38,16 @@ pub(crate) enum Test {
 }
 
 impl Expression {
+    /// Whether it names a field that is of a kind.
+    pub(crate) fn names(&self, is_of_kind: &dyn Fn(&Field) -> bool) -> bool {
+        match self {
+            Self::All => false,
+            Self::Not(inner) => inner.names(is_of_kind),
+            Self::And(parts) | Self::Or(parts) => parts.iter().any(|part| part.names(is_of_kind)),
+            Self::Test(field, _) => is_of_kind(field),
+        }
+    }
+
     /// What it says; none where that depends on something that is not known. `goes_on` is asked
     /// before each search for a pattern, with the most steps that it can take: a row may have many,
     /// each of them in a long text.

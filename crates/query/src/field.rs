@@ -58,6 +58,8 @@ pub(crate) enum Get {
     KnownBy,
     Accounting,
     Uptime,
+    Started,
+    Usage(UsageValue),
     Container,
     Engine,
     Pod,
@@ -85,11 +87,22 @@ pub(crate) enum Get {
     UsedShare(MemorySpace),
 }
 
+/// A value of what a process uses of its host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UsageValue {
+    Cpu,
+    Resident,
+    Threads,
+    DiskRead,
+    DiskWritten,
+}
+
 const STATES: &[&str] = &["alive", "dead", "hidden"];
 const SOURCES: &[&str] = &["ledger", "endpoint", "region", "legacy", "driver"];
 const ACCOUNTING: &[&str] = &["recorded", "bytes_only", "open_only", "unknown"];
 const BYTES: FieldKind = FieldKind::Number(Dimension::Bytes);
 const COUNT: FieldKind = FieldKind::Number(Dimension::Count);
+const RATE: FieldKind = FieldKind::Number(Dimension::Rate);
 const SHARE: FieldKind = FieldKind::Number(Dimension::Share);
 
 const fn of_process(name: &'static str, kind: FieldKind, get: Get, help: &'static str) -> Field {
@@ -112,7 +125,7 @@ static FIELDS: LazyLock<Vec<Field>> = LazyLock::new(|| {
 });
 
 #[rustfmt::skip]
-const OF_PROCESS: [Field; 29] = [
+const OF_PROCESS: [Field; 35] = [
     of_process("pid", COUNT, Get::Pid, "pid in the service's PID namespace"),
     of_process("namespace_pid", COUNT, Get::NamespacePid, "pid in the process's own PID namespace, where that differs"),
     of_process("name", FieldKind::Text, Get::Name, "short name of the process"),
@@ -123,6 +136,12 @@ const OF_PROCESS: [Field; 29] = [
     of_process("source", FieldKind::Word(SOURCES), Get::KnownBy, "the source of its memory values"),
     of_process("accounting", FieldKind::Word(ACCOUNTING), Get::Accounting, "how much is known of its memory on the device"),
     of_process("uptime", FieldKind::Number(Dimension::Time), Get::Uptime, "time since its runtime began to record"),
+    of_process("started", FieldKind::Text, Get::Started, "when it was started, in UTC"),
+    of_process("cpu", SHARE, Get::Usage(UsageValue::Cpu), "time of processors that it takes; 100 % is one processor"),
+    of_process("rss", BYTES, Get::Usage(UsageValue::Resident), "its memory that is in the host's RAM, shared pages included"),
+    of_process("threads", COUNT, Get::Usage(UsageValue::Threads), "its threads"),
+    of_process("disk_read", RATE, Get::Usage(UsageValue::DiskRead), "what it makes storage read; only its owner and root may know"),
+    of_process("disk_write", RATE, Get::Usage(UsageValue::DiskWritten), "what it makes storage write; only its owner and root may know"),
     of_process("container", FieldKind::Text, Get::Container, "id of its container"),
     of_process("engine", FieldKind::Text, Get::Engine, "engine of its container"),
     of_process("pod", FieldKind::Text, Get::Pod, "name of its pod"),
@@ -202,6 +221,12 @@ impl Field {
                     | Get::HeldAllocations
                     | Get::HeldFailed
             )
+    }
+
+    /// Whether it is of what a process uses of its host, which is read only where it is asked for.
+    #[must_use]
+    pub fn is_of_usage(&self) -> bool {
+        matches!(self.get, Get::Usage(_))
     }
 
     /// The field with this name, in any case.

@@ -68,6 +68,12 @@ impl Query {
         &self.text
     }
 
+    /// Whether it asks what processes use of their host, which is read only where it is asked for.
+    #[must_use]
+    pub fn asks_for_usage(&self) -> bool {
+        self.expression.names(&Field::is_of_usage)
+    }
+
     /// Whether it holds for a process and what it has on one device. What is not known makes a
     /// comparison neither true nor false, and only what is true is a match.
     #[must_use]

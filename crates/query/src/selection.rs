@@ -103,6 +103,7 @@ pub(crate) fn restricted(
         collected_in_ns: snapshot.collected_in_ns,
         devices,
         processes,
+        host: snapshot.host.clone(),
         closed_processes: snapshot.closed_processes,
         withheld_processes: snapshot.withheld_processes,
         left_out: Some(left_out),

@@ -56,6 +56,12 @@ impl Sort {
         Ok(Self { field, descending })
     }
 
+    /// Whether it sorts by what processes use of their host, which is read only where it is asked for.
+    #[must_use]
+    pub fn asks_for_usage(self) -> bool {
+        self.field.is_of_usage()
+    }
+
     /// Sorts what each process has, and the processes by the first of that; a field of devices sorts the devices,
     /// too. What is not known comes last, and equal rows stay as they are.
     pub fn apply(self, snapshot: &mut Snapshot) {

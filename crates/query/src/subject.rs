@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use telltale_schema::calendar;
 use telltale_schema::memory::MemoryKind;
-use telltale_schema::snapshot::{Device, HeldDevice, HeldUsage, Process, SpaceUsage};
+use telltale_schema::reading::Reading;
+use telltale_schema::snapshot::{Device, HeldDevice, HeldUsage, Process, ProcessUsage, SpaceUsage};
 
-use crate::field::{Field, Get};
+use crate::field::{Field, Get, UsageValue};
 
 /// One row of a view.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +59,10 @@ impl<'a> Subject<'a> {
             Get::State => Some(Value::from(process.state.name())),
             Get::KnownBy => process.known_by.map(|source| Value::from(source.name())),
             Get::Uptime => process.uptime_seconds.value().map(|seconds| Value::Number(*seconds)),
+            Get::Started => {
+                process.started_at.map(|started| Value::Text(calendar::format(started).into()))
+            }
+            Get::Usage(value) => self::usage(process.usage.as_deref()?, value).map(Value::Number),
             Get::Container => container.map(|container| Value::from(&*container.id)),
             Get::Engine => container.map(|container| Value::from(&*container.engine)),
             Get::Pod => pod.map(|pod| Value::from(&*pod.name)),
@@ -115,6 +121,17 @@ impl<'a> Subject<'a> {
             Get::UsedShare(space) => share(device.space(space)?),
             _ => None,
         }
+    }
+}
+
+fn usage(usage: &ProcessUsage, value: UsageValue) -> Option<f64> {
+    let whole = |reading: &Reading<u64>| reading.value().map(|value| *value as f64);
+    match value {
+        UsageValue::Cpu => usage.cpu_ratio.value().copied(),
+        UsageValue::Resident => whole(&usage.resident_bytes),
+        UsageValue::Threads => whole(&usage.threads),
+        UsageValue::DiskRead => whole(&usage.read_bytes_per_second),
+        UsageValue::DiskWritten => whole(&usage.written_bytes_per_second),
     }
 }
 

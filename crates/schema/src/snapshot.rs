@@ -12,6 +12,7 @@ mod left_out;
 mod link;
 mod process;
 mod programs;
+mod usage;
 
 pub use container::{AllocatedDevices, Container, Pod};
 pub use device::{
@@ -27,6 +28,7 @@ pub use process::{
     MetricSample, MetricValue, Process, ProcessSource, ProcessState, RecordingFaults,
 };
 pub use programs::ProgramUse;
+pub use usage::{HostUsage, ProcessUsage};
 
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +67,9 @@ pub struct Snapshot {
     /// the rows that are left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
+    /// What all processes take of the host; none where it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Box<HostUsage>>,
     /// Each source that was asked, and how it went.
     pub sources: Vec<SourceStatus>,
 }

@@ -88,6 +88,14 @@ impl Columns {
         Ok(Self { rows, fields: list.split(',').map(field).collect::<Result<_, _>>()? })
     }
 
+    /// Whether one is of what processes use of their host, which is read only where it is asked for.
+    #[must_use]
+    pub fn ask_for_usage(&self) -> bool {
+        let of_usage =
+            |column: &Column| matches!(column, Column::Field(field) if field.is_of_usage());
+        self.fields.iter().any(of_usage)
+    }
+
     /// The heading: names, and base units in brackets unless they are not wanted.
     #[must_use]
     pub fn heading(&self, with_units: bool) -> String {

@@ -9,7 +9,7 @@ use telltale_schema::reading::Reading;
 use telltale_schema::sensor::{SENSORS, SensorValue};
 use telltale_schema::snapshot::{
     Container, Device, HeldDevice, Holder, LinkState, MetricSample, PcieLink, Process,
-    ProcessState, ProgramUse, Snapshot, SourceNote, SourceStatus, Telemetry,
+    ProcessState, ProcessUsage, ProgramUse, Snapshot, SourceNote, SourceStatus, Telemetry,
 };
 use telltale_schema::text::printable;
 
@@ -17,7 +17,7 @@ use crate::machine::Machine;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::text::{cut, painted, width, wrapped};
-use crate::{links, metrics, rows};
+use crate::{links, metrics, rows, usage};
 
 /// The pages that `telltale smi --details` adds after the overview. Processes come first: they are
 /// what one searches for, and the sensors of a few devices fill a screen.
@@ -370,7 +370,13 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut DetailsPag
         }
         None => page.line("memory", "not available: the process records nothing that can be read"),
     }
-    page.reading("up", &process.uptime_seconds, |seconds| quantity::span(*seconds));
+    if let Some(started) = usage::started(process) {
+        page.line("started", &started);
+    }
+    page.reading("recording for", &process.uptime_seconds, |seconds| quantity::span(*seconds));
+    if let Some(used) = process.usage.as_deref() {
+        usage_lines(used, page);
+    }
     let faults = process.faults;
     for (name, count) in [
         ("double frees", faults.double_frees),
@@ -396,6 +402,16 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut DetailsPag
     let widest = reported.iter().map(|(name, _)| width(name) + 1).max().unwrap_or(0);
     for (name, value) in &reported {
         page.aligned(name, value, widest.clamp(NAME_COLUMNS, METRIC_COLUMNS));
+    }
+}
+
+/// What can be read in one line, and why the rest cannot.
+fn usage_lines(used: &ProcessUsage, page: &mut DetailsPage) {
+    if let Some(words) = usage::of_process(used) {
+        page.line("on the host", &words);
+    }
+    if let Reading::Absent { .. } = &used.read_bytes_per_second {
+        page.reading("storage", &used.read_bytes_per_second, |bytes| usage::rate(*bytes));
     }
 }
 

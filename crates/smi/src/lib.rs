@@ -27,6 +27,7 @@ mod style;
 mod summary;
 mod table;
 mod text;
+mod usage;
 
 pub use alerts::{AlertRow, RuleRow, TransitionRow, alerts, rules, transitions};
 pub use columns::{Columns, ColumnsError, RowsOf};

@@ -61,8 +61,8 @@ const OF_DEVICES: [MetricGroup; 6] = [
 ];
 
 const OF_PROCESSES: [MetricGroup; 2] = [
-    MetricGroup { letter: 'u', meaning: "utilisation", has: |_| false, fields: &["busy"] },
-    MetricGroup { letter: 'm', meaning: "memory", has: |_| false, fields: &["dram", "l1"] },
+    MetricGroup { letter: 'u', meaning: "utilisation", has: |_| false, fields: &["busy", "cpu"] },
+    MetricGroup { letter: 'm', meaning: "memory", has: |_| false, fields: &["dram", "l1", "rss"] },
 ];
 
 /// Why these are no groups.
@@ -143,7 +143,7 @@ mod tests {
         let errors = ["corrected_errors", "uncorrected_errors", "thermal_trips", "fault"];
         assert_eq!(of("e"), errors);
         assert_eq!(of("m").len(), 4);
-        assert_eq!(names(RowsOf::Processes, "mu"), ["dram", "l1", "busy"]);
+        assert_eq!(names(RowsOf::Processes, "mu"), ["dram", "l1", "rss", "busy", "cpu"]);
     }
 
     #[test]

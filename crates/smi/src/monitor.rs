@@ -59,7 +59,16 @@ impl Monitor {
     /// Whether a value is the difference of two snapshots, so that the first one has none.
     #[must_use]
     pub fn has_rates(&self) -> bool {
-        self.fields.iter().any(|field| matches!(field.kind, FieldKind::Number(Dimension::Rate)))
+        let is_rate = |field: &&Field| {
+            field.is_of_usage() || matches!(field.kind, FieldKind::Number(Dimension::Rate))
+        };
+        self.fields.iter().any(is_rate)
+    }
+
+    /// Whether one is of what processes use of their host, which is read only where it is asked for.
+    #[must_use]
+    pub fn asks_for_usage(&self) -> bool {
+        self.fields.iter().any(|field| field.is_of_usage())
     }
 
     /// Each row's values by their fields' names, in base units; what is not known has no value.

@@ -166,6 +166,8 @@ mod tests {
             container: None,
             state: ProcessState::Alive,
             known_by: Some(ProcessSource::Legacy),
+            started_at: None,
+            usage: None,
             uptime_seconds: Reading::absent(Absence::Unknown, ""),
             devices: Vec::new(),
             faults: RecordingFaults::default(),

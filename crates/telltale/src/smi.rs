@@ -90,7 +90,10 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let Some(period) = arguments.period() else {
         let cleaned = arguments.clean.then(|| collector.clean());
         let watches = form == OutputFormat::Tables { details: true };
-        let (snapshot, known) = take_snapshot(&mut collector, question, watches);
+        let (mut snapshot, known) = take_snapshot(&mut collector, question, watches);
+        if view.measures_usage() {
+            collector.measure_usage(&mut snapshot);
+        }
         view.check([&snapshot]).map_err(|error| Failure::because(&error))?;
         let is_sampled =
             watches || known != ServiceFindings::Nothing || !collector.awaits_heartbeats();
@@ -195,6 +198,7 @@ pub(crate) fn options(place: &LocationArguments, view: SnapshotView<'_>) -> Coll
     let mut options = CollectOptions {
         sensors: view.sensors(),
         endpoints: view.endpoints(),
+        usage: view.usage(),
         list_allocated: Some(list_allocated),
         ..CollectOptions::default()
     };

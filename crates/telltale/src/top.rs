@@ -247,6 +247,7 @@ impl Opening<'_> {
         let mut options = self.hardware.limit(smi::options(self.place, view));
         // A filter, a column and the details may ask for what endpoints alone tell.
         options.endpoints = EndpointUse::Always;
+        options.usage = true;
         let source = ViewSource { place: self.place.clone(), options, period: self.period };
         source.start(wakes).map(|()| None).map_err(|error| Failure::because(&error))
     }

@@ -42,7 +42,7 @@ pub struct HostSource {
 
 /// Time that all processors together have spent since the boot, in the kernel's ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ProcessorTime {
+pub(crate) struct ProcessorTime {
     busy: u64,
     all: u64,
 }
@@ -200,7 +200,7 @@ fn millidegrees(root: &Directory) -> Option<Vec<u8>> {
 impl ProcessorTime {
     /// From the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
     /// What follows, guests' time, is in user and nice already.
-    fn parse(text: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let line = text.split(|byte| *byte == b'\n').next()?;
         let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
         (words.next()? == "cpu").then_some(())?;
@@ -216,7 +216,7 @@ impl ProcessorTime {
     /// The share that was busy since `before`; none where no time has passed, or where the counters
     /// went back, as iowait may.
     #[allow(clippy::cast_precision_loss)]
-    fn busy_since(self, before: Self) -> Option<f64> {
+    pub(crate) fn busy_since(self, before: Self) -> Option<f64> {
         let all = self.all.checked_sub(before.all).filter(|all| *all > 0)?;
         let busy = self.busy.checked_sub(before.busy)?;
         Some((busy as f64 / all as f64).min(1.0))
@@ -224,7 +224,7 @@ impl ProcessorTime {
 }
 
 /// A line of `/proc/meminfo` in bytes.
-fn kibibytes(text: &[u8], name: &str) -> Option<u64> {
+pub(crate) fn kibibytes(text: &[u8], name: &str) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let number: u64 = rest.trim().strip_suffix("kB")?.trim_end().parse().ok()?;

@@ -7,6 +7,7 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Container, Process, ProcessState, RecordingFaults};
 
+use super::booted::Booted;
 use super::identity::Seen;
 use super::roots::{Outlook, mount_namespace_of};
 use super::status::{ProcessStatus, Procfs, StatusLookup};
@@ -28,6 +29,7 @@ pub(crate) struct Description {
     pub(crate) start_time_ticks: u64,
     pub(crate) namespace_pids: Vec<u32>,
     pub(crate) uid: u32,
+    started_at: Timestamp,
     user: Reading<String>,
     command: Reading<String>,
     container: Option<Container>,
@@ -42,6 +44,7 @@ pub(crate) struct Descriptions {
     /// Processes that were checked a moment ago.
     seen: Seen,
     users: Users,
+    booted: Booted,
     timeout: Timeout,
     limits: CallLimits,
 }
@@ -50,7 +53,13 @@ impl Descriptions {
     /// No descriptions yet. Reading command lines may take this long.
     pub(crate) fn new(limits: CallLimits) -> Self {
         let (by_pid, seen, users) = (HashMap::new(), Seen::new(), Users::default());
-        Self { by_pid, seen, users, timeout: Timeout::default(), limits }
+        let (booted, timeout) = (Booted::default(), Timeout::default());
+        Self { by_pid, seen, users, booted, timeout, limits }
+    }
+
+    /// What starts of processes are counted from.
+    pub(crate) fn booted(&self) -> Booted {
+        self.booted
     }
 
     /// Takes processes that were just checked, until [`Self::keep`].
@@ -69,6 +78,11 @@ impl Descriptions {
         procfs: &Procfs,
         now: (Timestamp, u64),
     ) {
+        let booted = self.booted.at(now.0);
+        if booted != self.booted {
+            self.booted = booted;
+            self.by_pid.clear();
+        }
         let mut reads = Vec::new();
         for pid in pids {
             let recent = |known: &Description| now.1.saturating_sub(known.read_ns) < BELIEVED_NS;
@@ -113,6 +127,7 @@ impl Descriptions {
             start_time_ticks: status.start_time_ticks,
             namespace_pids: status.namespace_pids,
             uid,
+            started_at: self.booted.start(status.start_time_ticks),
             user: self.users.name(uid, procfs, now),
             command: Reading::absent(Absence::NotYet, ""),
             container: container::container(&String::from_utf8_lossy(&cgroup)),
@@ -186,7 +201,9 @@ impl Description {
             container: self.container.clone(),
             state: ProcessState::Alive,
             known_by: None,
+            started_at: Some(self.started_at),
             uptime_seconds: Reading::absent(Absence::Unknown, "it reports no start"),
+            usage: None,
             devices: Vec::new(),
             faults: RecordingFaults::default(),
             metrics: [].into(),
@@ -217,7 +234,9 @@ pub(crate) fn unseen(
         container: None,
         state,
         known_by: None,
+        started_at: None,
         uptime_seconds: Reading::absent(reason, ""),
+        usage: None,
         devices: Vec::new(),
         faults: RecordingFaults::default(),
         metrics: [].into(),

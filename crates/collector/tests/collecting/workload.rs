@@ -150,6 +150,7 @@ fn role() {
             root,
             runtime_dir: Some(path),
             endpoints: EndpointUse::Always,
+            usage: true,
             ..CollectOptions::default()
         };
         if role == Role::Cleaner {

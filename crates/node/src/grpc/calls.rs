@@ -125,7 +125,11 @@ impl ServerStreamingService<Bytes> for Call {
                     let asked: message::WatchRequest = decoded(&bytes)?;
                     let least = Duration::from_millis(asked.least_interval_ms.into());
                     let query = filter::read(&asked.filter)?;
-                    let watching = Watching::new(Arc::clone(&serving), visibility, least, query);
+                    let mut watching =
+                        Watching::new(Arc::clone(&serving), visibility, least, query);
+                    if asked.usage {
+                        watching.watch_usage();
+                    }
                     let held = GuardedStream(watching, permit);
                     let watched: Payloads = Box::pin(until_stop(held, serving.stop.clone()));
                     return Ok(Response::new(watched));

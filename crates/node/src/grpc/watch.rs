@@ -16,7 +16,7 @@ use tonic::codegen::Bytes;
 
 use super::{Serving, filter};
 use crate::access::Visibility;
-use crate::service::Published;
+use crate::service::{Published, UsageWatch};
 
 /// After this time without a new state, a message says that there is none.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -35,6 +35,7 @@ pub(super) struct Watching {
     rest: Pin<Box<Sleep>>,
     heartbeat: Pin<Box<Sleep>>,
     last: Option<u64>,
+    usage: Option<UsageWatch>,
 }
 
 impl Watching {
@@ -55,7 +56,13 @@ impl Watching {
             rest: Box::pin(tokio::time::sleep_until(now)),
             heartbeat: Box::pin(tokio::time::sleep_until(now + HEARTBEAT)),
             last: None,
+            usage: None,
         }
+    }
+
+    /// Has the service read what processes and the host use as long as this stream is open.
+    pub(super) fn watch_usage(&mut self) {
+        self.usage = Some(self.serving.view.watch_usage());
     }
 
     fn message(&mut self, published: &Arc<Published>) -> Result<Payload, Status> {

@@ -171,6 +171,7 @@ fn put_together(
         collected_in_ns: 0,
         devices,
         processes: processes(connection, block, series_kinds, &places, at)?,
+        host: None,
         closed_processes: value(machine, SeriesKind::Closed).unwrap_or(0),
         withheld_processes: 0,
         left_out: None,
@@ -332,6 +333,8 @@ fn process(
             _ => ProcessState::Alive,
         },
         known_by: known.known_by,
+        started_at: None,
+        usage: None,
         uptime_seconds: match known.recording_ms {
             Some(recording_ms) => Reading::new(seconds(since(recording_ms)), at),
             None => Reading::absent(Absence::NotKept, ""),

@@ -1,6 +1,7 @@
 //! `/api/v1/stream`: snapshots as server-sent events
 //! (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
 //!
+//! With `usage=true` the service reads what processes and the host use as long as the stream is open.
 //! A reader that is slow gets the newest snapshot and learns how many it missed: nothing waits
 //! for it in a queue.
 
@@ -19,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use super::body_parts::BodyParts;
 use super::{App, filter};
 use crate::access::Visibility;
+use crate::service::UsageWatch;
 use telltale_server::problem::Problem;
 
 /// How long a reader shall wait before it connects again.
@@ -35,7 +37,16 @@ pub(super) async fn stream(
     Query(pairs): Query<Vec<(String, String)>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let (usage, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(name, _)| name == "usage");
     let query = filter::read(&pairs)?;
+    let usage = match usage.as_slice() {
+        [] => None,
+        [(_, value)] if value == "true" => Some(app.view.watch_usage()),
+        _ => {
+            let detail = "usage is `true`, once, or left out";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+        }
+    };
     let taken = Arc::clone(&app.streams).try_acquire_owned().or_else(|full| match visibility {
         Visibility::Everything => Arc::clone(&app.kept_streams).try_acquire_owned(),
         Visibility::Own { .. } | Visibility::DevicesOnly => Err(full),
@@ -47,8 +58,8 @@ pub(super) async fn stream(
     // What a reader saw last. A number of another service's is of no use, and does no harm.
     let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
     let (sender, parts) = mpsc::channel(1);
-    let body =
-        BodyParts::by(parts, tell(Arc::clone(&app), visibility, query, seen, sender, permit));
+    let held = (permit, usage);
+    let body = BodyParts::by(parts, tell(Arc::clone(&app), visibility, query, seen, sender, held));
     let kind = HeaderValue::from_static("text/event-stream");
     Ok(([(CONTENT_TYPE, kind)], Body::new(body)).into_response())
 }
@@ -60,7 +71,7 @@ async fn tell(
     query: Option<telltale_query::Query>,
     mut seen: Option<u64>,
     to: mpsc::Sender<Bytes>,
-    _permit: OwnedSemaphorePermit,
+    _held: (OwnedSemaphorePermit, Option<UsageWatch>),
 ) {
     let (mut latest, mut stop) = (app.view.subscribe(), app.stop.clone());
     let mut waiting: VecDeque<Bytes> = VecDeque::from([Bytes::from_static(RETRY.as_bytes())]);

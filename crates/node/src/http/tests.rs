@@ -371,6 +371,28 @@ fn a_stream_reports_each_snapshot_and_what_was_missed() {
 }
 
 #[test]
+fn a_stream_that_asks_for_usage_has_it_read_while_it_is_open() {
+    let server = Server::new();
+    let publisher = server.publisher.as_ref().unwrap();
+    for bad in ["usage", "usage=1", "usage=true&usage=true"] {
+        let refused = server.get(&format!("/api/v1/stream?{bad}"), &[]);
+        assert_eq!(refused.status, 400, "{bad}");
+    }
+    assert!(!publisher.is_usage_watched());
+    let mut stream = server.connect();
+    let head = "GET /api/v1/stream?usage=true HTTP/1.0\r\nHost: localhost\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut stream = BufReader::new(stream);
+    assert_eq!(answer(&mut stream, true).status, 200);
+    assert!(publisher.is_usage_watched());
+    drop(stream);
+    wait_until("an end of it", Duration::from_secs(20), || {
+        publisher.publish(fixture::everything(), fixture::own_metrics());
+        !publisher.is_usage_watched()
+    });
+}
+
+#[test]
 fn streams_are_bounded_and_end_with_the_service() {
     let options = HttpOptions { streams: 2, ..HttpOptions::default() };
     let server = Server::with(options, fixture::everything());

@@ -227,6 +227,7 @@ mod tests {
             collected_in_ns: 500_000_000,
             devices: Vec::new(),
             processes: Vec::new(),
+            host: None,
             closed_processes: 0,
             withheld_processes: 0,
             left_out: None,

@@ -1,7 +1,7 @@
 //! What views, the service's control and the collecting thread share.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,8 @@ pub(crate) struct ServiceShared {
     pub(super) stop: AtomicBool,
     /// A part has seen a process come or go.
     pub(super) changed: AtomicBool,
+    /// Who watches what processes and the host use.
+    pub(super) usage_watchers: AtomicUsize,
     /// When the thread's next sign of life is due at the latest, counted from `started`.
     pub(super) alive_until_ns: AtomicU64,
     pub(super) started: Instant,
@@ -51,6 +53,7 @@ impl ServiceShared {
             wanted: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             changed: AtomicBool::new(false),
+            usage_watchers: AtomicUsize::new(0),
             alive_until_ns: AtomicU64::new(nanoseconds(LONGEST_COLLECTION)),
             started: Instant::now(),
             tallies: Tallies::default(),
@@ -130,6 +133,11 @@ impl ServiceShared {
     pub(crate) fn ask_to_stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.eventfd.ring();
+    }
+
+    /// Whether someone watches what processes and the host use.
+    pub(crate) fn is_usage_watched(&self) -> bool {
+        self.usage_watchers.load(Ordering::Acquire) > 0
     }
 
     /// Whether a part has seen a process come or go since the last call.

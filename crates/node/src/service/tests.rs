@@ -147,7 +147,9 @@ fn a_wall_clock_that_jumps_changes_neither_the_pace_nor_what_is_known() {
             latest.sequence >= before + 5
         });
         let latest = view.latest();
-        assert_eq!((view.is_ready(), view.is_alive()), (Ok(()), true));
+        // Ready is who is not much later than its 20 ms, which a busy machine may be for a moment.
+        wait_until("a ready service", TIMEOUT, || view.is_ready() == Ok(()));
+        assert!(view.is_alive());
         assert!(latest.snapshot.taken_at.0.abs_diff(clock.now().0) < 20_000_000_000);
         let device = &latest.snapshot.devices[0];
         let heat = &device.telemetry.temperature_celsius;

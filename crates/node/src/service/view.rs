@@ -58,6 +58,18 @@ pub struct Publisher {
     alerts: Arc<AlertStates>,
 }
 
+/// Someone watches what processes and the host use: while there is one, the service reads it.
+#[derive(Debug)]
+pub struct UsageWatch(Arc<ServiceShared>);
+
+// === impl UsageWatch ===
+
+impl Drop for UsageWatch {
+    fn drop(&mut self) {
+        self.0.usage_watchers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 // === impl View ===
 
 impl View {
@@ -70,6 +82,17 @@ impl View {
     /// [`Published::sequence`], that it missed some.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Published>> {
         self.latest.clone()
+    }
+
+    /// Publications have what processes and the host use from now on, until the last of these is
+    /// dropped. The first makes the next one come at once.
+    #[must_use]
+    pub fn watch_usage(&self) -> UsageWatch {
+        if self.shared.usage_watchers.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.shared.changed.store(true, Ordering::Release);
+            self.shared.eventfd.ring();
+        }
+        UsageWatch(Arc::clone(&self.shared))
     }
 
     /// A publication whose collection began after this call and asked everybody. Callers that wait
@@ -173,6 +196,11 @@ impl Publisher {
     /// Whether a client waits for a collection that has not begun.
     pub fn is_wanted(&self) -> bool {
         self.shared.is_fresh_wanted()
+    }
+
+    /// Whether a client watches what processes and the host use.
+    pub fn is_usage_watched(&self) -> bool {
+        self.shared.is_usage_watched()
     }
 
     /// Says that a collection begins which asks everybody: the next publication is its result.

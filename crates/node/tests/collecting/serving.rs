@@ -50,6 +50,31 @@ fn a_process_is_seen_when_it_begins_and_when_it_is_killed() {
 }
 
 #[test]
+fn usage_is_read_while_it_is_watched_and_not_after() {
+    let bench = Bench::new(MachineKind::N150);
+    let service = serve(&bench);
+    let view = service.view();
+    let child = start(&bench.child(Role::Ledger, 1000));
+    let used = || process(&view, child.id()).and_then(|one| one.usage);
+    wait_until("its begin to be seen", TIMEOUT, || is_alive(&view, child.id()));
+    assert!(used().is_none() && view.latest().snapshot.host.is_none());
+    let watch = view.watch_usage();
+    // At once, though the interval is an hour.
+    wait_until("what it uses", TIMEOUT, || used().is_some());
+    assert!(view.latest().snapshot.host.is_some());
+    wait_until("a rate of it", TIMEOUT, || {
+        let _begun = start(&bench.child(Role::Ledger, 1));
+        used().is_some_and(|used| used.cpu_ratio.value().is_some())
+    });
+    drop(watch);
+    wait_until("no use of it", TIMEOUT, || {
+        let _begun = start(&bench.child(Role::Ledger, 1));
+        used().is_none()
+    });
+    assert!(view.latest().snapshot.host.is_none());
+}
+
+#[test]
 fn processes_of_a_directory_that_is_made_later_are_seen() {
     let bench = Bench::new(MachineKind::N150);
     fs::remove_dir(&bench.directory).unwrap();

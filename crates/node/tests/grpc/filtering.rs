@@ -81,7 +81,7 @@ fn a_watch_goes_on_with_the_rows_of_each_state() {
     wait(async {
         let mut client = served.client().await;
         let filter = "user == bob";
-        let mut updates = client.watch_selected(Duration::ZERO, filter).await.unwrap();
+        let mut updates = client.watch_selected(Duration::ZERO, filter, false).await.unwrap();
         for processes in [2, 5, 1] {
             let state = machine(1, processes);
             if processes > 2 || served.view.latest().sequence > 1 {
@@ -120,7 +120,7 @@ fn what_is_no_query_is_refused_with_its_column_and_what_could_stand_there() {
                 message::ListProcessesRequest { filter: filter_of(), ..Default::default() };
             let error = client.unary("ListProcesses", &request).await.unwrap_err();
             assert_eq!(refused(error), (code, text.clone()));
-            let error = client.watch_selected(Duration::ZERO, filter).await;
+            let error = client.watch_selected(Duration::ZERO, filter, false).await;
             assert_eq!(refused(error.err().unwrap()), (code, text));
         }
         let long = client.selected(&format!("pid == 1{}", " ".repeat(2048))).await.unwrap_err();

@@ -94,3 +94,30 @@ fn many_watchers_see_the_same() {
         }
     });
 }
+
+#[test]
+fn usage_is_watched_as_long_as_a_stream_that_asked_for_it_is_open() {
+    let served = Served::of(machine(1, 2));
+    let is_watched = || served.publisher.is_usage_watched();
+    wait(async {
+        let mut client = served.client().await;
+        let without = client.watch(Duration::ZERO).await.unwrap();
+        assert!(!is_watched());
+        let mut streams = Vec::new();
+        for _ in 0..2 {
+            let mut with = client.watch_selected(Duration::ZERO, "", true).await.unwrap();
+            with.next().await.unwrap().unwrap();
+            streams.push(with);
+            assert!(is_watched());
+        }
+        streams.pop();
+        assert!(is_watched(), "another one is open");
+        streams.pop();
+        let until = Instant::now() + Duration::from_secs(30);
+        while is_watched() {
+            assert!(Instant::now() < until, "nothing is open any more");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        drop(without);
+    });
+}

@@ -32,6 +32,7 @@ pub(crate) fn snapshot() -> Snapshot {
             device("mute", 2, no(), None),
         ],
         processes: vec![trainer(), server(), stranger(), idler()],
+        host: None,
         closed_processes: 1,
         withheld_processes: 2,
         left_out: None,
@@ -106,6 +107,8 @@ fn process(pid: u32, name: &str, user: &str, devices: Vec<HeldDevice>) -> Proces
         container: None,
         state: ProcessState::Alive,
         known_by: Some(ProcessSource::Ledger),
+        started_at: None,
+        usage: None,
         uptime_seconds: at(7_200.0),
         devices,
         faults: RecordingFaults::default(),
@@ -133,6 +136,8 @@ fn server() -> Process {
     Process {
         container: Some(container),
         known_by: Some(ProcessSource::Region),
+        started_at: None,
+        usage: None,
         uptime_seconds: no(),
         ..process(
             200,

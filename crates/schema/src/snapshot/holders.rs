@@ -101,6 +101,7 @@ mod tests {
             collected_in_ns: 0,
             devices,
             processes,
+            host: None,
             closed_processes: 0,
             withheld_processes: 0,
             left_out: None,

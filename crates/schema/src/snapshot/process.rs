@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::Timestamp;
 use crate::process::ProcessIdentity;
 use crate::reading::{Absence, Reading};
-use crate::snapshot::{Container, HeldDevice};
+use crate::snapshot::{Container, HeldDevice, ProcessUsage};
 
 /// One process that holds a device or has recorded memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,8 +34,14 @@ pub struct Process {
     pub state: ProcessState,
     /// Where its memory values come from; the first of these that knew it.
     pub known_by: Option<ProcessSource>,
+    /// When it started, by the machine's clock; none where it cannot be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
     /// Seconds since its runtime started recording.
     pub uptime_seconds: Reading<f64>,
+    /// What it takes of the host; none where it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<ProcessUsage>>,
     /// The devices it holds and what it has recorded there.
     pub devices: Vec<HeldDevice>,
     /// What went wrong in recording, as its runtime counted it.
@@ -77,7 +84,9 @@ impl Process {
             container: None,
             state: ProcessState::Hidden,
             known_by: None,
+            started_at: None,
             uptime_seconds: Reading::absent(hidden, ""),
+            usage: None,
             devices: Vec::new(),
             faults: RecordingFaults::default(),
             metrics: [].into(),

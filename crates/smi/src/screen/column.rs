@@ -7,6 +7,7 @@ use telltale_schema::snapshot::{Process, Snapshot};
 
 use super::row::RowValues;
 use crate::processes::{command, owner};
+use crate::usage;
 
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,18 @@ pub enum Column {
     Hits,
     /// How long it has been recording.
     Up,
+    /// The time of processors that it takes.
+    Cpu,
+    /// Its bytes in the host's RAM.
+    Rss,
+    /// Its threads.
+    Threads,
+    /// Bytes a second that storage reads for it.
+    Read,
+    /// Bytes a second that storage writes for it.
+    Write,
+    /// When it was started.
+    Started,
     /// Whether it lives.
     State,
     /// The command.
@@ -48,7 +61,7 @@ pub(super) enum SortKey {
 
 impl Column {
     /// All columns.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 19] = [
         Self::Pid,
         Self::User,
         Self::Container,
@@ -60,12 +73,18 @@ impl Column {
         Self::Programs,
         Self::Hits,
         Self::Up,
+        Self::Cpu,
+        Self::Rss,
+        Self::Threads,
+        Self::Read,
+        Self::Write,
+        Self::Started,
         Self::State,
         Self::Command,
     ];
 
-    /// Those that are shown to who has chosen none.
-    pub const USUAL: [Self; 8] = [
+    /// Those that are shown to who has chosen none, as far as there is room.
+    pub const USUAL: [Self; 13] = [
         Self::Pid,
         Self::User,
         Self::Device,
@@ -73,6 +92,11 @@ impl Column {
         Self::L1,
         Self::Buffers,
         Self::Up,
+        Self::Cpu,
+        Self::Rss,
+        Self::Threads,
+        Self::Read,
+        Self::Write,
         Self::Command,
     ];
 
@@ -91,6 +115,12 @@ impl Column {
             Self::Programs => "programs",
             Self::Hits => "hits",
             Self::Up => "up",
+            Self::Cpu => "cpu",
+            Self::Rss => "rss",
+            Self::Threads => "threads",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Started => "started",
             Self::State => "state",
             Self::Command => "command",
         }
@@ -120,6 +150,12 @@ impl Column {
             Self::Programs => "programs in its cache",
             Self::Hits => "dispatches that found theirs",
             Self::Up => "time since it records",
+            Self::Cpu => "time of processors",
+            Self::Rss => "its memory in the host's RAM",
+            Self::Threads => "its threads",
+            Self::Read => "what storage reads for it",
+            Self::Write => "what storage writes for it",
+            Self::Started => "when it was started",
             Self::State => "alive, dead or hidden",
             Self::Command => "program and arguments",
         }
@@ -128,10 +164,12 @@ impl Column {
     /// Cells it takes; the command has what is left.
     pub(super) const fn width(self) -> u16 {
         match self {
-            Self::Pid | Self::Hits | Self::Up | Self::State => 7,
+            Self::Pid | Self::Hits | Self::Up | Self::Cpu | Self::Threads | Self::State => 7,
             Self::User | Self::Buffers => 8,
-            Self::L1 | Self::Host | Self::Programs => 9,
+            Self::L1 | Self::Host | Self::Programs | Self::Rss => 9,
             Self::Dram => 10,
+            Self::Read | Self::Write => 11,
+            Self::Started => 20,
             Self::Device => 12,
             Self::Container => 16,
             Self::Command => 12,
@@ -140,7 +178,15 @@ impl Column {
 
     /// Whether it is a number, which is right-aligned, and whose largest are of interest.
     pub(super) const fn is_number(self) -> bool {
-        !matches!(self, Self::User | Self::Container | Self::Device | Self::State | Self::Command)
+        !matches!(
+            self,
+            Self::User
+                | Self::Container
+                | Self::Device
+                | Self::Started
+                | Self::State
+                | Self::Command
+        )
     }
 
     /// What the column says of a process and its values; empty where that is nothing.
@@ -154,6 +200,8 @@ impl Column {
         const ABSENT: &str = "n/a";
         let bytes = |bytes: Option<u64>| bytes.map_or_else(|| ABSENT.to_owned(), quantity::bytes);
         let programs = || process.programs();
+        let used =
+            |words: fn(u64) -> String| self.used(process).map_or_else(|| ABSENT.to_owned(), words);
         match self {
             Self::Pid => process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string()),
             Self::User => owner(process).text().to_owned(),
@@ -176,9 +224,30 @@ impl Column {
                 let up = process.uptime_seconds.value();
                 up.map_or_else(|| ABSENT.to_owned(), |seconds| quantity::span(*seconds))
             }
+            Self::Cpu => {
+                let cpu = process.usage.as_ref().and_then(|used| used.cpu_ratio.value());
+                cpu.map_or_else(|| ABSENT.to_owned(), |share| usage::percent(*share))
+            }
+            Self::Rss => bytes(self.used(process)),
+            Self::Threads => used(quantity::count),
+            Self::Read | Self::Write => used(usage::rate),
+            Self::Started => usage::started(process).unwrap_or_else(|| ABSENT.to_owned()),
             Self::State => process.state.name().to_owned(),
             Self::Command => command(process).text().to_owned(),
         }
+    }
+
+    /// What a process uses of the host, of the columns that show such a whole number.
+    fn used(self, process: &Process) -> Option<u64> {
+        let usage = process.usage.as_deref()?;
+        let reading = match self {
+            Self::Rss => &usage.resident_bytes,
+            Self::Threads => &usage.threads,
+            Self::Read => &usage.read_bytes_per_second,
+            Self::Write => &usage.written_bytes_per_second,
+            _ => return None,
+        };
+        reading.value().copied()
     }
 
     /// What a row is sorted by.
@@ -201,6 +270,11 @@ impl Column {
             Self::Programs => number(process.programs().map(|it| it.cached)),
             Self::Hits => SortKey::Number(process.programs().and_then(|it| it.hit_ratio())),
             Self::Up => SortKey::Number(process.uptime_seconds.value().copied()),
+            Self::Cpu => {
+                let cpu = process.usage.as_ref().and_then(|used| used.cpu_ratio.value());
+                SortKey::Number(cpu.copied())
+            }
+            Self::Rss | Self::Threads | Self::Read | Self::Write => number(self.used(process)),
             _ => SortKey::Text(self.text(snapshot, process, device, shown_metrics)),
         }
     }

@@ -14,8 +14,8 @@ use super::row::Who;
 use super::series::GraphSeries;
 use super::theme::Role;
 use super::view::{Focus, View};
-use crate::links;
 use crate::text::width;
+use crate::{links, usage};
 
 /// Columns of the parts; the graph has what is left.
 const PARTS_WIDTH: u16 = 60;
@@ -166,10 +166,11 @@ fn process_words(process: &Process) -> Vec<String> {
             .map_or(String::new(), |hits| format!(", {:.1} % hits", hits * 100.0));
         format!("{} programs{hits}", quantity::count(programs.cached))
     });
-    let up = process.uptime_seconds.value().map(|up| format!("up {}", quantity::span(*up)));
+    let started = usage::started(process).map(|started| format!("started {started}"));
+    let used = process.usage.as_deref().and_then(usage::of_process);
     let user = crate::processes::owner(process).text().to_owned();
     let command = crate::processes::command(process).text().to_owned();
-    let words = [Some(pid), inner, Some(user), column::container(process), up, programs];
+    let words = [Some(pid), inner, Some(user), column::container(process), started, used, programs];
     words.into_iter().flatten().chain([command]).collect()
 }
 

@@ -14,6 +14,7 @@ use super::pane::Pane;
 use super::theme::Role;
 use super::{KeyMode, SMALLEST, Screen, device_pane, dialog, process_pane};
 use crate::text::width;
+use crate::usage;
 
 /// Columns that the values of one device take at least.
 const DEVICE_WIDTH: u16 = 80;
@@ -213,7 +214,7 @@ impl Screen {
             time,
             of(devices, all_devices, ["device", "devices"]) + &out_of_sight(devices, panes),
             of(processes, all_processes, ["process", "processes"]),
-            self.view.terms.host.clone(),
+            self.host_words(),
             self.source.clone(),
         ];
         let mut wrong = Vec::new();
@@ -233,6 +234,13 @@ impl Screen {
         let room = area.width.saturating_sub(taken + 2);
         canvas.text(area.x, area.y, room, &words.join("  "), Role::Heading);
         canvas.right(area.x, area.y, area.width, &wrong, Role::Alarm);
+    }
+
+    /// The machine, and what all processes together use of it.
+    fn host_words(&self) -> String {
+        let name = &self.view.terms.host;
+        let usage = self.view.displayed().and_then(|shown| usage::of_host(shown.host.as_ref()?));
+        usage.map_or_else(|| name.clone(), |usage| format!("{name}: {usage}"))
     }
 
     /// The last row: a message, else the keys.

@@ -92,6 +92,7 @@ pub(super) fn together(fleet: &Fleet, filter: Option<&Query>) -> (Snapshot, Mach
         collected_in_ns: 0,
         devices: Vec::new(),
         processes: Vec::new(),
+        host: None,
         closed_processes: 0,
         withheld_processes: 0,
         left_out: None,

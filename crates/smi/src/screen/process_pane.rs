@@ -107,9 +107,17 @@ fn placed(view: &View, area: Rect) -> Vec<(u16, u16, Column)> {
         column => column.width(),
     };
     let mut columns = Vec::new();
-    let mut used = 0;
+    // The command says who it is, and comes before what is left of it.
+    let mut used = match wanted.contains(&Column::Command) {
+        true => least(Column::Command),
+        false => 0,
+    };
     for column in wanted {
-        let gap = if columns.is_empty() { 0 } else { GAP };
+        if column == Column::Command {
+            columns.push(column);
+            continue;
+        }
+        let gap = if used == 0 { 0 } else { GAP };
         if used + gap + least(column) <= area.width {
             used += gap + least(column);
             columns.push(column);

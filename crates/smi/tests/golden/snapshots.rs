@@ -8,8 +8,9 @@ use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, AllocatedDevices, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder,
-    KindMemory, MetricSample, MetricValue, PcieLink, Pod, Process, ProcessSource, ProcessState,
-    RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
+    HostUsage, KindMemory, MetricSample, MetricValue, PcieLink, Pod, Process, ProcessSource,
+    ProcessState, ProcessUsage, RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError,
+    SourceStatus, SpaceUsage, Telemetry,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000_000);
@@ -32,10 +33,35 @@ pub(crate) fn empty() -> Snapshot {
         collected_in_ns: 5_000_000,
         devices: Vec::new(),
         processes: Vec::new(),
+        host: None,
         closed_processes: 0,
         withheld_processes: 0,
         left_out: None,
         sources: vec![source("tenstorrent", Vec::new(), 0)],
+    }
+}
+
+/// What a process uses that is busy on one processor and a half, and may not say what it writes.
+fn used_of_host() -> ProcessUsage {
+    ProcessUsage {
+        cpu_ratio: at(1.5),
+        resident_bytes: at(3 << 30),
+        threads: at(48),
+        read_bytes_per_second: at(120 << 20),
+        written_bytes_per_second: no(Absence::Permission, "/proc/4242/io: Permission denied"),
+    }
+}
+
+/// What the machine uses.
+fn host() -> HostUsage {
+    HostUsage {
+        cpu_ratio: at(0.34),
+        processors: at(64),
+        used_bytes: at(96 << 30),
+        memory_bytes: at(512 << 30),
+        load_1: at(12.34),
+        load_5: at(10.0),
+        load_15: at(8.0),
     }
 }
 
@@ -54,6 +80,7 @@ pub(crate) fn troubled() -> Snapshot {
     };
     Snapshot {
         devices: vec![local_device(), remote_device()],
+        host: Some(Box::new(host())),
         processes: vec![
             trainer(),
             dead(),
@@ -188,6 +215,8 @@ fn process(pid: Option<u32>, name: &str) -> Process {
         container: None,
         state: ProcessState::Alive,
         known_by: None,
+        started_at: None,
+        usage: None,
         uptime_seconds: no(Absence::Unknown, "it reports no start"),
         devices: Vec::new(),
         faults: RecordingFaults::default(),
@@ -254,6 +283,8 @@ fn trainer() -> Process {
             }),
         }),
         known_by: Some(ProcessSource::Ledger),
+        started_at: Some(Timestamp(0)),
+        usage: Some(Box::new(used_of_host())),
         uptime_seconds: at(3_725.0),
         devices: vec![held(0, 1, Accounting::Recorded, kinds)],
         faults: RecordingFaults { double_frees: 3, ..RecordingFaults::default() },
@@ -276,6 +307,8 @@ fn trainer() -> Process {
 fn dead() -> Process {
     let kinds = vec![usage(MemoryKind::Dram, 256 * MIB, 1)];
     Process {
+        started_at: None,
+        usage: None,
         uptime_seconds: no(Absence::Ended, ""),
         state: ProcessState::Dead,
         known_by: Some(ProcessSource::Ledger),
@@ -340,6 +373,8 @@ fn unseen() -> Process {
         command: absent(),
         user: absent(),
         uid: no(Absence::Hidden, ""),
+        started_at: None,
+        usage: None,
         uptime_seconds: no(Absence::Hidden, ""),
         state: ProcessState::Hidden,
         devices: vec![held(0, 1, Accounting::Unknown, Vec::new())],
@@ -353,6 +388,8 @@ fn hidden() -> Process {
     Process {
         command: no(Absence::Hidden, ""),
         user: no(Absence::Hidden, ""),
+        started_at: None,
+        usage: None,
         uptime_seconds: no(Absence::Hidden, ""),
         state: ProcessState::Hidden,
         known_by: Some(ProcessSource::Endpoint),

@@ -24,6 +24,7 @@ fn snapshot(at: u64) -> Snapshot {
         collected_in_ns: 1,
         devices: Vec::new(),
         processes: Vec::new(),
+        host: None,
         closed_processes: at,
         withheld_processes: 0,
         left_out: None,

@@ -34,6 +34,7 @@ pub(super) fn run(arguments: &MonitorArguments, monitor: &Monitor) -> Result<Sta
     // Any of them may be in a group, and memory that only an endpoint reports too.
     options.sensors = Sensors::All;
     options.endpoints = EndpointUse::Always;
+    options.usage |= monitor.asks_for_usage();
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let mut snapshot = collector.collect();

@@ -65,6 +65,25 @@ impl SnapshotView<'_> {
         }
     }
 
+    /// Whether it is read what processes and the host use: fields may name it, and JSON and the details
+    /// have all there is.
+    pub(super) fn usage(self) -> bool {
+        let whole =
+            matches!(self.form, OutputFormat::Json | OutputFormat::Tables { details: true });
+        whole || self.names_usage()
+    }
+
+    /// Whether it shows rates of that, for which one reading is not enough.
+    pub(super) fn measures_usage(self) -> bool {
+        self.form == OutputFormat::Tables { details: true } || self.names_usage()
+    }
+
+    fn names_usage(self) -> bool {
+        self.columns.is_some_and(Columns::ask_for_usage)
+            || self.filter.is_some_and(Query::asks_for_usage)
+            || self.sort.is_some_and(Sort::asks_for_usage)
+    }
+
     /// What comes before the first snapshot, and not again.
     pub(super) fn heading(self) -> String {
         match (self.form, self.columns) {

@@ -129,7 +129,7 @@ impl ViewSource {
         client: &mut Client,
         wakes: &SyncSender<Wake>,
     ) -> Result<Result<(), Ended>, CallError> {
-        let mut updates = client.watch(self.period).await?;
+        let mut updates = client.watch_selected(self.period, "", true).await?;
         let mut reported = false;
         let mut alerts = alerts::AlertPoller::new(self.period);
         while let Some(update) = updates.next().await? {

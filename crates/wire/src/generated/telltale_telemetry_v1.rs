@@ -103,6 +103,10 @@ pub struct WatchRequest {
     /// Only rows that this query of docs/query.md wants, as for GetSnapshot.
     #[prost(string, tag = "2")]
     pub filter: ::prost::alloc::string::String,
+    /// Whether to read what processes and the host use, Process.usage and Snapshot.host, while the
+    /// stream is open. Without it they are in a message only where another caller asked for them.
+    #[prost(bool, tag = "3")]
+    pub usage: bool,
 }
 /// One message of Watch.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -458,6 +462,34 @@ pub struct Snapshot {
     /// What the filter of the request left out, of what the caller may see; not set without a filter.
     #[prost(message, optional, tag = "10")]
     pub left_out: ::core::option::Option<LeftOut>,
+    /// What all processes take of the host; not set where no one asked for it.
+    #[prost(message, optional, tag = "11")]
+    pub host: ::core::option::Option<HostUsage>,
+}
+/// What all processes together take of the host.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HostUsage {
+    /// The share of all processors' time that was not idle, from 0 to 1.
+    #[prost(message, optional, tag = "1")]
+    pub cpu_ratio: ::core::option::Option<NumberReading>,
+    /// Processors that are online.
+    #[prost(message, optional, tag = "2")]
+    pub processors: ::core::option::Option<WholeReading>,
+    /// Bytes of RAM that a new process could not have.
+    #[prost(message, optional, tag = "3")]
+    pub used_bytes: ::core::option::Option<WholeReading>,
+    /// Bytes of RAM.
+    #[prost(message, optional, tag = "4")]
+    pub memory_bytes: ::core::option::Option<WholeReading>,
+    /// Tasks that ran or waited for a processor or storage, on average over one minute.
+    #[prost(message, optional, tag = "5")]
+    pub load_1: ::core::option::Option<NumberReading>,
+    /// The same over five minutes.
+    #[prost(message, optional, tag = "6")]
+    pub load_5: ::core::option::Option<NumberReading>,
+    /// The same over fifteen minutes.
+    #[prost(message, optional, tag = "7")]
+    pub load_15: ::core::option::Option<NumberReading>,
 }
 /// What a filter left out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1117,6 +1149,31 @@ pub struct Process {
     /// Whatever else it reports.
     #[prost(message, repeated, tag = "14")]
     pub metrics: ::prost::alloc::vec::Vec<MetricSample>,
+    /// When it started, in nanoseconds since the Unix epoch; not set where it cannot be seen.
+    #[prost(fixed64, optional, tag = "15")]
+    pub started_at_unix_ns: ::core::option::Option<u64>,
+    /// What it takes of the host; not set where no one asked for it.
+    #[prost(message, optional, tag = "16")]
+    pub usage: ::core::option::Option<ProcessUsage>,
+}
+/// What one process takes of its host, as the kernel counts it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ProcessUsage {
+    /// Processor time of all its threads per time that passed: 1 is one processor, busy all the time.
+    #[prost(message, optional, tag = "1")]
+    pub cpu_ratio: ::core::option::Option<NumberReading>,
+    /// Bytes of its memory that are in RAM, shared pages included.
+    #[prost(message, optional, tag = "2")]
+    pub resident_bytes: ::core::option::Option<WholeReading>,
+    /// Its threads.
+    #[prost(message, optional, tag = "3")]
+    pub threads: ::core::option::Option<WholeReading>,
+    /// Bytes a second that it made storage read; what the page cache had is not in it.
+    #[prost(message, optional, tag = "4")]
+    pub read_bytes_per_second: ::core::option::Option<WholeReading>,
+    /// Bytes a second that it made storage write.
+    #[prost(message, optional, tag = "5")]
+    pub written_bytes_per_second: ::core::option::Option<WholeReading>,
 }
 /// A device that a process holds or has recorded memory for.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2105,6 +2162,7 @@ pub mod numbers {
     pub mod watch_request {
         pub const LEAST_INTERVAL_MS: u32 = 1;
         pub const FILTER: u32 = 2;
+        pub const USAGE: u32 = 3;
     }
     pub mod watch_response {
         pub const SNAPSHOT: u32 = 1;
@@ -2231,6 +2289,16 @@ pub mod numbers {
         pub const SOURCES: u32 = 8;
         pub const METRIC_DESCRIPTIONS: u32 = 9;
         pub const LEFT_OUT: u32 = 10;
+        pub const HOST: u32 = 11;
+    }
+    pub mod host_usage {
+        pub const CPU_RATIO: u32 = 1;
+        pub const PROCESSORS: u32 = 2;
+        pub const USED_BYTES: u32 = 3;
+        pub const MEMORY_BYTES: u32 = 4;
+        pub const LOAD_1: u32 = 5;
+        pub const LOAD_5: u32 = 6;
+        pub const LOAD_15: u32 = 7;
     }
     pub mod left_out {
         pub const DEVICES: u32 = 1;
@@ -2446,6 +2514,15 @@ pub mod numbers {
         pub const DEVICES: u32 = 12;
         pub const FAULTS: u32 = 13;
         pub const METRICS: u32 = 14;
+        pub const STARTED_AT_UNIX_NS: u32 = 15;
+        pub const USAGE: u32 = 16;
+    }
+    pub mod process_usage {
+        pub const CPU_RATIO: u32 = 1;
+        pub const RESIDENT_BYTES: u32 = 2;
+        pub const THREADS: u32 = 3;
+        pub const READ_BYTES_PER_SECOND: u32 = 4;
+        pub const WRITTEN_BYTES_PER_SECOND: u32 = 5;
     }
     pub mod held_device {
         pub const DEVICE: u32 = 1;

@@ -107,10 +107,11 @@ impl Client {
     /// # Errors
     /// When the service refuses.
     pub async fn watch(&mut self, least_interval: Duration) -> Result<Updates, CallError> {
-        self.watch_selected(least_interval, "").await
+        self.watch_selected(least_interval, "", false).await
     }
 
-    /// The same with only the rows that a query of docs/query.md wants.
+    /// The same with only the rows that a query of docs/query.md wants, and with what processes and
+    /// the host use (`usage`), which the service reads only while someone watches it.
     ///
     /// # Errors
     /// When the service refuses, which it does where it cannot read the query.
@@ -118,10 +119,11 @@ impl Client {
         &mut self,
         least_interval: Duration,
         filter: &str,
+        usage: bool,
     ) -> Result<Updates, CallError> {
         let filter = filter.to_owned();
         let least_interval_ms = u32::try_from(least_interval.as_millis()).unwrap_or(u32::MAX);
-        let request = message::WatchRequest { least_interval_ms, filter };
+        let request = message::WatchRequest { least_interval_ms, filter, usage };
         Ok(Updates(self.0.answers("Watch", &request).await?))
     }
 

@@ -7,7 +7,9 @@ mod process;
 use prost::Message as _;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Device, LeftOut, Snapshot, SourceError, SourceNote, SourceStatus};
+use telltale_schema::snapshot::{
+    Device, HostUsage, LeftOut, Snapshot, SourceError, SourceNote, SourceStatus,
+};
 
 use super::codes::Code;
 use super::{MAX_ANSWER_BYTES, limited, message};
@@ -147,6 +149,7 @@ fn snapshot(from: message::Snapshot) -> Result<Snapshot, AnswerError> {
         collected_in_ns: from.collected_in_ns,
         devices,
         processes,
+        host: from.host.map(|host| Box::new(host_usage(host))),
         closed_processes: from.closed_processes,
         withheld_processes: from.withheld_processes,
         left_out: from
@@ -154,6 +157,18 @@ fn snapshot(from: message::Snapshot) -> Result<Snapshot, AnswerError> {
             .map(|found| LeftOut { devices: found.devices, processes: found.processes }),
         sources: from.sources.into_iter().map(source).collect(),
     })
+}
+
+fn host_usage(from: message::HostUsage) -> HostUsage {
+    HostUsage {
+        cpu_ratio: reading(from.cpu_ratio),
+        processors: reading(from.processors),
+        used_bytes: reading(from.used_bytes),
+        memory_bytes: reading(from.memory_bytes),
+        load_1: reading(from.load_1),
+        load_5: reading(from.load_5),
+        load_15: reading(from.load_15),
+    }
 }
 
 fn source(from: message::Source) -> SourceStatus {

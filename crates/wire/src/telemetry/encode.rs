@@ -14,8 +14,8 @@ use super::codec::Payload;
 use super::codes::Code as _;
 use super::message;
 use super::message::numbers::{
-    get_snapshot_response, left_out, list_devices_response, list_processes_response, snapshot,
-    source, source_error, source_note, watch_response,
+    get_snapshot_response, host_usage, left_out, list_devices_response, list_processes_response,
+    snapshot, source, source_error, source_note, watch_response,
 };
 use process::Descriptions;
 use writer::MessageWriter;
@@ -55,6 +55,17 @@ fn fill(to: &mut MessageWriter, snapshot: &Snapshot) {
         to.message(snapshot::LEFT_OUT, |to| {
             to.whole(left_out::DEVICES, left_out.devices);
             to.whole(left_out::PROCESSES, left_out.processes);
+        });
+    }
+    if let Some(host) = &snapshot.host {
+        to.message(snapshot::HOST, |to| {
+            to.reading(host_usage::CPU_RATIO, &host.cpu_ratio);
+            to.reading(host_usage::PROCESSORS, &host.processors);
+            to.reading(host_usage::USED_BYTES, &host.used_bytes);
+            to.reading(host_usage::MEMORY_BYTES, &host.memory_bytes);
+            to.reading(host_usage::LOAD_1, &host.load_1);
+            to.reading(host_usage::LOAD_5, &host.load_5);
+            to.reading(host_usage::LOAD_15, &host.load_15);
         });
     }
 }

@@ -12,9 +12,10 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::sensor::{SENSORS, SensorValue};
 use telltale_schema::snapshot::{
     Accounting, AllocatedDevices, Container, Device, DeviceFault, DeviceFaultKind, HeldDevice,
-    HeldKind, HeldSpace, HeldUsage, Holder, KindMemory, LeftOut, Load, MemoryCounts, MetricSample,
-    MetricValue, PcieLink, PcieTraffic, Pod, Process, ProcessSource, ProcessState, RecordingFaults,
-    Snapshot, SourceError, SourceNote, SourceStatus, SpaceUsage, Telemetry, TrafficDirection,
+    HeldKind, HeldSpace, HeldUsage, Holder, HostUsage, KindMemory, LeftOut, Load, MemoryCounts,
+    MetricSample, MetricValue, PcieLink, PcieTraffic, Pod, Process, ProcessSource, ProcessState,
+    ProcessUsage, RecordingFaults, Snapshot, SourceError, SourceNote, SourceStatus, SpaceUsage,
+    Telemetry, TrafficDirection,
 };
 
 /// Draws numbers (splitmix64), and everything else from them.
@@ -328,7 +329,17 @@ impl Drawn {
                     ProcessSource::Driver,
                 ])
             }),
+            started_at: self.maybe(Self::time),
             uptime_seconds: self.reading(Self::number),
+            usage: self.maybe(|draw| {
+                Box::new(ProcessUsage {
+                    cpu_ratio: draw.reading(Self::number),
+                    resident_bytes: draw.reading(Self::whole),
+                    threads: draw.reading(Self::whole),
+                    read_bytes_per_second: draw.reading(Self::whole),
+                    written_bytes_per_second: draw.reading(Self::whole),
+                })
+            }),
             devices: self.some(|draw| draw.held(devices)),
             faults: RecordingFaults {
                 double_frees: self.whole(),
@@ -337,6 +348,18 @@ impl Drawn {
                 unrecorded_events: self.whole(),
             },
             metrics: metrics.into(),
+        }
+    }
+
+    fn host(&mut self) -> HostUsage {
+        HostUsage {
+            cpu_ratio: self.reading(Self::number),
+            processors: self.reading(Self::whole),
+            used_bytes: self.reading(Self::whole),
+            memory_bytes: self.reading(Self::whole),
+            load_1: self.reading(Self::number),
+            load_5: self.reading(Self::number),
+            load_15: self.reading(Self::number),
         }
     }
 
@@ -350,6 +373,7 @@ impl Drawn {
             collected_in_ns: self.whole(),
             devices,
             processes: self.some(|draw| draw.process(count)),
+            host: self.maybe(|draw| Box::new(draw.host())),
             closed_processes: self.whole(),
             withheld_processes: self.whole(),
             left_out: self.maybe(|draw| LeftOut { devices: draw.whole(), processes: draw.whole() }),

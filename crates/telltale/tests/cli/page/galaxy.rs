@@ -98,7 +98,8 @@ fn panel(browser: &mut Browser) {
     }
     let mut seen = Vec::new();
     // All names from one moment: the rows change places as memory does.
-    let names = "[...document.querySelectorAll('#panel-held tbody .open')].map((one) => one.textContent)";
+    let names =
+        "[...document.querySelectorAll('#panel-held tbody .open')].map((one) => one.textContent)";
     let names: Vec<String> = serde_json::from_value(browser.value(names)).unwrap();
     for label in names {
         let pid = label.split(' ').next().unwrap();

@@ -1,10 +1,11 @@
 //! Processes.
 
+use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::MemoryUsage;
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::{
     Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, MetricSample, MetricValue, Process,
-    ProcessSource, RecordingFaults,
+    ProcessSource, ProcessUsage, RecordingFaults,
 };
 
 use super::{AnswerError, Code, known, message, reading, short};
@@ -29,7 +30,9 @@ pub(super) fn process(
         container: from.container.map(Into::into),
         state: known(from.state, "state of a process")?,
         known_by: ProcessSource::of_code(from.known_by),
+        started_at: from.started_at_unix_ns.map(Timestamp),
         uptime_seconds: reading(from.uptime_seconds),
+        usage: from.usage.map(|usage| Box::new(self::usage(usage))),
         devices: held.collect::<Result<_, _>>()?,
         faults: RecordingFaults {
             double_frees: faults.double_frees,
@@ -39,6 +42,16 @@ pub(super) fn process(
         },
         metrics: metrics.collect::<Result<_, _>>()?,
     })
+}
+
+fn usage(from: message::ProcessUsage) -> ProcessUsage {
+    ProcessUsage {
+        cpu_ratio: reading(from.cpu_ratio),
+        resident_bytes: reading(from.resident_bytes),
+        threads: reading(from.threads),
+        read_bytes_per_second: reading(from.read_bytes_per_second),
+        written_bytes_per_second: reading(from.written_bytes_per_second),
+    }
 }
 
 fn identity(from: &message::ProcessIdentity) -> Result<ProcessIdentity, AnswerError> {

@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 
+use telltale_schema::clock::Timestamp;
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::{
-    Container, HeldDevice, HeldKind, HeldUsage, MetricSample, MetricValue, Process, RecordingFaults,
+    Container, HeldDevice, HeldKind, HeldUsage, MetricSample, MetricValue, Process, ProcessUsage,
+    RecordingFaults,
 };
 
 use super::super::message::numbers::{
     allocated_devices, container, held_device, held_kind, held_space, histogram, label,
-    metric_description, metric_sample, pod, process, process_identity, recorded_usage,
-    recording_faults,
+    metric_description, metric_sample, pod, process, process_identity, process_usage,
+    recorded_usage, recording_faults,
 };
 use super::writer::MessageWriter;
 
@@ -86,6 +88,20 @@ pub(super) fn process<'a>(
         let place = descriptions.place(sample);
         to.message(process::METRICS, |to| metric(to, sample, place));
     }
+    if let Some(Timestamp(started)) = process.started_at {
+        to.fixed(process::STARTED_AT_UNIX_NS, started);
+    }
+    if let Some(usage) = &process.usage {
+        to.message(process::USAGE, |to| self::usage(to, usage));
+    }
+}
+
+fn usage(to: &mut MessageWriter, usage: &ProcessUsage) {
+    to.reading(process_usage::CPU_RATIO, &usage.cpu_ratio);
+    to.reading(process_usage::RESIDENT_BYTES, &usage.resident_bytes);
+    to.reading(process_usage::THREADS, &usage.threads);
+    to.reading(process_usage::READ_BYTES_PER_SECOND, &usage.read_bytes_per_second);
+    to.reading(process_usage::WRITTEN_BYTES_PER_SECOND, &usage.written_bytes_per_second);
 }
 
 fn identity(to: &mut MessageWriter, identity: &ProcessIdentity) {
