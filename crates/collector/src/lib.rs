@@ -25,5 +25,7 @@ mod usage;
 pub use clean::{CleanReport, Cleaned};
 pub use collector::{CollectOptions, Collector, Round, clean};
 pub use hardware::{HardwareOptions, HostUse, NvmlUse};
-pub use processes::{Allocated, EndpointUse, KubeletError, ListAllocated, PodOptions};
+pub use processes::{
+    Allocated, EndpointUse, EnvironmentError, KubeletError, ListAllocated, PodOptions, environment,
+};
 pub use tenstorrent::Sensors;

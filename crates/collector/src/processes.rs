@@ -15,6 +15,7 @@ pub(crate) mod command;
 mod container;
 mod described;
 mod endpoints;
+mod environment;
 mod evidence;
 mod identity;
 mod known;
@@ -66,6 +67,7 @@ use roots::ContainerFiles;
 use status::StatusLookup;
 
 pub(crate) use booted::Booted;
+pub use environment::{EnvironmentError, environment};
 pub(crate) use identity::NANOSECONDS_PER_TICK;
 pub use pods::{Allocated, KubeletError, ListAllocated, PodOptions};
 pub(crate) use status::Procfs;

@@ -67,6 +67,7 @@ pub(crate) const ASSETS: &[Asset] = assets! {
     "table.js" "table.js" SCRIPT;
     "theme.js" "theme.js" SCRIPT;
     "totals.js" "totals.js" SCRIPT;
+    "usage.js" "usage.js" SCRIPT;
     "uPlot.min.js" "vendor/uPlot.min.js" SCRIPT;
     "uPlot.min.css" "vendor/uPlot.min.css" STYLE;
     "uPlot.LICENSE" "vendor/uPlot.LICENSE" TEXT;

@@ -4,10 +4,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use telltale_collector::clock::SystemClock;
-use telltale_collector::{CollectOptions, Collector};
+use telltale_collector::{CollectOptions, Collector, EnvironmentError, environment};
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, as_user, needs_root, wait_until};
 use telltale_schema::clock::Clock;
+use telltale_schema::process::ProcessStat;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{ProcessUsage, Snapshot};
 
@@ -21,7 +22,11 @@ const ADA: u32 = 61_002;
 fn holders(bench: &mut Bench, scripts: &[&str]) -> Vec<ChildGuard> {
     let start = |script: &&str| {
         let mut command = Command::new("sh");
-        command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .args(["-c", script])
+            .env("SAMPLE", "one\u{1b}[31m")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         // A directory on a disk: what is written to memory is not counted.
         ChildGuard::spawn(command.current_dir(env!("CARGO_TARGET_TMPDIR")))
     };
@@ -112,6 +117,22 @@ fn a_start_is_the_same_from_one_look_to_the_next() {
     // Another collector's clock is another look at the same one.
     let other = process(&bench.collector().collect(), pid).started_at.unwrap();
     assert!(other.0.abs_diff(first.0) < 1_000_000_000);
+}
+
+#[test]
+fn an_environment_is_its_owners_and_never_the_next_processs() {
+    let mut bench = Bench::new(MachineKind::N150);
+    let children = holders(&mut bench, &["exec sleep 600"]);
+    let pid = children[0].id();
+    let root = bench.machine.root().to_owned();
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
+    let started = ProcessStat::parse(&stat).unwrap().start_time_ticks;
+    let read = environment(&root, pid, started).unwrap();
+    assert!(read.contains(&String::from("SAMPLE=one\\u{1b}[31m")), "{read:?}");
+    let other = environment(&root, pid, started + 1);
+    assert!(matches!(other, Err(EnvironmentError::Ended(ended)) if ended == pid));
+    drop(children);
+    assert!(matches!(environment(&root, pid, started), Err(EnvironmentError::Ended(_))));
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn a_busy_galaxy_is_a_line_for_each_chip_and_sample() {
     assert!(rows[2..].iter().all(|row| row.len() == 9 && rates(row)), "{devices:?}");
     let processes = monitor(&root, &["pmon", "-c", "2", "-d", "0.1"]);
     let rows = words(&processes);
-    assert_eq!(rows[0].join(" "), "# device pid busy dram l1 user command");
+    assert_eq!(rows[0].join(" "), "# device pid busy cpu dram l1 rss user command");
     assert_eq!(rows[1].join(" "), "# id # % MiB MiB name name");
     assert_eq!(rows.len(), 2 + 2 * 32, "{processes:?}");
     let held = rows.iter().filter(|row| row[1] == pid);

@@ -14,4 +14,5 @@ mod many;
 mod operated;
 mod refused;
 mod shown;
+mod usage;
 mod withheld;

@@ -25,8 +25,9 @@ function kindColumns(all) {
 
 function since(process) {
   const up = process.uptime_seconds;
-  if (value(up) === undefined) return [UNKNOWN];
-  return [clock(up.at - value(up) * 1e9), duration(value(up))];
+  if (value(up) !== undefined) return [clock(up.at - value(up) * 1e9), duration(value(up))];
+  // What records nothing has a start all the same.
+  return process.started_at === undefined ? [UNKNOWN] : [clock(process.started_at), "its start"];
 }
 
 // The rows of a device: a process each, with everything that tells it from others.

@@ -105,7 +105,7 @@ function connection(state, words, time = "") {
 
 const asOf = () => (latest ? `, as of ${clock((filter.rows() ?? latest).taken_at)}` : "");
 
-const stream = follow("api/v1/stream", reader.token, {
+const stream = follow(() => `api/v1/stream${document.hidden ? "" : "?usage=true"}`, reader.token, {
   snapshot(snapshot, sequence) {
     remember(snapshot);
     if (arrived === undefined && snapshot.reader.has_history) recentPast(reader.token()).then((past) => past && recall(past.seconds, past.series));
@@ -150,7 +150,11 @@ function arrange() {
 narrow.addEventListener("change", arrange);
 arrange();
 
-document.addEventListener("visibilitychange", () => document.hidden || redraw());
+// While it is hidden, the service need not read what processes use.
+document.addEventListener("visibilitychange", () => {
+  stream.restart();
+  if (!document.hidden) redraw();
+});
 at("sources-details").addEventListener("toggle", draw);
 at("pause").addEventListener("click", pause);
 at("idle-button").addEventListener("click", () => showIdle(place.get("idle") !== "shown"));

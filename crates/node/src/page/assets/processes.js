@@ -4,6 +4,7 @@ import { beginning, bytes, duration, reason, value } from "./format.js";
 import { reading, text } from "./cells.js";
 import { hueOf } from "./colours.js";
 import { command, container, identity, owner, place } from "./process.js";
+import { usageColumns, usageFacts } from "./usage.js";
 
 /** A row for each process and device that it holds, as `telltale smi` has them. */
 export function rows(snapshot) {
@@ -74,6 +75,7 @@ export const columns = [
   { name: "l1", title: "L1", number: true, cell: memory(live("l1"), UNTRACKED), sort: live("l1") },
   { name: "buffers", title: "Buffers", number: true, cell: (row) => text(row.held?.live_buffers, untold(row, "not recorded")), sort: ({ held }) => held?.live_buffers },
   { name: "uptime", title: "Up", number: true, cell: ({ process }) => reading(process.uptime_seconds, duration), sort: ({ process }) => value(process.uptime_seconds) },
+  ...usageColumns,
   { name: "state", title: "State", cell: ({ process }) => text(process.state), sort: ({ process }) => process.state },
 ];
 
@@ -91,6 +93,7 @@ export function facts(process, devices) {
   return [
     ["command", value(process.command) ?? reason(process.command)],
     ...(process.container ? [["container", container(process).join("; ")]] : []),
+    ...usageFacts(process),
     ["known by", process.known_by ?? "the driver alone"],
     ...refused, ...parts, ...metrics,
   ];

@@ -44,7 +44,7 @@ function collected(take) {
 }
 
 /**
- * Follows the stream. `on` has snapshot(data, id) and lost(words, refused), which says why there is
+ * Follows the stream, whose address `url` gives each time. `on` has snapshot(data, id) and lost(words, refused), which says why there is
  * no stream and whether it was the token. Returns { restart() }.
  */
 export function follow(url, token, on) {
@@ -57,7 +57,7 @@ export function follow(url, token, on) {
     stop = new AbortController();
     const headers = { Accept: "text/event-stream" };
     if (token()) headers.Authorization = `Bearer ${token()}`;
-    const answer = await fetch(url, { headers, signal: stop.signal, cache: "no-store" });
+    const answer = await fetch(url(), { headers, signal: stop.signal, cache: "no-store" });
     if (answer.status === 401) throw new Refused("the token is refused");
     if (!answer.ok) throw new Error(`the service answers ${answer.status}`);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -4,6 +4,7 @@ import { bar, element, stacked } from "./cells.js";
 import { bytes, digits, value } from "./format.js";
 import { capacity, product, used as usedOf } from "./device.js";
 import { parts } from "./holders.js";
+import { hostTile } from "./usage.js";
 
 /** Writes them into the list `into`. */
 export function showTotals(into, snapshot) {
@@ -13,6 +14,7 @@ export function showTotals(into, snapshot) {
     memory(snapshot),
     hottest(snapshot),
     power(snapshot),
+    ...hostTile(snapshot),
   ];
   const shape = JSON.stringify(tiles);
   if (into.last === shape) return;
