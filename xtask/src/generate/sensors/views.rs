@@ -69,7 +69,7 @@ fn list(sensors: &[(Sensor, &Metric)]) -> String {
 fn title(sensor: &Sensor, metric: &Metric) -> String {
     let name = sensor.name(metric).replace('_', " ");
     let (first, rest) = name.split_at(1);
-    first.to_uppercase() + rest
+    (first.to_uppercase() + rest).replace("Pcie", "PCIe")
 }
 
 /// The dashboard with a panel for each sensor that is drawn, and what is behind them moved to make room.

@@ -43,17 +43,40 @@ export function showAlerts(alerts, withheld) {
   const hidden = withheld ? `, ${withheld} about processes not shown` : "";
   at("alert-count").textContent = `${firing.length} firing, ${alerts.length - firing.length} pending${hidden}`;
   const list = at("alert-list");
-  const shape = JSON.stringify(alerts.map((alert) => [alert.rule, alert.text, alert.state, alert.severity, alert.since]));
+  const shape = JSON.stringify(alerts.map((alert) => [alert.rule, alert.text, alert.state, alert.severity, alert.since]).concat(withheld));
   if (list.last === shape) return;
   list.last = shape;
   const rank = (alert) => (alert.state === "firing" ? 10 : 0) + SEVERITIES.indexOf(alert.severity);
-  list.replaceChildren(...[...alerts].sort((one, other) => rank(other) - rank(one)).map(item));
+  const gravest = [...alerts].sort((one, other) => rank(other) - rank(one));
+  list.replaceChildren(...gravest.map(item));
+  showFold(gravest, withheld);
 }
+
+// On a narrow screen this stands for the list until it is opened: how many of which severity, and the gravest one.
+function showFold(alerts, withheld) {
+  const fold = at("alert-fold");
+  fold.hidden = !alerts.length;
+  if (!alerts.length) return;
+  const counts = [...new Set(alerts.map(severity))].map((name) => `${alerts.filter((one) => severity(one) === name).length} ${name}`);
+  if (withheld) counts.push(`${withheld} not shown`);
+  fold.dataset.severity = shade(alerts[0]);
+  fold.querySelector("strong").textContent = `Alerts: ${counts.join(", ")}`;
+  fold.querySelector("span").textContent = alerts[0].text;
+}
+
+/** Opens and closes the list where it is folded. */
+export function fold() {
+  const button = at("alert-fold");
+  button.ariaExpanded = String(button.ariaExpanded !== "true");
+}
+
+const severity = ({ state, severity }) => (state === "pending" ? "pending" : severity);
+const shade = ({ state, severity }) => (state === "pending" ? "info" : severity);
 
 function item(alert) {
   const line = element("li");
   const pending = alert.state === "pending";
-  line.dataset.severity = pending ? "info" : alert.severity;
+  line.dataset.severity = shade(alert);
   const since = element("time", undefined, `since ${clock(alert.fired_at ?? alert.since)}`);
   line.append(element("b", undefined, pending ? `pending ${alert.severity}` : alert.severity), element("span", undefined, alert.text), element("small", "rule", alert.rule), since);
   return line;

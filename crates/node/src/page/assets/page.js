@@ -16,7 +16,7 @@ import { recentPast } from "./history.js";
 import { panel } from "./panel.js";
 import { access } from "./access.js";
 import { queryBox } from "./filter.js";
-import { showAlerts, showSources } from "./health.js";
+import { fold, showAlerts, showSources } from "./health.js";
 import { showTotals } from "./totals.js";
 
 // Seconds without a snapshot after which the values are shown as old.
@@ -156,6 +156,7 @@ document.addEventListener("visibilitychange", () => {
   if (!document.hidden) redraw();
 });
 at("sources-details").addEventListener("toggle", draw);
+at("alert-fold").addEventListener("click", fold);
 at("pause").addEventListener("click", pause);
 at("idle-button").addEventListener("click", () => showIdle(place.get("idle") !== "shown"));
 at("help-button").addEventListener("click", () => at("help").showModal());

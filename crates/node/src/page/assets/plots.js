@@ -97,7 +97,7 @@ function newPlot(box, plot, lines, data, width) {
     scales: { y: { range: (_, low, high) => [Math.min(low ?? 0, 0), (high || 1) * 1.1] } },
     axes: [
       { stroke: resolved("soft"), grid, ticks: grid, size: 32, values: moments },
-      { stroke: resolved("soft"), grid, ticks: grid, size: 74, incrs: plot.unit === "bytes" ? BYTE_STEPS : undefined, values: (_, ticks) => ticks.map(show) },
+      { stroke: resolved("soft"), grid, ticks: grid, size: 84, incrs: plot.unit.startsWith("bytes") ? BYTE_STEPS : undefined, values: (_, ticks) => ticks.map(show) },
     ],
     series: [{ label: "At", value: ({ data: [times] }, at) => new Date((at ?? times.at(-1)) * 1000).toLocaleTimeString() }, ...series],
   }, data, box);
