@@ -3,25 +3,34 @@
 import { identity } from "./process.js";
 
 const HUES = 12;
+// Hues of one family are hard to tell from each other where they touch: blue, orange, green, red, violet, yellow, teal.
+const FAMILIES = [0, 1, 2, 3, 4, 5, 6, 3, 1, 3, 0, 2];
 // The hue of each process that was in the last snapshot, by its identity.
 let kept = new Map();
 
 /**
  * Gives each process a hue. One that has one keeps it; others take, in the order in which they were
  * started, the least used hue from a place on that follows from what they are: so that pages opened at
- * different times mostly agree.
+ * different times mostly agree. It is of a family that the process's devices do not have yet, if there is one.
  */
 export function colour(snapshot) {
   const keys = new Map(snapshot.processes.map((process) => [identity(process), process]));
   kept = new Map([...kept].filter(([key]) => keys.has(key)));
   const uses = new Array(HUES).fill(0);
-  for (const hue of kept.values()) uses[hue] += 1;
+  const families = new Map(snapshot.devices.map((_, place) => [place, new Set()]));
+  const on = (process) => process.devices.map((held) => families.get(held.device)).filter(Boolean);
+  const note = (process, hue) => {
+    uses[hue] += 1;
+    for (const all of on(process)) all.add(FAMILIES[hue]);
+  };
+  for (const [key, hue] of kept) note(keys.get(key), hue);
   const started = ([, process]) => process.identity?.start_time_ticks ?? Infinity;
   const fresh = [...keys].filter(([key]) => !kept.has(key)).sort((one, other) => started(one) - started(other) || (one[0] < other[0] ? -1 : 1));
-  for (const [key] of fresh) {
-    const least = leastUsed(uses, hash(key) % HUES);
-    kept.set(key, least);
-    uses[least] += 1;
+  for (const [key, process] of fresh) {
+    const taken = on(process);
+    const hue = leastUsed(uses, hash(key) % HUES, (place) => !taken.some((all) => all.has(FAMILIES[place])));
+    kept.set(key, hue);
+    note(process, hue);
   }
 }
 
@@ -45,12 +54,10 @@ export function resolved(name) {
   return getComputedStyle(probe).color;
 }
 
-function leastUsed(uses, from) {
+function leastUsed(uses, from, isWanted) {
   const least = Math.min(...uses);
-  for (let step = 0; ; step += 1) {
-    const place = (from + step) % HUES;
-    if (uses[place] === least) return place;
-  }
+  const order = uses.map((_, step) => (from + step) % HUES).filter((place) => uses[place] === least);
+  return order.find(isWanted) ?? order[0];
 }
 
 // FNV-1a, 32 bits.

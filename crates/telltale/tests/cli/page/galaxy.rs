@@ -79,6 +79,16 @@ fn colours(browser: &mut Browser, pid: &str) -> (Vec<String>, [bool; 2]) {
     serde_json::from_value(found).unwrap()
 }
 
+/// Whether `rgb(…)` is a pink, a red or a magenta, of which the page has three.
+fn is_reddish(colour: &str) -> bool {
+    let numbers = colour.trim_start_matches("rgb(").trim_end_matches(')').split(", ");
+    let [red, green, blue] = numbers.map(|one| one.parse().unwrap()).collect::<Vec<i32>>()[..]
+    else {
+        panic!("{colour}")
+    };
+    red > green.max(blue) && blue - green > -15
+}
+
 /// A chip's panel: its holders with what tells them apart, and their memory over time, which adds up.
 fn panel(browser: &mut Browser) {
     browser.value("document.querySelector('.tile').click()");
@@ -111,6 +121,8 @@ fn panel(browser: &mut Browser) {
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), 3, "three processes, three colours");
+    let reds = seen.iter().filter(|colour| is_reddish(colour)).count();
+    assert!(reds <= 1, "{seen:?} are told apart where they touch");
 
     let sums = "(() => {
         const box = document.querySelector('.plot[data-title=\"DRAM by process\"]');
