@@ -7,6 +7,7 @@ pub mod finding;
 pub mod generate;
 pub mod layout;
 pub mod parsed;
+pub mod pictures;
 pub mod repository;
 pub mod site;
 pub mod size;

@@ -4,11 +4,13 @@
 #![forbid(unsafe_code)]
 
 use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::SystemTime;
 
 use clap::{Parser, Subcommand};
 use xtask::finding::Finding;
-use xtask::{generate, layout, repository, site, size, skipped, tidy};
+use xtask::{generate, layout, pictures, repository, site, size, skipped, tidy};
 
 /// Repository chores.
 #[derive(Debug, Parser)]
@@ -37,6 +39,12 @@ enum Chore {
     Size,
     /// Build the documents as a searchable site in target/site; installs mdBook where it is not there
     Site,
+    /// Make the pictures of the documents, and in DIR the same screens in all sizes; takes six minutes and needs Chromium
+    Pictures {
+        /// Where all of them go
+        #[arg(value_name = "DIR", default_value = "target/pictures")]
+        directory: PathBuf,
+    },
     /// Run what every change must pass, as .ci/run does, but install nothing
     Ci,
     /// Write the files that are made from others: metric definitions, protobuf messages, JSON Schemas
@@ -57,6 +65,7 @@ fn main() -> ExitCode {
         Chore::Skipped { clear, expect_none } => run_skipped(clear, expect_none),
         Chore::Size => run_size(),
         Chore::Site => run_site(),
+        Chore::Pictures { directory } => run_pictures(&directory),
         Chore::Ci => run_ci(),
         Chore::Generate { check } => run_generate(check),
     };
@@ -110,6 +119,22 @@ fn run_site() -> Outcome {
     let root = repository::root();
     let page = site::make(&root, &repository::files(&root)?)?;
     println!("{}", page.display());
+    Ok(true)
+}
+
+fn run_pictures(directory: &Path) -> Outcome {
+    std::fs::create_dir_all(directory)?;
+    let (root, directory) = (repository::root(), std::fs::canonicalize(directory)?);
+    let begun = SystemTime::now();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut test = Command::new(cargo);
+    test.args(["test", "--package", "telltale", "--test", "main", "cli::pictures"]);
+    if !test.env("TELLTALE_PICTURES", &directory).current_dir(&root).status()?.success() {
+        return Ok(false);
+    }
+    for name in pictures::replace(&root.join("docs"), &directory, begun)? {
+        println!("wrote docs/{name}");
+    }
     Ok(true)
 }
 

@@ -5,6 +5,7 @@
 mod generate;
 mod layout;
 mod new_sensor;
+mod pictures;
 mod site;
 mod skipped;
 mod tidy;

@@ -35,6 +35,7 @@ mod namespaces;
 mod nothing;
 mod page;
 mod panes;
+mod pictures;
 mod printed;
 mod ranks;
 mod recordings;

@@ -3,11 +3,11 @@
 //! allocate.
 
 mod accessible;
-mod appearance;
+pub(crate) mod appearance;
 pub(crate) mod browser;
 mod faulty;
 mod filtered;
-mod fixture;
+pub(crate) mod fixture;
 mod galaxy;
 mod living;
 mod many;

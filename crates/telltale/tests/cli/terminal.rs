@@ -73,6 +73,16 @@ impl Terminal {
         wait_until("frames on the terminal", TIMEOUT, || frames() > count);
     }
 
+    /// Gives the terminal another size, as a window that is dragged does.
+    pub(crate) fn resize(&mut self, (columns, rows): (usize, usize)) {
+        let shell = children(self.child.id());
+        let device = format!("/proc/{}/fd/0", shell.first().expect("`script` runs it"));
+        let (columns_text, rows_text) = (columns.to_string(), rows.to_string());
+        let size = ["--file", &device, "cols", &columns_text, "rows", &rows_text];
+        assert!(Command::new("stty").args(size).status().unwrap().success());
+        (self.columns, self.rows) = (columns, rows);
+    }
+
     /// Types something.
     pub(crate) fn type_in(&mut self, keys: &[u8]) {
         let keyboard = self.child.child().stdin.as_mut().unwrap();

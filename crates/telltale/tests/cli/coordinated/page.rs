@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::PathBuf;
 
 use telltale_harness::wait_until;
 
@@ -110,10 +109,9 @@ fn where_no_token_is_wanted_none_is_asked_for_and_a_phone_shows_every_row() {
     browser.until("document.querySelectorAll('#incidents tbody tr').length === 1");
     assert_eq!(browser.value(ASKS), false);
     assert_eq!(browser.value("document.getElementById('token-button').checkVisibility()"), false);
-    let pictures = std::env::var_os("TELLTALE_PAGE_PICTURES").map(PathBuf::from);
     for (width, height, phone) in [(1280, 900, false), (400, 800, true)] {
         browser.window(width, height, phone);
-        browser.picture(pictures.as_deref(), &format!("cluster-{width}"));
+        browser.keep_picture(&format!("cluster-{width}"));
         assert_eq!(browser.value(CUT), serde_json::json!([]), "at {width}");
         let shown = "[...document.querySelectorAll('#nodes th')].filter((one) => \
              one.checkVisibility()).map((one) => one.textContent).join(' ')";
@@ -202,7 +200,6 @@ fn training_steps_are_shown_by_the_page_and_by_a_file_without_a_coordinator() {
     let file = fixture.place.join("report.html");
     let written = fixture.cluster(&["report", "--page", file.to_str().unwrap()]);
     assert_eq!(written.status, Some(0), "{written:?}");
-    let pictures = std::env::var_os("TELLTALE_PAGE_PICTURES").map(PathBuf::from);
     let addresses =
         [(fixture.http.clone(), "page"), (served(fs::read_to_string(file).unwrap()), "file")];
     for (address, name) in addresses {
@@ -222,7 +219,7 @@ fn training_steps_are_shown_by_the_page_and_by_a_file_without_a_coordinator() {
         }
         for (width, height, phone) in [(1280, 1400, false), (400, 1600, true)] {
             browser.window(width, height, phone);
-            browser.picture(pictures.as_deref(), &format!("steps-{name}-{width}"));
+            browser.keep_picture(&format!("steps-{name}-{width}"));
             assert_eq!(browser.value(CUT), serde_json::json!([]), "{name} at {width}");
             assert_eq!(browser.value(OUTSIDE), serde_json::json!([]), "{name} at {width}");
         }

@@ -1,14 +1,7 @@
 //! How the page looks: on a phone and on a screen, in light and in dark, and to those who see
-//! contrasts badly or want nothing to move.
-//!
-//! With `TELLTALE_PAGE_PICTURES=DIR` the pictures of the documentation are written to DIR, after the
-//! five minutes that it takes to have a history to show.
-
-use std::path::PathBuf;
-use std::time::Duration;
+//! contrasts badly or want nothing to move. `cli::pictures` looks at more sizes.
 
 use serde_json::Value;
-use telltale_harness::wait_until;
 
 use super::browser::Browser;
 use super::fixture::{Fixture, TOKEN};
@@ -71,13 +64,6 @@ const TOO_WIDE: &str = "(() => {
     return [...page, ...wide.map((one) => one.outerHTML.slice(0, 120)), ...dialogs.map((one) => one.id)];
 })()";
 
-/// Seconds between the first and the last point of the first plot.
-const SPAN: &str = "(() => {
-    const data = document.querySelector('.plot')?.plot.data;
-    const known = data ? data[0].filter((_, place) => data[1][place] !== null) : [];
-    return known.length ? known.at(-1) - known[0] : 0;
-})()";
-
 /// A rule that fires on a chip that works.
 pub(super) const HOT: &str = "\
 [[alerts.rule]]
@@ -87,17 +73,13 @@ clear_ratio = 0.1
 for_seconds = 0
 ";
 
-pub(super) fn pictures() -> Option<PathBuf> {
-    std::env::var_os("TELLTALE_PAGE_PICTURES").map(PathBuf::from)
-}
-
 #[track_caller]
-pub(super) fn is_well(browser: &mut Browser, what: &str) {
+pub(crate) fn is_well(browser: &mut Browser, what: &str) {
     assert_eq!(browser.value(WEAK), Value::Array(Vec::new()), "{what}");
     assert_eq!(browser.value(TOO_WIDE), Value::Array(Vec::new()), "{what}");
 }
 
-/// Who holds which chip in the pictures.
+/// Who holds which chip.
 const WORKLOADS: [(&str, usize); 7] = [
     ("pretrain", 0),
     ("pretrain", 1),
@@ -108,12 +90,35 @@ const WORKLOADS: [(&str, usize); 7] = [
     ("serve", 12),
 ];
 
+/// On a phone alerts are a line that the keyboard opens, and processes are seen without scrolling.
+fn alerts_are_folded(browser: &mut Browser) {
+    let list = "document.getElementById('alert-list').checkVisibility()";
+    let row = "document.querySelector('#processes tbody tr').getBoundingClientRect().bottom";
+    let fold = "document.getElementById('alert-fold')";
+    assert_eq!(browser.value(list), true);
+    assert_eq!(browser.value(&format!("{fold}.checkVisibility()")), false);
+    browser.window(390, 844, true);
+    browser.until("document.querySelector('#tables').nextElementSibling.id === 'map-section'");
+    assert_eq!(browser.value(list), false);
+    let bottom = browser.value(row).as_f64().unwrap();
+    assert!(bottom < 844.0, "the first process ends at {bottom}");
+    let words = browser.text(&format!("{fold}.innerText"));
+    assert!(words.contains(" warning") && words.contains("it throttles at"), "{words}");
+    browser.value(&format!("{fold}.focus()"));
+    browser.press("Enter");
+    assert_eq!(browser.value(list), true);
+    assert_eq!(browser.text(&format!("{fold}.ariaExpanded")), "true");
+    is_well(browser, "alerts on a phone");
+    browser.press("Enter");
+    assert_eq!(browser.value(list), false);
+    browser.window(1280, 900, false);
+}
+
 #[test]
 fn it_can_be_read_on_every_screen_in_light_and_in_dark() {
     let test = "page::appearance::it_can_be_read_on_every_screen_in_light_and_in_dark";
     let Some(mut browser) = Browser::start(test) else { return };
-    let (browser, pictures) = (&mut browser, pictures());
-    let pictures = pictures.as_deref();
+    let browser = &mut browser;
     let mut fixture = Fixture::new("galaxy-wormhole");
     for (name, device) in WORKLOADS {
         fixture.work(name, name, device);
@@ -121,29 +126,22 @@ fn it_can_be_read_on_every_screen_in_light_and_in_dark() {
     fixture.serve("0.5", true, HOT);
     fixture.open(browser, Some(TOKEN));
     browser.until("document.querySelectorAll('#alert-list li').length > 0");
+    alerts_are_folded(browser);
     browser.value("document.querySelector('#devices tbody .open').click()");
     browser.until("document.querySelectorAll('.plot').length >= 3");
-    if pictures.is_some() {
-        wait_until("a history of five minutes", Duration::from_secs(900), || {
-            browser.value(SPAN).as_f64().is_some_and(|span| span > 300.0)
-        });
-    }
     for scheme in ["light", "dark"] {
         browser.prefer(&[("prefers-color-scheme", scheme)]);
         browser.window(1280, 900, false);
         browser.value("document.getElementById('panel').open || document.querySelector('#devices tbody .open').click()");
         browser.until("document.querySelectorAll('.plot').length >= 3");
         is_well(browser, "details");
-        browser.picture(pictures, &format!("page-details-{scheme}"));
         browser.window(360, 740, true);
         browser.until("document.querySelector('.plot canvas').getBoundingClientRect().width < 360");
         is_well(browser, "details on a phone");
         browser.value("document.getElementById('panel').close()");
         is_well(browser, "a phone");
-        browser.picture(pictures, &format!("page-phone-{scheme}"));
         browser.window(1280, 900, false);
         is_well(browser, "a screen");
-        browser.picture(pictures, &format!("page-{scheme}"));
         for (button, dialog) in [("help-button", "help"), ("token-button", "access")] {
             browser.value(&format!("document.getElementById('{button}').click()"));
             is_well(browser, dialog);

@@ -6,7 +6,7 @@
 //! only to there. What was tried is kept, and so is what the page complained about.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -254,12 +254,17 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({"features": features}));
     }
 
-    /// Writes a picture of the window into `directory`, if there is one.
-    pub(crate) fn picture(&mut self, directory: Option<&Path>, name: &str) {
-        let Some(directory) = directory else { return };
-        let encoded = self.call("Page.captureScreenshot", json!({"format": "png"}));
-        let bytes = decoded(encoded["data"].as_str().unwrap());
-        std::fs::write(directory.join(format!("{name}.png")), bytes).unwrap();
+    /// A picture of the window, as a PNG file in the letters of base 64.
+    pub(crate) fn picture(&mut self) -> String {
+        let taken = self.call("Page.captureScreenshot", json!({"format": "png"}));
+        taken["data"].as_str().unwrap().to_owned()
+    }
+
+    /// Writes one into the directory that `TELLTALE_PICTURES` names, if it does.
+    pub(crate) fn keep_picture(&mut self, name: &str) {
+        let Some(directory) = std::env::var_os("TELLTALE_PICTURES") else { return };
+        let file = PathBuf::from(directory).join(format!("{name}.png"));
+        std::fs::write(file, decoded(&self.picture())).unwrap();
     }
 }
 
@@ -282,7 +287,7 @@ fn program() -> Option<PathBuf> {
 }
 
 /// Bytes that were written in the letters of base 64.
-fn decoded(text: &str) -> Vec<u8> {
+pub(crate) fn decoded(text: &str) -> Vec<u8> {
     let value = |letter: u8| match letter {
         b'A'..=b'Z' => letter - b'A',
         b'a'..=b'z' => letter - b'a' + 26,

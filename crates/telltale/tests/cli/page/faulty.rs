@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::appearance::{is_well, pictures};
+use super::appearance::is_well;
 use super::browser::Browser;
 use super::fixture::{Fixture, TOKEN};
 
@@ -46,7 +46,7 @@ fn details(browser: &mut Browser, device: &str) -> String {
 fn stopped_firmware_and_a_vanished_chip_are_named_and_their_end_is_seen() {
     let test = "page::faulty::stopped_firmware_and_a_vanished_chip_are_named";
     let Some(mut browser) = Browser::start(test) else { return };
-    let (browser, pictures) = (&mut browser, pictures());
+    let browser = &mut browser;
     let mut fixture = Fixture::new("t3000");
     fixture.serve("0.2", true, RULES);
     fixture.open(browser, Some(TOKEN));
@@ -80,7 +80,7 @@ fn stopped_firmware_and_a_vanished_chip_are_named_and_their_end_is_seen() {
     for (name, width, phone) in [("faults-screen", 1280, false), ("faults-phone", 390, true)] {
         browser.window(width, 900, phone);
         is_well(browser, name);
-        browser.picture(pictures.as_deref(), name);
+        browser.keep_picture(name);
     }
     browser.window(1280, 900, false);
     browser.value("document.getElementById('filter').focus()");

@@ -1,7 +1,5 @@
 //! The page's filter: the rows of `telltale smi --filter`, and where a query stops making sense.
 
-use std::path::PathBuf;
-
 use serde_json::Value;
 use telltale_harness::wait_until;
 
@@ -96,8 +94,7 @@ fn the_rows_are_those_of_smi_and_an_error_points_at_its_column() {
     );
     assert_eq!(browser.value("document.getElementById('filter').ariaInvalid"), "true");
     assert_eq!(first_cells(browser, "processes").len(), 1);
-    let pictures = std::env::var_os("TELLTALE_PAGE_PICTURES").map(PathBuf::from);
-    browser.picture(pictures.as_deref(), "page-filter-error");
+    browser.keep_picture("page-filter-error");
     let only_400 = |one: &String| one.contains("400");
     assert!(browser.complaints.iter().all(only_400), "{:?}", browser.complaints);
 

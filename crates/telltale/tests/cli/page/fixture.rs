@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -41,21 +41,36 @@ impl Fixture {
 
     /// Starts a workload that is called `name` on a chip, with `first` as its command's first word.
     pub(crate) fn work(&mut self, name: &str, first: &str, device: usize) {
+        self.start(name, first, "train", device);
+        self.wait_for_workloads();
+    }
+
+    /// The same with this trace, which may be a file of [`Self::place`], and without waiting for what it does.
+    pub(crate) fn start(&mut self, name: &str, first: &str, trace: &str, device: usize) {
         let link = self.place.join(name);
         if !link.is_symlink() {
             symlink(env!("CARGO_BIN_EXE_telltale"), &link).unwrap();
         }
         let mut command = Command::new(link);
         let device = device.to_string();
-        command.arg0(first).args(["replay", "train", "--loop", "--device", &device]);
-        command.arg("--root").arg(&self.root).stdin(Stdio::null());
+        command.arg0(first).args(["replay", trace, "--loop", "--device", &device]);
+        command.arg("--root").arg(&self.root).current_dir(self.place()).stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         self.workloads.push(ChildGuard::spawn(&mut command));
+    }
+
+    /// Waits until each workload holds memory.
+    pub(crate) fn wait_for_workloads(&self) {
         let count = self.workloads.len();
         wait_until("the workload to hold memory", TIMEOUT, || {
             let seen = snapshot(&self.root).processes;
             seen.iter().filter(|process| !process.devices.is_empty()).count() == count
         });
+    }
+
+    /// Where the files of this fixture are.
+    pub(crate) fn place(&self) -> &Path {
+        self.place.path()
     }
 
     /// Waits until one of the workloads holds more than so many bytes.
