@@ -37,6 +37,7 @@ mod page;
 mod panes;
 mod pictures;
 mod printed;
+mod questions;
 mod ranks;
 mod recordings;
 mod regions;

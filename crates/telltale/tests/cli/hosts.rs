@@ -1,6 +1,6 @@
 //! `telltale smi --hosts`: several machines in one table, whichever answer.
 
-mod host_services;
+pub(crate) mod host_services;
 mod many;
 mod shells;
 mod tls;
