@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 use telltale_harness::{ChildGuard, Scratch, as_user, wait_until};
 use telltale_trace::{Description, Writer};
 
@@ -141,15 +141,16 @@ impl Galaxy {
         assert_eq!(said(self.command().args(["smi", "--clean"])).status, Some(0));
     }
 
-    fn history(&self) -> Connection {
-        Connection::open(self.place.join("state/history.db")).unwrap()
+    fn history(&self, flags: OpenFlags) -> Option<Connection> {
+        Connection::open_with_flags(self.place.join("state/history.db"), flags).ok()
     }
 
     /// When the one that has ended was first and last seen.
     fn lifetime_ms(&self) -> Option<[i64; 2]> {
         let query = "SELECT first_seen_ms, last_seen_ms FROM process WHERE name = ?1";
         let row = |row: &rusqlite::Row<'_>| Ok([row.get(0)?, row.get(1)?]);
-        self.history().query_row(query, [ENDED.0], row).ok()
+        let history = self.history(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        history.query_row(query, [ENDED.0], row).ok()
     }
 
     /// Makes the history older, so that an hour ago is a second after that workload was first seen. No
@@ -159,11 +160,12 @@ impl Galaxy {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
         let [first, _] = self.lifetime_ms().unwrap();
         let by_ms = first + 1000 - (i64::try_from(now).unwrap() - HOUR_MS);
+        let history = self.history(OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
         for (table, columns) in TIMES {
             let set: Vec<String> =
                 columns.iter().map(|column| format!("{column} = {column} - {by_ms}")).collect();
             let update = format!("UPDATE {table} SET {}", set.join(", "));
-            self.history().execute(&update, []).unwrap();
+            history.execute(&update, []).unwrap();
         }
     }
 
