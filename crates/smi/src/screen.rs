@@ -10,6 +10,8 @@ mod cluster_pane;
 mod column;
 mod detail_pane;
 mod device_pane;
+mod device_picker;
+mod device_rows;
 mod dialog;
 mod event;
 mod event_pane;
@@ -55,6 +57,7 @@ use telltale_schema::fleet::Fleet;
 use telltale_schema::snapshot::Snapshot;
 
 use cluster_pane::ClusterPane;
+use device_picker::DevicePicker;
 use event_pane::EventPane;
 use filter_line::FilterLine;
 use machines::Machines;
@@ -85,6 +88,7 @@ enum KeyMode {
     /// A page of text, scrolled down by so many lines.
     Page(OverlayPage, usize),
     Menu(Menu),
+    Devices(DevicePicker),
     Signal(signal::Dialog),
 }
 
@@ -138,6 +142,12 @@ impl Screen {
 
     /// Shows these alerts from now on, those that fire first.
     pub fn set_alerts(&mut self, alerts: Availability<Alerts>) {
+        let known = if let Availability::Known(known) = &alerts { &known.alerts[..] } else { &[] };
+        let alarmed = known.iter().filter_map(|alert| alert.device.clone()).collect();
+        if self.view.alarmed != alarmed {
+            self.view.alarmed = alarmed;
+            self.view.arrange();
+        }
         self.below.alerts.set(alerts);
     }
 

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
+mod device_rows;
 mod fleets;
 mod monitors;
 mod panes;

@@ -36,6 +36,8 @@ pub struct Alert {
     pub since: Timestamp,
     /// What is wrong.
     pub text: String,
+    /// The device that it is about, by its id in the snapshot.
+    pub device: Option<String>,
 }
 
 /// A training job, as its coordinator reports it.

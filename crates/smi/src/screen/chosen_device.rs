@@ -1,6 +1,7 @@
 //! The device whose holders alone the processes show: the selected one while keys go to the devices, and longer
 //! once it was chosen by a key or a click.
 
+use super::device_rows::DeviceRowId;
 use super::view::{Focus, View};
 
 /// A device whose holders alone are shown.
@@ -11,7 +12,29 @@ pub(super) struct ChosenDevice {
     is_kept: bool,
 }
 
+impl ChosenDevice {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
 impl View {
+    /// Selects the device in this place of what is shown, also one that has no row of its own.
+    pub(super) fn go_to_device(&mut self, place: usize) {
+        let Some(device) = self.shown.as_ref().and_then(|shown| shown.devices.get(place)) else {
+            return;
+        };
+        self.device.seek(DeviceRowId::Device(device.id.clone()));
+        self.arrange();
+        self.choose_device(true);
+    }
+
+    /// Gives idle devices a row each, or one together.
+    pub(super) fn turn_idle_devices(&mut self) {
+        self.settings.all_devices = !self.settings.all_devices;
+        self.arrange();
+    }
+
     /// The place of the device whose holders alone are shown, if it is one of those that are shown.
     pub(super) fn chosen_device(&self) -> Option<usize> {
         let chosen = self.chosen_device.as_ref()?;
@@ -29,10 +52,11 @@ impl View {
         }
     }
 
-    /// Shows the holders of the selected device alone.
+    /// Shows the holders of the selected device alone; those of idle ones are none, so that all stay.
     pub(super) fn choose_device(&mut self, is_kept: bool) {
         let shown = self.shown.as_ref();
-        let device = shown.and_then(|shown| shown.devices.get(self.device.at()));
+        let selected = self.selected_device();
+        let device = shown.zip(selected).and_then(|(shown, place)| shown.devices.get(place));
         self.chosen_device = device.map(|device| ChosenDevice { id: device.id.clone(), is_kept });
         self.arrange();
     }

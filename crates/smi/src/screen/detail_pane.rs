@@ -8,6 +8,7 @@ use telltale_schema::snapshot::{Device, LinkState, Process, Snapshot};
 use super::canvas::{Canvas, cells};
 use super::column;
 use super::device_pane;
+use super::device_rows::{DeviceRow, IdleDevices};
 use super::graph;
 use super::lines::wrapped;
 use super::row::Who;
@@ -29,11 +30,11 @@ type Part = (String, [String; 4]);
 /// Paints the pane.
 pub(super) fn paint(view: &View, canvas: &mut Canvas<'_>, area: Rect, shown: &Snapshot) {
     match view.focus {
-        Focus::Devices => {
-            if let Some(device) = shown.devices.get(view.device.at()) {
-                device_details(view, canvas, area, shown, device);
-            }
-        }
+        Focus::Devices => match view.device_rows.get(view.device.at()) {
+            Some(DeviceRow::Device(place)) => device_details(view, canvas, area, shown, *place),
+            Some(DeviceRow::Idle(idle)) => idle_details(canvas, area, shown, idle),
+            None => {}
+        },
         Focus::Processes | Focus::Pane => match view.selected_process() {
             Some((who, place)) => {
                 process_details(view, canvas, area, shown, (who, &shown.processes[place]));
@@ -93,15 +94,16 @@ fn device_details(
     canvas: &mut Canvas<'_>,
     area: Rect,
     shown: &Snapshot,
-    device: &Device,
+    place: usize,
 ) {
+    let device = &shown.devices[place];
     let part = |kind: &telltale_schema::snapshot::KindMemory| {
         let shown_metrics =
             [kind.total_bytes, kind.processes_bytes, kind.unattributed_bytes, kind.ghost_bytes];
         (kind.kind.name().to_owned(), shown_metrics.map(quantity::bytes))
     };
     let parts: Vec<Part> = device.kinds.iter().map(part).collect();
-    let holders = holder_words(view, shown, view.device.at());
+    let holders = holder_words(view, shown, place);
     about(canvas, area, device_words(device, holders));
     let headings = ["TOTAL", "PROCESSES", "UNATTR.", "GHOST"];
     let inside = table(canvas, area, "KIND", headings, &parts, &in_use(device));
@@ -122,6 +124,18 @@ fn device_details(
         let fits = |words: &&String| cells(width(words)) <= inside.width;
         let words = words.iter().find(fits).unwrap_or(&words[0]);
         history(canvas, inside, series, most, words);
+    }
+}
+
+/// Which devices a row of idle ones stands for.
+fn idle_details(canvas: &mut Canvas<'_>, area: Rect, shown: &Snapshot, idle: &IdleDevices) {
+    let hint = "no process has them open, and nothing is in use; Return or a shows each";
+    let words = [heading(idle.name()), (hint.to_owned(), Role::Faint)];
+    about(canvas, area, words);
+    let ids: Vec<&str> = idle.places.iter().map(|at| shown.devices[*at].id.as_str()).collect();
+    let lines = wrapped(&ids.join("  "), area.width);
+    for (y, line) in (area.top() + 1..area.bottom()).zip(&lines) {
+        canvas.text(area.x, y, area.width, line, Role::Plain);
     }
 }
 

@@ -8,6 +8,7 @@ use telltale_schema::sensor::{SENSORS, Sensor};
 use telltale_schema::snapshot::{Device, Snapshot};
 
 use super::canvas::{Canvas, cells};
+use super::device_rows::{DeviceRow, IdleDevices};
 use super::frame::Places;
 use super::graph;
 use super::series::{GraphSeries, share};
@@ -117,29 +118,35 @@ pub(super) fn paint(
         canvas.text(inside.x, inside.y, inside.width, words, Role::Faint);
         return;
     }
-    let longest = shown.devices.iter().map(|device| text::width(&device.id)).max();
+    let names = view.device_rows.iter().map(|row| text::width(&row.name(&shown.devices)));
+    let longest = names.max();
     let columns = Columns::within(width, cells(longest.unwrap_or(0)), &shown.devices);
-    for at in 0..across.min(shown.devices.len()) {
+    for at in 0..across.min(view.device_rows.len()) {
         let x = area.x + width * cells(at);
         let width = width.saturating_sub(u16::from(across > 1));
         device_heading(view, canvas, Rect::new(x, area.y, width, 1), &columns);
     }
     let first = view.device.first(usize::from(inside.height) * across);
     let first = first.div_ceil(across) * across;
-    for (at, device) in shown.devices.iter().enumerate().skip(first) {
+    for (at, row) in view.device_rows.iter().enumerate().skip(first) {
         let place = at - first;
         let y = inside.y + cells(place / across);
         if y >= inside.bottom() {
             break;
         }
         let x = inside.x + width * cells(place % across);
-        let row = Rect::new(x, y, width.saturating_sub(u16::from(across > 1)), 1);
-        device_row(view, canvas, row, device, &columns);
-        if view.machines.is_old_device(at) {
-            canvas.style(row, Role::Faint);
+        let area = Rect::new(x, y, width.saturating_sub(u16::from(across > 1)), 1);
+        match row {
+            DeviceRow::Device(place) => {
+                device_row(view, canvas, area, &shown.devices[*place], &columns);
+                if view.machines.is_old_device(*place) {
+                    canvas.style(area, Role::Faint);
+                }
+            }
+            DeviceRow::Idle(idle) => idle_row(canvas, area, shown, idle, &columns),
         }
         if at == view.device.at() {
-            let id = Rect { width: columns.id.min(row.width), ..row };
+            let id = Rect { width: columns.id.min(area.width), ..area };
             let focused = view.focus == Focus::Devices;
             canvas.style(id, if focused { Role::Selected } else { Role::Remembered });
         }
@@ -202,6 +209,37 @@ fn device_row(
         let most = most(device, shown_metric, series, room);
         graph::paint(canvas, Rect::new(x + 1, y, room, 1), series, most);
     }
+}
+
+/// Idle devices of a tray: that nothing is in use of what they have, and how warm they are.
+fn idle_row(
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    shown: &Snapshot,
+    idle: &IdleDevices,
+    columns: &Columns,
+) {
+    let devices = || idle.places.iter().map(|place| &shown.devices[*place]);
+    canvas.text(area.x, area.y, columns.id, &idle.name(), Role::Plain);
+    let capacity =
+        |device: &Device| Some(*device.space(MemorySpace::Dram)?.capacity_bytes.value()?);
+    let dram: Option<u64> = devices().map(capacity).sum();
+    let dram = dram.map_or_else(String::new, |dram| format!(" of {}", quantity::bytes(dram)));
+    let sensor = SENSORS.iter().find(|sensor| sensor.is_column).map(GraphValue::Sensor);
+    let values =
+        sensor.into_iter().flat_map(|sensor| devices().filter_map(move |it| sensor.value(it)));
+    let least = values.clone().reduce(f64::min);
+    let largest = values.reduce(f64::max);
+    let range =
+        sensor.zip(least.zip(largest)).map_or_else(String::new, |(sensor, (least, most))| {
+            match (sensor.parts(least).0, sensor.text(most)) {
+                (least, most) if most.starts_with(&format!("{least} ")) => format!(", {most}"),
+                (least, most) => format!(", {least} to {most}"),
+            }
+        });
+    let x = area.x + columns.id + 1;
+    let words = format!("no process, 0 B{dram}{range}");
+    canvas.text(x, area.y, area.right().saturating_sub(x), &words, Role::Faint);
 }
 
 /// A bar by process, its share, and the bytes where there is room.

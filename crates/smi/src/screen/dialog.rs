@@ -3,6 +3,7 @@
 use ratatui_core::layout::{Position, Rect};
 
 use super::canvas::{Canvas, cells};
+use super::device_picker::{DevicePicker, PickerRow};
 use super::filter_line::FilterLine;
 use super::frame::Places;
 use super::lines::wrapped;
@@ -13,11 +14,13 @@ use super::view::View;
 use super::{KeyMode, OverlayPage};
 use crate::text::width;
 
-const HELP: [(&str, &str); 27] = [
+const HELP: [(&str, &str); 29] = [
     ("F1 h ?", "this page"),
     ("F10 q", "end; Ctrl-Z stops until `fg`"),
     ("Up Down PgUp PgDn", "go through the rows; Home and End too, and the wheel"),
     ("Tab", "between processes, devices and the pane below"),
+    ("d", "choose a device by index, id, address or holder"),
+    ("a", "idle devices in a row each, or one for their tray"),
     ("1 to 6 F7", "the pane below, by its tab; F7: the next one"),
     ("F8 z", "enlarge it; so does the digit of the shown one"),
     ("F3 i", "show or hide it"),
@@ -75,6 +78,7 @@ pub(super) fn over(
             places.lines = Rect { height: lines, ..inside };
             None
         }
+        KeyMode::Devices(picker) => Some(picker_window(view, picker, places, canvas, area)),
         KeyMode::Signal(dialog) => {
             let inside = paint_signals(canvas, dialog);
             places.window = around(inside);
@@ -170,6 +174,80 @@ fn paint_menu(canvas: &mut Canvas<'_>, menu: &Menu, is_shown: impl Fn(usize) -> 
     }
     canvas.text(inside.x, inside.bottom().saturating_sub(1), inside.width, keys, Role::Faint);
     inside
+}
+
+/// The list of devices below what is typed; gives the place of the cursor.
+fn picker_window(
+    view: &View,
+    picker: &mut DevicePicker,
+    places: &mut Places,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+) -> Position {
+    const PROMPT: &str = "Find: ";
+    let rows = view.picker_rows(picker);
+    let devices = view.shown.as_ref().map_or(0, |shown| shown.devices.len());
+    let height = cells(devices + 4).min(area.height.saturating_sub(2));
+    let inside = canvas.window(area.width.saturating_sub(4).min(76), height, "Choose a device");
+    let prompt = canvas.text(inside.x, inside.y, inside.width, PROMPT, Role::Heading);
+    let room = inside.right().saturating_sub(prompt + 1);
+    let end = match picker.typed() {
+        "" => {
+            let words = "type an index, id, PCI address, or the name or user of a holder";
+            canvas.text(prompt, inside.y, room, words, Role::Faint);
+            prompt
+        }
+        // The end is seen, where the cursor is.
+        typed => {
+            let hidden = width(typed).saturating_sub(usize::from(room));
+            let seen: String = typed.chars().skip(hidden).collect();
+            canvas.text(prompt, inside.y, room, &seen, Role::Plain)
+        }
+    };
+    let list = Rect { y: inside.y + 1, height: inside.height.saturating_sub(2), ..inside };
+    picker.first = picker.selected.first(usize::from(list.height));
+    let longest = rows.iter().map(|row| width(&row.id)).max().unwrap_or(0).clamp(8, 30);
+    let visible = rows.iter().enumerate().skip(picker.first);
+    for (y, (at, row)) in (list.top()..list.bottom()).zip(visible) {
+        let line = Rect { y, height: 1, ..list };
+        picker_line(canvas, line, row, longest);
+        if at == picker.selected.at() {
+            canvas.style(line, Role::Selected);
+        }
+    }
+    if rows.is_empty() {
+        canvas.text(list.x, list.y, list.width, "No device has this.", Role::Warning);
+    }
+    let keys = "Up Down: select  Enter: choose  Esc: leave";
+    canvas.text(inside.x, inside.bottom().saturating_sub(1), inside.width, keys, Role::Faint);
+    if rows.len() > usize::from(list.height) {
+        let last = picker.first + usize::from(list.height);
+        let words = format!("{}-{} of {}", picker.first + 1, last, rows.len());
+        canvas.right(
+            inside.x,
+            inside.bottom().saturating_sub(1),
+            inside.width,
+            &words,
+            Role::Faint,
+        );
+    }
+    places.window = around(inside);
+    places.lines = list;
+    Position::new(end, inside.y)
+}
+
+/// A device: its index, its id in so many cells, its PCI address, and who holds it.
+fn picker_line(canvas: &mut Canvas<'_>, line: Rect, row: &PickerRow, longest: usize) {
+    let PickerRow { index, id, pci, holders, .. } = row;
+    let parts = [
+        (format!("{index:>4} {id:longest$}"), Role::Plain),
+        (format!("{pci:12}"), Role::Faint),
+        (holders.clone(), Role::Plain),
+    ];
+    let mut x = line.x;
+    for (words, role) in parts {
+        x = canvas.text(x, line.y, line.right().saturating_sub(x), &words, role) + 1;
+    }
 }
 
 /// Gives where its lines are, below whom they are for.

@@ -25,7 +25,7 @@ const PANE_ROWS: u16 = 8;
 const MESSAGE_ROWS: u16 = 5;
 
 /// The keys in the last row.
-const KEYS: [(&str, &str, PressedKey); 10] = [
+const KEYS: [(&str, &str, PressedKey); 12] = [
     ("F1", "Help", PressedKey::Function(1)),
     ("F2", "Columns", PressedKey::Function(2)),
     ("F3", "Pane", PressedKey::Function(3)),
@@ -36,6 +36,8 @@ const KEYS: [(&str, &str, PressedKey); 10] = [
     ("F8", "Zoom", PressedKey::Function(8)),
     ("F9", "Signal", PressedKey::Function(9)),
     ("F10", "Quit", PressedKey::Function(10)),
+    ("d", "Device", PressedKey::Char('d')),
+    ("a", "Idle", PressedKey::Char('a')),
 ];
 
 /// Where things were painted last, for the mouse.
@@ -132,7 +134,6 @@ impl Screen {
             return;
         }
         let panes = self.panes(area);
-        self.title(&mut canvas, &panes);
         match self.view.shown.clone() {
             Some(shown) => {
                 places.device_columns = panes.across;
@@ -155,6 +156,7 @@ impl Screen {
                 canvas.text(area.x, area.y + 2, area.width, words, Role::Faint);
             }
         }
+        self.title(&mut canvas, &panes, places.first_device);
         self.last_row(&mut canvas, panes.keys, &mut places);
         self.places = places;
         if let Some(cursor) =
@@ -172,7 +174,7 @@ impl Screen {
         };
         // The title, two headings and the keys.
         let room = area.height - 4 - pane;
-        let devices = self.view.shown.as_ref().map_or(0, |shown| shown.devices.len());
+        let devices = self.view.device_rows.len();
         // A few have a whole row each: wider bars, bytes, and more of their history.
         let across = match cells(devices) <= room / 3 {
             true => 1,
@@ -194,7 +196,7 @@ impl Screen {
     }
 
     /// The first row: when, how much, from where, and what is wrong.
-    fn title(&self, canvas: &mut Canvas<'_>, panes: &Panes) {
+    fn title(&self, canvas: &mut Canvas<'_>, panes: &Panes, first_device: usize) {
         let area = panes.title;
         let [devices, all_devices, processes, all_processes] = self.view.counts();
         let of = |some: usize, all: usize, [one, many]: [&str; 2]| {
@@ -212,7 +214,8 @@ impl Screen {
         });
         let words = [
             time,
-            of(devices, all_devices, ["device", "devices"]) + &out_of_sight(devices, panes),
+            of(devices, all_devices, ["device", "devices"])
+                + &self.out_of_sight(panes, first_device),
             of(processes, all_processes, ["process", "processes"]),
             self.host_words(),
             self.source.clone(),
@@ -241,6 +244,17 @@ impl Screen {
         let name = &self.view.terms.host;
         let usage = self.view.displayed().and_then(|shown| usage::of_host(shown.host.as_ref()?));
         usage.map_or_else(|| name.clone(), |usage| format!("{name}: {usage}"))
+    }
+
+    /// How many devices have no row in the pane, of which this is the first row.
+    fn out_of_sight(&self, panes: &Panes, first: usize) -> String {
+        let rows = usize::from(panes.devices.height.saturating_sub(1)) * panes.across;
+        let is_hidden = |at: usize| !(first..first.saturating_add(rows)).contains(&at);
+        let hidden = self.view.device_rows.iter().enumerate().filter(|(at, _)| is_hidden(*at));
+        match hidden.map(|(_, row)| row.devices()).sum::<usize>() {
+            0 => String::new(),
+            many => format!(" ({many} out of sight)"),
+        }
     }
 
     /// The last row: a message, else the keys.
@@ -279,15 +293,6 @@ impl Screen {
         if let Some(words) = filter {
             canvas.text(x, area.y, area.right().saturating_sub(x), &words, Role::Warning);
         }
-    }
-}
-
-/// How many devices have no row in the pane.
-fn out_of_sight(devices: usize, panes: &Panes) -> String {
-    let rows = usize::from(panes.devices.height.saturating_sub(1)) * panes.across;
-    match devices.saturating_sub(rows) {
-        0 => String::new(),
-        many => format!(" ({many} out of sight)"),
     }
 }
 

@@ -1,9 +1,11 @@
 //! What events do.
 
 use super::column::Column;
+use super::device_picker::{DevicePicker, Picked};
 use super::event::{Action, InputEvent, PressedKey, SignalTarget};
 use super::filter_line::{FilterLine, Typed};
 use super::menu::{Menu, MenuKind, sort_by};
+use super::pane::Pane;
 use super::settings::ViewSettings;
 use super::signal::{Dialog, DialogAnswer};
 use super::view::Focus;
@@ -18,7 +20,7 @@ impl Screen {
         self.message = None;
         match event {
             InputEvent::Key(PressedKey::Control('c'))
-                if !matches!(self.mode, KeyMode::Filter(_)) =>
+                if !matches!(self.mode, KeyMode::Filter(_) | KeyMode::Devices(_)) =>
             {
                 return Some(Action::Quit);
             }
@@ -56,6 +58,7 @@ impl Screen {
                 }
                 self.view.arrange();
             }
+            KeyMode::Devices(_) => self.key_in_picker(key),
             KeyMode::Signal(dialog) => match dialog.key(key) {
                 DialogAnswer::Open => {}
                 DialogAnswer::Closed => self.mode = KeyMode::Browsing,
@@ -67,6 +70,31 @@ impl Screen {
             },
         }
         None
+    }
+
+    /// Opens the list of devices.
+    fn open_picker(&mut self) {
+        if self.view.shown.as_ref().is_none_or(|shown| shown.devices.is_empty()) {
+            return self.tell("there is no device to choose");
+        }
+        let chosen = self.view.chosen_device.as_ref().map(|chosen| chosen.id().to_owned());
+        self.mode = KeyMode::Devices(DevicePicker::new(chosen));
+    }
+
+    fn key_in_picker(&mut self, key: PressedKey) {
+        let KeyMode::Devices(picker) = &mut self.mode else { return };
+        let rows = self.view.picker_rows(picker);
+        match picker.key(key, &rows) {
+            Picked::Open => {}
+            Picked::Closed => self.mode = KeyMode::Browsing,
+            Picked::Device(place) => {
+                self.mode = KeyMode::Browsing;
+                self.view.settings.details = true;
+                self.view.settings.pane = Pane::Details;
+                self.view.set_focus(Focus::Devices);
+                self.view.go_to_device(place);
+            }
+        }
     }
 
     fn browse(&mut self, key: PressedKey) -> Option<Action> {
@@ -95,6 +123,13 @@ impl Screen {
             }
             PressedKey::Escape if self.view.show_all_devices() => {}
             PressedKey::Escape if self.view.filter.take().is_some() => self.view.select(),
+            PressedKey::Char('d') => self.open_picker(),
+            PressedKey::Char('a') => self.view.turn_idle_devices(),
+            PressedKey::Enter
+                if self.view.focus == Focus::Devices && self.view.selected_device().is_none() =>
+            {
+                self.view.turn_idle_devices();
+            }
             PressedKey::Enter if self.view.focus == Focus::Devices => {
                 self.view.choose_device(true);
                 self.view.set_focus(Focus::Processes);
@@ -157,7 +192,8 @@ impl Screen {
             }
             Focus::Devices => {
                 let Some(shown) = &self.view.shown else { return };
-                self.view.device.go(to, |at| shown.devices[at].id.clone());
+                let rows = &self.view.device_rows;
+                self.view.device.go(to, |at| rows[at].id(&shown.devices));
                 self.view.choose_device(true);
             }
             Focus::Pane => {}
@@ -269,12 +305,19 @@ impl Screen {
             }
             return None;
         }
-        let devices = self.view.shown.as_ref().map_or(0, |shown| shown.devices.len());
-        let pointed = self.places.mark_at(column, row);
-        let pointed = pointed.or_else(|| self.places.device_at(column, row));
-        if let Some(at) = pointed.filter(|at| *at < devices) {
+        if let Some(place) = self.places.mark_at(column, row) {
+            self.view.set_focus(Focus::Devices);
+            self.view.go_to_device(place);
+            return None;
+        }
+        let rows = self.view.device_rows.len();
+        if let Some(at) = self.places.device_at(column, row).filter(|at| *at < rows) {
+            let again = self.view.focus == Focus::Devices && self.view.device.at() == at;
             self.view.set_focus(Focus::Devices);
             self.go(at);
+            if again && self.view.selected_device().is_none() {
+                self.view.turn_idle_devices();
+            }
         }
         None
     }
@@ -282,6 +325,19 @@ impl Screen {
     /// A click while something lies over the panes: it selects a row of a menu, another one takes it.
     /// Beside the menu it closes it, as any click closes a page.
     fn pressed_over(&mut self, column: u16, row: u16) -> Option<Action> {
+        if let KeyMode::Devices(picker) = &mut self.mode {
+            let place = self.places.line_at(column, row).map(|line| picker.first + line);
+            let rows = self.view.picker_rows(picker);
+            match place.filter(|place| *place < rows.len()) {
+                Some(place) if picker.selected.at() != place => picker.go(place, &rows),
+                Some(_) => self.key_in_picker(PressedKey::Enter),
+                None if !self.places.window.contains((column, row).into()) => {
+                    self.mode = KeyMode::Browsing;
+                }
+                None => {}
+            }
+            return None;
+        }
         let place = self.places.line_at(column, row);
         let is_beside = !self.places.window.contains((column, row).into());
         let chosen = match &mut self.mode {
@@ -325,6 +381,9 @@ impl Screen {
                     if up { PressedKey::Up } else { PressedKey::Down },
                     &mut self.view.settings,
                 );
+            }
+            KeyMode::Devices(_) => {
+                self.key_in_picker(if up { PressedKey::Up } else { PressedKey::Down });
             }
             KeyMode::Signal(dialog) if !dialog.asks => {
                 dialog.key(if up { PressedKey::Up } else { PressedKey::Down });

@@ -1,7 +1,7 @@
 //! The selected row of a list that changes: it stays on the same thing, and visible.
 
 /// A selection.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Pointer<T> {
     id: Option<T>,
     at: usize,
@@ -20,6 +20,16 @@ impl<T: PartialEq> Pointer<T> {
     /// The place of the selected row.
     pub(super) fn at(&self) -> usize {
         self.at
+    }
+
+    /// What a person has selected.
+    pub(super) fn id(&self) -> Option<&T> {
+        self.id.as_ref()
+    }
+
+    /// Has [`Self::find`] select this.
+    pub(super) fn seek(&mut self, id: T) {
+        self.id = Some(id);
     }
 
     /// Whether a person has selected something.

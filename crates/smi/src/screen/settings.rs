@@ -31,6 +31,8 @@ pub struct ViewSettings {
     pub pane: Pane,
     /// Whether it has the place of the processes too.
     pub enlarged: bool,
+    /// Whether idle devices have a row each, and not one for their tray.
+    pub all_devices: bool,
     /// What the graphs of devices show.
     pub shown_metric: GraphValue,
 }
@@ -68,6 +70,7 @@ impl Default for ViewSettings {
             details: true,
             pane: Pane::default(),
             enlarged: false,
+            all_devices: false,
             shown_metric: GraphValue::default(),
         }
     }

@@ -187,7 +187,7 @@ fn shown_value_text(view: &View, device: &Device) -> (String, Role) {
 }
 
 fn role_of_device(view: &View, at: usize) -> Role {
-    match (at == view.device.at(), view.focus) {
+    match (Some(at) == view.selected_device(), view.focus) {
         (false, _) => Role::Plain,
         (true, Focus::Devices) => Role::Selected,
         (true, _) => Role::Remembered,

@@ -10,6 +10,8 @@ use telltale_schema::quantity;
 use telltale_schema::snapshot::Snapshot;
 
 use super::chosen_device::ChosenDevice;
+use super::device_picker::{DevicePicker, PickerRow};
+use super::device_rows::{self, Apart, DeviceRow, DeviceRowId};
 use super::machines::{self, Machines};
 use super::pane::Pane;
 use super::past::Past;
@@ -55,7 +57,10 @@ pub(super) struct View {
     /// Rows of the tree that are not as they usually are.
     pub(super) turned: HashSet<RowId>,
     pub(super) selected: Pointer<RowId>,
-    pub(super) device: Pointer<String>,
+    pub(super) device_rows: Vec<DeviceRow>,
+    pub(super) device: Pointer<DeviceRowId>,
+    /// The devices that alerts are about, by their ids.
+    pub(super) alarmed: HashSet<String>,
     pub(super) chosen_device: Option<ChosenDevice>,
     pub(super) focus: Focus,
 }
@@ -82,7 +87,9 @@ impl View {
             rows: Vec::new(),
             turned: HashSet::new(),
             selected: Pointer::default(),
+            device_rows: Vec::new(),
             device: Pointer::default(),
+            alarmed: HashSet::new(),
             chosen_device: None,
             focus: Focus::Processes,
         }
@@ -131,17 +138,51 @@ impl View {
 
     /// Makes the rows, and finds what was selected among them.
     pub(super) fn arrange(&mut self) {
+        self.arrange_devices();
         let Some(shown) = &self.shown else { return };
         let chosen = self.chosen_device();
         self.rows = row::rows(shown, &self.settings, &self.machines, &self.turned, chosen);
         let rows = &self.rows;
         self.selected.find(rows.len(), |at| rows[at].id.clone());
-        let devices = &shown.devices;
-        self.device.find(devices.len(), |at| devices[at].id.clone());
         // Those of processes that have gone.
         if self.turned.len() > MAX_TURNED {
             let there: HashSet<&RowId> = rows.iter().map(|row| &row.id).collect();
             self.turned.retain(|id| there.contains(id));
+        }
+    }
+
+    /// The devices that the picker lists.
+    pub(super) fn picker_rows(&self, picker: &mut DevicePicker) -> Vec<PickerRow> {
+        let Some((shown, whole)) = self.shown.as_ref().zip(self.displayed()) else {
+            return Vec::new();
+        };
+        // Of several hosts all have other names when they are together.
+        let whole = if self.fleet.is_some() { shown } else { whole };
+        picker.rows(shown, whole)
+    }
+
+    /// Makes the rows of the devices, and finds the selected one among them.
+    fn arrange_devices(&mut self) {
+        let Some(shown) = &self.shown else { return };
+        let pointed = match self.device.id() {
+            Some(DeviceRowId::Device(id)) => Some(id.as_str()),
+            _ => None,
+        };
+        let apart = Apart {
+            all: self.settings.all_devices,
+            selected: [pointed, self.chosen_device.as_ref().map(|chosen| chosen.id())],
+            alarmed: Some(&self.alarmed),
+        };
+        self.device_rows = device_rows::rows(shown, &self.machines, &apart);
+        let rows = &self.device_rows;
+        self.device.find(rows.len(), |at| rows[at].id(&shown.devices));
+    }
+
+    /// The place of the selected device; none while idle ones are selected together.
+    pub(super) fn selected_device(&self) -> Option<usize> {
+        match self.device_rows.get(self.device.at())? {
+            DeviceRow::Device(place) => Some(*place),
+            DeviceRow::Idle(_) => None,
         }
     }
 

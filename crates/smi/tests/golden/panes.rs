@@ -25,7 +25,7 @@ fn pane(pane: Pane) -> Screen {
 
 fn alert(fires: bool, severity: &'static str, rule: &str, text: &str) -> Alert {
     let (rule, text) = (rule.to_owned(), text.to_owned());
-    Alert { fires, severity, rule, since: Timestamp(NOW - 1), text }
+    Alert { fires, severity, rule, since: Timestamp(NOW - 1), text, device: None }
 }
 
 fn alerts() -> Availability<Alerts> {
@@ -71,7 +71,7 @@ fn a_pane_without_anything_says_why() {
 }
 
 /// A chip of a Galaxy.
-fn chip(tray: u8, nibble: u8, celsius: f64) -> Device {
+pub(crate) fn chip(tray: u8, nibble: u8, celsius: f64) -> Device {
     let position = GalaxyPosition { tray, nibble };
     let identity = ChipIdentity {
         board_type: BoardType::GalaxyWormhole,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use telltale_node::alerts::{Alert as Found, AlertState, VisibleAlerts};
+use telltale_node::alerts::{Alert as Found, AlertState, Subject, VisibleAlerts};
 use telltale_node::grpc::ask_alerts;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::{Alert, Alerts, Availability};
@@ -69,6 +69,12 @@ fn shown(found: VisibleAlerts) -> Alerts {
         rule: alert.rule,
         since: alert.since,
         text: alert.text,
+        device: match alert.subject {
+            Subject::Device { device }
+            | Subject::Space { device, .. }
+            | Subject::Process { device, .. } => Some(device),
+            Subject::Source { .. } => None,
+        },
     };
     Alerts { alerts: found.alerts.into_iter().map(one).collect(), withheld: found.withheld }
 }

@@ -29,6 +29,9 @@ struct File {
     pane: Option<String>,
     #[serde(default)]
     enlarged: bool,
+    /// A file of before idle devices had a row together has none.
+    #[serde(default)]
+    all_devices: bool,
     /// Called `figure` up to 0.1.0.
     #[serde(alias = "figure")]
     metric: String,
@@ -110,6 +113,7 @@ fn parse(path: &Path, text: &str) -> Result<ViewSettings, SettingsError> {
             None => Pane::default(),
         },
         enlarged: file.enlarged,
+        all_devices: file.all_devices,
         shown_metric: GraphValue::named(&file.metric)
             .ok_or_else(|| missing("metric", &file.metric))?,
     })
@@ -127,6 +131,7 @@ pub(super) fn write(path: &Path, settings: &ViewSettings) -> io::Result<()> {
         details: settings.details,
         pane: Some(settings.pane.name().to_owned()),
         enlarged: settings.enlarged,
+        all_devices: settings.all_devices,
         metric: settings.shown_metric.name().to_owned(),
     };
     let text = toml::to_string(&file).expect("names and flags are TOML");
@@ -164,6 +169,7 @@ mod tests {
             details: false,
             pane: Pane::Alerts,
             enlarged: true,
+            all_devices: true,
             shown_metric: GraphValue::named("power").unwrap(),
         };
         write(&path, &settings).unwrap();
@@ -172,16 +178,15 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_before_there_were_panes_are_read() {
+    fn settings_of_earlier_versions_are_read() {
         let place = Scratch::new();
         let path = place.join("top.toml");
         write(&path, &ViewSettings::default()).unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        let old: Vec<&str> = text
-            .lines()
-            .filter(|line| !line.starts_with("pane") && !line.starts_with("enlarged"))
-            .collect();
-        assert_eq!(old.len() + 2, text.lines().count());
+        let added = ["pane", "enlarged", "all_devices"];
+        let is_old = |line: &&str| !added.iter().any(|name| line.starts_with(name));
+        let old: Vec<&str> = text.lines().filter(is_old).collect();
+        assert_eq!(old.len() + added.len(), text.lines().count());
         fs::write(&path, old.join("\n")).unwrap();
         assert_eq!(read(&path).unwrap(), ViewSettings::default());
     }
