@@ -45,6 +45,7 @@ pub use column::Column;
 pub use event::{Action, InputEvent, PressedKey, SignalTarget};
 pub use pane::Pane;
 pub use recorded::Recorded;
+pub use series::{MAX_PROCESSES, SAMPLES};
 pub use settings::{GraphValue, Terms, ViewSettings};
 pub use signal::Signal;
 pub use theme::Theme;
@@ -54,6 +55,7 @@ use std::sync::Arc;
 use telltale_query::Query;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::fleet::Fleet;
+use telltale_schema::history::HistoryAnswer;
 use telltale_schema::snapshot::Snapshot;
 
 use cluster_pane::ClusterPane;
@@ -121,6 +123,14 @@ impl Screen {
     pub fn update(&mut self, snapshot: Arc<Snapshot>, now: Timestamp) {
         let machines = Machines::only(&self.view.terms.host);
         self.view.take(snapshot, &machines, now);
+    }
+
+    /// Has graphs show what a service recorded of this machine before the view was opened.
+    pub fn fill(&mut self, answer: &HistoryAnswer) {
+        let Some(snapshot) = &self.view.snapshot else { return };
+        if self.view.fleet.is_none() && self.view.recorded.is_none() {
+            self.view.history.fill(answer, snapshot, self.view.terms.period);
+        }
     }
 
     /// Shows these machines together from now on.

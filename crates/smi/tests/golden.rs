@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod device_rows;
+mod filled;
 mod fleets;
 mod monitors;
 mod panes;

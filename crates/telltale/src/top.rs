@@ -5,6 +5,7 @@
 mod acting;
 mod alerts;
 mod cluster;
+mod filling;
 mod keeping;
 mod keyboard;
 mod lookup;
@@ -30,11 +31,12 @@ use telltale_collector::clock::SystemClock;
 use telltale_query::Query;
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::fleet::Fleet;
+use telltale_schema::history::HistoryAnswer;
 use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::{
-    Action, Agent, Alerts, Availability, InputEvent, JobView, Recorded, Screen, Tail, Terms, Theme,
-    ViewSettings,
+    Action, Agent, Alerts, Availability, GraphValue, InputEvent, JobView, Recorded, Screen, Tail,
+    Terms, Theme, ViewSettings,
 };
 
 use crate::arguments::{
@@ -74,6 +76,8 @@ enum Wake {
     Cluster(Box<Availability<JobView>>, Availability<Vec<Agent>>),
     /// The end of a capture of debug events.
     Tail(Availability<Tail>),
+    /// What a service recorded before the view was opened.
+    History(Box<HistoryAnswer>),
     /// Where snapshots come from, from now on.
     Source(String),
     /// Something to be said.
@@ -93,7 +97,12 @@ impl Wake {
     fn is_beside(&self) -> bool {
         matches!(
             self,
-            Self::Source(_) | Self::Words(_) | Self::Alerts(_) | Self::Cluster(..) | Self::Tail(_)
+            Self::Source(_)
+                | Self::Words(_)
+                | Self::Alerts(_)
+                | Self::Cluster(..)
+                | Self::Tail(_)
+                | Self::History(_)
         )
     }
 }
@@ -157,10 +166,10 @@ impl Opening<'_> {
             return Err(Failure::Message(String::from(words)));
         }
         let (wakes, waiting) = sync_channel(MAX_WAITING);
-        let player = self.start_source(wakes.clone())?;
         let file = keeping::path();
         let read = file.as_deref().map_or_else(|| Ok(ViewSettings::default()), keeping::read);
         let kept = read.as_ref().map_or_else(|_| ViewSettings::default(), Clone::clone);
+        let player = self.start_source(kept.shown_metric, wakes.clone())?;
         let mut settings = kept.clone();
         settings.theme = self.theme(output, kept.theme);
         let begun = settings.theme;
@@ -226,7 +235,11 @@ impl Opening<'_> {
     }
 
     /// Starts what brings snapshots; gives who plays them, where they are recorded.
-    fn start_source(&self, wakes: SyncSender<Wake>) -> Result<Option<Arc<Player>>, Failure> {
+    fn start_source(
+        &self,
+        shown: GraphValue,
+        wakes: SyncSender<Wake>,
+    ) -> Result<Option<Arc<Player>>, Failure> {
         if let Some(path) = self.replay {
             let recording = Recording::open(path).map_err(|error| Failure::because(&error))?;
             let source = Wake::Source(path.display().to_string());
@@ -248,7 +261,7 @@ impl Opening<'_> {
         // A filter, a column and the details may ask for what endpoints alone tell.
         options.endpoints = EndpointUse::Always;
         options.usage = true;
-        let source = ViewSource { place: self.place.clone(), options, period: self.period };
+        let source = ViewSource { place: self.place.clone(), options, period: self.period, shown };
         source.start(wakes).map(|()| None).map_err(|error| Failure::because(&error))
     }
 
@@ -378,6 +391,7 @@ impl Driver<'_> {
             Wake::Alerts(alerts) => self.screen.set_alerts(alerts),
             Wake::Cluster(job, agents) => self.screen.set_cluster(*job, agents),
             Wake::Tail(tail) => self.screen.set_tail(tail),
+            Wake::History(answer) => self.screen.fill(&answer),
             Wake::Source(words) => self.screen.set_source(words),
             Wake::Words(words) => self.screen.tell(words),
             Wake::Resized => {}

@@ -20,6 +20,7 @@ mod documented;
 mod emulate;
 mod events;
 mod faults;
+mod filled;
 mod filter;
 mod gpt;
 mod health;

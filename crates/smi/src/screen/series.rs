@@ -1,6 +1,8 @@
 //! What was seen since the view was opened: a bounded number of samples of each device, and of a
 //! bounded number of processes.
 
+mod filled;
+
 use std::collections::{HashMap, VecDeque};
 
 use telltale_schema::clock::Timestamp;
@@ -12,11 +14,11 @@ use super::row::Who;
 use super::settings::GraphValue;
 
 /// Samples that are kept of each series: five minutes at one a second.
-pub(super) const SAMPLES: usize = 300;
+pub const SAMPLES: usize = 300;
 /// Devices with a history.
 const MAX_DEVICES: usize = 1024;
 /// Processes with a history.
-const MAX_PROCESSES: usize = 512;
+pub const MAX_PROCESSES: usize = 512;
 
 /// Samples, the newest last; one that could not be had is none.
 #[derive(Debug, Default)]
@@ -31,6 +33,8 @@ pub(super) struct History {
     processes: HashMap<Who, GraphSeries>,
     /// Of when the last samples are, as many as series keep.
     times: VecDeque<Timestamp>,
+    /// When the view took its first sample, where those before come from a service's history.
+    live_from: Option<Timestamp>,
     /// Processes of the last snapshot that have no history, because there were too many.
     pub(super) left_out: usize,
 }
@@ -66,6 +70,7 @@ impl Default for History {
             devices: HashMap::new(),
             processes: HashMap::new(),
             times: VecDeque::new(),
+            live_from: None,
             left_out: 0,
         }
     }

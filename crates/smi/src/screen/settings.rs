@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use telltale_schema::history::Series;
 use telltale_schema::memory::MemorySpace;
+use telltale_schema::metric::definitions::{
+    DEVICE_MEMORY_SPACE_USED_BYTES, DEVICE_MEMORY_USED_BYTES,
+};
 use telltale_schema::sensor::{SENSORS, Sensor, SensorValue};
 use telltale_schema::snapshot::Device;
 
@@ -109,6 +113,38 @@ impl GraphValue {
         match self {
             Self::Space(space) => space.name().to_uppercase(),
             Self::Sensor(sensor) => sensor.heading.to_owned(),
+        }
+    }
+
+    /// What a history calls it.
+    #[must_use]
+    pub const fn history_name(self) -> &'static str {
+        match self {
+            Self::Space(_) => DEVICE_MEMORY_SPACE_USED_BYTES.name,
+            Self::Sensor(sensor) => sensor.name,
+        }
+    }
+
+    /// What a series of a device in a history is of, if it is drawn.
+    pub(super) fn of_series(series: &Series) -> Option<Self> {
+        let label = series.label.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
+        Self::all().find(|value| match value {
+            Self::Space(space) => {
+                series.metric == DEVICE_MEMORY_USED_BYTES.name
+                    && label == Some(("space", space.name()))
+            }
+            Self::Sensor(sensor) => series.metric == sensor.metric.name && label == sensor.label,
+        })
+    }
+
+    /// What a value in a history is divided by to be one of ours: the bytes that a device has.
+    pub(super) fn unit(self, device: &Device) -> Option<f64> {
+        match self {
+            Self::Space(space) => {
+                let bytes = *device.space(space)?.capacity_bytes.value()? as f64;
+                (bytes > 0.0).then_some(bytes)
+            }
+            Self::Sensor(_) => Some(1.0),
         }
     }
 

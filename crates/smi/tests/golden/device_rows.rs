@@ -16,7 +16,7 @@ use crate::golden::screens::{machine, page, press, screen_with, terms};
 use crate::golden::snapshots::{empty, usage};
 
 /// A Galaxy whose chips all answer; T2:N1 is open, T2:N3 has memory of a process.
-fn galaxy() -> Snapshot {
+pub(crate) fn galaxy() -> Snapshot {
     let places = (1..=4).flat_map(|tray| (1..=8).map(move |nibble| (tray, nibble)));
     let mut snapshot = Snapshot {
         devices: places
@@ -45,7 +45,7 @@ fn galaxy() -> Snapshot {
     snapshot
 }
 
-fn screen(snapshot: Snapshot) -> Screen {
+pub(crate) fn screen(snapshot: Snapshot) -> Screen {
     screen_with(ViewSettings::default(), terms(), snapshot)
 }
 

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use telltale_collector::{CollectOptions, Collector, EndpointUse, Round};
 use telltale_node::grpc::connect;
 use telltale_schema::text::with_causes;
+use telltale_smi::screen::GraphValue;
 use telltale_wire::telemetry::{CallError, Client};
 
+use super::filling::Filling;
 use super::{Wake, alerts};
 use crate::arguments::LocationArguments;
 use crate::hosts::Inquiry;
@@ -25,6 +27,8 @@ pub(super) struct ViewSource {
     pub(super) place: LocationArguments,
     pub(super) options: CollectOptions,
     pub(super) period: Duration,
+    /// What the graphs of devices show at the start.
+    pub(super) shown: GraphValue,
 }
 
 /// The view has ended.
@@ -94,9 +98,9 @@ impl ViewSource {
     fn run(self, wakes: &SyncSender<Wake>) -> Result<Ended, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| with_causes(&error))?;
-        let (mut collector, mut is_first) = (None, true);
+        let (mut collector, mut is_first, mut filled) = (None, true, false);
         loop {
-            if runtime.block_on(self.follow_service(wakes)).is_err() {
+            if runtime.block_on(self.follow_service(&mut filled, wakes)).is_err() {
                 return Ok(Ended);
             }
             let collector = match &mut collector {
@@ -113,10 +117,15 @@ impl ViewSource {
     }
 
     /// Passes on what the service reports, until it ends or falls silent; nothing where there is none.
-    async fn follow_service(&self, wakes: &SyncSender<Wake>) -> Result<(), Ended> {
+    /// What it recorded before is asked for once.
+    async fn follow_service(
+        &self,
+        filled: &mut bool,
+        wakes: &SyncSender<Wake>,
+    ) -> Result<(), Ended> {
         for socket in sockets(&self.place).into_iter().filter(|socket| socket.exists()) {
             let Ok(mut client) = connect(&socket).await else { continue };
-            match self.watch(&mut client, wakes).await {
+            match self.watch(&mut client, filled, wakes).await {
                 Ok(ended) => ended?,
                 Err(error) => wakes.send(Wake::Words(with_causes(&error)))?,
             }
@@ -127,6 +136,7 @@ impl ViewSource {
     async fn watch(
         &self,
         client: &mut Client,
+        filled: &mut bool,
         wakes: &SyncSender<Wake>,
     ) -> Result<Result<(), Ended>, CallError> {
         let mut updates = client.watch_selected(self.period, "", true).await?;
@@ -140,8 +150,13 @@ impl ViewSource {
                     return Ok(Err(Ended));
                 }
             }
+            let filling = (!*filled).then(|| Filling::of(&snapshot, self.period));
             if wakes.send(Wake::Snapshot(Arc::new(snapshot))).is_err() {
                 return Ok(Err(Ended));
+            }
+            if let Some(filling) = filling {
+                *filled = true;
+                tokio::spawn(filling.run(self.shown, client.clone(), wakes.clone()));
             }
             if let Some(news) = alerts.ask(client).await
                 && wakes.send(news).is_err()

@@ -17,7 +17,7 @@ fn galaxy(root: &Path) -> Machine {
 }
 
 /// This process, with memory on the chips of these driver's numbers.
-fn holding(root: &Path, chips: &[(u32, u64)]) -> Vec<telltale_runtime::Device> {
+pub(crate) fn holding(root: &Path, chips: &[(u32, u64)]) -> Vec<telltale_runtime::Device> {
     fs::create_dir_all(root.join("run/tt")).unwrap();
     let mut options = Options::from_variables("test 1", |_| None);
     options.root = Some(root.to_path_buf());
