@@ -20,9 +20,10 @@ const MAX_DEVICES: usize = 1024;
 /// Processes with a history.
 pub const MAX_PROCESSES: usize = 512;
 
-/// Samples, the newest last; one that could not be had is none.
+/// Samples, the newest last. One that could not be had is no number in here, since a view keeps a
+/// hundred thousand of them, and none outside.
 #[derive(Debug, Default)]
-pub(super) struct GraphSeries(VecDeque<Option<f32>>);
+pub(super) struct GraphSeries(VecDeque<f32>);
 
 /// The history of everything.
 #[derive(Debug)]
@@ -41,17 +42,25 @@ pub(super) struct History {
 
 impl GraphSeries {
     pub(super) fn push(&mut self, sample: Option<f64>) {
+        if self.0.capacity() == 0 {
+            self.0.reserve_exact(SAMPLES);
+        }
         if self.0.len() == SAMPLES {
             self.0.pop_front();
         }
-        // A graph has some hundred levels.
-        #[allow(clippy::cast_possible_truncation)]
-        self.0.push_back(sample.map(|sample| sample as f32));
+        self.0.push_back(Self::packed(sample));
+    }
+
+    /// A sample as it is kept: a graph has some hundred levels.
+    #[allow(clippy::cast_possible_truncation)]
+    fn packed(sample: Option<f64>) -> f32 {
+        sample.map_or(f32::NAN, |sample| sample as f32)
     }
 
     /// The last `count` samples, fewer where there are fewer.
     pub(super) fn last(&self, count: usize) -> impl Iterator<Item = Option<f32>> {
-        self.0.iter().skip(self.0.len().saturating_sub(count)).copied()
+        let samples = self.0.iter().skip(self.0.len().saturating_sub(count));
+        samples.map(|sample| (!sample.is_nan()).then_some(*sample))
     }
 
     fn pop(&mut self) {
@@ -59,7 +68,7 @@ impl GraphSeries {
     }
 
     fn is_empty(&self) -> bool {
-        self.0.iter().all(Option::is_none)
+        self.0.iter().all(|sample| sample.is_nan())
     }
 }
 

@@ -81,13 +81,11 @@ impl GraphSeries {
     /// Puts these in the place of the oldest of `length` samples, where there are none.
     fn fill(&mut self, length: usize, values: impl Iterator<Item = Option<f64>>) {
         while self.0.len() < length {
-            self.0.push_front(None);
+            self.0.push_front(Self::packed(None));
         }
         for (known, value) in self.0.iter_mut().zip(values) {
-            // A graph has some hundred levels.
-            #[allow(clippy::cast_possible_truncation)]
-            if known.is_none() {
-                *known = value.filter(|value| value.is_finite()).map(|value| value as f32);
+            if known.is_nan() {
+                *known = Self::packed(value.filter(|value| value.is_finite()));
             }
         }
     }
