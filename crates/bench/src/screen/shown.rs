@@ -50,7 +50,9 @@ pub(super) struct Used {
     pub(super) share: f64,
     /// Resident memory at the end, in bytes.
     pub(super) resident: f64,
-    /// Of it, what is not of files: its own.
+    /// The most that was resident since its start, in bytes.
+    pub(super) peak: f64,
+    /// Of what is resident at the end, what is not of files: its own.
     pub(super) own: f64,
 }
 
@@ -129,7 +131,8 @@ impl TerminalProgram {
         let share = used / began.elapsed().as_nanos() as f64;
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let bytes = |name| cost::field(&status, name).map(|kibibytes| kibibytes * 1024.0);
-        Ok(Used { share, resident: bytes("VmRSS:")?, own: bytes("RssAnon:")? })
+        let (resident, peak) = (bytes("VmRSS:")?, bytes("VmHWM:")?);
+        Ok(Used { share, resident, peak, own: bytes("RssAnon:")? })
     }
 
     /// Processor time of all its threads so far.
