@@ -53,12 +53,12 @@ fn a_busy_galaxy_is_a_line_for_each_chip_and_sample() {
     let processes = monitor(&root, &["pmon", "-c", "2", "-d", "0.1"]);
     let rows = words(&processes);
     assert_eq!(rows[0].join(" "), "# device pid busy cpu dram l1 rss user command");
-    assert_eq!(rows[1].join(" "), "# id # % MiB MiB name name");
+    assert_eq!(rows[1].join(" "), "# id # % % MiB MiB MiB name name");
     assert_eq!(rows.len(), 2 + 2 * 32, "{processes:?}");
     let held = rows.iter().filter(|row| row[1] == pid);
-    let held: Vec<_> = held.map(|row| (row[0], row[2], row[3] != "-", row[6])).collect();
+    let held: Vec<_> = held.map(|row| (row[0], row[2], row[4] != "-", row[8])).collect();
     assert_eq!(held, [("T1:N3", "-", true, "telltale"); 2], "{processes:?}");
-    assert_eq!(rows[2], ["T1:N0", "-", "-", "-", "-", "-", "-"], "{processes:?}");
+    assert_eq!(rows[2], ["T1:N0", "-", "-", "-", "-", "-", "-", "-", "-"], "{processes:?}");
 }
 
 #[test]

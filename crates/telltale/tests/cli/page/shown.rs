@@ -117,10 +117,10 @@ fn process_rows(snapshot: &Snapshot) -> Vec<String> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// A row without the cell before its last.
-fn without_uptime(row: &str) -> String {
+/// A row without what is another at each look: how long it has been up, and what it uses.
+fn settled(row: &str) -> String {
     let mut cells: Vec<&str> = row.split('|').collect();
-    cells.remove(cells.len() - 2);
+    cells.drain(cells.len() - 4..cells.len() - 1);
     cells.join("|")
 }
 
@@ -145,8 +145,8 @@ fn devices_and_processes_are_those_of_the_snapshot_sorted_and_filtered() {
     assert_eq!(table(browser, "devices"), expected);
     let expected = process_rows(&reported);
     assert!(expected.len() >= 2 && expected[0].contains("iB"), "{expected:?}");
-    let shown: Vec<String> =
-        table(browser, "processes").iter().map(|row| without_uptime(row)).collect();
+    browser.until("document.querySelector('#processes thead').innerText.includes('RSS')");
+    let shown: Vec<String> = table(browser, "processes").iter().map(|row| settled(row)).collect();
     // Rows that are equal in what they are sorted by may stand either way.
     let sorted = |mut rows: Vec<String>| {
         rows.sort();
@@ -165,7 +165,7 @@ fn devices_and_processes_are_those_of_the_snapshot_sorted_and_filtered() {
     press(browser, "DRAM");
     let order = "document.querySelector('#processes th[aria-sort=ascending]').textContent";
     assert_eq!(browser.text(order), "DRAM");
-    let first = table(browser, "processes").last().map(|row| without_uptime(row));
+    let first = table(browser, "processes").last().map(|row| settled(row));
     assert_eq!(first.as_ref(), expected.first());
     press(browser, "Name");
     let names: Vec<String> = table(browser, "processes")
