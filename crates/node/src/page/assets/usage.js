@@ -38,11 +38,6 @@ export function usageFacts({ started_at: started, usage }) {
 /** The host's tile among the totals; none where the service does not read it. */
 export function hostTile({ host }) {
   if (!host) return [];
-  const cpu = value(host.cpu_ratio);
-  const [used, all, load, processors] = ["used_bytes", "memory_bytes", "load_1", "processors"].map((field) => value(host[field]));
-  const words = [
-    used !== undefined && all ? `RAM ${bytes(used)} of ${bytes(all)}` : "",
-    load === undefined ? "" : `load ${load.toFixed(1)}${processors ? ` of ${processors}` : ""}`,
-  ];
-  return [["Host CPU", cpu === undefined ? "–" : percent(cpu), words.filter(Boolean).join(", "), cpu]];
+  const [cpu, used, all] = ["cpu_ratio", "used_bytes", "memory_bytes"].map((field) => value(host[field]));
+  return [["Host CPU", cpu === undefined ? "–" : percent(cpu), used !== undefined && all ? `RAM ${percent(used / all)}` : "", cpu]];
 }

@@ -162,7 +162,7 @@ impl Browser {
         let (method, parameters) = if !address.starts_with("http://127.0.0.1:") {
             ("Fetch.failRequest", json!({"requestId": request, "errorReason": "AccessDenied"}))
         } else if let Some(stream) = &self.stream
-            && address.ends_with("/api/v1/stream")
+            && address.ends_with("/api/v1/stream?usage=true")
         {
             ("Fetch.continueRequest", json!({"requestId": request, "url": stream}))
         } else {
