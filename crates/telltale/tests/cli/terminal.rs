@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use rustix::fs::{Mode, OFlags};
+use rustix::termios::{Winsize, tcsetwinsize};
 use telltale_harness::{ChildGuard, Scratch, skip, wait_until};
 use unicode_width::UnicodeWidthStr;
 
@@ -77,9 +79,13 @@ impl Terminal {
     pub(crate) fn resize(&mut self, (columns, rows): (usize, usize)) {
         let shell = children(self.child.id());
         let device = format!("/proc/{}/fd/0", shell.first().expect("`script` runs it"));
-        let (columns_text, rows_text) = (columns.to_string(), rows.to_string());
-        let size = ["--file", &device, "cols", &columns_text, "rows", &rows_text];
-        assert!(Command::new("stty").args(size).status().unwrap().success());
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let device = rustix::fs::open(device, flags, Mode::empty()).unwrap();
+        let number = |one: usize| u16::try_from(one).unwrap();
+        // At once: `stty` would set one after the other, and what is painted between fits neither size.
+        let size =
+            Winsize { ws_row: number(rows), ws_col: number(columns), ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(device, size).unwrap();
         (self.columns, self.rows) = (columns, rows);
     }
 
