@@ -25,6 +25,7 @@ mod menu;
 mod pane;
 mod past;
 mod pointer;
+mod process_page;
 mod process_pane;
 mod program_pane;
 mod recorded;
@@ -42,7 +43,7 @@ pub use beside::{
     Agent, Alert, Alerts, Availability, JobNode, JobView, Latency, Matrix, Tail, TailLine,
 };
 pub use column::Column;
-pub use event::{Action, InputEvent, PressedKey, SignalTarget};
+pub use event::{Action, EnvironmentOwner, InputEvent, PressedKey, SignalTarget};
 pub use pane::Pane;
 pub use recorded::Recorded;
 pub use series::{MAX_PROCESSES, SAMPLES};
@@ -65,6 +66,7 @@ use filter_line::FilterLine;
 use machines::Machines;
 use menu::Menu;
 use pane::Below;
+use process_page::ProcessPage;
 use view::{Focus, View};
 
 /// The fewest columns and rows in which everything has its place.
@@ -95,10 +97,11 @@ enum KeyMode {
 }
 
 /// A page over the view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 enum OverlayPage {
     Help,
     Errors,
+    Process(Box<ProcessPage>),
 }
 
 impl Screen {
@@ -169,6 +172,17 @@ impl Screen {
     /// Shows the end of a capture from now on.
     pub fn set_tail(&mut self, tail: Availability<Tail>) {
         self.below.events = EventPane { tail };
+    }
+
+    /// Takes the environment of a process, or why it could not be read, where its page is open.
+    pub fn set_environment(
+        &mut self,
+        of: EnvironmentOwner,
+        environment: Result<Vec<String>, String>,
+    ) {
+        if let KeyMode::Page(OverlayPage::Process(page), _) = &mut self.mode {
+            page.take(of, environment);
+        }
     }
 
     /// Tells the time, by which a snapshot is old. Gives whether it is too old: then something

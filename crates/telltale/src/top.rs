@@ -5,6 +5,7 @@
 mod acting;
 mod alerts;
 mod cluster;
+mod environment;
 mod filling;
 mod keeping;
 mod keyboard;
@@ -15,7 +16,7 @@ mod stage;
 mod tail;
 
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -35,8 +36,8 @@ use telltale_schema::history::HistoryAnswer;
 use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::{
-    Action, Agent, Alerts, Availability, GraphValue, InputEvent, JobView, Recorded, Screen, Tail,
-    Terms, Theme, ViewSettings,
+    Action, Agent, Alerts, Availability, EnvironmentOwner, GraphValue, InputEvent, JobView,
+    Recorded, Screen, Tail, Terms, Theme, ViewSettings,
 };
 
 use crate::arguments::{
@@ -48,6 +49,7 @@ use crate::hosts::{self, Inquiry};
 use crate::output::StandardOutput;
 use crate::recording::Recording;
 use crate::smi::{self, OutputFormat, SnapshotView};
+use environment::Environments;
 use lookup::Lookup;
 use recorded::Player;
 use source::ViewSource;
@@ -78,6 +80,8 @@ enum Wake {
     Tail(Availability<Tail>),
     /// What a service recorded before the view was opened.
     History(Box<HistoryAnswer>),
+    /// The environment of a process, or why it cannot be read.
+    Environment(EnvironmentOwner, Result<Vec<String>, String>),
     /// Where snapshots come from, from now on.
     Source(String),
     /// Something to be said.
@@ -184,6 +188,8 @@ impl Opening<'_> {
         let mut stage = Stage::enter().map_err(|error| {
             Failure::Message(format!("the terminal cannot be taken over: {error}"))
         })?;
+        let root = self.place.root.clone().unwrap_or_else(|| PathBuf::from("/"));
+        let environments = Environments::new(root, wakes.clone());
         read_keys(wakes).map_err(|error| Failure::because(&error))?;
         let (screen_now, stage_now) = (&mut screen, &mut stage);
         let outcome = Driver {
@@ -191,6 +197,7 @@ impl Opening<'_> {
             stage: stage_now,
             waiting: &waiting,
             lookup: &lookup,
+            environments: &environments,
             player: player.as_deref(),
         }
         .run();
@@ -334,6 +341,7 @@ struct Driver<'a> {
     stage: &'a mut Stage,
     waiting: &'a Receiver<Wake>,
     lookup: &'a Lookup,
+    environments: &'a Environments,
     /// Who plays the recording, if it is one.
     player: Option<&'a Player>,
 }
@@ -393,6 +401,7 @@ impl Driver<'_> {
             Wake::Tail(tail) => self.screen.set_tail(tail),
             Wake::History(answer) => self.screen.fill(&answer),
             Wake::Source(words) => self.screen.set_source(words),
+            Wake::Environment(of, found) => self.screen.set_environment(of, found),
             Wake::Words(words) => self.screen.tell(words),
             Wake::Resized => {}
             Wake::Event(event) => {
@@ -412,6 +421,12 @@ impl Driver<'_> {
                     }
                     Some(Action::Play) => {
                         self.player.inspect(|player| player.turn());
+                        WakeAction::Paint
+                    }
+                    Some(Action::ReadEnvironment(of)) => {
+                        if let Err(why) = self.environments.ask(of) {
+                            self.screen.set_environment(of, Err(why));
+                        }
                         WakeAction::Paint
                     }
                     Some(Action::Signal(target, signal)) => {

@@ -18,6 +18,7 @@ mod device_faults;
 mod doctor;
 mod documented;
 mod emulate;
+mod environment;
 mod events;
 mod faults;
 mod filled;

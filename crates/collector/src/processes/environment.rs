@@ -6,10 +6,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::process::ProcessStat;
 
+use super::booted::{Booted, SLEWED_NS};
 use super::command::printable;
 use super::status::Procfs;
+use crate::clock::SystemClock;
 use crate::tree::{OpenTreeError, Tree, Unreadable};
 
 /// The most that is read; the kernel allows a few times as much.
@@ -34,27 +37,29 @@ pub enum EnvironmentError {
     },
 }
 
-/// The variables of the process that has `pid` and was started so many ticks after the boot, as
-/// `NAME=value` that a terminal can show, in their order. May hang where the process holds its memory
-/// locked.
+/// The variables of the process that has `pid` and was started then, as
+/// [`telltale_schema::snapshot::Process::started_at`] has it: `NAME=value` that a terminal can show, in
+/// their order. May hang where the process holds its memory locked.
 ///
 /// # Errors
 /// When it has ended, or may not be read.
 pub fn environment(
     root: &Path,
     pid: u32,
-    start_time_ticks: u64,
+    started_at: Timestamp,
 ) -> Result<Vec<String>, EnvironmentError> {
     let procfs = Procfs::new(Arc::new(Tree::open(root)?));
     let failed = |error: Unreadable| match error.is_missing() {
         true => EnvironmentError::Ended(pid),
         false => EnvironmentError::Unreadable { pid, detail: error.to_string() },
     };
-    // It stays the directory of this process, whoever gets the pid.
+    // It stays the directory of this process, though another gets the pid.
     let directory = procfs.directory(pid).map_err(failed)?;
     let stat = directory.attribute("stat").map_err(failed)?;
-    let is_it =
-        ProcessStat::parse(&stat).is_some_and(|stat| stat.start_time_ticks == start_time_ticks);
+    let booted = Booted::default().at(SystemClock.now());
+    let is_it = ProcessStat::parse(&stat).is_some_and(|stat| {
+        booted.start(stat.start_time_ticks).0.abs_diff(started_at.0) < SLEWED_NS
+    });
     if !is_it {
         return Err(EnvironmentError::Ended(pid));
     }

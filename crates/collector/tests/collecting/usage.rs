@@ -7,8 +7,7 @@ use telltale_collector::clock::SystemClock;
 use telltale_collector::{CollectOptions, Collector, EnvironmentError, environment};
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, as_user, needs_root, wait_until};
-use telltale_schema::clock::Clock;
-use telltale_schema::process::ProcessStat;
+use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{ProcessUsage, Snapshot};
 
@@ -125,11 +124,10 @@ fn an_environment_is_its_owners_and_never_the_next_processs() {
     let children = holders(&mut bench, &["exec sleep 600"]);
     let pid = children[0].id();
     let root = bench.machine.root().to_owned();
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
-    let started = ProcessStat::parse(&stat).unwrap().start_time_ticks;
+    let started = process(&bench.collector().collect(), pid).started_at.unwrap();
     let read = environment(&root, pid, started).unwrap();
     assert!(read.contains(&String::from("SAMPLE=one\\u{1b}[31m")), "{read:?}");
-    let other = environment(&root, pid, started + 1);
+    let other = environment(&root, pid, Timestamp(started.0 + 2_000_000_000));
     assert!(matches!(other, Err(EnvironmentError::Ended(ended)) if ended == pid));
     drop(children);
     assert!(matches!(environment(&root, pid, started), Err(EnvironmentError::Ended(_))));

@@ -14,7 +14,7 @@ use super::view::View;
 use super::{KeyMode, OverlayPage};
 use crate::text::width;
 
-const HELP: [(&str, &str); 29] = [
+const HELP: [(&str, &str); 30] = [
     ("F1 h ?", "this page"),
     ("F10 q", "end; Ctrl-Z stops until `fg`"),
     ("Up Down PgUp PgDn", "go through the rows; Home and End too, and the wheel"),
@@ -28,13 +28,14 @@ const HELP: [(&str, &str); 29] = [
     ("F5 t", "tree of host, container or pod, user, process, kind"),
     ("Space Left Right", "open and close rows of the tree"),
     ("F6 < >", "choose the column to sort by; or click on its heading"),
-    ("M L N U T D", "sort by DRAM, L1, pid, user, time, device"),
+    ("M L N U T D P R", "sort by DRAM, L1, pid, user, time, device, CPU, RSS"),
     ("I", "the other way round"),
     ("F2 S", "choose columns and their order"),
     ("F9 k", "send a signal to the selected process"),
     ("g", "graphs: DRAM, L1, or a sensor"),
     ("[ ] { }", "back and forth in time, by one step or 60; p: now"),
     ("", "in a recording by snapshots; p: play, or halt"),
+    ("E", "the process: whole command line, and environment"),
     ("e", "what could not be read, and why"),
     ("C", "next theme: default, colour-blind, monochrome"),
     ("Ctrl-L", "repaint everything"),
@@ -68,6 +69,10 @@ pub(super) fn over(
         }
         KeyMode::Page(OverlayPage::Errors, top) => {
             page(canvas, "What could not be read", &errors, top);
+            None
+        }
+        KeyMode::Page(OverlayPage::Process(process), top) => {
+            page(canvas, process.title(), &process.lines(), top);
             None
         }
         KeyMode::Menu(menu) => {

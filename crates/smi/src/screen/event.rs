@@ -83,8 +83,19 @@ pub enum Action {
     },
     /// Play the recording, or stand still where it plays.
     Play,
+    /// Read the environment of a process, if it is still the one that was shown.
+    ReadEnvironment(EnvironmentOwner),
     /// Send a signal, if the process is still the one that was shown.
     Signal(SignalTarget, Signal),
+}
+
+/// The process whose environment is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EnvironmentOwner {
+    /// Its pid, as seen from here.
+    pub pid: u32,
+    /// When it was started.
+    pub started_at: Timestamp,
 }
 
 /// The process that a signal is for.

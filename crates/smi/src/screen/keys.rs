@@ -6,6 +6,7 @@ use super::event::{Action, InputEvent, PressedKey, SignalTarget};
 use super::filter_line::{FilterLine, Typed};
 use super::menu::{Menu, MenuKind, sort_by};
 use super::pane::Pane;
+use super::process_page::ProcessPage;
 use super::settings::ViewSettings;
 use super::signal::{Dialog, DialogAnswer};
 use super::view::Focus;
@@ -110,6 +111,7 @@ impl Screen {
                 self.mode = KeyMode::Page(OverlayPage::Help, 0)
             }
             PressedKey::Char('e') => self.mode = KeyMode::Page(OverlayPage::Errors, 0),
+            PressedKey::Char('E') => return self.open_process(),
             PressedKey::Char('/' | '\\') | PressedKey::Function(4) => {
                 let text = self.view.filter.as_ref().map_or("", |filter| filter.text());
                 self.mode = KeyMode::Filter(FilterLine::new(text));
@@ -248,6 +250,16 @@ impl Screen {
     }
 
     /// Opens the dialog for the selected process, or says why not.
+    fn open_process(&mut self) -> Option<Action> {
+        let Some(page) = ProcessPage::of_selected(&self.view) else {
+            self.tell("select a process first");
+            return None;
+        };
+        let awaited = page.awaited();
+        self.mode = KeyMode::Page(OverlayPage::Process(Box::new(page)), 0);
+        awaited.map(Action::ReadEnvironment)
+    }
+
     fn open_signals(&mut self) {
         if self.view.terms.readonly {
             return self.tell("signals are refused: this view was opened with --readonly");
@@ -406,6 +418,8 @@ fn change_order(key: PressedKey, settings: &mut ViewSettings) -> bool {
         PressedKey::Char('U') => Column::User,
         PressedKey::Char('T') => Column::Up,
         PressedKey::Char('D') => Column::Device,
+        PressedKey::Char('P') => Column::Cpu,
+        PressedKey::Char('R') => Column::Rss,
         _ => return false,
     };
     sort_by(column, settings);

@@ -14,8 +14,8 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Load, Snapshot};
 use telltale_smi::screen::{
-    Action, Column, GraphValue, InputEvent, PressedKey, Recorded, Screen, Signal, SignalTarget,
-    Terms, Theme, ViewSettings,
+    Action, Column, EnvironmentOwner, GraphValue, InputEvent, PressedKey, Recorded, Screen, Signal,
+    SignalTarget, Terms, Theme, ViewSettings,
 };
 
 use crate::golden::check;
@@ -225,11 +225,32 @@ fn a_filter_from_the_command_line_holds_from_the_start() {
 }
 
 #[test]
+fn a_process_has_a_page_with_its_whole_command_and_its_environment() {
+    let mut screen = screen();
+    let asked = screen.event(InputEvent::Key(PressedKey::Char('E')));
+    let Some(Action::ReadEnvironment(of)) = asked else { panic!("{asked:?}") };
+    assert_eq!(of.pid, 4242);
+    assert!(page(&mut screen, 80, 24).contains("it is being read"));
+    let another = EnvironmentOwner { pid: 4243, ..of };
+    screen.set_environment(another, Ok(vec![String::from("SECRET=1")]));
+    assert!(!page(&mut screen, 80, 24).contains("SECRET"), "it is of another process");
+    let found = ["PATH=/usr/bin", "TT_VISIBLE_DEVICES=0,1"].map(String::from);
+    screen.set_environment(of, Ok(found.to_vec()));
+    check("screen-process", &page(&mut screen, 80, 24));
+    press(&mut screen, &[PressedKey::Escape, PressedKey::End, PressedKey::Char('E')]);
+    let hidden = page(&mut screen, 80, 24);
+    assert!(hidden.contains("cannot be seen from here"), "{hidden}");
+}
+
+#[test]
 fn help_menus_and_errors_lie_over_the_panes() {
     let mut screen = screen();
     press(&mut screen, &[PressedKey::Char('?')]);
     check("screen-help", &page(&mut screen, 80, 24));
-    press(&mut screen, &[PressedKey::End, PressedKey::Char('h'), PressedKey::PageDown]);
+    press(
+        &mut screen,
+        &[PressedKey::End, PressedKey::Char('h'), PressedKey::PageDown, PressedKey::PageDown],
+    );
     let end = page(&mut screen, 80, 24);
     assert!(end.contains("$XDG_CONFIG_HOME/telltale/top.toml."), "{end}");
     press(&mut screen, &[PressedKey::Escape, PressedKey::Char('e')]);
