@@ -119,6 +119,11 @@ impl Sensor {
         limit.value(telemetry).map(SensorValue::as_f64)
     }
 
+    /// Whether it is the limit of another one: it never changes.
+    pub fn is_limit(&self) -> bool {
+        SENSORS.iter().any(|other| other.limit == Some(self.field))
+    }
+
     /// The value at which a graph of it is full: the limit, or the whole of a share.
     pub fn full(&self, telemetry: &Telemetry) -> Option<f64> {
         match self.metric.unit {

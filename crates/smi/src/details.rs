@@ -222,7 +222,7 @@ fn listed(holders: &[Holder]) -> String {
         .iter()
         .take(MOST_HOLDERS)
         .map(|holder| {
-            let who = holder.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+            let who = crate::processes::pid(holder.pid);
             match holder.open_descriptors {
                 1 => who,
                 several => format!("{who} ({several} times)"),
@@ -336,7 +336,7 @@ fn pod(container: &Container, page: &mut DetailsPage) {
 }
 
 fn process_section(snapshot: &Snapshot, process: &Process, page: &mut DetailsPage) {
-    let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+    let pid = crate::processes::pid(process.pid);
     let state = match process.state {
         ProcessState::Alive => "",
         ProcessState::Dead => " (ended: last known values, in no total)",

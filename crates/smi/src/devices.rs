@@ -128,7 +128,7 @@ fn held_by(snapshot: &Snapshot, device: usize) -> Cell {
             others => Cell::toned(format!("{others} not shown"), Tone::Faint),
         };
     };
-    let pid = first.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+    let pid = crate::processes::pid(first.pid);
     let name = printable(&first.name);
     match holders.known.len() - 1 + holders.others {
         0 => Cell::new(format!("{pid} {name}").trim_end()),

@@ -99,7 +99,7 @@ fn process_table(series: &[&Series], style: &Style) -> String {
     let mut table = Table::new(columns);
     for one in series {
         let Some(process) = &one.process else { continue };
-        let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+        let pid = crate::processes::pid(process.pid);
         let mut row = vec![
             Cell::new(pid),
             owner(process),

@@ -2,11 +2,8 @@
 //! sensors a group has follows from their declarations: a new sensor joins the group of its unit.
 
 use telltale_query::Field;
-use telltale_schema::clock::Timestamp;
 use telltale_schema::metric::Unit;
-use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::sensor::{SENSORS, Sensor, SensorValue};
-use telltale_schema::snapshot::Telemetry;
+use telltale_schema::sensor::{SENSORS, Sensor};
 
 use crate::columns::RowsOf;
 
@@ -111,17 +108,10 @@ pub(crate) fn fields(
 impl MetricGroup {
     /// Sensors in the order of their declarations, then the others.
     fn fields(&self) -> impl Iterator<Item = &'static Field> {
-        let sensors = SENSORS.iter().filter(|sensor| (self.has)(sensor) && !is_limit(sensor));
+        let sensors = SENSORS.iter().filter(|sensor| (self.has)(sensor) && !sensor.is_limit());
         let names = sensors.map(|sensor| sensor.name).chain(self.fields.iter().copied());
         names.map(|name| Field::named(name).expect("groups name fields there are"))
     }
-}
-
-/// Whether it is the limit of another one: it never changes, and would be a column of one number.
-fn is_limit(sensor: &Sensor) -> bool {
-    let mut telemetry = Telemetry::absent(Absence::NotKept, "");
-    sensor.put(&mut telemetry, Reading::new(SensorValue::Float(1.0), Timestamp(0)));
-    SENSORS.iter().any(|other| other.limit(&telemetry).is_some())
 }
 
 #[cfg(test)]

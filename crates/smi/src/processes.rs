@@ -112,6 +112,11 @@ fn row(
     cells
 }
 
+/// A pid, or that it cannot be seen from here.
+pub(crate) fn pid(pid: Option<u32>) -> String {
+    pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string())
+}
+
 pub(crate) fn owner(process: &Process) -> Cell {
     match (process.user.value(), process.uid.value()) {
         (Some(user), _) => Cell::new(printable(user)),

@@ -19,7 +19,7 @@ pub fn summary(snapshot: &Snapshot, style: &Style) -> String {
         Column::right("ALLOCATED", 5),
     ]);
     for process in &snapshot.processes {
-        let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+        let pid = crate::processes::pid(process.pid);
         for held in &process.devices {
             let id = snapshot.devices.get(held.device).map_or("unknown", |device| &device.id);
             for kind in &held.kinds {

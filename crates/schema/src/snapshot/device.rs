@@ -8,7 +8,7 @@ use crate::chip::{Architecture, ChipFacts, FactSource};
 use crate::clock::Timestamp;
 use crate::device::DeviceIdentity;
 use crate::memory::{MemoryKind, MemorySpace};
-use crate::reading::Reading;
+use crate::reading::{Absence, Reading};
 use crate::snapshot::PcieLink;
 
 /// One chip or other device.
@@ -100,6 +100,21 @@ fn known_faults<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Device
 }
 
 impl Device {
+    /// A device of which nothing but its identity is known.
+    pub fn unread(id: impl Into<String>, identity: impl Into<DeviceIdentity>) -> Self {
+        const REASON: Absence = Absence::Unknown;
+        Self {
+            id: id.into(),
+            identity: identity.into(),
+            facts: Reading::absent(REASON, ""),
+            telemetry: Telemetry::absent(REASON, ""),
+            spaces: Vec::new(),
+            kinds: Vec::new(),
+            holders: Reading::absent(REASON, ""),
+            faults: Vec::new(),
+        }
+    }
+
     /// The fault of this kind, if it has it.
     pub fn fault(&self, kind: DeviceFaultKind) -> Option<&DeviceFault> {
         self.faults.iter().find(|fault| fault.kind == kind)

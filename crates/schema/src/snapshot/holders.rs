@@ -52,10 +52,9 @@ mod tests {
     use super::*;
     use crate::chip::ChipIdentity;
     use crate::clock::Timestamp;
-    use crate::device::DeviceIdentity;
     use crate::memory::MemorySpace;
-    use crate::reading::{Absence, Reading};
-    use crate::snapshot::{Accounting, Device, HeldSpace, SCHEMA_VERSION, Telemetry};
+    use crate::reading::Reading;
+    use crate::snapshot::{Accounting, Device, HeldSpace, SCHEMA_VERSION};
 
     fn process(pid: u32, bytes: Option<u64>, open_descriptors: u32) -> Process {
         let space =
@@ -83,14 +82,8 @@ mod tests {
             memory_known: pid.is_some(),
         };
         Device {
-            id: "0".into(),
-            identity: DeviceIdentity::Chip(ChipIdentity::default()),
-            facts: Reading::absent(Absence::Unsupported, ""),
-            telemetry: Telemetry::absent(Absence::Unsupported, ""),
-            spaces: Vec::new(),
-            kinds: Vec::new(),
             holders: Reading::new(open.iter().map(holder).collect(), Timestamp(0)),
-            faults: Vec::new(),
+            ..Device::unread("0", ChipIdentity::default())
         }
     }
 

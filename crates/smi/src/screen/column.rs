@@ -203,7 +203,7 @@ impl Column {
         let used =
             |words: fn(u64) -> String| self.used(process).map_or_else(|| ABSENT.to_owned(), words);
         match self {
-            Self::Pid => process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string()),
+            Self::Pid => crate::processes::pid(process.pid),
             Self::User => owner(process).text().to_owned(),
             Self::Container => container(process).unwrap_or_default(),
             Self::Device => match device.and_then(|device| snapshot.devices.get(device)) {

@@ -153,7 +153,7 @@ fn of_core(process: &Process, published: &MetricSample) -> Line {
         samples.find(|sample| sample.name == name && label(sample, "core") == Some(core))
     };
     let counted = |name: &str| reported(name).map_or_else(|| String::from("n/a"), count);
-    let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+    let pid = crate::processes::pid(process.pid);
     let texts = [
         pid,
         core.to_owned(),

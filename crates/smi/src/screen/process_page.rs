@@ -47,7 +47,7 @@ impl ProcessPage {
     }
 
     fn new(process: &Process) -> Self {
-        let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+        let pid = crate::processes::pid(process.pid);
         let target = process.pid.zip(process.started_at);
         let target = target.map(|(pid, started_at)| EnvironmentOwner { pid, started_at });
         let command = match &process.command {

@@ -91,7 +91,7 @@ fn heading(is_wide: bool) -> Vec<Span> {
 fn row(process: &Process, programs: &ProgramUse, role: Role, is_wide: bool) -> Vec<Span> {
     let reported = |definition| sample(process, definition, None);
     let counted = |definition| reported(definition).map_or_else(absent, counted);
-    let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+    let pid = crate::processes::pid(process.pid);
     // Cut, not rounded: 100 % are all of them.
     let hits = programs
         .hit_ratio()

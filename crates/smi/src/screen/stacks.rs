@@ -92,10 +92,8 @@ impl Stacks {
 mod tests {
     use telltale_schema::chip::ChipIdentity;
     use telltale_schema::clock::Timestamp;
-    use telltale_schema::device::DeviceIdentity;
     use telltale_schema::fleet::{FLEET_VERSION, Fleet};
-    use telltale_schema::reading::{Absence, Reading};
-    use telltale_schema::snapshot::{Accounting, Device, HeldDevice, HeldSpace, Telemetry};
+    use telltale_schema::snapshot::{Accounting, Device, HeldDevice, HeldSpace};
 
     use super::super::machines;
     use super::*;
@@ -104,16 +102,7 @@ mod tests {
 
     /// A device, and processes of these pids with as many bytes there.
     fn snapshot(pids: &[u32]) -> Snapshot {
-        let device = Device {
-            id: "0".into(),
-            identity: DeviceIdentity::Chip(ChipIdentity::default()),
-            facts: Reading::absent(Absence::Unsupported, ""),
-            telemetry: Telemetry::absent(Absence::Unsupported, ""),
-            spaces: Vec::new(),
-            kinds: Vec::new(),
-            holders: Reading::absent(Absence::Unsupported, ""),
-            faults: Vec::new(),
-        };
+        let device = Device::unread("0", ChipIdentity::default());
         let process = |pid: &u32| {
             let space = HeldSpace { space: DRAM, live_bytes: u64::from(*pid), live_buffers: None };
             let accounting = Accounting::Recorded;

@@ -93,22 +93,12 @@ fn key(device: &Device, at: usize) -> GroupKey<'_> {
 mod tests {
     use telltale_schema::chip::{BoardId, BoardType, ChipIdentity, GalaxyPosition};
     use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
-    use telltale_schema::reading::{Absence, Reading};
-    use telltale_schema::snapshot::{Device, Telemetry};
+    use telltale_schema::snapshot::Device;
 
     use super::{DeviceGroup, units};
 
     fn device(identity: impl Into<DeviceIdentity>) -> Device {
-        Device {
-            id: String::new(),
-            identity: identity.into(),
-            facts: Reading::absent(Absence::Unsupported, ""),
-            telemetry: Telemetry::absent(Absence::Unsupported, ""),
-            spaces: Vec::new(),
-            kinds: Vec::new(),
-            holders: Reading::absent(Absence::Unsupported, ""),
-            faults: Vec::new(),
-        }
+        Device::unread("", identity)
     }
 
     fn in_galaxy(tray: u8, nibble: u8) -> Device {

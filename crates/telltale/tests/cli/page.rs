@@ -3,6 +3,7 @@
 //! allocate.
 
 mod accessible;
+mod agreed;
 pub(crate) mod appearance;
 pub(crate) mod browser;
 mod faulty;

@@ -38,8 +38,8 @@ export function link({ identity, telemetry }) {
   if (now.includes(undefined)) return undefined;
   const words = ([generation, width]) => `${generation}.0 x${width}`;
   if (most.includes(undefined) || words(now) === words(most)) return { text: words(now), isReduced: false };
-  const isNarrower = now[1] < most[1];
-  return { text: `${words(now)} of ${words(most)}`, isReduced: isNarrower || identity.class !== "gpu" };
+  const [isSlower, isNarrower] = [0, 1].map((place) => now[place] < most[place]);
+  return { text: `${words(now)} of ${words(most)}`, isReduced: isNarrower || (isSlower && identity.class !== "gpu") };
 }
 
 /** Devices that stand together: [{ name, devices }], the trays of a Galaxy, else all in one group without a name. */
