@@ -25,7 +25,7 @@ pub(crate) const MAX_SOURCES: usize = 1024;
 /// All of these together in one answer: a few bytes stand for a few hundred in memory. A process that
 /// holds a device is three, itself, the device and its place among the device's holders, so this is
 /// room for [`MAX_PROCESSES`] with a kind of memory each. As the message and as what is made of it a
-/// process takes 992 bytes at most and any other part 240, so that the worst answer costs 224 MB
+/// process takes 1,392 bytes at most and any other part 240, so that the worst answer costs 277 MB
 /// beside its texts.
 pub(crate) const MAX_PARTS: usize = 1 << 19;
 
