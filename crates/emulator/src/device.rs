@@ -12,8 +12,6 @@ const OPERATIONS_OF_A_BUSY_SECOND: f64 = 1_000.0;
 /// The share of what is freed that counts as read by the host before: results are smaller than what
 /// they are made from.
 const RESULT_SHARE: u64 = 8;
-/// What a PCIe link carries in a second at most; allocations count as written once, up to this.
-const LINK_BYTES_OF_A_SECOND: f64 = 25e9;
 
 /// What a process that has the device open holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,14 +133,10 @@ impl DriverDevice {
         }
     }
 
-    /// What the device did in the `elapsed_seconds` since the last call.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a rough load; a float has no try_from, and `as` saturates"
-    )]
-    pub(crate) fn take_load(&mut self, elapsed_seconds: f64) -> ChipLoad {
+    /// What the device did in the `elapsed_seconds` since the last call. Allocations count as written
+    /// once; what is more than `carried_bytes` in one direction is left out.
+    #[expect(clippy::cast_precision_loss, reason = "a rough load")]
+    pub(crate) fn take_load(&mut self, elapsed_seconds: f64, carried_bytes: u64) -> ChipLoad {
         let activity = std::mem::take(&mut self.activity);
         let operations = std::mem::take(&mut self.operations) as f64;
         let allocated = std::mem::take(&mut self.allocated_bytes);
@@ -152,17 +146,16 @@ impl DriverDevice {
         }
         let reported = activity.busy_ns as f64 / 1e9 / elapsed_seconds;
         let guessed = operations / elapsed_seconds / OPERATIONS_OF_A_BUSY_SECOND;
-        let carried = (LINK_BYTES_OF_A_SECOND * elapsed_seconds) as u64;
         ChipLoad {
             busy_ratio: reported.max(guessed).min(1.0),
             host_to_device_bytes: activity
                 .host_to_device_bytes
                 .saturating_add(allocated)
-                .min(carried),
+                .min(carried_bytes),
             device_to_host_bytes: activity
                 .device_to_host_bytes
                 .saturating_add(results)
-                .min(carried),
+                .min(carried_bytes),
         }
     }
 

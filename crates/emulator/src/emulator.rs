@@ -13,6 +13,9 @@ use crate::machine::{
 };
 use crate::server::{EmulatorServer, ServerCounters, locked};
 
+/// How often the counters may be read within a tick without showing more than a link carries.
+const READS_OF_A_TICK: u128 = 4;
+
 /// How a machine is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmulatorOptions {
@@ -222,6 +225,18 @@ impl Drop for Emulator {
     }
 }
 
+/// The bytes that links move in one tick at most. The counters have all of them at once, where a real
+/// link counts as it goes: who reads them [`READS_OF_A_TICK`] times in a tick must not see more in
+/// that time than the link carries. A late tick makes up for nothing, for the same reason.
+fn carried_bytes(links_bytes_per_second: &[u64], tick: Duration) -> Vec<u64> {
+    let tick_ns = tick.as_nanos();
+    let carried = |link: &u64| {
+        let bytes = u128::from(*link) * tick_ns / 1_000_000_000 / READS_OF_A_TICK;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    };
+    links_bytes_per_second.iter().map(carried).collect()
+}
+
 /// Moves the machine's values until the other end of the channel is gone.
 fn run_clock(
     machine: &Mutex<Machine>,
@@ -233,7 +248,8 @@ fn run_clock(
     let mut before = start;
     while matches!(ended.recv_timeout(tick), Err(RecvTimeoutError::Timeout)) {
         let now = Instant::now();
-        let loads = server.take_loads((now - before).as_secs_f64());
+        let carried = carried_bytes(&locked(machine).links_bytes_per_second(), tick);
+        let loads = server.take_loads((now - before).as_secs_f64(), &carried);
         before = now;
         let now_ns = u64::try_from((now - start).as_nanos()).unwrap_or(u64::MAX);
         let ticked = locked(machine).tick(now_ns, &loads);

@@ -184,6 +184,23 @@ impl Machine {
         Ok(())
     }
 
+    /// Bytes that the link of each chip carries in a second in one direction, as it trained.
+    pub(crate) fn links_bytes_per_second(&self) -> Vec<u64> {
+        (0..self.chips.len()).map(|place| self.link(place).bytes_per_second()).collect()
+    }
+
+    /// What the link of the chip at this place trained to under its faults.
+    fn link(&self, place: usize) -> Link {
+        let slot = Link::of_slot(self.kind);
+        let wanted = self.faults.iter().rev().find_map(|(about, fault)| match fault {
+            Fault::Link { speed, width, .. } if *about == Some(place) => {
+                Some(Link { speed: *speed, width: *width })
+            }
+            _ => None,
+        });
+        wanted.map_or(slot, |wanted| slot.trained(wanted))
+    }
+
     /// Sets who has the device of the chip at this place open: one pid for each descriptor, in
     /// the order of opening.
     ///
@@ -409,7 +426,7 @@ impl Machine {
             .filter(|(about, _)| *about == Some(place))
             .map(|(_, fault)| fault)
             .collect();
-        let slot = Link::of_slot(self.kind);
+        let (slot, link) = (Link::of_slot(self.kind), self.link(place));
         let Chip { found, model, tree: Some(tree), holders } = &mut self.chips[place] else {
             return Ok(());
         };
@@ -420,7 +437,7 @@ impl Machine {
             asic_id: found.asic_id.0,
             sensors: model.sensors(),
             slot,
-            link: trained(slot, &faults),
+            link,
             near: Near::of_bus(self.kind, found.pci.bus),
         };
         for attribute in ATTRIBUTES {
@@ -456,15 +473,6 @@ impl Drop for Machine {
         // No one is left to notify; a later start on the same root tries again.
         let _ = self.root.remove();
     }
-}
-
-/// What the link of a chip trained to under these faults.
-fn trained(slot: Link, faults: &[&Fault]) -> Link {
-    let wanted = faults.iter().rev().find_map(|fault| match fault {
-        Fault::Link { speed, width, .. } => Some(Link { speed: *speed, width: *width }),
-        _ => None,
-    });
-    wanted.map_or(slot, |wanted| slot.trained(wanted))
 }
 
 /// What a file shows under these faults; none when one of them removes it.

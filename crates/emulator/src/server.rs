@@ -193,10 +193,12 @@ impl EmulatorServer {
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
     }
 
-    /// What each device did in the `elapsed_seconds` since the last call.
-    pub(crate) fn take_loads(&self, elapsed_seconds: f64) -> Vec<ChipLoad> {
+    /// What each device did in the `elapsed_seconds` since the last call, in which the links carried
+    /// so many bytes at most.
+    pub(crate) fn take_loads(&self, elapsed_seconds: f64, carried_bytes: &[u64]) -> Vec<ChipLoad> {
         let mut state = locked(&self.state);
-        state.devices.iter_mut().map(|device| device.take_load(elapsed_seconds)).collect()
+        let devices = state.devices.iter_mut().zip(carried_bytes);
+        devices.map(|(device, carried)| device.take_load(elapsed_seconds, *carried)).collect()
     }
 
     /// What is allocated on every chip.

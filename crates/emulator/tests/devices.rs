@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv,
@@ -293,6 +293,38 @@ fn memory_that_comes_and_goes_moves_the_counters_of_both_directions() {
         device.free(0, MemoryKind::Dram, address).unwrap();
         counts().iter().zip(&before).all(|(now, then)| now != then)
     });
+}
+
+#[test]
+fn no_more_goes_over_a_link_than_it_carries_as_it_trained() {
+    const FLIT_BYTES: u64 = 32;
+    // PCIe 3.0 x1.
+    const LINK_BYTES_PER_SECOND: f64 = 984_600_000.0;
+    let scratch = Scratch::new();
+    let begun = Instant::now();
+    let emulator = start(&scratch, MachineKind::N150);
+    emulator.inject("link:0:8:1".parse::<Fault>().unwrap()).unwrap();
+    let class = emulator.root().join("sys/class/tenstorrent/tenstorrent!0/pcie_perf_counters");
+    let read = |name: String| -> u64 {
+        fs::read_to_string(class.join(name)).unwrap().trim().parse().unwrap()
+    };
+    let received = || -> u64 {
+        let kinds = ["mst_rd_data_word_received", "slv_posted_wr_data_word_received"];
+        kinds.iter().flat_map(|kind| [0, 1].map(|network| read(format!("{kind}{network}")))).sum()
+    };
+    let device = DeviceClient::open(emulator.root(), 0).unwrap();
+    let before = received();
+    for _ in 0..5 {
+        let earlier = received();
+        wait_until("the counters to move", TIMEOUT, || {
+            let host_to_device_bytes = 1 << 40;
+            let activity = DeviceActivity { host_to_device_bytes, ..DeviceActivity::default() };
+            device.report_activity(activity).unwrap();
+            received() > earlier
+        });
+    }
+    let carried = (received() - before) * FLIT_BYTES;
+    assert!(carried as f64 <= LINK_BYTES_PER_SECOND * begun.elapsed().as_secs_f64(), "{carried}");
 }
 
 #[test]

@@ -89,6 +89,25 @@ impl Link {
         of.expect("the table has every width").1
     }
 
+    /// Bytes that go over it in a second in one direction, after the encoding of each generation.
+    pub(crate) fn bytes_per_second(self) -> u64 {
+        let lane = match self.speed {
+            LinkSpeed::Gen1 => 250_000_000,
+            LinkSpeed::Gen2 => 500_000_000,
+            LinkSpeed::Gen3 => 984_600_000,
+            LinkSpeed::Gen4 => 1_969_000_000,
+            LinkSpeed::Gen5 => 3_938_000_000,
+        };
+        let lanes = match self.width {
+            LinkWidth::X1 => 1,
+            LinkWidth::X2 => 2,
+            LinkWidth::X4 => 4,
+            LinkWidth::X8 => 8,
+            LinkWidth::X16 => 16,
+        };
+        lane * lanes
+    }
+
     /// What a link with these limits trains to, where it is to train to `wanted`.
     pub(crate) fn trained(self, wanted: Self) -> Self {
         Self { speed: self.speed.min(wanted.speed), width: self.width.min(wanted.width) }
