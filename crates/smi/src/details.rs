@@ -287,6 +287,7 @@ fn link_lines(link: &PcieLink, device: &Device, page: &mut DetailsPage) {
             page.reading(sensor.title, &reading, show);
         }
     }
+    page.reading("NUMA node", &link.numa_node, ToString::to_string);
 }
 
 fn parts_table(device: &Device, page: &mut DetailsPage) {

@@ -1,5 +1,6 @@
 //! What to say of PCIe links that are less than device and slot can do.
 
+use telltale_schema::sensor::SENSORS;
 use telltale_schema::snapshot::{Device, LinkState};
 
 /// Devices that are named where several links are alike.
@@ -10,6 +11,32 @@ pub(crate) fn words(device: &Device) -> Option<(String, LinkState)> {
     let link = device.telemetry.link.as_deref()?;
     let state = link.state(&device.identity).unwrap_or(LinkState::Full);
     Some((link.words().value()?.clone(), state))
+}
+
+/// What goes over it, where that is known: `received 1.5 GiB/s, sent 0 B/s`.
+pub(crate) fn rates(device: &Device) -> Option<String> {
+    let rates = SENSORS
+        .iter()
+        .filter(|sensor| sensor.part == Some("link") && sensor.metric.rate_of.is_some());
+    let words: Vec<String> = rates
+        .filter_map(|sensor| {
+            let value = *sensor.read(&device.telemetry)?.value()?;
+            let name = sensor.title.strip_prefix("PCIe ").unwrap_or(sensor.title);
+            Some(format!("{name} {}", sensor.text(value.as_f64(), sensor.decimals)))
+        })
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// The NUMA node that it is near, where that is known.
+pub(crate) fn near(device: &Device) -> Option<String> {
+    let link = device.telemetry.link.as_deref()?;
+    link.numa_node.value().map(|node| format!("NUMA node {node}"))
+}
+
+/// Whether it is known to be less than device and slot can do.
+pub(crate) fn is_reduced(device: &Device) -> bool {
+    matches!(words(device), Some((_, LinkState::Reduced)))
 }
 
 /// A line for each kind of link that is reduced, with the devices that have it.

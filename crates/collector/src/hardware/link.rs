@@ -17,6 +17,7 @@ use telltale_schema::snapshot::PcieLink;
 
 use super::bus::FUNCTIONS;
 use super::inquiry::Inquiry;
+use super::topology;
 use crate::source::DeviceReading;
 use crate::timeout::TaskName;
 use crate::tree::{Directory, Tree, Unreadable};
@@ -74,6 +75,7 @@ struct LinkFiles {
     most: [Text; 2],
     /// Of the port above; a device of the root complex has none.
     slot: [Text; 2],
+    numa_node: Text,
 }
 
 // === impl Links ===
@@ -164,6 +166,7 @@ impl LinkQuestion {
                 now: [Err(error), Err(error)],
                 most: [Err(error), Err(error)],
                 slot: [Err(error), Err(error)],
+                numa_node: Err(error),
             }),
         }
     }
@@ -179,6 +182,7 @@ impl LinkFiles {
             now: texts(["current_link_speed", "current_link_width"]),
             most: texts(["max_link_speed", "max_link_width"]),
             slot: texts(["../max_link_speed", "../max_link_width"]),
+            numa_node: function.attribute("numa_node"),
         }
     }
 
@@ -197,6 +201,8 @@ impl LinkFiles {
             pcie_generation_max: most(0, generation),
             pcie_width: reading(width, lanes, now),
             pcie_width_max: most(1, lanes),
+            numa_node: topology::read(Some(&self.numa_node), topology::numa_node, now)
+                .map(u64::from),
             ..PcieLink::absent(Absence::Unsupported, UNCOUNTED)
         }
     }

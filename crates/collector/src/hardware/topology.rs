@@ -74,8 +74,8 @@ fn device_place(
         pci,
         gateway,
         path,
-        numa_node: read(attribute("numa_node"), numa_node, now),
-        cpus: read(attribute("local_cpulist"), cpus, now),
+        numa_node: read(attribute("numa_node").as_ref(), numa_node, now),
+        cpus: read(attribute("local_cpulist").as_ref(), cpus, now),
     }
 }
 
@@ -99,22 +99,24 @@ fn bus_path(target: &Path) -> Option<BusPath> {
     Some(BusPath { host_bridge: (*host_bridge).to_owned(), bridges })
 }
 
-fn read<T>(
-    text: Option<Result<Vec<u8>, Unreadable>>,
+/// What a file says; it is missing where there is no function to have one.
+pub(super) fn read<T>(
+    text: Option<&Result<Vec<u8>, Unreadable>>,
     parse: fn(&str) -> Result<T, (Absence, &'static str)>,
     now: Timestamp,
 ) -> Reading<T> {
     match text {
         None => Reading::absent(Absence::Unsupported, NOWHERE),
         Some(Err(error)) => error.reading(),
-        Some(Ok(text)) => match parse(String::from_utf8_lossy(&text).trim()) {
+        Some(Ok(text)) => match parse(String::from_utf8_lossy(text).trim()) {
             Ok(value) => Reading::new(value, now),
             Err((reason, detail)) => Reading::absent(reason, detail),
         },
     }
 }
 
-fn numa_node(text: &str) -> Result<u32, (Absence, &'static str)> {
+/// The number in `numa_node`.
+pub(super) fn numa_node(text: &str) -> Result<u32, (Absence, &'static str)> {
     if text == "-1" {
         return Err((Absence::Unsupported, "the kernel knows of no NUMA node"));
     }

@@ -68,6 +68,10 @@ fn every_chip_on_the_bus_has_a_link_and_no_other_has_one() {
                 Some(link) => {
                     assert_eq!(link.words().value().map(String::as_str), Some(words), "{kind}");
                     assert_eq!(link.state(&device.identity), Some(LinkState::Full));
+                    let second_socket = device.identity.pci().unwrap().bus >= 0x80;
+                    let is_large = kind != MachineKind::P300;
+                    let node = u64::from(is_large && second_socket);
+                    assert_eq!(found(&link.numa_node), Ok(node), "{kind}: {}", device.id);
                 }
                 None => assert!(device.identity.is_remote(), "{kind}: {}", device.id),
             }

@@ -25,6 +25,9 @@ pub struct PcieLink {
     /// Bytes a second that the device sent over PCIe, from it to the host, since the collection
     /// before. Absent in the first.
     pub pcie_sent_bytes_per_second: Reading<u64>,
+    /// The NUMA node that the device is near, as the kernel numbers it.
+    #[serde(default = "Reading::<u64>::unreported")]
+    pub numa_node: Reading<u64>,
     // End of these.
 }
 
@@ -50,6 +53,7 @@ impl PcieLink {
             pcie_width_max: Reading::absent(reason, detail),
             pcie_received_bytes_per_second: Reading::absent(reason, detail),
             pcie_sent_bytes_per_second: Reading::absent(reason, detail),
+            numa_node: Reading::absent(reason, detail),
             // End of these.
         }
     }

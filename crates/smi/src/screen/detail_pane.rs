@@ -224,8 +224,10 @@ fn device_words(device: &Device, holders: Vec<(String, Role)>) -> Vec<(String, R
     ];
     let firmware = firmware.map(|version| heading(format!("firmware {version}")));
     let link = link_words(device);
+    let rates = links::rates(device).map(|rates| heading(format!("PCIe {rates}")));
+    let near = links::near(device).map(heading);
     let words = words.into_iter().flatten().map(heading).chain(link);
-    words.chain(holders).chain(firmware).collect()
+    words.chain(holders).chain(rates).chain(near).chain(firmware).collect()
 }
 
 /// What a device's link is, as a warning where it is less than device and slot can do.

@@ -151,3 +151,12 @@ fn the_tree_of_a_chosen_device_has_what_is_on_it() {
     let tree = page(&mut screen, 100, 40);
     assert!(!tree.contains("py?thon3"), "4242 has nothing on the second chip: {tree}");
 }
+
+#[test]
+fn the_details_of_a_device_have_what_goes_over_its_link_and_its_numa_node() {
+    let mut screen = screen_with(ViewSettings::default(), terms(), machine());
+    press(&mut screen, &[PressedKey::Tab]);
+    let page = page(&mut screen, 190, 50);
+    let link = "PCIe received 1.5 GiB/s  NUMA node 1";
+    assert!(page.lines().any(|line| line.contains(link)), "{page}");
+}

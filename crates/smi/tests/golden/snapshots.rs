@@ -130,6 +130,7 @@ pub(crate) fn link([generation, width]: [u64; 2]) -> PcieLink {
         pcie_width_max: at(16),
         pcie_received_bytes_per_second: at(3 * GIB / 2),
         pcie_sent_bytes_per_second: no(Absence::NotYet, "first sample"),
+        numa_node: at(1),
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// The file's `FileDescriptorSet`, encoded.
 pub static DESCRIPTORS: &[u8] = b"\
-    \x0a\xb3\xa0\x01\x0a\x0ftelemetry.proto\x12\
+    \x0a\xf5\xa0\x01\x0a\x0ftelemetry.proto\x12\
     \x15telltale.telemetry.v1\
     \"B\x0a\x12ListDevicesRequest\
     \x12\x14\x0a\x05fresh\x18\x01\x20\x01(\x08R\x05fresh\
@@ -492,7 +492,7 @@ pub static DESCRIPTORS: &[u8] = b"\
     ountsR\x0cmemoryCounts\x123\x0a\
     \x04link\x18\x14\x20\x01(\x0b2\x1f.telltale\
     .telemetry.v1.PcieLink\
-    R\x04link\"\x86\x04\x0a\x08PcieLink\x12L\x0a\
+    R\x04link\"\xc8\x04\x0a\x08PcieLink\x12L\x0a\
     \x0fpcie_generation\x18\x01\x20\x01(\x0b\
     2#.telltale.telemetry.\
     v1.WholeReadingR\x0epcieG\
@@ -515,7 +515,10 @@ pub static DESCRIPTORS: &[u8] = b"\
     ent_bytes_per_second\x18\x06\
     \x20\x01(\x0b2#.telltale.teleme\
     try.v1.WholeReadingR\x16p\
-    cieSentBytesPerSecond\"\
+    cieSentBytesPerSecond\x12\
+    @\x0a\x09numa_node\x18\x07\x20\x01(\x0b2#.t\
+    elltale.telemetry.v1.W\
+    holeReadingR\x08numaNode\"\
     \x8e\x02\x0a\x0cMemoryCounts\x12D\x0a\x0aca\
     tegories\x18\x01\x20\x03(\x0b2$.tellt\
     ale.telemetry.v1.Categ\

@@ -912,10 +912,13 @@ pub struct PcieLink {
     pub pcie_received_bytes_per_second: ::core::option::Option<WholeReading>,
     /// Bytes a second that the device sent over PCIe, from it to the host, since the collection
     /// before. Absent in the first.
-    ///
-    /// End of these.
     #[prost(message, optional, tag = "6")]
     pub pcie_sent_bytes_per_second: ::core::option::Option<WholeReading>,
+    /// The NUMA node that the device is near, as the kernel numbers it.
+    ///
+    /// End of these.
+    #[prost(message, optional, tag = "7")]
+    pub numa_node: ::core::option::Option<WholeReading>,
 }
 /// What a driver counts of a device's memory, beside how much of it is in use.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2430,6 +2433,7 @@ pub mod numbers {
         pub const PCIE_WIDTH_MAX: u32 = 4;
         pub const PCIE_RECEIVED_BYTES_PER_SECOND: u32 = 5;
         pub const PCIE_SENT_BYTES_PER_SECOND: u32 = 6;
+        pub const NUMA_NODE: u32 = 7;
     }
     pub mod memory_counts {
         pub const CATEGORIES: u32 = 1;

@@ -65,11 +65,14 @@ fn list(sensors: &[(Sensor, &Metric)]) -> String {
     )
 }
 
-/// Its name for people, as a title.
+/// Its name for people, as a title: the names of what links have are abbreviations.
 fn title(sensor: &Sensor, metric: &Metric) -> String {
+    if sensor.of == Some(TelemetryPart::Link) {
+        return sensor.title.clone();
+    }
     let name = sensor.name(metric).replace('_', " ");
     let (first, rest) = name.split_at(1);
-    (first.to_uppercase() + rest).replace("Pcie", "PCIe")
+    first.to_uppercase() + rest
 }
 
 /// The dashboard with a panel for each sensor that is drawn, and what is behind them moved to make room.

@@ -23,11 +23,12 @@ export const SENSORS = [
   {"column":false,"field":"corrected_errors_total","graph":false,"label":["severity","corrected"],"limit":null,"metric":"telltale_device_memory_errors_total","name":"corrected_errors","part":"memory_counts","title":"Corrected errors","unit":"count"},
   {"column":false,"field":"uncorrected_errors_total","graph":false,"label":["severity","uncorrected"],"limit":null,"metric":"telltale_device_memory_errors_total","name":"uncorrected_errors","part":"memory_counts","title":"Uncorrected errors","unit":"count"},
   {"column":false,"field":"pcie_generation","graph":false,"label":null,"limit":null,"metric":"telltale_device_pcie_link_generation","name":"pcie_generation","part":"link","title":"PCIe generation","unit":"count"},
-  {"column":false,"field":"pcie_generation_max","graph":false,"label":null,"limit":null,"metric":"telltale_device_pcie_link_generation_max","name":"pcie_generation_max","part":"link","title":"PCIe generation max","unit":"count"},
-  {"column":false,"field":"pcie_width","graph":false,"label":null,"limit":null,"metric":"telltale_device_pcie_link_lanes","name":"pcie_width","part":"link","title":"PCIe width","unit":"count"},
-  {"column":false,"field":"pcie_width_max","graph":false,"label":null,"limit":null,"metric":"telltale_device_pcie_link_lanes_max","name":"pcie_width_max","part":"link","title":"PCIe width max","unit":"count"},
-  {"column":false,"field":"pcie_received_bytes_per_second","graph":true,"label":null,"limit":null,"metric":"telltale_device_pcie_received_bytes_per_second","name":"pcie_rx","part":"link","title":"PCIe rx","unit":"bytes_per_second"},
-  {"column":false,"field":"pcie_sent_bytes_per_second","graph":true,"label":null,"limit":null,"metric":"telltale_device_pcie_sent_bytes_per_second","name":"pcie_tx","part":"link","title":"PCIe tx","unit":"bytes_per_second"},
+  {"column":false,"field":"pcie_generation_max","graph":false,"label":null,"limit":null,"metric":"telltale_device_pcie_link_generation_max","name":"pcie_generation_max","part":"link","title":"PCIe generation, max","unit":"count"},
+  {"column":false,"field":"pcie_width","graph":false,"label":null,"limit":null,"metric":"telltale_device_pcie_link_lanes","name":"pcie_width","part":"link","title":"PCIe lanes","unit":"count"},
+  {"column":false,"field":"pcie_width_max","graph":false,"label":null,"limit":null,"metric":"telltale_device_pcie_link_lanes_max","name":"pcie_width_max","part":"link","title":"PCIe lanes, max","unit":"count"},
+  {"column":false,"field":"pcie_received_bytes_per_second","graph":true,"label":null,"limit":null,"metric":"telltale_device_pcie_received_bytes_per_second","name":"pcie_rx","part":"link","title":"PCIe received","unit":"bytes_per_second"},
+  {"column":false,"field":"pcie_sent_bytes_per_second","graph":true,"label":null,"limit":null,"metric":"telltale_device_pcie_sent_bytes_per_second","name":"pcie_tx","part":"link","title":"PCIe sent","unit":"bytes_per_second"},
+  {"column":false,"field":"numa_node","graph":false,"label":null,"limit":null,"metric":"telltale_device_numa_node","name":"numa_node","part":"link","title":"NUMA node","unit":"count"},
 ];
 
 /** What it says of a device; undefined where the device has no such part. */

@@ -106,6 +106,7 @@ fn link() -> PcieLink {
         pcie_width_max: now(16),
         pcie_received_bytes_per_second: now(9),
         pcie_sent_bytes_per_second: now(8),
+        numa_node: now(1),
     }
 }
 

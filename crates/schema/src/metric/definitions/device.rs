@@ -231,6 +231,19 @@ pub const DEVICE_MEMORY_USED_BYTES: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
+/// Number of the NUMA node that the device is near.
+pub const DEVICE_NUMA_NODE: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_numa_node",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Number of the NUMA node that the device is near.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
 /// Generation of PCIe that the device's link runs at: 1 is 2.5 GT/s a lane, 2 is 5, 3 is 8, 4 is 16, 5 is 32, 6 is 64.
 pub const DEVICE_PCIE_LINK_GENERATION: &MetricDefinition = &MetricDefinition {
     name: "telltale_device_pcie_link_generation",

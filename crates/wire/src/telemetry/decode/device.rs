@@ -155,6 +155,7 @@ fn link(from: message::PcieLink) -> Box<PcieLink> {
         pcie_width_max: reading(from.pcie_width_max),
         pcie_received_bytes_per_second: reading(from.pcie_received_bytes_per_second),
         pcie_sent_bytes_per_second: reading(from.pcie_sent_bytes_per_second),
+        numa_node: reading(from.numa_node),
         // End of these.
     })
 }
