@@ -1,5 +1,5 @@
 //! The rows of the pane of devices: one for each, but the idle ones of a tray have one together, as on
-//! the service's page.
+//! the service's page (`folds` in device.js). What is wrong with a device or its link stays in sight.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,6 +10,7 @@ use telltale_schema::sensor::{SENSORS, Sensor};
 use telltale_schema::snapshot::{Device, Snapshot, SpaceUsage};
 
 use super::machines::Machines;
+use crate::links;
 
 /// Devices up to which each has a row.
 const MOST_ROWS: usize = 8;
@@ -110,7 +111,10 @@ pub(super) fn rows(snapshot: &Snapshot, machines: &Machines, apart: &Apart<'_>) 
     let hosts: Vec<_> = machines.devices(devices.len()).collect();
     let folds = |place: usize| {
         let device = &devices[place];
-        is_idle(device) && !machines.is_old_device(place) && !apart.has(device)
+        is_idle(device)
+            && !links::is_reduced(device)
+            && !machines.is_old_device(place)
+            && !apart.has(device)
     };
     let mut rows = Vec::new();
     for (host, places) in &hosts {

@@ -13,7 +13,7 @@ use telltale_smi::screen::{
 use crate::golden::check;
 use crate::golden::panes::chip;
 use crate::golden::screens::{machine, page, press, screen_with, terms};
-use crate::golden::snapshots::{empty, usage};
+use crate::golden::snapshots::{empty, link, usage};
 
 /// A Galaxy whose chips all answer; T2:N1 is open, T2:N3 has memory of a process.
 pub(crate) fn galaxy() -> Snapshot {
@@ -90,6 +90,7 @@ fn what_is_wrong_is_never_folded() {
     snapshot.devices[2].holders = Reading::absent(Absence::Permission, "");
     snapshot.devices[17].spaces[0].used_bytes = Reading::absent(Absence::Unknown, "");
     snapshot.devices[18].telemetry.power_watts = Reading::absent(Absence::TimedOut, "");
+    snapshot.devices[20].telemetry.link = Some(Box::new(link([3, 8])));
     let mut view = screen(snapshot);
     let alert = Alert {
         fires: false,
@@ -109,7 +110,8 @@ fn what_is_wrong_is_never_folded() {
         "T2: 6 idle",
         "T3:N1",
         "T3:N2",
-        "T3: 6 idle",
+        "T3:N4",
+        "T3: 5 idle",
         "T4:N7",
         "T4: 7 idle",
     ];

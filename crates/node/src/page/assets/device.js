@@ -1,6 +1,7 @@
 // What one device is.
 
 import { value } from "./format.js";
+import { SENSORS, of } from "./sensors.js";
 
 /** One memory space of a device. */
 export function spaceOf(device, name) {
@@ -57,6 +58,22 @@ export function trays(devices) {
 /** What a device is called within its tray. */
 export function nameInTray(device) {
   return device.identity.galaxy ? device.id.split(":").at(-1) : device.id;
+}
+
+// Sensors that have a column fail, which is no lack of support or of permission.
+const WRONG = ["timed_out", "gone", "resetting", "implausible"];
+function hasWrongSensor({ telemetry }) {
+  return SENSORS.some((sensor) => sensor.column && WRONG.includes(of(telemetry, sensor)?.absent));
+}
+
+// Nothing is in it, or it has no such memory.
+function isFree({ space, used_bytes: reading }) {
+  return space === "host" || value(reading) === 0 || reading.absent === "unsupported";
+}
+
+/** Whether an idle device may share a row with others of its tray, as in `telltale top` (device_rows.rs): nothing of it is wrong or unknown. */
+export function folds(device) {
+  return isIdle(device) && !link(device)?.isReduced && device.spaces.every(isFree) && !hasWrongSensor(device);
 }
 
 /** Whether no process has the device open, nothing is in its memory, and nothing is known to be wrong with it. */

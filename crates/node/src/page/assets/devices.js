@@ -3,7 +3,7 @@
 import { bytes, clock, reason, value, written } from "./format.js";
 import { reading, share, space, text } from "./cells.js";
 import { hueOf } from "./colours.js";
-import { capacity, faults, isIdle, link, product, spaceOf, trays, used } from "./device.js";
+import { capacity, faults, folds, link, product, spaceOf, trays, used } from "./device.js";
 import { holders, parts } from "./holders.js";
 import { identity, named as namedProcess } from "./process.js";
 import { trend } from "./recent.js";
@@ -82,16 +82,16 @@ export function rows(snapshot, shown, all) {
   const placed = shown.devices.map((device, place) => ({ ...device, place, snapshot }));
   if (all || !collapses(shown.devices)) return placed;
   return trays(placed).flatMap(({ name, devices }) => {
-    const idle = devices.filter(isIdle);
+    const idle = devices.filter(folds);
     if (idle.length < 2) return devices;
     const id = [name && `${name}: `, `${idle.length} idle`].join("");
-    return [...devices.filter((device) => !isIdle(device)), { id, devices: idle, place: devices.at(-1).place + 0.5 }];
+    return [...devices.filter((device) => !folds(device)), { id, devices: idle, place: devices.at(-1).place + 0.5 }];
   });
 }
 
 /** Whether idle devices of these have a row together, unless all are wanted. */
 export function collapses(devices) {
-  return devices.length > MOST_ROWS && trays(devices).some((tray) => tray.devices.filter(isIdle).length > 1);
+  return devices.length > MOST_ROWS && trays(devices).some((tray) => tray.devices.filter(folds).length > 1);
 }
 
 // Devices up to which each has a row.
@@ -100,6 +100,7 @@ const MOST_ROWS = 8;
 /** Facts of one device beside its plots, as pairs of words. */
 export function facts(device) {
   const known = value(device.facts);
+  const node = value(device.telemetry.link?.numa_node);
   const parts = device.kinds.map((kind) => [
     `${kind.kind}`,
     `${bytes(kind.total_bytes)} = processes ${bytes(kind.processes_bytes)} + unattributed ${bytes(kind.unattributed_bytes)} + ghost ${bytes(kind.ghost_bytes)}`,
@@ -109,6 +110,7 @@ export function facts(device) {
     ["board", product(device.identity)],
     ["PCI address", device.identity.pci ?? (device.identity.vendor ? "none" : "none: it is reached through another chip")],
     ...(link(device) ? [["PCIe link", link(device).text]] : []),
+    ...(node === undefined ? [] : [["NUMA node", `${node}`]]),
     ["architecture", known?.architecture ?? "not known"],
     ["worker cores", known?.worker_cores ?? "not known"],
     ["firmware", Object.entries(device.telemetry.firmware).map(([name, version]) => `${name} ${version}`).join(", ") || "not known"],
@@ -121,12 +123,17 @@ export function facts(device) {
 // What the sensors say. A sensor that says nothing has a line where the table has a dash, with its reason, which can
 // so be read without a pointer.
 function sensors({ telemetry }) {
-  return SENSORS.flatMap((sensor) => {
+  return SENSORS.filter(({ field }) => field !== "numa_node").flatMap((sensor) => {
     const found = of(telemetry, sensor);
     const known = value(found);
-    if (known !== undefined) return [[sensor.title.toLowerCase(), written(sensor.unit)(known)]];
-    return found && sensor.column ? [[sensor.title.toLowerCase(), reason(found)]] : [];
+    if (known !== undefined) return [[inText(sensor.title), written(sensor.unit)(known)]];
+    return found && sensor.column ? [[inText(sensor.title), reason(found)]] : [];
   });
+}
+
+// A title within a text: abbreviations stay as they are.
+function inText(title) {
+  return /^[A-Z][a-z]/.test(title) ? title[0].toLowerCase() + title.slice(1) : title;
 }
 
 function absences(device) {

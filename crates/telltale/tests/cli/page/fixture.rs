@@ -32,9 +32,14 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// A machine of this kind, without workloads or a service yet.
     pub(crate) fn new(kind: &str) -> Self {
+        Self::with(kind, &[])
+    }
+
+    /// The same, with these options of `telltale emulate`.
+    pub(crate) fn with(kind: &str, options: &[&str]) -> Self {
         let place = Scratch::new();
         let root = place.join("m");
-        let machine = emulate(kind, &root, &[]);
+        let machine = emulate(kind, &root, options);
         let (workloads, service) = (Vec::new(), None);
         Self { service, workloads, machine, root, address: String::new(), place }
     }
