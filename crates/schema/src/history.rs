@@ -182,6 +182,15 @@ impl Series {
     pub fn has_values(&self) -> bool {
         self.whole.mean.is_some()
     }
+
+    /// How much more it was in the last span with a value than in the first, by the means of both;
+    /// none where a single span has one.
+    #[must_use]
+    pub fn change(&self) -> Option<f64> {
+        let mut known = self.mean.iter().flatten();
+        let first = known.next()?;
+        known.next_back().map(|last| last - first)
+    }
 }
 
 #[cfg(test)]

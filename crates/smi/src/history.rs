@@ -1,5 +1,7 @@
-//! What was, over a span of time: a row a series with its min, mean and max, and a line
+//! What was, over a span of time: a row a series with its min, mean, max and change, and a line
 //! of little bars.
+
+use std::collections::HashMap;
 
 use telltale_schema::calendar;
 use telltale_schema::clock::Timestamp;
@@ -16,7 +18,7 @@ const MOST_BARS: usize = 40;
 /// The fewest that are worth showing.
 const FEWEST_BARS: usize = 8;
 /// Columns of a terminal that a row's other cells take at least.
-const OTHER_COLUMNS: usize = 56;
+const OTHER_COLUMNS: usize = 67;
 
 /// Bars of growing height.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -87,6 +89,22 @@ fn device_table(series: &[&Series], style: &Style) -> String {
     table.render(style)
 }
 
+/// Series of processes, those of the process that grew most first.
+fn by_growth<'a>(series: &[&'a Series]) -> Vec<&'a Series> {
+    let key = |one: &'a Series| one.process.as_ref().map(|process| process.key.as_str());
+    let mut growths: HashMap<Option<&str>, f64> = HashMap::new();
+    for one in series.iter().filter(|one| one.unit == "bytes") {
+        let Some(change) = one.change() else { continue };
+        let most = growths.entry(key(one)).or_insert(change);
+        *most = most.max(change);
+    }
+    let growth = |one: &&'a Series| growths.get(&key(one)).copied().unwrap_or(0.0);
+    let mut sorted = series.to_vec();
+    // Those that grew alike stay as they are.
+    sorted.sort_by(|one, other| growth(other).total_cmp(&growth(one)));
+    sorted
+}
+
 fn process_table(series: &[&Series], style: &Style) -> String {
     let mut columns = vec![
         Column::right("PID", 0),
@@ -97,7 +115,7 @@ fn process_table(series: &[&Series], style: &Style) -> String {
     columns.extend(shown_metrics(style));
     columns.push(Column::left("COMMAND", 4));
     let mut table = Table::new(columns);
-    for one in series {
+    for one in by_growth(series) {
         let Some(process) = &one.process else { continue };
         let pid = crate::processes::pid(process.pid);
         let mut row = vec![
@@ -114,8 +132,12 @@ fn process_table(series: &[&Series], style: &Style) -> String {
 }
 
 fn shown_metrics(style: &Style) -> Vec<Column> {
-    let mut columns =
-        vec![Column::right("MIN", 5), Column::right("MEAN", 1), Column::right("MAX", 0)];
+    let mut columns = vec![
+        Column::right("MIN", 5),
+        Column::right("MEAN", 1),
+        Column::right("MAX", 0),
+        Column::right("CHANGE", 0),
+    ];
     if bars(style) > 0 {
         columns.push(Column::left("OVER TIME", 6));
     }
@@ -127,11 +149,23 @@ fn cells(series: &Series, style: &Style) -> Vec<Cell> {
         value.map_or_else(Cell::absent, |value| Cell::new(amount(value, &series.unit)))
     };
     let whole = &series.whole;
-    let mut cells = vec![cell(whole.least), cell(whole.mean), cell(whole.greatest)];
+    let change = series.change().map(|by| change(by, &series.unit));
+    let change = change.map_or_else(Cell::absent, Cell::new);
+    let mut cells = vec![cell(whole.least), cell(whole.mean), cell(whole.greatest), change];
     if bars(style) > 0 {
         cells.push(Cell::new(line(series, bars(style), style)));
     }
     cells
+}
+
+/// A change with its sign, which none at all has not.
+fn change(by: f64, unit: &str) -> String {
+    let size = amount(by.abs(), unit);
+    match by {
+        _ if size == amount(0.0, unit) => size,
+        _ if by < 0.0 => format!("-{size}"),
+        _ => format!("+{size}"),
+    }
 }
 
 /// How many bars there is room for; none where the output is no terminal.
@@ -221,7 +255,8 @@ mod tests {
     use super::history;
     use crate::style::Style;
     use telltale_schema::clock::Timestamp;
-    use telltale_schema::history::{DenseSeries, HistoryAnswer, Series};
+    use telltale_schema::history::{DenseSeries, HistoryAnswer, PastProcess, Series};
+    use telltale_schema::process::ProcessIdentity;
 
     fn answer() -> HistoryAnswer {
         let values = vec![Some(0.0), Some(512.0), None, Some(1024.0)];
@@ -247,18 +282,49 @@ mod tests {
         assert_eq!(
             file,
             "From 2026-11-21T10:00:00Z to 2026-11-21T10:02:00Z, in steps of 30s\n\n\
-             DEVICE     METRIC                  MIN   MEAN      MAX\n\
-             251732099  memory used space dram  0 B  512 B  1.0 KiB\n\
+             DEVICE     METRIC                  MIN   MEAN      MAX    CHANGE\n\
+             251732099  memory used space dram  0 B  512 B  1.0 KiB  +1.0 KiB\n\
              2 more series are left out; name devices, processes or metrics\n"
         );
-        let style = Style { width: Some(80), color: false, unicode: true };
+        let style = Style { width: Some(96), color: false, unicode: true };
         assert!(
-            history(&answer(), &style).contains("1.0 KiB  ▁▅ █\n"),
+            history(&answer(), &style).contains("+1.0 KiB  ▁▅ █\n"),
             "{}",
             history(&answer(), &style)
         );
         let plain = history(&answer(), &Style { unicode: false, ..style });
         assert!(plain.contains("1.0 KiB  _= #\n"), "{plain}");
+    }
+
+    #[test]
+    fn the_process_that_grew_most_is_first_with_all_that_it_has() {
+        let of = |pid: u32, mean: &[f64]| {
+            let identity =
+                ProcessIdentity { boot_id: [7; 16], pid, start_time_ticks: 9, pid_namespace: 1 };
+            let key = pid.to_string();
+            let (name, command) = (format!("it-{pid}"), None);
+            let process =
+                PastProcess { identity, key, pid: Some(pid), name, command, uid: None, user: None };
+            let mean: Vec<Option<f64>> = mean.iter().copied().map(Some).collect();
+            let mut one = answer().series.remove(0);
+            one.process = Some(process);
+            Series { least: mean.clone(), greatest: mean.clone(), mean, ..one }
+        };
+        let series = vec![
+            of(7, &[9.0, 5.0]),
+            of(8, &[1.0, 1.0]),
+            of(9, &[2.0]),
+            of(10, &[0.0, 8.0, 6.0]),
+            of(8, &[0.0, 2.0]),
+        ];
+        let page = history(&HistoryAnswer { series, ..answer() }, &Style::PLAIN);
+        let rows = page.lines().filter(|line| line.contains("it-"));
+        let rows: Vec<Vec<&str>> = rows.map(|row| row.split_whitespace().collect()).collect();
+        let found: Vec<(&str, String)> =
+            rows.iter().map(|row| (row[0], row[row.len() - 3..row.len() - 1].join(" "))).collect();
+        let expected =
+            [("10", "+6 B"), ("8", "0 B"), ("8", "+2 B"), ("9", "KiB n/a"), ("7", "-4 B")];
+        assert_eq!(found, expected.map(|(pid, change)| (pid, change.to_owned())), "{page}");
     }
 
     #[test]

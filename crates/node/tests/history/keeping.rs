@@ -226,7 +226,7 @@ fn metrics_are_found_by_name_part_and_label_and_others_are_refused() {
         ("powr", "no metric powr; did you mean power?"),
         ("temperature_celcius", "did you mean temperature_celsius?"),
         ("aicllk", "did you mean aiclk?"),
-        ("nope", "no metric nope; it keeps device_busy_ratio, "),
+        ("qqqq", "no metric qqqq; it keeps device_busy_ratio, "),
         ("", "it keeps device_busy_ratio, "),
     ] {
         let refused = found(name).unwrap_err();

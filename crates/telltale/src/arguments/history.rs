@@ -11,7 +11,8 @@ use super::{LocationArguments, seconds};
 
 /// What follows the options of `history`.
 pub(super) const HISTORY_HELP: &str = "\
-Shows min, mean and max of each series, on a terminal with a line of bars. A moment is `3m ago`,
+Shows min, mean and max of each series, how much it changed from the first step to the last, and
+on a terminal a line of bars. The process whose memory grew most is first. A moment is `3m ago`,
 `2h`, `1d 12h ago`, `now`, or a date with or without a time (2026-11-21T10:00:00Z; default UTC).
 docs/history.md lists what is kept, and for how long.
 

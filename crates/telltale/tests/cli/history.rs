@@ -117,7 +117,7 @@ fn series_and_past_moments_are_shown_in_every_form() {
     let rows: Vec<usize> = csv.lines().map(|row| row.split(',').count()).collect();
     assert!(rows.len() > 1 && rows.iter().all(|row| *row == rows[0]), "{csv}");
     for (wrong, words) in [
-        (["--metric", "nope"], "no metric nope; it keeps device_busy_ratio, "),
+        (["--metric", "qqqq"], "no metric qqqq; it keeps device_busy_ratio, "),
         (["--metric", "powr"], "no metric powr; did you mean power?"),
         (["--device", "none"], "no device none; it has "),
         (["--process", "nobody"], "no process nobody that you may see"),
