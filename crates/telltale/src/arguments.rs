@@ -19,6 +19,7 @@ mod run;
 mod serve;
 mod smi;
 mod top;
+mod variables;
 mod worker;
 
 use std::io;
@@ -414,7 +415,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Parses the command line, or says what is wrong and which status to exit with.
 pub(crate) fn parse() -> Result<Command, ExitCode> {
-    CommandLine::try_parse().map(|line| line.command).map_err(|error| print_error(&error))
+    let parsed = variables::parse(std::env::args_os().collect::<Vec<_>>());
+    parsed.map(|line: CommandLine| line.command).map_err(|error| print_error(&error))
 }
 
 /// Prints what clap says, help or an error; gives the status to exit with.

@@ -70,6 +70,27 @@ fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
 }
 
 #[test]
+fn a_variable_gives_way_to_an_option_that_an_option_conflicts_with() {
+    let conflict = "cannot be used with";
+    for (arguments, words) in [
+        (["smi", "--hosts", "unix:/nowhere"], "/nowhere"),
+        (["smi", "--replay", "/nowhere"], "/nowhere cannot be replayed"),
+    ] {
+        let of = |more: &[&str]| {
+            let mut command = telltale();
+            command.args(arguments).args(more).env("TELLTALE_ROOT", "/m");
+            said(command.env("TELLTALE_STATE_DIR", "/s"))
+        };
+        let variable = of(&[]);
+        let all = variable.out + &variable.err;
+        assert!(all.contains(words) && !all.contains(conflict), "{arguments:?}: {all}");
+        let option = of(&["--root", "/m"]);
+        assert_eq!(option.status, Some(64), "{arguments:?}: {option:?}");
+        assert!(option.err.contains(conflict), "{arguments:?}: {}", option.err);
+    }
+}
+
+#[test]
 fn options_of_our_own_look_are_refused_where_somebody_else_has_looked() {
     let reported = |command: &str, ours: &str, theirs: &[&str]| {
         let said = said(telltale().args([command, ours]).args(theirs));
