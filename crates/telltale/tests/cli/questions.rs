@@ -56,10 +56,6 @@ fn perform(
                     galaxy.age();
                 }
                 let mut command = galaxy.command();
-                if words.contains(&"--hosts") {
-                    // It is about other machines than this one.
-                    command.env_remove("TELLTALE_ROOT");
-                }
                 look(said(command.args(&words[1..])).out)
             })
         }

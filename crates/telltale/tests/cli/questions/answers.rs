@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use super::machine::{Doing, ENDED, Galaxy, Workload, device_id};
+use super::machine::{Doing, ENDED, GROWS_BYTES_PER_SECOND, Galaxy, Workload, device_id};
 use super::table::Place;
 
 /// What is to be seen at the end of a way.
@@ -20,7 +20,7 @@ pub(super) enum Moment {
     WithoutService,
     /// At once.
     Now,
-    /// After the others, since a rule needs to have seen a minute.
+    /// After the others: a rule needs to have seen a minute, and growth two steps.
     AfterAMinute,
 }
 
@@ -59,12 +59,12 @@ pub(super) const ANSWERS: [Answer; 20] = [
     now("What kinds of memory does the process with most memory use?", kinds),
     now("Has an allocation of the process finetune failed?", failed),
     now("Is memory held that is not used?", idle),
-    now("Which processes grew in the last hour?", grew),
     now("What do two hosts look like, in one table?", hosts),
     now("How much memory did a job that has ended have at most?", peak),
     now("How did that job end?", ending),
     at(Moment::WithoutService, "Who held T4:N3 an hour ago?", hour_ago),
     at(Moment::AfterAMinute, "Does a process leak?", leak),
+    at(Moment::AfterAMinute, "Which processes grew in the last hour?", grew),
 ];
 
 impl Seen<'_> {
@@ -166,7 +166,9 @@ fn free_devices(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
         }
         _ => {
             let first = seen.text.lines().filter_map(|line| line.split_whitespace().next());
-            first.filter(|word| word.contains(":N")).map(str::to_owned).collect()
+            // A line about a device has a colon behind its name.
+            let ids = first.filter(|word| word.contains(":N") && !word.ends_with(':'));
+            ids.map(str::to_owned).collect()
         }
     };
     shown == free(galaxy)
@@ -187,8 +189,19 @@ fn after<'a>(seen: &'a Seen<'_>, device: &str, is_it: impl Fn(&str) -> bool) -> 
     words.find(|word| is_it(word))
 }
 
+/// Whether a device of `top` is among the idle ones of its tray, in whose row nothing is in use.
+fn is_folded(seen: &Seen<'_>, device: &str) -> bool {
+    let tray = format!("{}:", device.split(':').next().unwrap());
+    let words = [&*tray, "idle", "process,"];
+    let row = seen.lines_with(&words).next();
+    let own = [device];
+    let has_own = seen.lines_with(&own).any(|line| line[0] == device);
+    !has_own && row.is_some_and(|row| row.windows(3).any(|words| words == ["0", "B", "of"]))
+}
+
 fn fullness(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
     known_memory(galaxy).into_iter().all(|(id, mebibytes)| match seen.place {
+        Place::Top if mebibytes == 0 && is_folded(seen, &id) => true,
         Place::Top => {
             let percent = (mebibytes as f64 / (12.0 * 1024.0) * 100.0).round();
             after(seen, &id, |word| word.ends_with('%')) == Some(&format!("{percent}%"))
@@ -206,7 +219,25 @@ fn hottest(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
     let working = galaxy.workload("pretrain").device();
     match seen.place {
         Place::Page => seen.lines_with(&["Hottest"]).any(|line| line.last() == Some(&&*working)),
-        _ => {
+        Place::Top => {
+            // The rows of devices, and those of idle ones, which end with their least and greatest temperature.
+            let rows = seen.lines_with(&["C"]).filter(|line| line[0].starts_with('T'));
+            let degrees = rows.filter_map(|line| {
+                let at = line.iter().position(|word| *word == "C")?;
+                Some((line[0].to_owned(), line[at - 1].parse::<u32>().ok()?))
+            });
+            let degrees: Vec<(String, u32)> = degrees.collect();
+            let all = (0..32).map(device_id);
+            let own = degrees.iter().find(|(id, _)| *id == working);
+            let are_seen = all
+                .into_iter()
+                .all(|id| is_folded(seen, &id) || degrees.iter().any(|(other, _)| *other == id));
+            let is_hotter = |own: &(String, u32)| {
+                degrees.iter().filter(|(id, _)| *id != working).all(|(_, other)| *other < own.1)
+            };
+            are_seen && own.is_some_and(is_hotter)
+        }
+        Place::Shell => {
             let degrees = |place| {
                 let words: Vec<&str> = seen.text.split_whitespace().collect();
                 let at = words.iter().position(|word| *word == device_id(place))?;
@@ -246,9 +277,22 @@ fn limit(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
 
 fn traffic(_: &Galaxy, seen: &Seen<'_>) -> bool {
     // Its device works, so that something goes over the link.
-    let rates = seen.lines_with(&["Pcie", "now,"]);
-    let moving = rates.filter(|line| line.iter().any(|word| word.ends_with("iB/s")));
-    seen.text.contains("Device T1:N0") && moving.count() == 2
+    if seen.place == Place::Top {
+        let rates = seen.lines_with(&["T1:N0", "received", "sent"]);
+        return rates
+            .map(|line| line.iter().filter(|word| is_rate(word)).count())
+            .any(|it| it == 2);
+    }
+    let moves = |which| {
+        let words = ["PCIe", which, "now,"];
+        seen.lines_with(&words).any(|line| line.iter().any(|word| is_rate(word)))
+    };
+    seen.text.contains("Device T1:N0") && moves("received") && moves("sent")
+}
+
+/// Whether it is the unit of a rate, of more than some bytes.
+fn is_rate(word: &str) -> bool {
+    word.trim_end_matches(',').ends_with("iB/s")
 }
 
 fn link(_: &Galaxy, seen: &Seen<'_>) -> bool {
@@ -257,8 +301,8 @@ fn link(_: &Galaxy, seen: &Seen<'_>) -> bool {
 
 fn numa(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
     let node = file(galaxy, 21, "numa_node");
-    let row = seen.lines_with(&["T3:N0..T3:N7"]).next();
-    row.is_some_and(|row| row.last() == Some(&&*node))
+    seen.text.contains("Device T3:N5")
+        && seen.lines_with(&["NUMA", "node"]).any(|row| row.last() == Some(&&*node))
 }
 
 /// The line of the table of `top` below its heading.
@@ -361,22 +405,25 @@ fn leak(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
 }
 
 fn grew(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
-    let row = |pid: &str| {
-        let words = [pid, "memory", "live", "dram"];
-        seen.lines_with(&words).find(|row| !row.contains(&"space"))
-    };
-    let span = |pid: &str| {
-        let row = row(pid)?;
+    // The pid of each process and how much its DRAM changed: behind the least, the mean and the most.
+    let rows = seen.lines_with(&["memory", "live", "space", "dram"]).filter_map(|row| {
         let at = row.iter().position(|word| *word == "dram")?;
-        // The least, the mean and the most, each with its unit.
-        Some((row[at + 1..at + 3].join(" "), row[at + 5..at + 7].join(" ")))
-    };
-    let keeps = |workload: &Workload| matches!(workload.doing, Doing::Keeps { .. });
-    galaxy.workloads.iter().all(|workload| match span(&workload.pid()) {
-        Some((least, most)) if keeps(workload) => least == most,
-        Some((least, most)) => least != most,
-        None => false,
-    })
+        Some((row[0], bytes(row.get(at + 7)?, row.get(at + 8)?)?))
+    });
+    let rows: Vec<(&str, f64)> = rows.collect();
+    let change = |one: &Workload| Some(rows.iter().find(|(pid, _)| *pid == one.pid())?.1);
+    let leaky = galaxy.workload("leaky");
+    let could_take = (leaky.started.elapsed().as_secs_f64() + 1.0) * GROWS_BYTES_PER_SECOND;
+    let keep = galaxy.workloads.iter().filter(|one| matches!(one.doing, Doing::Keeps { .. }));
+    keep.map(change).all(|by| by == Some(0.0))
+        && change(leaky).is_some_and(|by| by > 0.0 && by <= could_take)
+        && rows.is_sorted_by(|one, other| one.1 >= other.1)
+}
+
+/// The bytes of `+1.5` and `MiB`.
+fn bytes(number: &str, unit: &str) -> Option<f64> {
+    let exponent = ["B", "KiB", "MiB", "GiB"].iter().position(|known| *known == unit)?;
+    Some(number.parse::<f64>().ok()? * 1024f64.powi(i32::try_from(exponent).ok()?))
 }
 
 fn hosts(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {

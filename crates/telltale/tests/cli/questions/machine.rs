@@ -18,8 +18,13 @@ use crate::cli::serve::Serving;
 pub(super) const ADA: u32 = 61_005;
 /// Bytes of what workloads are described by here.
 pub(super) const MIB: u64 = 1 << 20;
-/// The place of the device whose PCIe link trained badly, and how.
-const REDUCED: &str = "link:1:8:4";
+/// The place of the device whose PCIe link trained badly, and how. No process holds it.
+const REDUCED: &str = "link:2:8:4";
+/// How fast the workload that takes ever more does so, at most.
+pub(super) const GROWS_BYTES_PER_SECOND: f64 =
+    (GROWS_MEBIBYTES * MIB * 1000 / GROWS_EVERY_MS) as f64;
+const GROWS_MEBIBYTES: u64 = 2;
+const GROWS_EVERY_MS: u64 = 500;
 const HOUR_MS: i64 = 3_600_000;
 
 /// What a workload does.
@@ -175,7 +180,7 @@ impl Galaxy {
             let workload = match doing {
                 Doing::Trains => self.train(name, device, user),
                 Doing::Grows => {
-                    let more = Step { after_ms: 500, mebibytes: 2 };
+                    let more = Step { after_ms: GROWS_EVERY_MS, mebibytes: GROWS_MEBIBYTES };
                     let mut steps = vec![more; 1000];
                     steps[0].after_ms = 0;
                     self.work(name, device, user, &steps, false)
