@@ -55,13 +55,13 @@ pub(super) const ANSWERS: [Answer; 20] = [
     now("Which NUMA node is T3:N5 near?", numa),
     now("What is the command line of the process with most memory?", command_line),
     now("Which user has most memory?", users),
-    now("Which processes are Ada's, and where?", adas),
+    now("How much processor time and host memory does the holder of T3:N5 take?", host_usage),
+    now("What is in the environment of the process with most memory?", environment),
     now("What kinds of memory does the process with most memory use?", kinds),
     now("Has an allocation of the process finetune failed?", failed),
     now("Is memory held that is not used?", idle),
     now("What do two hosts look like, in one table?", hosts),
     now("How much memory did a job that has ended have at most?", peak),
-    now("How did that job end?", ending),
     at(Moment::WithoutService, "Who held T4:N3 an hour ago?", hour_ago),
     at(Moment::AfterAMinute, "Does a process leak?", leak),
     at(Moment::AfterAMinute, "Which processes grew in the last hour?", grew),
@@ -346,11 +346,34 @@ fn mebibytes(workload: &Workload) -> u64 {
     }
 }
 
-fn adas(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
-    galaxy.workloads.iter().all(|workload| {
-        let row = [&*workload.pid(), &*workload.device(), "ada"];
-        seen.has(&row) == (workload.user == "ada")
-    })
+/// A line of `/proc/PID/status` in its first word.
+fn status(workload: &Workload, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", workload.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+fn host_usage(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
+    let workload = galaxy.workload("finetune");
+    let resident = (status(workload, "VmRSS:") * 1024) as f64;
+    let is_it = |words: &[&str]| {
+        // Processor time as `3 %`, and behind it what is in RAM.
+        let Some(place) = words.iter().rposition(|word| *word == "%") else { return false };
+        let has_time = words[place - 1].parse::<f64>().is_ok();
+        let Some([number, unit]) = words.get(place + 1..place + 3) else { return false };
+        has_time && bytes(number, unit).is_some_and(|it| (it - resident).abs() < resident * 0.25)
+    };
+    seen.lines_with(&[&workload.pid(), &workload.device()]).any(|words| is_it(&words))
+}
+
+fn environment(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
+    let workload = galaxy.workload("notebook");
+    let all = fs::read(format!("/proc/{}/environ", workload.pid())).unwrap();
+    let all = String::from_utf8(all).unwrap();
+    // What fits into a line of the page, of the first that fit onto it.
+    let mut variables = all.split('\0').filter(|one| !one.is_empty() && one.len() < 80).take(10);
+    seen.text.contains(&format!("Process {} notebook", workload.pid()))
+        && variables.all(|variable| seen.text.contains(variable))
 }
 
 fn kinds(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
@@ -434,15 +457,6 @@ fn hosts(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
 fn peak(_: &Galaxy, seen: &Seen<'_>) -> bool {
     let (_, device, most, _) = ENDED;
     seen.has(&[&device_id(device), "dram", &format!("{most}.0"), "MiB"])
-}
-
-fn ending(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
-    let is_it = seen.text.starts_with(&format!("Process {} ", galaxy.ended_pid));
-    is_it
-        && seen
-            .text
-            .lines()
-            .any(|line| line.trim_start().starts_with("end ") && line.contains("killed"))
 }
 
 fn hour_ago(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
