@@ -19,6 +19,7 @@ pub mod sockets;
 pub mod source;
 pub mod tenstorrent;
 mod timeout;
+mod traffic_rate;
 pub mod tree;
 mod usage;
 

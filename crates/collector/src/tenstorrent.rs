@@ -8,7 +8,6 @@ mod decode;
 mod faults;
 mod fields;
 mod pids;
-mod rate;
 mod traffic;
 
 use std::collections::BTreeMap;

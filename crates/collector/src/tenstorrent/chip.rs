@@ -7,8 +7,8 @@ use telltale_schema::chip::{AsicId, BoardId, BoardType, PciAddress};
 use telltale_schema::clock::Timestamp;
 
 use super::fields::{FileLocation, Item, ReadInterval};
-use super::rate::TrafficRate;
 use super::traffic::FlitCounter;
+use crate::traffic_rate::TrafficRate;
 use crate::tree::{Directory, MAX_PIDS_BYTES, Tree, Unreadable};
 
 /// How long a collector that keeps running believes a file that seldom changes, and the absence

@@ -12,8 +12,9 @@ use super::fields::{
     LABELS_AT, MEASURES, MEASURES_AT, PIDS_AT,
 };
 use super::pids;
-use super::rate::{NoSum, TrafficSum};
+use super::traffic::{WRAP_BYTES, fastest};
 use crate::report::SourceReport;
+use crate::traffic_rate::{NoSum, TrafficSum};
 
 /// The longest firmware version that is shown.
 const MAX_VERSION_BYTES: usize = 64;
@@ -263,19 +264,21 @@ fn rates(chip: &mut OpenChip, pcie: &[PcieTraffic]) -> PcieLink {
                 }
                 (Reading::Absent { absent, detail }, _) => return Err((*absent, detail.clone())),
             };
-            let before: TrafficSum = sum.unwrap_or(TrafficSum { bytes: 0, read_ns, at });
+            let wraps_after_bytes = Some(WRAP_BYTES);
+            let none = TrafficSum { bytes: 0, wraps_after_bytes, read_ns, at };
+            let before: TrafficSum = sum.unwrap_or(none);
             sum = Some(TrafficSum { bytes: before.bytes.saturating_add(bytes), ..before });
         }
         let uncounted = (Absence::Unsupported, String::from("the driver does not count it"));
         let not_asked = (Absence::NotAsked, String::new());
         sum.ok_or(if is_asked { uncounted } else { not_asked })
     };
-    let architecture = chip.known.board_type.architecture();
+    let fastest = fastest(chip.known.board_type.architecture());
     let [received, sent] = &mut chip.rates;
     PcieLink {
         pcie_received_bytes_per_second: received
-            .follow(sum(TrafficDirection::HostToDevice), architecture),
-        pcie_sent_bytes_per_second: sent.follow(sum(TrafficDirection::DeviceToHost), architecture),
+            .follow(sum(TrafficDirection::HostToDevice), fastest),
+        pcie_sent_bytes_per_second: sent.follow(sum(TrafficDirection::DeviceToHost), fastest),
         ..PcieLink::absent(Absence::Unknown, "the driver names no PCI address of it")
     }
 }

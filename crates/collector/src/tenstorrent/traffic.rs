@@ -4,11 +4,18 @@
 //! that looks often enough sees each wrap at most once; one that looks less often than
 //! [`LONGEST_GAP_NS`] may miss one, and nothing in the counter reports.
 
+use telltale_schema::chip::Architecture;
+
 /// Bytes in a flit.
 const FLIT_BYTES: u64 = 32;
 
 /// Bytes after which a counter is where it was.
 pub(super) const WRAP_BYTES: u64 = (1 << 32) * FLIT_BYTES;
+
+/// Faster than PCIe 4.0 x16, the most that a Wormhole has.
+const WORMHOLE_BYTES_PER_SECOND: u64 = 32_000_000_000;
+/// Faster than PCIe 5.0 x16, the most that a Blackhole has.
+const BLACKHOLE_BYTES_PER_SECOND: u64 = 64_000_000_000;
 
 /// Faster than any link such a chip has (PCIe 5.0 x16 moves 63 GB/s): a difference that needs
 /// more is a counter that started again.
@@ -16,6 +23,14 @@ const FASTEST_BYTES_PER_SECOND: u64 = 80_000_000_000;
 
 /// The longest gap between two scans in which the counter cannot wrap twice at full speed.
 pub const LONGEST_GAP_NS: u64 = 1_700_000_000;
+
+/// Bytes a second that no link of a chip of this generation carries.
+pub(super) fn fastest(architecture: Option<Architecture>) -> u64 {
+    match architecture {
+        Some(Architecture::WormholeB0 | Architecture::Grayskull) => WORMHOLE_BYTES_PER_SECOND,
+        Some(Architecture::Blackhole) | None => BLACKHOLE_BYTES_PER_SECOND,
+    }
+}
 
 /// One counter, followed over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
