@@ -11,6 +11,7 @@ mod instances;
 mod library;
 mod part;
 mod question;
+mod traffic;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,10 +170,9 @@ impl NvidiaSource {
                     self.gpus.entry(index).or_insert_with(|| Gpu::new(index));
                     tasks.extend((0..).zip(Question::ALL).map(|(item, question)| {
                         let (device, visibility) = (Arc::clone(&device), visibility.clone());
-                        (
-                            TaskName { group: index, item },
-                            NvmlInquiry { device, question, visibility },
-                        )
+                        let clock = Arc::clone(&self.inquiry.clock);
+                        let inquiry = NvmlInquiry { device, question, visibility, clock };
+                        (TaskName { group: index, item }, inquiry)
                     }));
                 }
                 Err(error) => match self.gpus.get_mut(&index) {

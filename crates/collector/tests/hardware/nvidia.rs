@@ -1,6 +1,8 @@
 //! GPUs of a library that stands in for NVIDIA's (`nvml.c`): what is made of its answers, its errors,
 //! its silence and its absurdities. Nothing here needs a GPU.
 
+mod traffic;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -70,7 +72,7 @@ fn furnish(machine: &Machine) {
 
 fn gpu(machine: &Machine, index: u32, pci: &str, name: &str) {
     let uuid = format!("GPU-6f4d1a0e-0000-4000-8000-00000000000{index}\n");
-    let files: [(&str, &str); 20] = [
+    let files: [(&str, &str); 22] = [
         ("handle", "1\n"),
         ("pci", pci),
         ("name", name),
@@ -90,6 +92,8 @@ fn gpu(machine: &Machine, index: u32, pci: &str, name: &str) {
         ("throttled_by", "36\n"),
         ("corrected", "12\n"),
         ("uncorrected", "0\n"),
+        ("pcie_rx", "81604378624\n"),
+        ("pcie_tx", "17179869184\n"),
         ("compute", "70 104857600\n71 524288000\n"),
     ];
     for (file, text) in files {
@@ -141,6 +145,8 @@ fn nvidia_conforms() {
             "nvml/gpu1/throttled_by",
             "nvml/gpu1/mig_mode",
             "nvml/gpu0/corrected",
+            "nvml/gpu0/pcie_rx",
+            "nvml/gpu1/pcie_tx",
         ],
     }
     .conforms();

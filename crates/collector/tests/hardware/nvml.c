@@ -23,6 +23,8 @@ typedef struct { unsigned version; unsigned long long total, reserved, free, use
 typedef struct { unsigned gpu, memory; } utilization;
 typedef struct { unsigned version, fan, speed; } fan_speed;
 typedef struct { unsigned pid; unsigned long long used; unsigned gpu_instance, compute_instance; } process;
+typedef union { double d; unsigned ui; unsigned long long ull; } value;
+typedef struct { unsigned field, scope; long long timestamp, latency; int type, code; value value; } field_value;
 
 static const struct { const char *name; int code; } ERRORS[] = {
     {"EIO", UNKNOWN}, {"EACCES", NO_PERMISSION}, {"ENODEV", GPU_IS_LOST}, {"EAGAIN", IN_USE},
@@ -180,6 +182,34 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(uintptr_t handle, unsigned long lo
 int nvmlDeviceGetTotalEccErrors(uintptr_t handle, int kind, int counter, unsigned long long *count) {
     if (counter != 0) return INVALID_ARGUMENT;
     return number_of(handle, kind == 0 ? "corrected" : "uncorrected", count);
+}
+
+/* `bytes`, or `bytes type` where NVML's type of the value is not 64 bits without a sign. Without files
+ * it is the library of a driver before R550, which knows neither field. */
+static int counter_of(uintptr_t handle, const char *name, field_value *field) {
+    char text[8192];
+    unsigned long long bytes;
+    int code = text_of(handle, name, text, sizeof text);
+    if (code) return code;
+    field->type = 3;
+    if (sscanf(text, "%llu %d", &bytes, &field->type) < 1) return UNKNOWN;
+    memset(&field->value, 0xA5, sizeof field->value);
+    switch (field->type) {
+    case 0: field->value.d = (double)bytes; break;
+    case 1: field->value.ui = (unsigned)bytes; break;
+    default: field->value.ull = bytes;
+    }
+    return SUCCESS;
+}
+int nvmlDeviceGetFieldValues(uintptr_t handle, int count, field_value *fields) {
+    char text[64];
+    int code = text_of(handle, "fields", text, sizeof text);
+    if (code && code != NOT_SUPPORTED) return code;
+    for (int i = 0; i < count; i++)
+        fields[i].code = fields[i].field == 197 ? counter_of(handle, "pcie_tx", &fields[i])
+                       : fields[i].field == 198 ? counter_of(handle, "pcie_rx", &fields[i])
+                                                : INVALID_ARGUMENT;
+    return SUCCESS;
 }
 
 /* Lines of `pid bytes`, or `pid bytes instance`. */

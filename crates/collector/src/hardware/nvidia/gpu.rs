@@ -8,11 +8,12 @@ use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceClass, OtherIdentity};
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Load, MemoryCounts, Telemetry};
+use telltale_schema::snapshot::{Load, MemoryCounts, PcieLink, Telemetry};
 
 use super::library::{Said, absence_of};
 use super::part;
 use super::question::{Identity, NvmlAnswer, Question};
+use super::traffic::Traffic;
 use super::users::User;
 use crate::report::SourceReport;
 use crate::source::{DeviceReading, DriverMemory};
@@ -40,6 +41,7 @@ pub(super) struct Gpu {
     /// Bytes in use and bytes in all, of all of it.
     memory: Reading<(u64, u64)>,
     users: Reading<Vec<User>>,
+    traffic: Traffic,
     /// Its instances by their numbers, in MIG mode.
     pub(super) parts: BTreeMap<u32, DeviceReading>,
 }
@@ -103,6 +105,7 @@ impl Gpu {
             device: DeviceReading::new(identity),
             memory: Reading::absent(Absence::TimedOut, SILENT),
             users: Reading::absent(Absence::TimedOut, SILENT),
+            traffic: Traffic::default(),
             parts: BTreeMap::new(),
         };
         gpu.forget(Absence::TimedOut, SILENT);
@@ -115,6 +118,7 @@ impl Gpu {
             firmware: std::mem::take(&mut self.device.telemetry.firmware),
             load: Some(Box::new(Load::absent(reason, detail))),
             memory_counts: Some(Box::new(MemoryCounts::absent(reason, detail))),
+            link: Some(Box::new(PcieLink::absent(reason, detail))),
             ..Telemetry::absent(reason, detail)
         };
         // What no call of NVML reports: the latter are of Tenstorrent's firmware.
@@ -127,6 +131,8 @@ impl Gpu {
         telemetry.arcclk_hertz = unsaid();
         telemetry.heartbeat_total = unsaid();
         telemetry.thermal_trips_total = unsaid();
+        // Its counters may start again while it is away.
+        self.traffic = Traffic::default();
         self.memory = Reading::absent(reason, detail);
         self.device.memory = Some(part::no_memory(reason, detail));
         for part in self.parts.values_mut() {
@@ -187,6 +193,10 @@ impl Gpu {
                     corrected_errors_total: reading(corrected),
                     uncorrected_errors_total: reading(uncorrected),
                 }));
+            }
+            Some(NvmlAnswer::Traffic(counters)) => {
+                let link = self.traffic.follow(counters, now, complaints);
+                self.device.telemetry.link = Some(Box::new(link));
             }
             Some(NvmlAnswer::Instances(said)) => {
                 let whole = &self.device.identity;
@@ -299,6 +309,7 @@ impl Gpu {
             | NvmlAnswer::Users(_)
             | NvmlAnswer::Load(_)
             | NvmlAnswer::Errors(..)
+            | NvmlAnswer::Traffic(_)
             | NvmlAnswer::Instances(_) => {}
         }
     }

@@ -96,6 +96,14 @@ pub(super) fn absence_of(error: &NvmlError) -> Absence {
     }
 }
 
+/// What a call means that refuses the number of a part or value which this GPU or driver lacks.
+pub(super) fn unsupported_if_refused(error: NvmlError) -> NvmlError {
+    match error {
+        NvmlError::InvalidArg => NvmlError::NotSupported,
+        other => other,
+    }
+}
+
 impl NoGpus {
     /// For a person, where there is nothing wrong: no driver, or none of its libraries.
     pub(super) fn is_not_here(&self) -> Option<String> {

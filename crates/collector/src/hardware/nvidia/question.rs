@@ -7,12 +7,13 @@ use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{
     Clock, EccCounter, MemoryError, TemperatureSensor, TemperatureThreshold,
 };
-use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
 use telltale_schema::chip::PciAddress;
+use telltale_schema::clock;
 
 use super::instances::{Instance, instances};
-use super::library::Said;
+use super::library::{Said, unsupported_if_refused};
+use super::traffic::TrafficCounters;
 use super::users::{User, Visibility, users};
 
 /// The longest text of a GPU that is kept, in characters.
@@ -31,6 +32,7 @@ pub(super) enum Question {
     Fan,
     Throttling,
     Errors,
+    Traffic,
     Instances,
 }
 
@@ -52,6 +54,8 @@ pub(super) enum NvmlAnswer {
     Throttling(Said<ThrottleReasons>),
     /// Of the memory since the driver was loaded: those corrected, and those not.
     Errors(Said<u64>, Said<u64>),
+    /// Over PCIe.
+    Traffic(TrafficCounters),
     /// Its parts; none where it has none.
     Instances(Said<Vec<Instance>>),
 }
@@ -67,18 +71,18 @@ pub(super) struct Identity {
 }
 
 /// A question, and whom it is put to.
-#[derive(Debug)]
 pub(super) struct NvmlInquiry {
     pub(super) device: Arc<Device<'static>>,
     pub(super) question: Question,
     pub(super) visibility: Visibility,
+    pub(super) clock: Arc<dyn clock::Clock>,
 }
 
 // === impl Question ===
 
 impl Question {
     /// All of them, in the order in which they are asked.
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Identity,
         Self::Memory,
         Self::Users,
@@ -89,6 +93,7 @@ impl Question {
         Self::Fan,
         Self::Throttling,
         Self::Errors,
+        Self::Traffic,
         Self::Instances,
     ];
 
@@ -105,6 +110,7 @@ impl Question {
             Self::Fan => "its fan",
             Self::Throttling => "what slows it down",
             Self::Errors => "its memory's errors",
+            Self::Traffic => "its PCIe traffic",
             Self::Instances => "its instances",
         }
     }
@@ -134,18 +140,15 @@ impl NvmlInquiry {
             }
             // A GPU without a fan refuses the number of its first (an H200 with driver 580).
             Question::Fan => {
-                let refused = |error| match error {
-                    NvmlError::InvalidArg => NvmlError::NotSupported,
-                    other => other,
-                };
-                let percent = device.fan_speed(0).map_err(refused);
-                NvmlAnswer::Fan(device.fan_speed_rpm(0).map_err(refused), percent)
+                let percent = device.fan_speed(0).map_err(unsupported_if_refused);
+                NvmlAnswer::Fan(device.fan_speed_rpm(0).map_err(unsupported_if_refused), percent)
             }
             Question::Throttling => NvmlAnswer::Throttling(device.current_throttle_reasons()),
             Question::Errors => {
                 let errors = |kind| device.total_ecc_errors(kind, EccCounter::Volatile);
                 NvmlAnswer::Errors(errors(MemoryError::Corrected), errors(MemoryError::Uncorrected))
             }
+            Question::Traffic => NvmlAnswer::Traffic(TrafficCounters::of(device, &*self.clock)),
             Question::Instances => NvmlAnswer::Instances(instances(device, &self.visibility)),
         }
     }
