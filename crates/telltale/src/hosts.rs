@@ -45,7 +45,7 @@ pub(crate) fn prepare(
     }
     let token = token.map(|token| token.expose().to_owned());
     let (timeout, filter) = (arguments.timeout, filter.cloned());
-    Ok((addresses, Terms { tls, token, filter, timeout, period }))
+    Ok((addresses, Terms { tls, token, filter, usage: false, timeout, period }))
 }
 
 /// The machines with only the rows that `select` leaves.

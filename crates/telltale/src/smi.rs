@@ -108,6 +108,11 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let title = format!("Every {} s; Ctrl-C ends it", period.as_secs_f64());
     let watch = WatchOptions { period, until: None, view, title: &title, below: |_| None };
+    if view.measures_usage() {
+        // The first page has rates, too.
+        let mut first = collector.collect();
+        collector.measure_usage(&mut first);
+    }
     let mut not_cleaned = false;
     let last = watch.run(&mut collector, &output, &interrupt, |collector| {
         let cleaned = arguments.clean.then(|| collector.clean());

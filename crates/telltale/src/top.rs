@@ -256,7 +256,8 @@ impl Opening<'_> {
             return player.map(Some).map_err(|error| Failure::because(&error));
         }
         if let Some(hosts) = self.hosts {
-            let (addresses, terms) = hosts::prepare(hosts, Some(self.period), None)?;
+            let (addresses, mut terms) = hosts::prepare(hosts, Some(self.period), None)?;
+            terms.usage = true;
             let inquiry = Inquiry::start(addresses, terms);
             let inquiry = inquiry.map_err(|error| Failure::because(&error))?;
             let started = source::start_fleet(inquiry, self.period, wakes);

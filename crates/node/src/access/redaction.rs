@@ -37,7 +37,7 @@ pub fn visible(snapshot: &Arc<Snapshot>, visibility: Visibility) -> Arc<Snapshot
         collected_in_ns: snapshot.collected_in_ns,
         devices: snapshot.devices.iter().map(|device| without_others(device, &pids)).collect(),
         processes,
-        host: snapshot.host.clone(),
+        host: own.and_then(|_| snapshot.host.clone()),
         closed_processes: snapshot.closed_processes,
         withheld_processes: u64::try_from(left_out).unwrap_or(u64::MAX),
         left_out: None,

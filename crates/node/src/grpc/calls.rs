@@ -125,9 +125,10 @@ impl ServerStreamingService<Bytes> for Call {
                     let asked: message::WatchRequest = decoded(&bytes)?;
                     let least = Duration::from_millis(asked.least_interval_ms.into());
                     let query = filter::read(&asked.filter)?;
+                    let names_usage = query.as_ref().is_some_and(Query::asks_for_usage);
                     let mut watching =
                         Watching::new(Arc::clone(&serving), visibility, least, query);
-                    if asked.usage {
+                    if (asked.usage || names_usage) && visibility != Visibility::DevicesOnly {
                         watching.watch_usage();
                     }
                     let held = GuardedStream(watching, permit);
@@ -233,7 +234,12 @@ impl Serving {
             let rows = wanted(&past, visibility, query.as_ref())?;
             return Ok(encode::past_answer(&rows, resolution_ms));
         }
-        let state = self.state(asked.fresh, visibility).await?;
+        let names_usage = query.as_ref().is_some_and(Query::asks_for_usage);
+        let wants_usage = (asked.usage || names_usage) && visibility != Visibility::DevicesOnly;
+        let state = match wants_usage && !asked.fresh {
+            true => self.view.with_usage().await,
+            false => self.state(asked.fresh, visibility).await?,
+        };
         if let Some(query) = &query {
             let rows = self.policy.chosen(&state.snapshot, visibility, query);
             let bytes = encode::snapshot(&rows.map_err(filter::too_slow)?);

@@ -103,7 +103,11 @@ pub(super) async fn snapshot(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = filter::read(&pairs)?;
-    let published = app.view.latest();
+    let names_usage = query.as_ref().is_some_and(telltale_query::Query::asks_for_usage);
+    let published = match names_usage && visibility != Visibility::DevicesOnly {
+        true => app.view.with_usage().await,
+        false => app.view.latest(),
+    };
     let started = published.service.started_at.0;
     let reader = match visibility {
         Visibility::Everything => String::from("all"),

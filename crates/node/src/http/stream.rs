@@ -40,13 +40,14 @@ pub(super) async fn stream(
     let (usage, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(name, _)| name == "usage");
     let query = filter::read(&pairs)?;
     let usage = match usage.as_slice() {
-        [] => None,
-        [(_, value)] if value == "true" => Some(app.view.watch_usage()),
+        [] => false,
+        [(_, value)] if value == "true" => true,
         _ => {
             let detail = "usage is `true`, once, or left out";
             return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
         }
     };
+    let usage = usage || query.as_ref().is_some_and(telltale_query::Query::asks_for_usage);
     let taken = Arc::clone(&app.streams).try_acquire_owned().or_else(|full| match visibility {
         Visibility::Everything => Arc::clone(&app.kept_streams).try_acquire_owned(),
         Visibility::Own { .. } | Visibility::DevicesOnly => Err(full),
@@ -58,7 +59,8 @@ pub(super) async fn stream(
     // What a reader saw last. A number of another service's is of no use, and does no harm.
     let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
     let (sender, parts) = mpsc::channel(1);
-    let held = (permit, usage);
+    let usage = usage && visibility != Visibility::DevicesOnly;
+    let held = (permit, usage.then(|| app.view.watch_usage()));
     let body = BodyParts::by(parts, tell(Arc::clone(&app), visibility, query, seen, sender, held));
     let kind = HeaderValue::from_static("text/event-stream");
     Ok(([(CONTENT_TYPE, kind)], Body::new(body)).into_response())

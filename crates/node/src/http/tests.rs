@@ -378,9 +378,17 @@ fn a_stream_that_asks_for_usage_has_it_read_while_it_is_open() {
         let refused = server.get(&format!("/api/v1/stream?{bad}"), &[]);
         assert_eq!(refused.status, 400, "{bad}");
     }
+    // One that may see devices alone gets nothing of it, and so nothing is read for it.
+    let mut anonymous = server.connect();
+    let head = "GET /api/v1/stream?usage=true HTTP/1.0\r\nHost: localhost\r\n\r\n";
+    anonymous.write_all(head.as_bytes()).unwrap();
+    let mut anonymous = BufReader::new(anonymous);
+    assert_eq!(answer(&mut anonymous, true).status, 200);
     assert!(!publisher.is_usage_watched());
     let mut stream = server.connect();
-    let head = "GET /api/v1/stream?usage=true HTTP/1.0\r\nHost: localhost\r\n\r\n";
+    let head = format!(
+        "GET /api/v1/stream?usage=true HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    );
     stream.write_all(head.as_bytes()).unwrap();
     let mut stream = BufReader::new(stream);
     assert_eq!(answer(&mut stream, true).status, 200);

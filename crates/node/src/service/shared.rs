@@ -28,6 +28,8 @@ pub(crate) struct ServiceShared {
     pub(super) changed: AtomicBool,
     /// Who watches what processes and the host use.
     pub(super) usage_watchers: AtomicUsize,
+    /// Until then it is wanted without one who watches, counted from `started`.
+    pub(super) usage_until_ns: AtomicU64,
     /// When the thread's next sign of life is due at the latest, counted from `started`.
     pub(super) alive_until_ns: AtomicU64,
     pub(super) started: Instant,
@@ -54,6 +56,7 @@ impl ServiceShared {
             stop: AtomicBool::new(false),
             changed: AtomicBool::new(false),
             usage_watchers: AtomicUsize::new(0),
+            usage_until_ns: AtomicU64::new(0),
             alive_until_ns: AtomicU64::new(nanoseconds(LONGEST_COLLECTION)),
             started: Instant::now(),
             tallies: Tallies::default(),
@@ -135,9 +138,22 @@ impl ServiceShared {
         self.eventfd.ring();
     }
 
-    /// Whether someone watches what processes and the host use.
+    /// Whether someone watches what processes and the host use, or has asked for it a moment ago.
     pub(crate) fn is_usage_watched(&self) -> bool {
         self.usage_watchers.load(Ordering::Acquire) > 0
+            || nanoseconds(self.started.elapsed()) < self.usage_until_ns.load(Ordering::Acquire)
+    }
+
+    /// Has it read for so long from now on.
+    pub(super) fn want_usage(&self, span: Duration) {
+        let until = nanoseconds(self.started.elapsed() + span);
+        self.usage_until_ns.fetch_max(until, Ordering::AcqRel);
+    }
+
+    /// Has the thread collect soon, as when a process came or went.
+    pub(super) fn ring_for_change(&self) {
+        self.changed.store(true, Ordering::Release);
+        self.eventfd.ring();
     }
 
     /// Whether a part has seen a process come or go since the last call.

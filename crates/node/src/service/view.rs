@@ -16,6 +16,13 @@ use crate::alerts::AlertStates;
 /// Intervals after which what was published last is too old to call the service ready.
 const READY_INTERVALS: u32 = 3;
 
+/// How long usage is read after a call that wanted it once.
+const USAGE_KEPT: Duration = Duration::from_secs(10);
+/// How long such a call waits for rates.
+const LONGEST_MEASURE: Duration = Duration::from_secs(2);
+/// After which time it has the thread collect again.
+const MEASURE_STEP: Duration = Duration::from_millis(250);
+
 /// Why there is no fresh publication.
 #[derive(Debug, thiserror::Error)]
 pub enum FreshError {
@@ -89,10 +96,32 @@ impl View {
     #[must_use]
     pub fn watch_usage(&self) -> UsageWatch {
         if self.shared.usage_watchers.fetch_add(1, Ordering::AcqRel) == 0 {
-            self.shared.changed.store(true, Ordering::Release);
-            self.shared.eventfd.ring();
+            self.shared.ring_for_change();
         }
         UsageWatch(Arc::clone(&self.shared))
+    }
+
+    /// What was published last, with rates of what processes and the host use: measured for this call
+    /// where no one watches it, which takes some tenths of a second and [`LONGEST_MEASURE`] at most. It
+    /// is read for a while longer, so that a client that polls need not wait again. Needs a tokio runtime with
+    /// time.
+    pub async fn with_usage(&self) -> Arc<Published> {
+        self.shared.want_usage(USAGE_KEPT);
+        let until = tokio::time::Instant::now() + LONGEST_MEASURE;
+        let mut latest = self.latest.clone();
+        loop {
+            let published = Arc::clone(&latest.borrow_and_update());
+            let host = published.snapshot.host.as_ref();
+            if host.is_some_and(|host| host.cpu_ratio.value().is_some())
+                || tokio::time::Instant::now() >= until
+            {
+                return published;
+            }
+            self.shared.ring_for_change();
+            if let Ok(Err(_)) = tokio::time::timeout(MEASURE_STEP, latest.changed()).await {
+                return published;
+            }
+        }
     }
 
     /// A publication whose collection began after this call and asked everybody. Callers that wait

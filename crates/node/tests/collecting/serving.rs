@@ -50,6 +50,21 @@ fn a_process_is_seen_when_it_begins_and_when_it_is_killed() {
 }
 
 #[test]
+fn who_asks_once_what_is_used_gets_rates() {
+    let bench = Bench::new(MachineKind::N150);
+    let service = serve(&bench);
+    let view = service.view();
+    let child = start(&bench.child(Role::Ledger, 1000));
+    wait_until("its begin to be seen", TIMEOUT, || is_alive(&view, child.id()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let found = runtime.block_on(view.with_usage());
+    let host = found.snapshot.host.as_ref().unwrap();
+    assert!(host.cpu_ratio.value().is_some());
+    let used = found.snapshot.processes.iter().find(|one| one.pid == Some(child.id()));
+    assert!(used.unwrap().usage.as_ref().unwrap().cpu_ratio.value().is_some());
+}
+
+#[test]
 fn usage_is_read_while_it_is_watched_and_not_after() {
     let bench = Bench::new(MachineKind::N150);
     let service = serve(&bench);

@@ -31,7 +31,7 @@ fn each_method_answers_with_the_rows_that_the_language_chooses() {
         let mut client = served.client().await;
         for filter in FILTERS {
             let expected = chosen(filter, &whole);
-            let found = client.selected(filter).await.unwrap();
+            let found = client.selected(filter, false).await.unwrap();
             assert_eq!(found, expected, "{filter}");
             let request =
                 message::ListDevicesRequest { filter: filter.to_owned(), ..Default::default() };
@@ -110,7 +110,7 @@ fn what_is_no_query_is_refused_with_its_column_and_what_could_stand_there() {
                 other => panic!("{other}"),
             };
             let filter_of = || filter.to_owned();
-            let (code, text) = refused(client.selected(filter).await.unwrap_err());
+            let (code, text) = refused(client.selected(filter, false).await.unwrap_err());
             assert_eq!(code, Code::InvalidArgument, "{filter}");
             assert!(text.starts_with(words), "{filter}: {text}");
             let request = message::ListDevicesRequest { filter: filter_of(), ..Default::default() };
@@ -123,7 +123,8 @@ fn what_is_no_query_is_refused_with_its_column_and_what_could_stand_there() {
             let error = client.watch_selected(Duration::ZERO, filter, false).await;
             assert_eq!(refused(error.err().unwrap()), (code, text));
         }
-        let long = client.selected(&format!("pid == 1{}", " ".repeat(2048))).await.unwrap_err();
+        let long =
+            client.selected(&format!("pid == 1{}", " ".repeat(2048)), false).await.unwrap_err();
         assert!(long.to_string().contains("longer than 2048 bytes"), "{long}");
         assert!(client.snapshot(false).await.is_ok(), "the connection goes on");
     });

@@ -23,7 +23,7 @@ fn play() {
     let found = wait(async {
         let mut client = telltale_node::grpc::connect(Path::new(&socket)).await.unwrap();
         match std::env::var(FILTER) {
-            Ok(filter) => client.selected(&filter).await.unwrap(),
+            Ok(filter) => client.selected(&filter, false).await.unwrap(),
             Err(_) => client.snapshot(false).await.unwrap(),
         }
     });

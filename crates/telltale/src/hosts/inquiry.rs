@@ -37,6 +37,8 @@ pub(crate) struct Terms {
     pub(crate) token: Option<String>,
     /// The rows that are wanted, which a service then sends alone; none for all.
     pub(crate) filter: Option<Query>,
+    /// Whether it is read what processes use.
+    pub(crate) usage: bool,
     /// How long one answer may take, connecting included.
     pub(crate) timeout: Duration,
     /// The time from one question to the next; none to ask once.
@@ -253,10 +255,10 @@ async fn answer(
             })
         }
     };
-    let Some(filter) = &terms.filter else { return Ok(client.snapshot(false).await?) };
-    match client.selected(filter.text()).await {
+    let Some(filter) = &terms.filter else { return Ok(client.selected("", terms.usage).await?) };
+    match client.selected(filter.text(), terms.usage).await {
         // A service of another version may not know a field; here it is known.
-        Err(error) if error.is_of_the_request() => Ok(client.snapshot(false).await?),
+        Err(error) if error.is_of_the_request() => Ok(client.selected("", terms.usage).await?),
         answer => Ok(answer?),
     }
 }

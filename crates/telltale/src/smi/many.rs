@@ -27,7 +27,8 @@ pub(super) fn show(
 ) -> Result<Status, Failure> {
     // An index is one of all devices, so that the rows of a filter are chosen after the devices.
     let filter = view.filter.filter(|_| view.devices.is_none());
-    let (addresses, terms) = hosts::prepare(&arguments.hosts, arguments.period(), filter)?;
+    let (addresses, mut terms) = hosts::prepare(&arguments.hosts, arguments.period(), filter)?;
+    terms.usage = view.measures_usage();
     let timeout = terms.timeout;
     let inquiry = Inquiry::start(addresses, terms).map_err(|error| Failure::because(&error))?;
     output.print(&heading(view))?;

@@ -31,6 +31,11 @@ pub(super) fn show(
         let text = "--at names a moment that has not come yet; give a past one";
         return Err(Failure::Usage(String::from(text)));
     }
+    if view.names_usage() {
+        let text = "the history does not keep what processes use of the host (cpu, rss, threads, \
+                    disk_read, disk_write); leave these fields out";
+        return Err(Failure::Usage(String::from(text)));
+    }
     let past = PastSource::find(&arguments.history, &arguments.place)?.snapshot_at(asked)?;
     view.check([&past.snapshot]).map_err(|error| Failure::because(&error))?;
     let mut text = view.heading();

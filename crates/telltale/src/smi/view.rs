@@ -78,7 +78,8 @@ impl SnapshotView<'_> {
         self.form == OutputFormat::Tables { details: true } || self.names_usage()
     }
 
-    fn names_usage(self) -> bool {
+    /// Whether a field that was chosen, filtered or sorted by is of that.
+    pub(super) fn names_usage(self) -> bool {
         self.columns.is_some_and(Columns::ask_for_usage)
             || self.filter.is_some_and(Query::asks_for_usage)
             || self.sort.is_some_and(Sort::asks_for_usage)

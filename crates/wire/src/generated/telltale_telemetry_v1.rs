@@ -79,6 +79,10 @@ pub struct GetSnapshotRequest {
     /// may see, and of nothing else.
     #[prost(string, tag = "3")]
     pub filter: ::prost::alloc::string::String,
+    /// Whether to read what processes and the host use, Process.usage and Snapshot.host, for this call
+    /// and for some seconds after it; so does a filter that asks for it. Not for a past moment.
+    #[prost(bool, tag = "4")]
+    pub usage: bool,
 }
 /// What GetSnapshot answers.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2156,6 +2160,7 @@ pub mod numbers {
         pub const FRESH: u32 = 1;
         pub const AT_UNIX_NS: u32 = 2;
         pub const FILTER: u32 = 3;
+        pub const USAGE: u32 = 4;
     }
     pub mod get_snapshot_response {
         pub const SNAPSHOT: u32 = 1;

@@ -72,15 +72,16 @@ impl Client {
         Ok(self.get(request).await?.snapshot)
     }
 
-    /// The rows of the machine that a query of docs/query.md wants, as collected last. A service
-    /// that is older than this answers with all of them and without [`Snapshot::left_out`].
+    /// The rows of the machine that a query of docs/query.md wants, as collected last, and with what
+    /// processes and the host use (`usage`), measured for this call. A service that is older than this
+    /// answers with all of them and without [`Snapshot::left_out`].
     ///
     /// # Errors
     /// When the service refuses, which it does where it cannot read the query, or its answer cannot
     /// be used.
-    pub async fn selected(&mut self, filter: &str) -> Result<Snapshot, CallError> {
+    pub async fn selected(&mut self, filter: &str, usage: bool) -> Result<Snapshot, CallError> {
         let filter = filter.to_owned();
-        let request = message::GetSnapshotRequest { filter, ..Default::default() };
+        let request = message::GetSnapshotRequest { filter, usage, ..Default::default() };
         Ok(self.get(request).await?.snapshot)
     }
 

@@ -29,8 +29,11 @@ fn fact(name: &str) -> String {
 
 /// Whether the service reads what is used, as its answer without a page says.
 fn is_read(browser: &mut Browser, fixture: &Fixture) -> bool {
-    browser.open(&format!("{}api/v1/snapshot", fixture.address));
-    let text = browser.text("document.body.innerText");
+    browser.open(&format!("{}api/v1/metrics", fixture.address));
+    let text = browser.text(&format!(
+        "fetch('/api/v1/snapshot', {{ headers: {{ Authorization: 'Bearer {TOKEN}' }} }})
+            .then((answer) => answer.text())"
+    ));
     assert!(text.contains("taken_at"), "{text}");
     text.contains("cpu_ratio")
 }
