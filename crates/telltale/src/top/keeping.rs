@@ -13,12 +13,27 @@ const VERSION: u32 = 1;
 /// Bytes of the longest file that is read.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
+/// The usual columns before there were those of the host's use. A file of then has them whenever
+/// any setting was changed, and they do not say that they were chosen.
+const ONCE_USUAL: [Column; 8] = [
+    Column::Pid,
+    Column::User,
+    Column::Device,
+    Column::Dram,
+    Column::L1,
+    Column::Buffers,
+    Column::Up,
+    Column::Command,
+];
+
 /// The file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     version: u32,
     theme: String,
+    /// Only those that were chosen, so that the usual ones may become others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     columns: Vec<String>,
     sort: String,
     descending: bool,
@@ -98,7 +113,7 @@ fn parse(path: &Path, text: &str) -> Result<ViewSettings, SettingsError> {
             columns.push(column);
         }
     }
-    if columns.is_empty() {
+    if columns.is_empty() || columns == ONCE_USUAL {
         columns = Column::USUAL.to_vec();
     }
     Ok(ViewSettings {
@@ -121,10 +136,14 @@ fn parse(path: &Path, text: &str) -> Result<ViewSettings, SettingsError> {
 
 /// Writes the settings, whole or not at all.
 pub(super) fn write(path: &Path, settings: &ViewSettings) -> io::Result<()> {
+    let chosen = match settings.columns == Column::USUAL {
+        true => &[][..],
+        false => &settings.columns,
+    };
     let file = File {
         version: VERSION,
         theme: settings.theme.name().to_owned(),
-        columns: settings.columns.iter().map(|column| column.name().to_owned()).collect(),
+        columns: chosen.iter().map(|column| column.name().to_owned()).collect(),
         sort: settings.sort.name().to_owned(),
         descending: settings.descending,
         tree: settings.tree,
@@ -153,7 +172,7 @@ mod tests {
     use telltale_harness::Scratch;
     use telltale_smi::screen::{Column, GraphValue, Pane, Theme, ViewSettings};
 
-    use super::{SettingsError, read, write};
+    use super::{ONCE_USUAL, SettingsError, read, write};
 
     #[test]
     fn settings_survive_their_file() {
@@ -192,10 +211,35 @@ mod tests {
     }
 
     #[test]
+    fn columns_that_were_not_chosen_stay_the_usual_ones() {
+        let place = Scratch::new();
+        let path = place.join("top.toml");
+        let with = |columns: &[Column]| ViewSettings {
+            columns: columns.to_vec(),
+            tree: true,
+            ..ViewSettings::default()
+        };
+        write(&path, &with(&Column::USUAL)).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("tree = true") && !text.contains("columns"), "{text}");
+        assert_eq!(read(&path).unwrap(), with(&Column::USUAL));
+        // A list that an earlier version wrote with any other setting.
+        write(&path, &with(&ONCE_USUAL)).unwrap();
+        assert!(fs::read_to_string(&path).unwrap().contains("columns"));
+        assert_eq!(read(&path).unwrap(), with(&Column::USUAL));
+        // The same in another order is a choice.
+        let mut chosen = ONCE_USUAL;
+        chosen.swap(0, 1);
+        write(&path, &with(&chosen)).unwrap();
+        assert_eq!(read(&path).unwrap(), with(&chosen));
+    }
+
+    #[test]
     fn what_cannot_be_read_is_reported() {
         let place = Scratch::new();
         let path = place.join("top.toml");
-        write(&path, &ViewSettings::default()).unwrap();
+        let columns = vec![Column::Command, Column::Buffers];
+        write(&path, &ViewSettings { columns, ..ViewSettings::default() }).unwrap();
         let good = fs::read_to_string(&path).unwrap();
         for (bad, expected) in [
             (String::from("theme = "), "are broken"),
