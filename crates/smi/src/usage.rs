@@ -34,15 +34,17 @@ pub(crate) fn of_process(usage: &ProcessUsage) -> Option<String> {
     joined([cpu, resident, threads, read, written])
 }
 
-/// What all processes together use, in one line, the load beside how many processors there are; nothing where nothing of it is known.
-pub(crate) fn of_host(usage: &HostUsage) -> Option<String> {
-    let of = usage.processors.value().map_or_else(String::new, |all| format!(" of {all}"));
-    let cpu = part(&usage.cpu_ratio, |share| format!("CPU {}", percent(*share)));
+/// What all processes together use, as `CPU 34%`, `RAM 19%` and the load with how many processors
+/// there are, `load 12.3/64`; nothing where nothing of it is known.
+pub(crate) fn of_host(usage: &HostUsage) -> Vec<String> {
+    let compact = |share: f64| format!("{:.0}%", share * 100.0);
+    let of = usage.processors.value().map_or_else(String::new, |all| format!("/{all}"));
+    let cpu = part(&usage.cpu_ratio, |share| format!("CPU {}", compact(*share)));
     let memory = usage.used_bytes.value().zip(usage.memory_bytes.value());
     let memory = memory.filter(|(_, all)| **all > 0);
-    let memory = memory.map(|(used, all)| format!("RAM {}", percent(*used as f64 / *all as f64)));
+    let memory = memory.map(|(used, all)| format!("RAM {}", compact(*used as f64 / *all as f64)));
     let load = part(&usage.load_1, |load| format!("load {load:.1}{of}"));
-    joined([cpu, memory, load])
+    [cpu, memory, load].into_iter().flatten().collect()
 }
 
 fn part<T>(reading: &Reading<T>, words: impl Fn(&T) -> String) -> Option<String> {
@@ -81,10 +83,10 @@ mod tests {
             load_5: no(),
             load_15: no(),
         };
-        assert_eq!(of_host(&host), None, "how many processors there are is no use of them");
+        assert!(of_host(&host).is_empty(), "how many processors there are is no use of them");
         host.cpu_ratio = Reading::new(0.5, Timestamp(1));
         host.memory_bytes = Reading::new(4 << 30, Timestamp(1));
         host.load_1 = Reading::new(12.34, Timestamp(1));
-        assert_eq!(of_host(&host).unwrap(), "CPU 50 %, RAM 25 %, load 12.3 of 64");
+        assert_eq!(of_host(&host), ["CPU 50%", "RAM 25%", "load 12.3/64"]);
     }
 }

@@ -34,15 +34,15 @@ pub enum Column {
     Hits,
     /// How long it has been recording.
     Up,
-    /// The time of processors that it takes.
+    /// The processor time that it takes.
     Cpu,
     /// Its bytes in the host's RAM.
     Rss,
     /// Its threads.
     Threads,
-    /// Bytes a second that storage reads for it.
+    /// Bytes a second that it reads from disks.
     Read,
-    /// Bytes a second that storage writes for it.
+    /// Bytes a second that it writes to disks.
     Write,
     /// When it was started.
     Started,
@@ -83,17 +83,18 @@ impl Column {
         Self::Command,
     ];
 
-    /// Those that are shown to who has chosen none, as far as there is room.
+    /// Those that are shown to who has chosen none, as far as there is room: 80 cells have those up
+    /// to `Rss`, and the command.
     pub const USUAL: [Self; 13] = [
         Self::Pid,
         Self::User,
         Self::Device,
         Self::Dram,
         Self::L1,
-        Self::Buffers,
-        Self::Up,
         Self::Cpu,
         Self::Rss,
+        Self::Up,
+        Self::Buffers,
         Self::Threads,
         Self::Read,
         Self::Write,
@@ -150,11 +151,11 @@ impl Column {
             Self::Programs => "programs in its cache",
             Self::Hits => "dispatches that found theirs",
             Self::Up => "time since it records",
-            Self::Cpu => "time of processors",
+            Self::Cpu => "processor time (100 % is one CPU)",
             Self::Rss => "its memory in the host's RAM",
             Self::Threads => "its threads",
-            Self::Read => "what storage reads for it",
-            Self::Write => "what storage writes for it",
+            Self::Read => "bytes/s it reads from disks",
+            Self::Write => "bytes/s it writes to disks",
             Self::Started => "when it was started",
             Self::State => "alive, dead or hidden",
             Self::Command => "program and arguments",
@@ -164,15 +165,15 @@ impl Column {
     /// Cells it takes; the command has what is left.
     pub(super) const fn width(self) -> u16 {
         match self {
-            Self::Pid | Self::Hits | Self::Up | Self::Cpu | Self::Threads | Self::State => 7,
-            Self::User | Self::Buffers => 8,
+            Self::Pid | Self::Hits | Self::Up | Self::Cpu | Self::State => 7,
+            Self::User | Self::Buffers | Self::Threads => 8,
             Self::L1 | Self::Host | Self::Programs | Self::Rss => 9,
             Self::Dram => 10,
             Self::Read | Self::Write => 11,
             Self::Started => 20,
             Self::Device => 12,
             Self::Container => 16,
-            Self::Command => 12,
+            Self::Command => 11,
         }
     }
 

@@ -111,16 +111,18 @@ fn device_details(
     if let Some(series) = view.history.device(&device.id, shown_metric) {
         let most =
             device_pane::most(device, shown_metric, series, graph::room(canvas, plot_area(inside)));
-        let now = shown_metric.value(device);
-        let now = now.map_or_else(absent, |now| shown_metric.text(now));
+        let now = shown_metric.value(device).map(|now| shown_metric.text(now));
         let top = shown_metric.text(f64::from(most));
         let name = shown_metric.name();
-        let words = [
-            format!("{name} {now}, to {top}"),
-            format!("{now}, to {top}"),
-            format!("{name} {now}"),
-            now,
-        ];
+        let words = match now {
+            Some(now) => vec![
+                format!("{name} {now}, to {top}"),
+                format!("{now}, to {top}"),
+                format!("{name} {now}"),
+                now,
+            ],
+            None => vec![format!("{name} {}", absent()), absent()],
+        };
         let fits = |words: &&String| cells(width(words)) <= inside.width;
         let words = words.iter().find(fits).unwrap_or(&words[0]);
         history(canvas, inside, series, most, words);

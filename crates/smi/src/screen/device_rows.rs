@@ -111,7 +111,7 @@ pub(super) fn rows(snapshot: &Snapshot, machines: &Machines, apart: &Apart<'_>) 
     let hosts: Vec<_> = machines.devices(devices.len()).collect();
     let folds = |place: usize| {
         let device = &devices[place];
-        is_idle(device)
+        is_idle(device, || holds(snapshot, place))
             && !links::is_reduced(device)
             && !machines.is_old_device(place)
             && !apart.has(device)
@@ -162,15 +162,26 @@ fn trays(devices: &[Device], host: &str, of: Range<usize>) -> Vec<(String, Tray)
     trays
 }
 
+/// Whether a process is known to have a device open or something on it.
+fn holds(snapshot: &Snapshot, place: usize) -> bool {
+    let mut held = snapshot.processes.iter().flat_map(|process| &process.devices);
+    held.any(|held| held.device == place)
+}
+
 /// Whether no process has a device open, its memory is known to be free, and nothing is known to be
-/// wrong with it: neither as a whole nor with a sensor.
-fn is_idle(device: &Device) -> bool {
+/// wrong with it: neither as a whole nor with a sensor. The past has no list of who had it open; there
+/// the processes that are known say whether one `holds` it.
+fn is_idle(device: &Device, holds: impl Fn() -> bool) -> bool {
     let is_free = |usage: &SpaceUsage| match &usage.used_bytes {
         Reading::Value { value, .. } => *value == 0,
-        Reading::Absent { absent, .. } => *absent == Absence::Unsupported,
+        Reading::Absent { absent, .. } => [Absence::Unsupported, Absence::NotKept].contains(absent),
     };
     let spaces = device.spaces.iter().filter(|usage| usage.space != MemorySpace::Host);
-    device.holders.value().is_some_and(|holders| holders.is_empty())
+    let is_held = match &device.holders {
+        Reading::Value { value, .. } => !value.is_empty(),
+        Reading::Absent { absent, .. } => *absent != Absence::NotKept || holds(),
+    };
+    !is_held
         && device.faults.is_empty()
         && spaces.into_iter().all(is_free)
         && !SENSORS.iter().any(|sensor| is_wrong(sensor, device))

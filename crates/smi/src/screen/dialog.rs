@@ -160,7 +160,7 @@ fn paint_menu(canvas: &mut Canvas<'_>, menu: &Menu, is_shown: impl Fn(usize) -> 
         MenuKind::Sort => ("Sort by", "Enter: choose  Esc: leave"),
         MenuKind::Columns => ("Columns", "Space: show or hide  + -: move  Esc: done"),
     };
-    let inside = canvas.window(50, cells(menu.columns.len() + 4), title);
+    let inside = canvas.window(52, cells(menu.columns.len() + 4), title);
     for (at, column) in menu.columns.iter().enumerate() {
         let y = inside.y + cells(at);
         if y >= inside.bottom() {

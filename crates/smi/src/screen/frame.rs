@@ -198,28 +198,6 @@ impl Screen {
     /// The first row: when, how much, from where, and what is wrong.
     fn title(&self, canvas: &mut Canvas<'_>, panes: &Panes, first_device: usize) {
         let area = panes.title;
-        let [devices, all_devices, processes, all_processes] = self.view.counts();
-        let of = |some: usize, all: usize, [one, many]: [&str; 2]| {
-            let number = |it: usize| quantity::count(u64::try_from(it).unwrap_or(u64::MAX));
-            let what = if all == 1 { one } else { many };
-            match some == all {
-                true => format!("{} {what}", number(all)),
-                false => format!("{} of {} {what}", number(some), number(all)),
-            }
-        };
-        let time = self.view.displayed().map_or_else(String::new, |it| match self.view.recorded {
-            // It may be of any day.
-            Some(_) => calendar::format(it.taken_at),
-            None => time_of_day(it),
-        });
-        let words = [
-            time,
-            of(devices, all_devices, ["device", "devices"])
-                + &self.out_of_sight(panes, first_device),
-            of(processes, all_processes, ["process", "processes"]),
-            self.host_words(),
-            self.source.clone(),
-        ];
         let mut wrong = Vec::new();
         if let Some(words) = self.view.recorded_words().or_else(|| self.view.past_words()) {
             wrong.push(words);
@@ -233,28 +211,79 @@ impl Screen {
             many => wrong.push(format!("{many} errors (e)")),
         }
         let wrong = wrong.join("  ");
-        let taken = cells(width(&wrong));
-        let room = area.width.saturating_sub(taken + 2);
-        canvas.text(area.x, area.y, room, &words.join("  "), Role::Heading);
+        let room = match cells(width(&wrong)) {
+            0 => area.width,
+            taken => area.width.saturating_sub(taken + 2),
+        };
+        let hidden = self.out_of_sight(panes, first_device);
+        canvas.text(area.x, area.y, room, &self.title_words(hidden, room), Role::Heading);
         canvas.right(area.x, area.y, area.width, &wrong, Role::Alarm);
     }
 
-    /// The machine, and what all processes together use of it.
-    fn host_words(&self) -> String {
+    /// What the first row says where nothing is wrong, with `hidden` devices out of sight. Where there
+    /// is no room for all of it, the host's name goes first, then the source, then words that can be
+    /// shorter, and what the host uses at last, from its end.
+    fn title_words(&self, hidden: usize, room: u16) -> String {
         let name = &self.view.terms.host;
-        let usage = self.view.displayed().and_then(|shown| usage::of_host(shown.host.as_ref()?));
-        usage.map_or_else(|| name.clone(), |usage| format!("{name}: {usage}"))
+        let usage = self.view.displayed().and_then(|shown| shown.host.as_ref());
+        let usage = usage.map_or_else(Vec::new, |it| usage::of_host(it));
+        let mut named = vec![name.clone()];
+        named.extend(usage.iter().cloned());
+        // Of several hosts, nothing but this says how many answer.
+        let usage = if usage.is_empty() { named.clone() } else { usage };
+        let named = named.join(" ");
+        let [long, short] = [false, true].map(|is_short| self.counted(hidden, is_short));
+        let line = |counted: &str, host: String, source: &str| {
+            let parts = [counted, &host, source].into_iter().filter(|part| !part.is_empty());
+            parts.collect::<Vec<_>>().join("  ")
+        };
+        let mut lines = vec![
+            line(&long, named.clone(), &self.source),
+            line(&long, usage.join(" "), &self.source),
+            line(&long, named, ""),
+            line(&long, usage.join(" "), ""),
+        ];
+        let fewer = (0..=usage.len()).rev().map(|known| line(&short, usage[..known].join(" "), ""));
+        lines.extend(fewer);
+        let fits = |line: &String| cells(width(line)) <= room;
+        let at = lines.iter().position(fits).unwrap_or(lines.len() - 1);
+        lines.swap_remove(at)
+    }
+
+    /// The time, and how many devices and processes there are.
+    fn counted(&self, hidden: usize, is_short: bool) -> String {
+        let [devices, all_devices, processes, all_processes] = self.view.counts();
+        let of = |some: usize, all: usize, [one, many]: [&str; 2]| {
+            let number = |it: usize| quantity::count(u64::try_from(it).unwrap_or(u64::MAX));
+            let what = if all == 1 { one } else { many };
+            match some == all {
+                true => format!("{} {what}", number(all)),
+                false => format!("{} of {} {what}", number(some), number(all)),
+            }
+        };
+        let time = self.view.displayed().map_or_else(String::new, |it| match self.view.recorded {
+            // It may be of any day.
+            Some(_) => calendar::format(it.taken_at),
+            None if is_short => time_of_day(it),
+            None => time_of_day(it) + " UTC",
+        });
+        let hidden = match (hidden, is_short) {
+            (0, _) => String::new(),
+            (many, false) => format!(" ({many} out of sight)"),
+            (many, true) => format!(" ({many} unseen)"),
+        };
+        let devices = of(devices, all_devices, ["device", "devices"]) + &hidden;
+        let processes = of(processes, all_processes, ["process", "processes"]);
+        let parts = [time, devices, processes].into_iter().filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join("  ")
     }
 
     /// How many devices have no row in the pane, of which this is the first row.
-    fn out_of_sight(&self, panes: &Panes, first: usize) -> String {
+    fn out_of_sight(&self, panes: &Panes, first: usize) -> usize {
         let rows = usize::from(panes.devices.height.saturating_sub(1)) * panes.across;
         let is_hidden = |at: usize| !(first..first.saturating_add(rows)).contains(&at);
         let hidden = self.view.device_rows.iter().enumerate().filter(|(at, _)| is_hidden(*at));
-        match hidden.map(|(_, row)| row.devices()).sum::<usize>() {
-            0 => String::new(),
-            many => format!(" ({many} out of sight)"),
-        }
+        hidden.map(|(_, row)| row.devices()).sum()
     }
 
     /// The last row: a message, else the keys.
@@ -308,8 +337,8 @@ fn too_small(canvas: &mut Canvas<'_>, area: Rect) {
     }
 }
 
-/// Hours, minutes and seconds of a snapshot.
+/// Hours, minutes and seconds of a snapshot, in UTC.
 fn time_of_day(snapshot: &Snapshot) -> String {
     let seconds = snapshot.taken_at.0 / 1_000_000_000 % 86_400;
-    format!("{:02}:{:02}:{:02} UTC", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }

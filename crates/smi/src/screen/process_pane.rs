@@ -81,9 +81,8 @@ fn is_tree_column(view: &View, column: Column) -> bool {
     view.settings.tree && column == Column::Command
 }
 
-/// Each column with its first cell and its width. Those that do not fit are left out; the
-/// command, or the tree, has what is left.
-fn placed(view: &View, area: Rect) -> Vec<(u16, u16, Column)> {
+/// The columns in their order, of which some may find no room.
+fn wanted(view: &View) -> Vec<Column> {
     let mut wanted: Vec<Column> = view.settings.columns.clone();
     let has_l1 = |device: &Device| device.space(MemorySpace::L1).is_some();
     let without_l1 = view.shown.as_ref().is_some_and(|it| !it.devices.iter().any(has_l1));
@@ -98,7 +97,22 @@ fn placed(view: &View, area: Rect) -> Vec<(u16, u16, Column)> {
         let said = [Column::Command, Column::User, Column::Container];
         wanted.retain(|column| !said.contains(column));
         wanted.insert(0, Column::Command);
+        if said.contains(&view.settings.sort) {
+            return wanted;
+        }
     }
+    if !wanted.contains(&view.settings.sort) {
+        // An order by what is out of sight would look like none.
+        let is_last = wanted.last() == Some(&Column::Command);
+        wanted.insert(wanted.len() - usize::from(is_last), view.settings.sort);
+    }
+    wanted
+}
+
+/// Each column with its first cell and its width. Those that do not fit are left out, but never the
+/// command and the one that is sorted by; the command, or the tree, has what is left.
+fn placed(view: &View, area: Rect) -> Vec<(u16, u16, Column)> {
+    let wanted = wanted(view);
     // Of several machines, a device has the name of its own before its id.
     let spare = if view.fleet.is_some() { area.width.saturating_sub(SMALLEST.0) / 2 } else { 0 };
     let least = |column: Column| match column {
@@ -106,24 +120,20 @@ fn placed(view: &View, area: Rect) -> Vec<(u16, u16, Column)> {
         Column::Device => column.width() + spare.min(MOST_HOST_WIDTH),
         column => column.width(),
     };
-    let mut columns = Vec::new();
-    // The command says who it is, and comes before what is left of it.
-    let mut used = match wanted.contains(&Column::Command) {
-        true => least(Column::Command),
-        false => 0,
+    let is_reserved = |column: &Column| [Column::Command, view.settings.sort].contains(column);
+    let with_gap = |column: Column| GAP + least(column);
+    let reserved: u16 = wanted.iter().copied().filter(is_reserved).map(with_gap).sum();
+    // Behind the last one is no gap.
+    let room = area.width + GAP;
+    let mut used = reserved;
+    let mut has_room = |column: &Column| {
+        let fits = used + with_gap(*column) <= room;
+        used += if fits { with_gap(*column) } else { 0 };
+        fits
     };
-    for column in wanted {
-        if column == Column::Command {
-            columns.push(column);
-            continue;
-        }
-        let gap = if used == 0 { 0 } else { GAP };
-        if used + gap + least(column) <= area.width {
-            used += gap + least(column);
-            columns.push(column);
-        }
-    }
-    let spare = area.width.saturating_sub(used);
+    let columns = wanted.into_iter().filter(|it| is_reserved(it) || has_room(it));
+    let columns: Vec<Column> = columns.collect();
+    let spare = room.saturating_sub(used);
     let mut x = area.x;
     let place = |column: Column| {
         let wide = if column == Column::Command { spare } else { 0 };

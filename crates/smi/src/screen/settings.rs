@@ -23,7 +23,7 @@ pub struct ViewSettings {
     pub theme: Theme,
     /// The columns of the process table, in their order.
     pub columns: Vec<Column>,
-    /// The column that rows are sorted by; it need not be shown.
+    /// The column that rows are sorted by. It is shown even if it is not among `columns`.
     pub sort: Column,
     /// The largest first.
     pub descending: bool,

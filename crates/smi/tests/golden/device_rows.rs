@@ -79,6 +79,44 @@ fn idle_devices_of_a_tray_have_one_row_and_a_key_shows_each() {
 }
 
 #[test]
+fn the_past_folds_what_no_process_held() {
+    let mut past = galaxy();
+    for device in &mut past.devices {
+        device.holders = Reading::absent(Absence::NotKept, "");
+    }
+    let shown = rows(&page(&mut screen(past.clone()), 80, 24));
+    // The history does not keep who merely had one open, as T2:N1 here.
+    assert_eq!(shown, ["T1: 8 idle", "T2:N3", "T2: 7 idle", "T3: 8 idle", "T4: 8 idle"]);
+    // What is not known of the present is not what was not kept.
+    for device in &mut past.devices {
+        device.holders = Reading::absent(Absence::Unknown, "");
+    }
+    assert!(!page(&mut screen(past), 80, 50).contains(" idle"));
+}
+
+#[test]
+fn the_first_row_has_what_the_host_uses_before_the_source() {
+    let first = |snapshot: Snapshot, columns: u16| {
+        let page = page(&mut screen(snapshot), columns, 24);
+        page.lines().next().unwrap().trim_matches('"').to_owned()
+    };
+    let few = machine();
+    let mut many = Snapshot { host: few.host.clone(), sources: few.sources.clone(), ..galaxy() };
+    many.devices.iter_mut().for_each(|it| it.holders = Reading::absent(Absence::Unknown, ""));
+    for columns in 80..140 {
+        for snapshot in [&few, &many] {
+            let line = first(snapshot.clone(), columns);
+            assert!(line.contains("CPU 34% RAM 19%") && !line.contains('…'), "{line}");
+            assert!(line.ends_with("1 error (e)"), "{line}");
+        }
+    }
+    let wide = first(many.clone(), 130);
+    assert!(wide.contains("out of sight)  1 process  node-7 CPU 34% RAM 19% load 12.3/64  every"));
+    let narrow = first(many, 80);
+    assert!(narrow.contains("unseen)  1 process  CPU"), "{narrow}");
+}
+
+#[test]
 fn what_is_wrong_is_never_folded() {
     let mut snapshot = galaxy();
     let fault = DeviceFault {
