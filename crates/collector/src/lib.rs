@@ -27,6 +27,7 @@ pub use clean::{CleanReport, Cleaned};
 pub use collector::{CollectOptions, Collector, Round, clean};
 pub use hardware::{HardwareOptions, HostUse, NvmlUse};
 pub use processes::{
-    Allocated, EndpointUse, EnvironmentError, KubeletError, ListAllocated, PodOptions, environment,
+    Allocated, EndpointUse, KubeletError, ListAllocated, PodOptions, ProcessTexts,
+    ProcessTextsError, process_texts,
 };
 pub use tenstorrent::Sensors;

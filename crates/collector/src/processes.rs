@@ -15,7 +15,6 @@ pub(crate) mod command;
 mod container;
 mod described;
 mod endpoints;
-mod environment;
 mod evidence;
 mod identity;
 mod known;
@@ -31,6 +30,7 @@ mod roots;
 mod rows;
 mod status;
 mod sweeping;
+mod texts;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,10 +67,10 @@ use roots::ContainerFiles;
 use status::StatusLookup;
 
 pub(crate) use booted::Booted;
-pub use environment::{EnvironmentError, environment};
 pub(crate) use identity::NANOSECONDS_PER_TICK;
 pub use pods::{Allocated, KubeletError, ListAllocated, PodOptions};
 pub(crate) use status::Procfs;
+pub use texts::{ProcessTexts, ProcessTextsError, process_texts};
 
 /// When processes' endpoints are asked. Asking wakes them up; reading a ledger does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -8,7 +8,7 @@ use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
 use telltale_schema::sensor::{SENSORS, SensorValue};
 use telltale_schema::snapshot::{
-    Container, Device, HeldDevice, Holder, LinkState, MetricSample, PcieLink, Process,
+    Container, Device, HeldDevice, Holder, HostUsage, LinkState, MetricSample, PcieLink, Process,
     ProcessState, ProcessUsage, ProgramUse, Snapshot, SourceNote, SourceStatus, Telemetry,
 };
 use telltale_schema::text::printable;
@@ -29,8 +29,29 @@ pub fn details(snapshot: &Snapshot, style: &Style) -> String {
     for device in &snapshot.devices {
         device_section(device, &mut page);
     }
+    if let Some(used) = snapshot.host.as_deref() {
+        host_section(used, &mut page);
+    }
     notes(snapshot, &mut page);
     page.text
+}
+
+/// What all processes use in one line, and why the rest cannot be read.
+fn host_section(used: &HostUsage, page: &mut DetailsPage) {
+    page.heading("Host");
+    if let Some(words) = usage::of_host(used) {
+        page.line("all processes", &words);
+    }
+    absent("CPU", &used.cpu_ratio, page);
+    absent("RAM", &used.used_bytes, page);
+    absent("load", &used.load_1, page);
+}
+
+/// A line for what cannot be read, and none for what can.
+fn absent<T>(name: &str, reading: &Reading<T>, page: &mut DetailsPage) {
+    if let Reading::Absent { .. } = reading {
+        page.reading(name, reading, |_| String::new());
+    }
 }
 
 /// What sources noticed and is no failure of theirs.
@@ -411,9 +432,8 @@ fn usage_lines(used: &ProcessUsage, page: &mut DetailsPage) {
     if let Some(words) = usage::of_process(used) {
         page.line("on the host", &words);
     }
-    if let Reading::Absent { .. } = &used.read_bytes_per_second {
-        page.reading("storage", &used.read_bytes_per_second, |bytes| usage::rate(*bytes));
-    }
+    absent("CPU", &used.cpu_ratio, page);
+    absent("storage", &used.read_bytes_per_second, page);
 }
 
 fn kinds_table(snapshot: &Snapshot, process: &Process, page: &mut DetailsPage) {

@@ -43,7 +43,7 @@ pub use beside::{
     Agent, Alert, Alerts, Availability, JobNode, JobView, Latency, Matrix, Tail, TailLine,
 };
 pub use column::Column;
-pub use event::{Action, EnvironmentOwner, InputEvent, PressedKey, SignalTarget};
+pub use event::{Action, InputEvent, PressedKey, ProcessTexts, SignalTarget, TextsOwner};
 pub use pane::Pane;
 pub use recorded::Recorded;
 pub use series::{MAX_PROCESSES, SAMPLES};
@@ -125,6 +125,11 @@ impl Screen {
     /// Shows this snapshot from now on.
     pub fn update(&mut self, snapshot: Arc<Snapshot>, now: Timestamp) {
         let machines = Machines::only(&self.view.terms.host);
+        if let KeyMode::Page(OverlayPage::Process(page), _) = &mut self.mode
+            && self.view.recorded.is_none()
+        {
+            page.follow(&snapshot);
+        }
         self.view.take(snapshot, &machines, now);
     }
 
@@ -174,14 +179,10 @@ impl Screen {
         self.below.events = EventPane { tail };
     }
 
-    /// Takes the environment of a process, or why it could not be read, where its page is open.
-    pub fn set_environment(
-        &mut self,
-        of: EnvironmentOwner,
-        environment: Result<Vec<String>, String>,
-    ) {
+    /// Takes the texts of a process, where its page is open.
+    pub fn set_texts(&mut self, of: TextsOwner, texts: ProcessTexts) {
         if let KeyMode::Page(OverlayPage::Process(page), _) = &mut self.mode {
-            page.take(of, environment);
+            page.take(of, texts);
         }
     }
 

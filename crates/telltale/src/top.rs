@@ -5,7 +5,6 @@
 mod acting;
 mod alerts;
 mod cluster;
-mod environment;
 mod filling;
 mod keeping;
 mod keyboard;
@@ -14,6 +13,7 @@ mod recorded;
 mod source;
 mod stage;
 mod tail;
+mod texts;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -36,8 +36,8 @@ use telltale_schema::history::HistoryAnswer;
 use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::{
-    Action, Agent, Alerts, Availability, EnvironmentOwner, GraphValue, InputEvent, JobView,
-    Recorded, Screen, Tail, Terms, Theme, ViewSettings,
+    Action, Agent, Alerts, Availability, GraphValue, InputEvent, JobView, ProcessTexts, Recorded,
+    Screen, Tail, Terms, TextsOwner, Theme, ViewSettings,
 };
 
 use crate::arguments::{
@@ -49,11 +49,11 @@ use crate::hosts::{self, Inquiry};
 use crate::output::StandardOutput;
 use crate::recording::Recording;
 use crate::smi::{self, OutputFormat, SnapshotView};
-use environment::Environments;
 use lookup::Lookup;
 use recorded::Player;
 use source::ViewSource;
 use stage::Stage;
+use texts::TextReader;
 
 /// What waits for the view at most; a sender with more waits.
 const MAX_WAITING: usize = 64;
@@ -80,8 +80,8 @@ enum Wake {
     Tail(Availability<Tail>),
     /// What a service recorded before the view was opened.
     History(Box<HistoryAnswer>),
-    /// The environment of a process, or why it cannot be read.
-    Environment(EnvironmentOwner, Result<Vec<String>, String>),
+    /// What a process was started with.
+    Texts(TextsOwner, ProcessTexts),
     /// Where snapshots come from, from now on.
     Source(String),
     /// Something to be said.
@@ -189,7 +189,7 @@ impl Opening<'_> {
             Failure::Message(format!("the terminal cannot be taken over: {error}"))
         })?;
         let root = self.place.root.clone().unwrap_or_else(|| PathBuf::from("/"));
-        let environments = Environments::new(root, wakes.clone());
+        let texts = TextReader::new(root, wakes.clone());
         read_keys(wakes).map_err(|error| Failure::because(&error))?;
         let (screen_now, stage_now) = (&mut screen, &mut stage);
         let outcome = Driver {
@@ -197,7 +197,7 @@ impl Opening<'_> {
             stage: stage_now,
             waiting: &waiting,
             lookup: &lookup,
-            environments: &environments,
+            texts: &texts,
             player: player.as_deref(),
         }
         .run();
@@ -342,7 +342,7 @@ struct Driver<'a> {
     stage: &'a mut Stage,
     waiting: &'a Receiver<Wake>,
     lookup: &'a Lookup,
-    environments: &'a Environments,
+    texts: &'a TextReader,
     /// Who plays the recording, if it is one.
     player: Option<&'a Player>,
 }
@@ -402,7 +402,7 @@ impl Driver<'_> {
             Wake::Tail(tail) => self.screen.set_tail(tail),
             Wake::History(answer) => self.screen.fill(&answer),
             Wake::Source(words) => self.screen.set_source(words),
-            Wake::Environment(of, found) => self.screen.set_environment(of, found),
+            Wake::Texts(of, found) => self.screen.set_texts(of, found),
             Wake::Words(words) => self.screen.tell(words),
             Wake::Resized => {}
             Wake::Event(event) => {
@@ -424,9 +424,10 @@ impl Driver<'_> {
                         self.player.inspect(|player| player.turn());
                         WakeAction::Paint
                     }
-                    Some(Action::ReadEnvironment(of)) => {
-                        if let Err(why) = self.environments.ask(of) {
-                            self.screen.set_environment(of, Err(why));
+                    Some(Action::ReadTexts(of)) => {
+                        if let Err(why) = self.texts.ask(of) {
+                            let texts = ProcessTexts { command: None, environment: Err(why) };
+                            self.screen.set_texts(of, texts);
                         }
                         WakeAction::Paint
                     }

@@ -22,17 +22,18 @@ pub(crate) fn shown(bytes: Option<Result<Vec<u8>, Unreadable>>, at: Timestamp) -
             Absence::Unknown,
             "a kernel thread or a process that is ending has none",
         ),
-        Some(Ok(bytes)) => Reading::new(command(&bytes), at),
+        Some(Ok(bytes)) => Reading::new(arguments(&bytes, MAX_COMMAND_BYTES), at),
         Some(Err(error)) if error.is_missing() => Reading::absent(Absence::Gone, ""),
         Some(Err(error)) => error.reading(),
         None => Reading::absent(Absence::TimedOut, "the process holds its memory locked"),
     }
 }
 
-/// Arguments separated by spaces, what cannot be printed escaped, an ellipsis where it was cut.
-fn command(bytes: &[u8]) -> String {
-    let cut = bytes.len() > MAX_COMMAND_BYTES;
-    let bytes = &bytes[..bytes.len().min(MAX_COMMAND_BYTES)];
+/// Arguments separated by spaces, what cannot be printed escaped, an ellipsis where there are more than
+/// `most` bytes.
+pub(crate) fn arguments(bytes: &[u8], most: usize) -> String {
+    let cut = bytes.len() > most;
+    let bytes = &bytes[..bytes.len().min(most)];
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let spaced: Vec<u8> =
         bytes[..end].iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect();
@@ -64,7 +65,7 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_COMMAND_BYTES, command};
+    use super::{MAX_COMMAND_BYTES, arguments};
     use proptest::prelude::*;
 
     #[test]
@@ -78,16 +79,16 @@ mod tests {
             (b"", ""),
         ];
         for (bytes, text) in cases {
-            assert_eq!(command(bytes), text);
+            assert_eq!(arguments(bytes, MAX_COMMAND_BYTES), text);
         }
-        let long = command(&[b'x'; MAX_COMMAND_BYTES + 1]);
+        let long = arguments(&[b'x'; MAX_COMMAND_BYTES + 1], MAX_COMMAND_BYTES);
         assert!(long.ends_with("x…") && long.chars().count() == MAX_COMMAND_BYTES + 1);
     }
 
     proptest! {
         #[test]
         fn nothing_drives_the_terminal(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert!(!command(&bytes).chars().any(char::is_control));
+            prop_assert!(!arguments(&bytes, MAX_COMMAND_BYTES).chars().any(char::is_control));
         }
     }
 }

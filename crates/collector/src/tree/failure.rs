@@ -69,6 +69,8 @@ impl Unreadable {
     }
 }
 
+impl std::error::Error for Unreadable {}
+
 impl fmt::Display for Unreadable {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

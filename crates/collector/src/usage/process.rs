@@ -32,9 +32,10 @@ pub(super) struct ProcessRates {
 impl ProcessCounters {
     /// Reads those of the process that has `pid` now.
     pub(super) fn read(procfs: &Procfs, pid: u32) -> Result<Self, (Absence, String)> {
-        let unreadable = |error: Unreadable| match error.is_missing() {
-            true => (Absence::Gone, String::new()),
-            false => (error.absence(), error.to_string()),
+        let unreadable = |error: Unreadable| match error.absence() {
+            Absence::Gone => (Absence::Gone, String::new()),
+            _ if error.is_missing() => (Absence::Gone, String::new()),
+            absence => (absence, error.to_string()),
         };
         let directory = procfs.directory(pid).map_err(unreadable)?;
         let stat = directory.attribute("stat").map_err(unreadable)?;
@@ -42,6 +43,9 @@ impl ProcessCounters {
             Ok(text) => storage(&text).ok_or_else(|| Reading::absent(Absence::NotUnderstood, "")),
             Err(error) if error.is_missing() => {
                 Err(Reading::absent(Absence::Unsupported, "this kernel does not count it"))
+            }
+            Err(error) if error.absence() == Absence::Gone => {
+                Err(Reading::absent(Absence::Gone, ""))
             }
             Err(error) => Err(error.reading()),
         };

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use telltale_collector::clock::SystemClock;
-use telltale_collector::{CollectOptions, Collector, EnvironmentError, environment};
+use telltale_collector::{CollectOptions, Collector, ProcessTextsError, process_texts};
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, as_user, needs_root, wait_until};
 use telltale_schema::clock::{Clock, Timestamp};
@@ -125,12 +125,26 @@ fn an_environment_is_its_owners_and_never_the_next_processs() {
     let pid = children[0].id();
     let root = bench.machine.root().to_owned();
     let started = process(&bench.collector().collect(), pid).started_at.unwrap();
-    let read = environment(&root, pid, started).unwrap();
+    let read = process_texts(&root, pid, started).unwrap().environment.unwrap();
     assert!(read.contains(&String::from("SAMPLE=one\\u{1b}[31m")), "{read:?}");
-    let other = environment(&root, pid, Timestamp(started.0 + 2_000_000_000));
-    assert!(matches!(other, Err(EnvironmentError::Ended(ended)) if ended == pid));
+    let other = process_texts(&root, pid, Timestamp(started.0 + 2_000_000_000));
+    assert!(matches!(other, Err(ProcessTextsError::Ended(ended)) if ended == pid));
     drop(children);
-    assert!(matches!(environment(&root, pid, started), Err(EnvironmentError::Ended(_))));
+    assert!(matches!(process_texts(&root, pid, started), Err(ProcessTextsError::Ended(_))));
+}
+
+#[test]
+fn a_command_line_is_read_as_a_whole() {
+    let mut bench = Bench::new(MachineKind::N150);
+    let long = "x".repeat(100_000);
+    let script = format!("sleep 600; : {long}");
+    let children = holders(&mut bench, &[&script]);
+    let pid = children[0].id();
+    let snapshot = bench.collector().collect();
+    let holder = process(&snapshot, pid);
+    assert!(holder.command.value().unwrap().len() < script.len(), "a snapshot has its beginning");
+    let texts = process_texts(bench.machine.root(), pid, holder.started_at.unwrap()).unwrap();
+    assert_eq!(texts.command.unwrap(), format!("sh -c {script}"));
 }
 
 #[test]

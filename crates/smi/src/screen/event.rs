@@ -83,15 +83,24 @@ pub enum Action {
     },
     /// Play the recording, or stand still where it plays.
     Play,
-    /// Read the environment of a process, if it is still the one that was shown.
-    ReadEnvironment(EnvironmentOwner),
+    /// Read the texts of a process, if it is still the one that was shown.
+    ReadTexts(TextsOwner),
     /// Send a signal, if the process is still the one that was shown.
     Signal(SignalTarget, Signal),
 }
 
-/// The process whose environment is read.
+/// What a process was started with, as a terminal can show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessTexts {
+    /// Its whole command line; none where it has none or it cannot be read.
+    pub command: Option<String>,
+    /// Its variables, `NAME=value`, or why they cannot be read.
+    pub environment: Result<Vec<String>, String>,
+}
+
+/// The process whose texts are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EnvironmentOwner {
+pub struct TextsOwner {
     /// Its pid, as seen from here.
     pub pid: u32,
     /// When it was started.

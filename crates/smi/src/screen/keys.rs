@@ -249,7 +249,7 @@ impl Screen {
         }
     }
 
-    /// Opens the dialog for the selected process, or says why not.
+    /// Opens the page of the selected process; returns what has to be read for it.
     fn open_process(&mut self) -> Option<Action> {
         let Some(page) = ProcessPage::of_selected(&self.view) else {
             self.tell("select a process first");
@@ -257,9 +257,10 @@ impl Screen {
         };
         let awaited = page.awaited();
         self.mode = KeyMode::Page(OverlayPage::Process(Box::new(page)), 0);
-        awaited.map(Action::ReadEnvironment)
+        awaited.map(Action::ReadTexts)
     }
 
+    /// Opens the dialog for the selected process, or says why not.
     fn open_signals(&mut self) {
         if self.view.terms.readonly {
             return self.tell("signals are refused: this view was opened with --readonly");

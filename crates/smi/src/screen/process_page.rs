@@ -1,21 +1,27 @@
 //! The page of one process: its whole command line, and its environment, which only its owner and root
-//! may read. It stays as it was when it was opened.
+//! may read. It stays as it was when it was opened, but for a line where the process is gone.
 
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::Process;
+use telltale_schema::snapshot::{Process, ProcessState, Snapshot};
 
 use super::beside::Availability;
 use super::column;
-use super::event::EnvironmentOwner;
+use super::event::{ProcessTexts, TextsOwner};
 use super::view::View;
 use crate::usage;
+
+/// Starts of one process differ by less: what tells them computes them from a clock that is slewed.
+const SAME_START_NS: u64 = 1_000_000_000;
 
 /// What is on the page.
 #[derive(Debug, Clone)]
 pub(super) struct ProcessPage {
-    target: Option<EnvironmentOwner>,
+    target: Option<TextsOwner>,
     title: String,
     about: Vec<String>,
+    command: String,
+    /// Why the newest snapshot does not have the process as it was.
+    gone: Option<&'static str>,
     environment: Availability<Vec<String>>,
 }
 
@@ -35,21 +41,42 @@ impl ProcessPage {
     }
 
     /// Whose environment the page waits for.
-    pub(super) fn awaited(&self) -> Option<EnvironmentOwner> {
+    pub(super) fn awaited(&self) -> Option<TextsOwner> {
         self.target.filter(|_| self.environment == Availability::Awaited)
     }
 
-    /// Takes the environment, or why it could not be read, if it is of this process.
-    pub(super) fn take(&mut self, of: EnvironmentOwner, environment: Result<Vec<String>, String>) {
-        if self.awaited() == Some(of) {
-            self.environment = environment.map_or_else(Availability::Absent, Availability::Known);
+    /// Takes the texts, if they are of this process. What the snapshot has of the command line stays
+    /// where there is no more.
+    pub(super) fn take(&mut self, of: TextsOwner, texts: ProcessTexts) {
+        if self.awaited() != Some(of) {
+            return;
         }
+        let ProcessTexts { command, environment } = texts;
+        self.command = command.unwrap_or_else(|| std::mem::take(&mut self.command));
+        self.environment = environment.map_or_else(Availability::Absent, Availability::Known);
+    }
+
+    /// Compares with the newest snapshot of this machine. A process that still runs is in none once it
+    /// has let go of its devices.
+    pub(super) fn follow(&mut self, snapshot: &Snapshot) {
+        let Some(target) = self.target else { return };
+        let is_it = |process: &&Process| {
+            process.pid == Some(target.pid)
+                && process
+                    .started_at
+                    .is_some_and(|at| at.0.abs_diff(target.started_at.0) < SAME_START_NS)
+        };
+        self.gone = match snapshot.processes.iter().find(is_it) {
+            None => Some("It has ended, or has no device open any more."),
+            Some(process) if process.state == ProcessState::Dead => Some("It has ended."),
+            Some(_) => None,
+        };
     }
 
     fn new(process: &Process) -> Self {
         let pid = crate::processes::pid(process.pid);
         let target = process.pid.zip(process.started_at);
-        let target = target.map(|(pid, started_at)| EnvironmentOwner { pid, started_at });
+        let target = target.map(|(pid, started_at)| TextsOwner { pid, started_at });
         let command = match &process.command {
             Reading::Value { value, .. } => value.clone(),
             Reading::Absent { absent, .. } => format!("not available: {}", absent.words()),
@@ -58,9 +85,9 @@ impl ProcessPage {
         let mut about = vec![format!("user         {user}")];
         about.extend(column::container(process).map(|it| format!("container    {it}")));
         about.extend(usage::started(process).map(|it| format!("started      {it}")));
-        about.extend([String::new(), command, String::new()]);
         let title = format!("Process {pid} {}", process.name);
-        Self { target, title, about, environment: Availability::Awaited }
+        let environment = Availability::Awaited;
+        Self { target, title, about, command, gone: None, environment }
     }
 
     pub(super) fn title(&self) -> &str {
@@ -79,7 +106,11 @@ impl ProcessPage {
                 [count].into_iter().chain(all.iter().cloned()).collect()
             }
         };
-        self.about.iter().cloned().chain(environment).collect()
+        let mut lines: Vec<String> = self.gone.iter().map(|words| String::from(*words)).collect();
+        lines.extend(self.about.iter().cloned());
+        lines.extend([String::new(), self.command.clone(), String::new()]);
+        lines.extend(environment);
+        lines
     }
 }
 
@@ -91,5 +122,5 @@ fn refusal(view: &View) -> Option<&'static str> {
     if view.recorded.is_some() {
         return Some("a recording has none.");
     }
-    view.past_words().is_some().then_some("it is of the present alone; p goes on with it.")
+    view.past_words().is_some().then_some("it can be read in the present only; p goes back to it.")
 }

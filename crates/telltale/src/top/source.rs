@@ -1,6 +1,7 @@
 //! Where the view's snapshots come from: the service of this machine while it answers, else a
 //! collector of our own. All on a thread of its own, so that nothing here stops the view.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::mpsc::{SendError, SyncSender};
 use std::thread;
@@ -80,6 +81,18 @@ pub(super) fn start_fleet(
     Ok(())
 }
 
+/// Why the service is not followed any more. What the transport found on its end of a broken connection
+/// has causes, which are words of its libraries; what a service refuses has none.
+fn ending(error: &CallError) -> String {
+    match error {
+        CallError::Refused(status) if status.source().is_some() => {
+            String::from("the service has ended; collecting here")
+        }
+        CallError::Refused(_) => error.to_string(),
+        CallError::Answer(_) => with_causes(error),
+    }
+}
+
 impl ViewSource {
     /// Starts the thread.
     pub(super) fn start(self, wakes: SyncSender<Wake>) -> std::io::Result<()> {
@@ -127,7 +140,7 @@ impl ViewSource {
             let Ok(mut client) = connect(&socket).await else { continue };
             match self.watch(&mut client, filled, wakes).await {
                 Ok(ended) => ended?,
-                Err(error) => wakes.send(Wake::Words(with_causes(&error)))?,
+                Err(error) => wakes.send(Wake::Words(ending(&error)))?,
             }
         }
         Ok(())
@@ -175,8 +188,8 @@ impl ViewSource {
         is_first: &mut bool,
         wakes: &SyncSender<Wake>,
     ) -> Result<(), Ended> {
-        let every = format!("every {} s", self.period.as_secs_f64());
-        wakes.send(Wake::Source(every))?;
+        let words = format!("collected here, every {} s", self.period.as_secs_f64());
+        wakes.send(Wake::Source(words))?;
         wakes.send(alerts::absent(alerts::WITHOUT_SERVICE))?;
         if std::mem::take(is_first) {
             let endpoints = EndpointUse::WhereNeeded;

@@ -20,7 +20,8 @@ fn page(test: &str, user: &str, expected: &str) -> Option<String> {
     let mut machine =
         Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();
     let mut holder = Command::new("sleep");
-    holder.args(["600", "0.000000000000000000000000000000000000000000000000000000000000000123"]);
+    // Longer than what a snapshot has of a command line.
+    holder.args(["600", &format!("0.{}123", "0".repeat(5_000))]);
     let holder =
         ChildGuard::spawn(holder.env_clear().env("SECRET", "of-its-user").stdin(Stdio::null()));
     machine.set_holders(0, &[holder.id()]).unwrap();
@@ -36,6 +37,8 @@ fn page(test: &str, user: &str, expected: &str) -> Option<String> {
     let pid = holder.id().to_string();
     wait_until("the process", TIMEOUT, || terminal.text().contains(&pid));
     terminal.type_in(b"E");
+    // Its end is far below.
+    terminal.type_in(&b" ".repeat(12));
     wait_until(expected, TIMEOUT, || {
         // All of it again: cells that were right before are not sent.
         terminal.type_in(b"\x0c");
@@ -53,6 +56,6 @@ fn a_processs_environment_is_for_its_user_and_root() {
     }
     let Some(text) = page(test, "0", "SECRET=of-its-user") else { return };
     assert!(text.contains("00000123"), "the whole command line: {text}");
-    let Some(text) = page(test, ADA, "Permission") else { return };
+    let Some(text) = page(test, ADA, "and root may read it") else { return };
     assert!(!text.contains("of-its-user"), "{text}");
 }
