@@ -39,8 +39,9 @@ pub fn details(snapshot: &Snapshot, style: &Style) -> String {
 /// What all processes use in one line, and why the rest cannot be read.
 fn host_section(used: &HostUsage, page: &mut DetailsPage) {
     page.heading("Host");
-    if let Some(words) = usage::of_host(used) {
-        page.line("all processes", &words);
+    let known = usage::of_host(used);
+    if !known.is_empty() {
+        page.line("all processes", &known.join(", "));
     }
     absent("CPU", &used.cpu_ratio, page);
     absent("RAM", &used.used_bytes, page);

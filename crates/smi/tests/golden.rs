@@ -9,6 +9,7 @@ mod filled;
 mod fleets;
 mod monitors;
 mod panes;
+mod process_page;
 mod screens;
 mod selecting;
 mod snapshots;

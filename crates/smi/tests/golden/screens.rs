@@ -12,10 +12,10 @@ use telltale_schema::device::{DeviceClass, OtherIdentity};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Load, ProcessState, Snapshot};
+use telltale_schema::snapshot::{Load, Snapshot};
 use telltale_smi::screen::{
-    Action, Column, GraphValue, InputEvent, PressedKey, ProcessTexts, Recorded, Screen, Signal,
-    SignalTarget, Terms, TextsOwner, Theme, ViewSettings,
+    Action, Column, GraphValue, InputEvent, PressedKey, Recorded, Screen, Signal, SignalTarget,
+    Terms, Theme, ViewSettings,
 };
 
 use crate::golden::check;
@@ -251,48 +251,6 @@ fn a_filter_from_the_command_line_holds_from_the_start() {
     let now = snapshot.taken_at;
     screen.update(Arc::new(snapshot), now);
     assert!(page(&mut screen, 80, 24).contains("2 of 8 processes"));
-}
-
-#[test]
-fn a_process_has_a_page_with_its_whole_command_and_its_environment() {
-    let mut screen = screen();
-    let asked = screen.event(InputEvent::Key(PressedKey::Char('E')));
-    let Some(Action::ReadTexts(of)) = asked else { panic!("{asked:?}") };
-    assert_eq!(of.pid, 4242);
-    assert!(page(&mut screen, 80, 24).contains("it is being read"));
-    let another = TextsOwner { pid: 4243, ..of };
-    let texts = |command: Option<&str>, variables: &[&str]| ProcessTexts {
-        command: command.map(String::from),
-        environment: Ok(variables.iter().map(|one| String::from(*one)).collect()),
-    };
-    screen.set_texts(another, texts(None, &["SECRET=1"]));
-    assert!(!page(&mut screen, 80, 24).contains("SECRET"), "it is of another process");
-    screen.set_texts(of, texts(None, &["PATH=/usr/bin", "TT_VISIBLE_DEVICES=0,1"]));
-    check("screen-process", &page(&mut screen, 80, 24));
-    press(&mut screen, &[PressedKey::Escape, PressedKey::End, PressedKey::Char('E')]);
-    let hidden = page(&mut screen, 80, 24);
-    assert!(hidden.contains("cannot be seen from here"), "{hidden}");
-    press(&mut screen, &[PressedKey::Escape, PressedKey::Home, PressedKey::Char('E')]);
-    let argument = "x".repeat(5_000);
-    screen.set_texts(of, texts(Some(&format!("python3 {argument} last")), &[]));
-    let whole = page(&mut screen, 170, 80);
-    let cells = whole.chars().filter(|character| *character == 'x').count();
-    assert!(cells >= argument.len() && whole.contains("last"), "{whole}");
-}
-
-#[test]
-fn the_page_of_a_process_says_that_it_has_ended() {
-    let mut screen = screen();
-    press(&mut screen, &[PressedKey::Char('E')]);
-    let mut later = machine();
-    screen.update(Arc::new(later.clone()), later.taken_at);
-    assert!(!page(&mut screen, 80, 24).contains("It has ended"), "it still runs");
-    later.processes[0].state = ProcessState::Dead;
-    screen.update(Arc::new(later.clone()), later.taken_at);
-    assert!(page(&mut screen, 80, 24).contains("It has ended."));
-    later.processes.remove(0);
-    screen.update(Arc::new(later.clone()), later.taken_at);
-    assert!(page(&mut screen, 80, 24).contains("It has ended, or has no device open any more."));
 }
 
 #[test]

@@ -44,6 +44,14 @@ impl View {
         wait_until(words, TIMEOUT, || self.terminal.text().contains(words));
     }
 
+    /// The same of words of which some cells may have been right before, which are not sent again.
+    pub(crate) fn shows_again(&mut self, words: &str) {
+        wait_until(words, TIMEOUT, || {
+            self.terminal.type_in(b"\x0c");
+            self.terminal.text().contains(words)
+        });
+    }
+
     /// The process that paints: the shell of `script` started another one, and that one it.
     pub(crate) fn pid(&self) -> u32 {
         let script = self.terminal.child.id();

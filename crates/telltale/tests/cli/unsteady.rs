@@ -144,7 +144,7 @@ fn a_view_whose_source_stands_still_reports_it_and_takes_keys() {
     serve.args(["serve", "--http", "off", "--interval", "0.1", "--root"]);
     serve.arg(view.place.join("m")).arg("--state-dir").arg(view.place.join("state"));
     let service = Running::start(&mut serve);
-    view.shows("service");
+    view.shows_again("service");
     // It stands still with its connections open.
     let pid = Pid::from_raw(i32::try_from(service.child.id()).unwrap());
     kill(pid, Signal::SIGSTOP).unwrap();
