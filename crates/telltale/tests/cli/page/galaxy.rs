@@ -131,7 +131,7 @@ fn panel(browser: &mut Browser) {
     seen.dedup();
     assert_eq!(seen.len(), 3, "three processes, three colours");
     let reds = seen.iter().filter(|colour| is_reddish(colour)).count();
-    assert!(reds <= 1, "{seen:?} are told apart where they touch");
+    assert!(reds <= 1, "{seen:?} differ where they touch");
 
     let sums = "(() => {
         const box = document.querySelector('.plot[data-title=\"DRAM by process\"]');
