@@ -37,11 +37,10 @@ fn page(test: &str, user: &str, expected: &str) -> Option<String> {
     let pid = holder.id().to_string();
     wait_until("the process", TIMEOUT, || terminal.text().contains(&pid));
     terminal.type_in(b"E");
-    // Its end is far below.
-    terminal.type_in(&b" ".repeat(12));
     wait_until(expected, TIMEOUT, || {
-        // All of it again: cells that were right before are not sent.
-        terminal.type_in(b"\x0c");
+        // Its end is far below, and there once the page has been read; and all of it again, as cells
+        // that were right before are not sent.
+        terminal.type_in(b"  \x0c");
         terminal.text().contains(expected)
     });
     terminal.type_in(b"qq");
