@@ -38,6 +38,11 @@ export function usageFacts({ started_at: started, usage }) {
 /** The host's tile among the totals; none where the service does not read it. */
 export function hostTile({ host }) {
   if (!host) return [];
-  const [cpu, used, all] = ["cpu_ratio", "used_bytes", "memory_bytes"].map((field) => value(host[field]));
-  return [["Host CPU", cpu === undefined ? "–" : percent(cpu), used !== undefined && all ? `RAM ${percent(used / all)}` : "", cpu]];
+  const fields = ["cpu_ratio", "used_bytes", "memory_bytes", "load_1"];
+  const [cpu, used, all, load] = fields.map((field) => value(host[field]));
+  const more = [
+    ...(used !== undefined && all ? [`RAM ${percent(used / all)}`] : []),
+    ...(load === undefined ? [] : [`load ${load.toFixed(1)}`]),
+  ];
+  return [["Host CPU", cpu === undefined ? "–" : percent(cpu), more.join(", "), cpu]];
 }

@@ -55,7 +55,7 @@ fn what_a_process_uses_is_in_its_row_and_in_its_details() {
     browser.until(&format!("/^[0-9]+ %$/.test({})", cell("CPU")));
     browser.until("/^Host CPU/m.test(document.getElementById('totals').innerText)");
     let totals = browser.text("document.getElementById('totals').innerText");
-    assert!(totals.contains("RAM "), "{totals}");
+    assert!(totals.contains("RAM ") && totals.contains(", load "), "{totals}");
 
     let (_, snapshot) = fixture.reported(browser, Some(TOKEN));
     let process = &snapshot.processes[0];
