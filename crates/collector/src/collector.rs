@@ -10,7 +10,7 @@ use telltale_ledger::LedgerReading;
 use telltale_ledger::directory::RuntimeDirectory;
 use telltale_schema::clock::Clock;
 use telltale_schema::device::DeviceIdentity;
-use telltale_schema::snapshot::{Device, SCHEMA_VERSION, Snapshot, SourceStatus};
+use telltale_schema::snapshot::{Device, Snapshot, SourceStatus};
 
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
@@ -220,16 +220,11 @@ impl Collector {
             }
         }
         let mut snapshot = Snapshot {
-            schema_version: SCHEMA_VERSION,
-            taken_at,
-            collected_in_ns: 0,
             devices: reconciled.devices,
             processes: reconciled.processes,
             closed_processes: found.closed,
-            withheld_processes: 0,
-            left_out: None,
-            host: None,
             sources,
+            ..Snapshot::empty(taken_at)
         };
         self.add_usage(&mut snapshot);
         snapshot.collected_in_ns = self.clock.monotonic_ns().saturating_sub(started_ns);

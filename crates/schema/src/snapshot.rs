@@ -74,6 +74,24 @@ pub struct Snapshot {
     pub sources: Vec<SourceStatus>,
 }
 
+impl Snapshot {
+    /// One without a device, a process or a source.
+    pub const fn empty(taken_at: Timestamp) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            taken_at,
+            collected_in_ns: 0,
+            devices: Vec::new(),
+            processes: Vec::new(),
+            closed_processes: 0,
+            withheld_processes: 0,
+            left_out: None,
+            host: None,
+            sources: Vec::new(),
+        }
+    }
+}
+
 /// How one source did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]

@@ -10,8 +10,8 @@ use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Device, Holder, KindMemory, Process, ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot,
-    SourceError, SourceNote, SourceStatus, SpaceUsage, Telemetry,
+    Device, Holder, KindMemory, Process, ProcessState, RecordingFaults, Snapshot, SourceError,
+    SourceNote, SourceStatus, SpaceUsage, Telemetry,
 };
 
 use super::{AccessPolicy, Caller, Visibility, visibility, visible};
@@ -131,8 +131,6 @@ fn shared_machine() -> Arc<Snapshot> {
         }],
     };
     Arc::new(Snapshot {
-        schema_version: SCHEMA_VERSION,
-        taken_at: NOW,
         collected_in_ns: 1,
         devices: vec![Device {
             id: String::from("chip"),
@@ -161,14 +159,12 @@ fn shared_machine() -> Arc<Snapshot> {
             process(12, Reading::new(BOB, NOW)),
             process(13, Reading::absent(Absence::Hidden, "")),
         ],
-        host: None,
         closed_processes: 4,
-        withheld_processes: 0,
-        left_out: None,
         sources: vec![
             source("tenstorrent", "tenstorrent!0/tt_aiclk"),
             source("endpoints", "metrics_12.sock"),
         ],
+        ..Snapshot::empty(NOW)
     })
 }
 

@@ -5,8 +5,8 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Device, DeviceFault, DeviceFaultKind, HeldDevice, HeldKind, HeldUsage, KindMemory,
-    Process, ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceNote,
-    SourceStatus, SpaceUsage, Telemetry,
+    Process, ProcessState, RecordingFaults, Snapshot, SourceError, SourceNote, SourceStatus,
+    SpaceUsage, Telemetry,
 };
 
 use super::{
@@ -71,18 +71,7 @@ fn process(pid: u32, live_bytes: u64, allocations: u64) -> Process {
 }
 
 fn snapshot(devices: Vec<Device>, processes: Vec<Process>) -> Snapshot {
-    Snapshot {
-        schema_version: SCHEMA_VERSION,
-        taken_at: Timestamp(1_000),
-        collected_in_ns: 1,
-        devices,
-        processes,
-        host: None,
-        closed_processes: 0,
-        withheld_processes: 0,
-        left_out: None,
-        sources: Vec::new(),
-    }
+    Snapshot { collected_in_ns: 1, devices, processes, ..Snapshot::empty(Timestamp(1_000)) }
 }
 
 /// The default rule of this name, alone.

@@ -10,7 +10,7 @@ use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Device, HeldDevice, HeldKind, HeldUsage, KindMemory, Process, ProcessState,
-    RecordingFaults, SCHEMA_VERSION, Snapshot, SourceStatus, SpaceUsage, Telemetry,
+    RecordingFaults, Snapshot, SourceStatus, SpaceUsage, Telemetry,
 };
 
 use super::blocks::{self, Block, TIERS};
@@ -166,15 +166,9 @@ fn put_together(
     }
     let machine = series_kinds.get(&MACHINE).map_or(&[][..], Vec::as_slice);
     Ok(Snapshot {
-        schema_version: SCHEMA_VERSION,
-        taken_at: at,
-        collected_in_ns: 0,
         devices,
         processes: processes(connection, block, series_kinds, &places, at)?,
-        host: None,
         closed_processes: value(machine, SeriesKind::Closed).unwrap_or(0),
-        withheld_processes: 0,
-        left_out: None,
         sources: vec![SourceStatus {
             name: String::from("history"),
             duration_ns: 0,
@@ -182,6 +176,7 @@ fn put_together(
             errors_dropped: 0,
             notes: Vec::new(),
         }],
+        ..Snapshot::empty(at)
     })
 }
 

@@ -213,24 +213,14 @@ mod tests {
     use std::time::Duration;
     use telltale_schema::clock::Timestamp;
     use telltale_schema::reading::Absence;
-    use telltale_schema::snapshot::{
-        SCHEMA_VERSION, Snapshot, SourceError, SourceNote, SourceStatus,
-    };
+    use telltale_schema::snapshot::{Snapshot, SourceError, SourceNote, SourceStatus};
 
     #[test]
     fn errors_and_durations_add_up_by_source() {
         let error =
             SourceError { subject: "a".to_owned(), reason: Absence::Failed, detail: String::new() };
         let snapshot = Snapshot {
-            schema_version: SCHEMA_VERSION,
-            taken_at: Timestamp(1),
             collected_in_ns: 500_000_000,
-            devices: Vec::new(),
-            processes: Vec::new(),
-            host: None,
-            closed_processes: 0,
-            withheld_processes: 0,
-            left_out: None,
             sources: vec![SourceStatus {
                 name: "ledgers".to_owned(),
                 duration_ns: 250_000_000,
@@ -242,6 +232,7 @@ mod tests {
                     detail: String::new(),
                 }],
             }],
+            ..Snapshot::empty(Timestamp(1))
         };
         let mut metrics = CollectionTotals::new(Timestamp(1));
         metrics.count(&snapshot, &[]);

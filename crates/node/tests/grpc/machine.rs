@@ -10,8 +10,7 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Device, HeldDevice, HeldKind, HeldUsage, Holder, MetricSample, MetricValue,
-    Process, ProcessSource, ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SourceStatus,
-    Telemetry,
+    Process, ProcessSource, ProcessState, RecordingFaults, Snapshot, SourceStatus, Telemetry,
 };
 
 pub(crate) const ALICE: u32 = 61_001;
@@ -28,15 +27,9 @@ pub(crate) fn own_metrics() -> ServiceMetrics {
 /// Alice's, odd ones Bob's.
 pub(crate) fn machine(devices: usize, processes: u32) -> Arc<Snapshot> {
     Arc::new(Snapshot {
-        schema_version: SCHEMA_VERSION,
-        taken_at: NOW,
         collected_in_ns: 40_000,
         devices: (0..devices).map(|place| device(place, processes)).collect(),
         processes: (100..100 + processes).map(|pid| process(pid, devices)).collect(),
-        host: None,
-        closed_processes: 0,
-        withheld_processes: 0,
-        left_out: None,
         sources: vec![SourceStatus {
             name: String::from("ledgers"),
             duration_ns: 30_000,
@@ -44,6 +37,7 @@ pub(crate) fn machine(devices: usize, processes: u32) -> Arc<Snapshot> {
             errors_dropped: 0,
             notes: Vec::new(),
         }],
+        ..Snapshot::empty(NOW)
     })
 }
 

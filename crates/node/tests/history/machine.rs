@@ -17,7 +17,7 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Device, HeldDevice, HeldKind, HeldUsage, KindMemory, Process, ProcessSource,
-    ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SpaceUsage, Telemetry,
+    ProcessState, RecordingFaults, Snapshot, SpaceUsage, Telemetry,
 };
 
 /// Nanoseconds of a second.
@@ -141,16 +141,10 @@ pub(crate) fn series<'a>(answer: &'a HistoryAnswer, metric: &str, label: &str) -
 
 pub(crate) fn snapshot(now: Timestamp, devices: &[Device], processes: &[Process]) -> Snapshot {
     Snapshot {
-        schema_version: SCHEMA_VERSION,
-        taken_at: now,
         collected_in_ns: 1_000,
         devices: devices.to_vec(),
         processes: processes.to_vec(),
-        host: None,
-        closed_processes: 0,
-        withheld_processes: 0,
-        left_out: None,
-        sources: Vec::new(),
+        ..Snapshot::empty(now)
     }
 }
 

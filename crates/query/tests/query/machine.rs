@@ -6,7 +6,7 @@ use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Load, Pod, Process,
-    ProcessSource, ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SpaceUsage, Telemetry,
+    ProcessSource, ProcessState, RecordingFaults, Snapshot, SpaceUsage, Telemetry,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000_000);
@@ -23,8 +23,6 @@ fn no<T>() -> Reading<T> {
 /// The machine.
 pub(crate) fn snapshot() -> Snapshot {
     Snapshot {
-        schema_version: SCHEMA_VERSION,
-        taken_at: NOW,
         collected_in_ns: 1,
         devices: vec![
             device("cool", 0, at(40.0), Some(3 * GIB)),
@@ -32,11 +30,9 @@ pub(crate) fn snapshot() -> Snapshot {
             device("mute", 2, no(), None),
         ],
         processes: vec![trainer(), server(), stranger(), idler()],
-        host: None,
         closed_processes: 1,
         withheld_processes: 2,
-        left_out: None,
-        sources: Vec::new(),
+        ..Snapshot::empty(NOW)
     }
 }
 

@@ -54,7 +54,7 @@ mod tests {
     use crate::clock::Timestamp;
     use crate::memory::MemorySpace;
     use crate::reading::Reading;
-    use crate::snapshot::{Accounting, Device, HeldSpace, SCHEMA_VERSION};
+    use crate::snapshot::{Accounting, Device, HeldSpace};
 
     fn process(pid: u32, bytes: Option<u64>, open_descriptors: u32) -> Process {
         let space =
@@ -88,18 +88,7 @@ mod tests {
     }
 
     fn snapshot(devices: Vec<Device>, processes: Vec<Process>) -> Snapshot {
-        Snapshot {
-            schema_version: SCHEMA_VERSION,
-            taken_at: Timestamp(0),
-            collected_in_ns: 0,
-            devices,
-            processes,
-            host: None,
-            closed_processes: 0,
-            withheld_processes: 0,
-            left_out: None,
-            sources: Vec::new(),
-        }
+        Snapshot { devices, processes, ..Snapshot::empty(Timestamp(0)) }
     }
 
     #[test]

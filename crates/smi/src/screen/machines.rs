@@ -7,7 +7,6 @@ use std::sync::Arc;
 use telltale_query::Query;
 use telltale_schema::fleet::{Fleet, Host, HostState};
 use telltale_schema::reading::Absence;
-use telltale_schema::snapshot::SCHEMA_VERSION;
 use telltale_schema::snapshot::{Device, HeldDevice, Process, Snapshot, SourceError, SourceStatus};
 
 /// Whose the processes and devices of a snapshot are: the name of each machine, and the places after
@@ -86,18 +85,7 @@ pub(super) fn words(fleet: &Fleet) -> String {
 /// The machines as one snapshot, with only the rows that a query wants. A device is called by its
 /// machine and its own name; a machine that does not answer is an error, beside what it said last.
 pub(super) fn together(fleet: &Fleet, filter: Option<&Query>) -> (Snapshot, Machines) {
-    let mut whole = Snapshot {
-        schema_version: SCHEMA_VERSION,
-        taken_at: fleet.taken_at,
-        collected_in_ns: 0,
-        devices: Vec::new(),
-        processes: Vec::new(),
-        host: None,
-        closed_processes: 0,
-        withheld_processes: 0,
-        left_out: None,
-        sources: Vec::new(),
-    };
+    let mut whole = Snapshot::empty(fleet.taken_at);
     let mut machines = Machines::default();
     for host in &fleet.hosts {
         if let Some(snapshot) = &host.snapshot {

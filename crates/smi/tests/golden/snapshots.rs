@@ -9,8 +9,8 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, AllocatedDevices, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder,
     HostUsage, KindMemory, MetricSample, MetricValue, PcieLink, Pod, Process, ProcessSource,
-    ProcessState, ProcessUsage, RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError,
-    SourceStatus, SpaceUsage, Telemetry,
+    ProcessState, ProcessUsage, RecordingFaults, Snapshot, SourceError, SourceStatus, SpaceUsage,
+    Telemetry,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000_000);
@@ -28,16 +28,9 @@ fn no<T>(reason: Absence, detail: &str) -> Reading<T> {
 /// A machine with nothing in it and no complaint.
 pub(crate) fn empty() -> Snapshot {
     Snapshot {
-        schema_version: SCHEMA_VERSION,
-        taken_at: NOW,
         collected_in_ns: 5_000_000,
-        devices: Vec::new(),
-        processes: Vec::new(),
-        host: None,
-        closed_processes: 0,
-        withheld_processes: 0,
-        left_out: None,
         sources: vec![source("tenstorrent", Vec::new(), 0)],
+        ..Snapshot::empty(NOW)
     }
 }
 

@@ -18,18 +18,7 @@ const ROOM: u64 = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn snapshot(at: u64) -> Snapshot {
-    Snapshot {
-        schema_version: SCHEMA_VERSION,
-        taken_at: Timestamp(at),
-        collected_in_ns: 1,
-        devices: Vec::new(),
-        processes: Vec::new(),
-        host: None,
-        closed_processes: at,
-        withheld_processes: 0,
-        left_out: None,
-        sources: Vec::new(),
-    }
+    Snapshot { collected_in_ns: 1, closed_processes: at, ..Snapshot::empty(Timestamp(at)) }
 }
 
 fn member(snapshot: &Snapshot) -> io::Result<Vec<u8>> {

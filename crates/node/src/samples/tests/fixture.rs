@@ -14,8 +14,8 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindMemory, Load,
     MemoryCounts, MetricSample, MetricValue, PcieLink, PcieTraffic, Pod, Process, ProcessSource,
-    ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage,
-    Telemetry, TrafficDirection,
+    ProcessState, RecordingFaults, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
+    TrafficDirection,
 };
 
 use crate::alerts::{Alert, AlertState, AlertStates, NotificationMetrics, Rule, Severity, Subject};
@@ -215,16 +215,12 @@ pub(crate) fn snapshot(devices: Vec<Device>, processes: Vec<Process>) -> Arc<Sna
         notes: Vec::new(),
     };
     Arc::new(Snapshot {
-        schema_version: SCHEMA_VERSION,
-        taken_at: NOW,
         collected_in_ns: 2_000_000,
         devices,
         processes,
-        host: None,
         closed_processes: 3,
-        withheld_processes: 0,
-        left_out: None,
         sources: vec![source("tenstorrent", Vec::new()), source("endpoints", vec![error])],
+        ..Snapshot::empty(NOW)
     })
 }
 

@@ -12,7 +12,7 @@ use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Device, HeldDevice, HeldSpace, Holder, LinkState, PcieLink, Process, ProcessState,
-    SCHEMA_VERSION, Snapshot,
+    Snapshot,
 };
 
 use super::browser::Browser;
@@ -83,16 +83,10 @@ fn device() -> impl Strategy<Value = Device> {
 
 fn snapshot() -> impl Strategy<Value = Snapshot> {
     (device(), processes()).prop_map(|(device, processes)| Snapshot {
-        schema_version: SCHEMA_VERSION,
-        taken_at: Timestamp(1),
         collected_in_ns: 1,
         devices: vec![device],
         processes,
-        host: None,
-        closed_processes: 0,
-        withheld_processes: 0,
-        left_out: None,
-        sources: Vec::new(),
+        ..Snapshot::empty(Timestamp(1))
     })
 }
 
