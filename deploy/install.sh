@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs a built telltale, and the service, the agent and the coordinator beside it, with their units, directories, manual pages and completions.
+# Installs a built telltale, and the commands beside it that are programs of their own, with their units, directories, manual pages and completions.
 #
 #   deploy/install.sh [--destdir DIR] BINARY     for packagers: below DIR instead of /
 #   deploy/install.sh [--destdir DIR] --remove   takes away what it installed, and nothing else
@@ -12,6 +12,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 destination=
 binary=
 remove=no
+# Commands that are programs of their own as well.
+single="telltale-serve telltale-top telltale-agent telltale-coordinator"
 
 usage() {
     echo "usage: install.sh [--destdir DIR] BINARY | --remove" >&2
@@ -41,8 +43,10 @@ fish_completions=$prefix/share/fish/vendor_completions.d
 
 if [ "$remove" = yes ]; then
     [ -z "$binary" ] || usage
-    rm -f "$prefix/bin/telltale" "$prefix/bin/telltale-serve" "$prefix/bin/telltale-agent" \
-        "$prefix/bin/telltale-coordinator" "$units/telltale.service" "$units/telltale.socket" \
+    for program in telltale $single; do
+        rm -f "$prefix/bin/$program"
+    done
+    rm -f "$units/telltale.service" "$units/telltale.socket" \
         "$units/telltale-coordinator@.service" "$units/telltale-agent@.service" \
         "$prefix/lib/sysusers.d/telltale.conf" "$prefix/lib/tmpfiles.d/telltale.conf" \
         "$prefix/lib/telltale/libtelltale_preload.so" "$pages/telltale.1" "$pages"/telltale-*.1 "$file_pages/telltale.toml.5" \
@@ -53,18 +57,23 @@ fi
 
 [ -n "$binary" ] || usage
 built=$(dirname "$binary")
-for program in "$binary" "$built/telltale-serve" "$built/telltale-agent" "$built/telltale-coordinator"; do
-    [ -x "$program" ] || {
-        echo "install.sh: $program is no program; build it with: cargo build --release" >&2
+needs() {
+    [ -x "$1" ] || {
+        echo "install.sh: $1 is no program; build it with: cargo build --release" >&2
         exit 2
     }
+}
+needs "$binary"
+for program in $single; do
+    needs "$built/$program"
 done
 
 install -d "$prefix/bin" "$units" "$prefix/lib/sysusers.d" "$prefix/lib/tmpfiles.d" "$pages" "$file_pages" \
     "$bash_completions" "$zsh_completions" "$fish_completions"
 install -m 0755 "$binary" "$prefix/bin/telltale"
-install -m 0755 "$built/telltale-serve" "$built/telltale-agent" "$built/telltale-coordinator" \
-    "$prefix/bin"
+for program in $single; do
+    install -m 0755 "$built/$program" "$prefix/bin"
+done
 # What `telltale run` preloads, where it was built with the program.
 library=$built/libtelltale_preload.so
 [ ! -f "$library" ] || {

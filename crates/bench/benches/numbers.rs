@@ -114,7 +114,9 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "cost" => cost::table(worker, effort)?,
         "experiments" => experiments::table(effort)?,
         "program" => program::table(effort)?,
-        "screen" => screen::table(worker, &cargo_bin("telltale"), effort)?,
+        "screen" => {
+            screen::table(worker, &cargo_bin("telltale"), &cargo_bin("telltale-top"), effort)?
+        }
         "scrape" => scrape::table(worker, &cargo_bin("telltale-serve"), effort)?,
         "serve" => serve::table(worker, &cargo_bin("telltale-serve"), effort)?,
         "hosts" => hosts::table(&cargo_bin("telltale"), effort)?,

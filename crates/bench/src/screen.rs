@@ -69,18 +69,19 @@ impl Rival {
     }
 }
 
-/// The view of a busy machine, beside rivals where they are installed. `telltale` is the command.
+/// The view of a busy machine, beside rivals where they are installed. `telltale` is the command, and
+/// `top` the program that is its view alone.
 ///
 /// # Errors
 /// When the machine or a program cannot be started, or does not paint.
-pub fn table(worker: &Path, telltale: &Path, effort: Effort) -> io::Result<Table> {
+pub fn table(worker: &Path, telltale: &Path, top: &Path, effort: Effort) -> io::Result<Table> {
     let workloads = if effort == Effort::Once { FEW_WORKLOADS } else { WORKLOADS };
     print_progress(&format!("starts {workloads} workloads"));
     let busy = BusyMachine::start(worker, Size::Galaxy, workloads)?;
     let mut rivals = Rival::installed(busy.root())?;
     let view = || {
-        let mut command = Command::new(telltale);
-        command.arg("top").arg("--root").arg(busy.root()).env("XDG_CONFIG_HOME", busy.root());
+        let mut command = Command::new(top);
+        command.arg("--root").arg(busy.root()).env("XDG_CONFIG_HOME", busy.root());
         command
     };
     let mut rows = starts(effort, view, &mut rivals)?;

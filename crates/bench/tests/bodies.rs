@@ -185,7 +185,8 @@ fn every_table_can_be_filled() {
         stream::table(Effort::Once, &client).unwrap(),
         experiments::table(Effort::Once).unwrap(),
         scrape::table(worker, &cargo_bin("telltale-serve"), Effort::Once).unwrap(),
-        screen::table(worker, &cargo_bin("telltale"), Effort::Once).unwrap(),
+        screen::table(worker, &cargo_bin("telltale"), &cargo_bin("telltale-top"), Effort::Once)
+            .unwrap(),
         serve::table(worker, &cargo_bin("telltale-serve"), Effort::Once).unwrap(),
         hosts::table(&cargo_bin("telltale"), Effort::Once).unwrap(),
         cluster::table(&cargo_bin("telltale"), Effort::Once).unwrap(),

@@ -4,7 +4,6 @@ mod agent;
 mod alerts;
 mod cluster;
 mod coordinator;
-mod daemon;
 mod doctor;
 mod events;
 mod hardware;
@@ -18,6 +17,7 @@ mod record;
 mod run;
 mod serve;
 mod smi;
+mod standalone;
 mod top;
 mod variables;
 mod worker;
@@ -39,7 +39,6 @@ pub(crate) use agent::{AgentArguments, NodeService};
 pub(crate) use alerts::AlertsArguments;
 pub(crate) use cluster::{ClusterArguments, ClusterCommand, ExplainArguments, IncidentsArguments};
 pub(crate) use coordinator::CoordinatorArguments;
-pub(crate) use daemon::{AgentCommand, Daemon, parse_agent, parse_daemon};
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use events::{
     DisplayArguments, EventFormat, EventSelection, EventsArguments, Numbers, WantedKind,
@@ -55,6 +54,7 @@ pub(crate) use record::RecordArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
 pub(crate) use smi::{ColumnsFormat, SmiArguments, SmiCommand, TopoArguments};
+pub(crate) use standalone::{AgentCommand, Standalone, parse_agent, parse_standalone};
 pub(crate) use top::{ScreenArguments, TopArguments};
 pub(crate) use worker::{GuardArguments, HoldArguments};
 
@@ -76,8 +76,7 @@ pub(crate) enum Command {
     /// Show devices, the memory in use on them, and the processes that hold it
     #[command(after_help = smi::SMI_HELP)]
     Smi(Box<SmiArguments>),
-    /// Watch devices and processes full-screen, with history, tree, filter and signals
-    #[command(after_help = top::TOP_HELP)]
+    #[command(about = top::TOP_ABOUT, after_help = top::TOP_HELP)]
     Top(TopArguments),
     #[command(about = serve::SERVE_ABOUT, after_help = serve::SERVE_HELP)]
     Serve(ServeArguments),

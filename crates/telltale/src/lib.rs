@@ -1,5 +1,5 @@
-//! The `telltale` command: a table of contents. Each subcommand is one module. The three that run for
-//! long are programs of their own as well ([`daemon`]), which link nothing else.
+//! The `telltale` command: a table of contents. Each subcommand is one module. The four that run for
+//! long are programs of their own as well ([`standalone`]), which link nothing else.
 #![forbid(unsafe_code)]
 
 mod addresses;
@@ -10,7 +10,6 @@ mod chips;
 mod cluster;
 mod config;
 mod coordinator;
-pub mod daemon;
 mod demo;
 mod descriptors;
 mod doctor;
@@ -39,6 +38,7 @@ mod run;
 mod serve;
 mod smi;
 mod sockets;
+pub mod standalone;
 mod top;
 mod worker;
 

@@ -9,6 +9,11 @@ use telltale_query::Query;
 
 use super::{HardwareArguments, HistoryPlace, HostsArguments, LocationArguments, query, seconds};
 
+/// What the command does, in a line of its help.
+pub(super) const TOP_ABOUT: &str =
+    "Watch devices and processes full-screen, with history, tree, filter and signals";
+
+/// What follows the options.
 pub(super) const TOP_HELP: &str = "\
 Uses the service of this host if it answers, and collects otherwise. h shows the keys; see
 docs/smi.md. Settings are kept in $XDG_CONFIG_HOME/telltale/top.toml.

@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    telltale::daemon::agent()
+    telltale::standalone::agent()
 }

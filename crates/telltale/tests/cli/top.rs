@@ -22,6 +22,12 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn open(test: &str, command: &str, settings: Option<&str>) -> Option<Self> {
+        let command = format!("{} {command}", env!("CARGO_BIN_EXE_telltale"));
+        Self::start(test, &command, settings)
+    }
+
+    /// The same of a program with its arguments.
+    fn start(test: &str, command: &str, settings: Option<&str>) -> Option<Self> {
         let place = Scratch::new();
         if let Some(settings) = settings {
             fs::create_dir_all(place.join("c/telltale")).unwrap();
@@ -30,9 +36,8 @@ impl View {
         let root = place.join("m");
         let machine =
             Machine::create(&root, MachineKind::N300, &MachineOptions::default()).unwrap();
-        let program = env!("CARGO_BIN_EXE_telltale");
         let line = format!(
-            "STATE={0}/state; env LC_ALL=C XDG_CONFIG_HOME={0}/c {program} {command} --root {0}/m; \
+            "STATE={0}/state; env LC_ALL=C XDG_CONFIG_HOME={0}/c {command} --root {0}/m; \
              echo ended with $?; stty -a",
             place.path().display()
         );
@@ -91,6 +96,17 @@ fn top_shows_the_machine_and_ends_with_q() {
     view.shows("ended with 0");
     let kept = fs::read_to_string(&settings).unwrap();
     assert!(kept.contains("tree = true"), "{kept}");
+    view.expect_end();
+}
+
+#[test]
+fn its_own_program_opens_the_same_view() {
+    let test = "its_own_program_opens_the_same_view";
+    let Some(mut view) = View::start(test, env!("CARGO_BIN_EXE_telltale-top"), None) else {
+        return;
+    };
+    view.shows("251732099R");
+    view.terminal.type_in(b"q");
     view.expect_end();
 }
 

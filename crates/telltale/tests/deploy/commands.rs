@@ -9,6 +9,7 @@ use serde_json::Value;
 pub(crate) const INSTALLED: &str = "/usr/bin/telltale";
 /// The same of those that run for long.
 pub(crate) const SERVE: &str = "/usr/bin/telltale-serve";
+pub(crate) const TOP: &str = "/usr/bin/telltale-top";
 pub(crate) const AGENT: &str = "/usr/bin/telltale-agent";
 pub(crate) const COORDINATOR: &str = "/usr/bin/telltale-coordinator";
 
@@ -17,6 +18,7 @@ pub(crate) fn built(installed: &str) -> &'static str {
     match installed {
         INSTALLED => env!("CARGO_BIN_EXE_telltale"),
         SERVE => env!("CARGO_BIN_EXE_telltale-serve"),
+        TOP => env!("CARGO_BIN_EXE_telltale-top"),
         AGENT => env!("CARGO_BIN_EXE_telltale-agent"),
         COORDINATOR => env!("CARGO_BIN_EXE_telltale-coordinator"),
         _ => panic!("{installed} is not installed"),

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use telltale_harness::{ChildGuard, Scratch, as_user, needs_root, wait_until};
 
-use crate::deploy::commands::{AGENT, COORDINATOR, INSTALLED, SERVE, built};
+use crate::deploy::commands::{AGENT, COORDINATOR, INSTALLED, SERVE, TOP, built};
 use crate::deploy::files::{deploy, is_silent};
 use crate::deploy::systemd::{account, create};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-const PROGRAMS: [&str; 4] = [INSTALLED, SERVE, AGENT, COORDINATOR];
+const PROGRAMS: [&str; 5] = [INSTALLED, SERVE, TOP, AGENT, COORDINATOR];
 
 /// Users that nothing else has.
 const WORKLOAD: u32 = 61_001;
@@ -81,6 +81,7 @@ fn everything_is_where_a_package_has_it_and_goes_again() {
     for path in [
         INSTALLED,
         SERVE,
+        TOP,
         AGENT,
         COORDINATOR,
         "/usr/lib/systemd/system/telltale.service",

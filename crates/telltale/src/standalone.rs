@@ -3,13 +3,18 @@
 
 use std::process::ExitCode;
 
-use crate::arguments::{self, AgentCommand, Daemon};
+use crate::arguments::{self, AgentCommand, Standalone};
 use crate::exit::{self, Failure, Status};
-use crate::{agent, coordinator, descriptors, serve, worker};
+use crate::{agent, coordinator, descriptors, serve, top, worker};
 
 /// `telltale serve`.
 pub fn serve() -> ExitCode {
     run(serve::run)
+}
+
+/// `telltale top`.
+pub fn top() -> ExitCode {
+    run(top::run)
 }
 
 /// `telltale coordinator`.
@@ -31,13 +36,13 @@ pub fn agent() -> ExitCode {
     }
 }
 
-/// Parses the command line of a server and runs it, with as many files as it may open.
-fn run<A: Daemon>(server: impl FnOnce(&A) -> Result<Status, Failure>) -> ExitCode {
-    match arguments::parse_daemon::<A>() {
+/// Parses the command line and runs the command, with as many files as it may open.
+fn run<A: Standalone>(command: impl FnOnce(&A) -> Result<Status, Failure>) -> ExitCode {
+    match arguments::parse_standalone::<A>() {
         Ok(arguments) => {
             descriptors::allow_all();
             let enough = descriptors::require_enough().map_err(Failure::from);
-            exit::code(enough.and_then(|()| server(&arguments)))
+            exit::code(enough.and_then(|()| command(&arguments)))
         }
         Err(status) => status,
     }

@@ -9,11 +9,11 @@ use telltale_control_plane::supervisor::{GUARD, HOLD};
 
 use super::{
     AgentArguments, CoordinatorArguments, GuardArguments, HoldArguments, MAX_WIDTH, ServeArguments,
-    agent, coordinator, print_error, serve,
+    TopArguments, agent, coordinator, print_error, serve, top,
 };
 
 /// A command that is a program of its own.
-pub(crate) trait Daemon: Args {
+pub(crate) trait Standalone: Args {
     /// The program's file.
     const PROGRAM: &'static str;
     /// What it does, in a line.
@@ -22,19 +22,25 @@ pub(crate) trait Daemon: Args {
     const HELP: &'static str;
 }
 
-impl Daemon for ServeArguments {
+impl Standalone for ServeArguments {
     const PROGRAM: &'static str = "telltale-serve";
     const ABOUT: &'static str = serve::SERVE_ABOUT;
     const HELP: &'static str = serve::SERVE_HELP;
 }
 
-impl Daemon for CoordinatorArguments {
+impl Standalone for TopArguments {
+    const PROGRAM: &'static str = "telltale-top";
+    const ABOUT: &'static str = top::TOP_ABOUT;
+    const HELP: &'static str = top::TOP_HELP;
+}
+
+impl Standalone for CoordinatorArguments {
     const PROGRAM: &'static str = "telltale-coordinator";
     const ABOUT: &'static str = coordinator::COORDINATOR_ABOUT;
     const HELP: &'static str = coordinator::COORDINATOR_HELP;
 }
 
-impl Daemon for AgentArguments {
+impl Standalone for AgentArguments {
     const PROGRAM: &'static str = "telltale-agent";
     const ABOUT: &'static str = agent::AGENT_ABOUT;
     const HELP: &'static str = agent::AGENT_HELP;
@@ -68,7 +74,7 @@ enum InternalCommand {
 
 /// Parses the command line of a program that is one command, or says what is wrong and which status to
 /// exit with.
-pub(crate) fn parse_daemon<A: Daemon>() -> Result<A, ExitCode> {
+pub(crate) fn parse_standalone<A: Standalone>() -> Result<A, ExitCode> {
     let matches = definition::<A>().try_get_matches();
     matches.and_then(|matches| A::from_arg_matches(&matches)).map_err(|error| print_error(&error))
 }
@@ -77,7 +83,7 @@ pub(crate) fn parse_daemon<A: Daemon>() -> Result<A, ExitCode> {
 pub(crate) fn parse_agent() -> Result<AgentCommand, ExitCode> {
     let is_internal = env::args_os().nth(1).is_some_and(|first| first == HOLD || first == GUARD);
     if !is_internal {
-        return parse_daemon().map(Box::new).map(AgentCommand::Agent);
+        return parse_standalone().map(Box::new).map(AgentCommand::Agent);
     }
     match Internal::try_parse().map_err(|error| print_error(&error))?.command {
         InternalCommand::Hold(arguments) => Ok(AgentCommand::Hold(arguments)),
@@ -85,7 +91,7 @@ pub(crate) fn parse_agent() -> Result<AgentCommand, ExitCode> {
     }
 }
 
-fn definition<A: Daemon>() -> Command {
+fn definition<A: Standalone>() -> Command {
     let command =
         Command::new(A::PROGRAM).version(env!("CARGO_PKG_VERSION")).max_term_width(MAX_WIDTH);
     // The arguments bring the first line of their own description with them.
@@ -94,12 +100,13 @@ fn definition<A: Daemon>() -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::{AgentArguments, CoordinatorArguments, ServeArguments, definition};
+    use super::{AgentArguments, CoordinatorArguments, ServeArguments, TopArguments, definition};
 
     #[test]
     fn the_definitions_are_consistent() {
         definition::<ServeArguments>().debug_assert();
         definition::<CoordinatorArguments>().debug_assert();
         definition::<AgentArguments>().debug_assert();
+        definition::<TopArguments>().debug_assert();
     }
 }

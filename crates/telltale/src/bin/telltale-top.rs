@@ -1,0 +1,8 @@
+//! `telltale-top`: `telltale top` alone, with less code resident.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    telltale::standalone::top()
+}
