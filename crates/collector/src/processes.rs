@@ -246,7 +246,8 @@ impl Processes {
                 continue;
             }
             if let Some(description) = self.descriptions.of(*pid, &self.procfs, now) {
-                let process = description.process(*pid, None, now.0);
+                let identity = description.identity(*pid, &self.standpoint);
+                let process = description.process(*pid, identity, now.0);
                 observed.push(ProcessObservation::bare(process));
                 pids.push(Some(*pid));
             } else if matches!(self.procfs.find(*pid), StatusLookup::Unseen)
@@ -524,7 +525,8 @@ impl Processes {
         if let Some(description) = self.descriptions.of(row.pid, procfs, now)
             && rows::fits(row, row.pid, description, || ahead_ns(row.pid))
         {
-            let process = description.process(row.pid, None, now.0);
+            let identity = description.identity(row.pid, standpoint);
+            let process = description.process(row.pid, identity, now.0);
             observed.push(ProcessObservation::bare(process));
             pids.push(Some(row.pid));
             return RowOwner::Observed(observed.len() - 1);

@@ -8,7 +8,7 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Container, Process, ProcessState, RecordingFaults};
 
 use super::booted::Booted;
-use super::identity::Seen;
+use super::identity::{Seen, Standpoint, namespace_of};
 use super::roots::{Outlook, mount_namespace_of};
 use super::status::{ProcessStatus, Procfs, StatusLookup};
 use super::users::Users;
@@ -28,6 +28,8 @@ pub(crate) struct Description {
     pub(crate) name: String,
     pub(crate) start_time_ticks: u64,
     pub(crate) namespace_pids: Vec<u32>,
+    /// The inode of its PID namespace where that is another than ours, if we may know it.
+    inner_namespace: Option<u64>,
     pub(crate) uid: u32,
     started_at: Timestamp,
     user: Reading<String>,
@@ -122,10 +124,13 @@ impl Descriptions {
         let cgroup = directory.beginning("cgroup", MAX_CGROUP_BYTES).unwrap_or_default();
         // A set-user-id program runs for the user who called it.
         let uid = status.uids[0];
+        let is_inside = status.namespace_pids.len() > 1;
+        let inner_namespace = is_inside.then(|| namespace_of(directory)).flatten();
         Description {
             name: status.name,
             start_time_ticks: status.start_time_ticks,
             namespace_pids: status.namespace_pids,
+            inner_namespace,
             uid,
             started_at: self.booted.start(status.start_time_ticks),
             user: self.users.name(uid, procfs, now),
@@ -182,6 +187,21 @@ impl Descriptions {
 }
 
 impl Description {
+    /// Who the process is that has `pid`, as the kernel shows it; none where its PID namespace may not
+    /// be known.
+    pub(crate) fn identity(&self, pid: u32, standpoint: &Standpoint) -> Option<ProcessIdentity> {
+        let (namespace, own_pid) = match self.namespace_pids[..] {
+            [_, .., own_pid] => (self.inner_namespace, own_pid),
+            _ => (standpoint.namespace, pid),
+        };
+        Some(ProcessIdentity {
+            boot_id: standpoint.boot_id?,
+            pid_namespace: namespace?,
+            pid: own_pid,
+            start_time_ticks: self.start_time_ticks,
+        })
+    }
+
     /// The process as a snapshot has it.
     pub(crate) fn process(
         &self,

@@ -8,9 +8,7 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::text::with_causes;
 use telltale_wire as wire;
 
-use super::described::Description;
-use super::identity::{Standpoint, namespace_of};
-use super::status::{Procfs, StatusLookup as Seen};
+use super::status::StatusLookup as Seen;
 use super::{Discovery, Processes, claims, described};
 use crate::legacy::{self, LegacyProcess};
 use crate::observation::{LegacyObservation, ProcessObservation};
@@ -37,7 +35,7 @@ impl Processes {
             else {
                 continue;
             };
-            let identity = identity(pid, description, &self.standpoint, &self.procfs);
+            let identity = description.identity(pid, &self.standpoint);
             let known = pids.iter().position(|other| *other == Some(pid));
             let process = known.unwrap_or_else(|| {
                 // What it counted stays with its row when it ends.
@@ -104,26 +102,4 @@ impl Processes {
         };
         reports.into_iter().filter_map(process).collect()
     }
-}
-
-/// Who a process is that the kernel named; none where its PID namespace may not be known.
-fn identity(
-    pid: u32,
-    description: &Description,
-    standpoint: &Standpoint,
-    procfs: &Procfs,
-) -> Option<ProcessIdentity> {
-    let (namespace, own_pid) = match description.namespace_pids[..] {
-        [.., _, own_pid] => match procfs.find(pid) {
-            Seen::Process(directory, _) => (namespace_of(&directory), own_pid),
-            _ => return None,
-        },
-        _ => (standpoint.namespace, pid),
-    };
-    Some(ProcessIdentity {
-        boot_id: standpoint.boot_id?,
-        pid_namespace: namespace?,
-        pid: own_pid,
-        start_time_ticks: description.start_time_ticks,
-    })
 }

@@ -190,7 +190,12 @@ fn a_container_that_shares_nothing_is_found_through_its_root() {
         assert!(snapshot.devices[0].holders.value().unwrap().iter().all(|one| one.memory_known));
     }
     let options = CollectOptions { containers: false, ..bench.options() };
-    assert_eq!(dram(&Collector::new(options).unwrap().collect(), 0).total_bytes, 5);
+    let outlined = Collector::new(options).unwrap().collect();
+    assert_eq!(dram(&outlined, 0).total_bytes, 5);
+    // Without its ledger a process is known by the driver alone, and is the same one.
+    let with_ledger = process(&collector.collect(), pids[1]).identity;
+    let bare = process(&outlined, pids[1]);
+    assert_eq!((bare.known_by, bare.identity), (None, with_ledger));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Memory of real processes, by ledger and by endpoint, and after their end.
 
+use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use telltale_collector::{CollectOptions, Collector, EndpointUse};
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, wait_until};
 use telltale_schema::memory::MemoryKind;
+use telltale_schema::process::ProcessStat;
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{Accounting, ProcessSource, ProcessState, Snapshot};
 
@@ -177,7 +179,16 @@ fn a_holder_is_tied_to_its_memory() {
     assert_eq!((holders[0].pid, holders[0].memory_known), (Some(silent), false));
     assert_eq!((holders[1].pid, holders[1].memory_known), (Some(child.id()), true));
     assert_eq!(process(&snapshot, child.id()).devices[0].open_descriptors, 2);
-    assert_eq!(process(&snapshot, silent).known_by, None);
+    let silent_process = process(&snapshot, silent);
+    assert_eq!(silent_process.known_by, None);
+    // The kernel shows who it is, as the ledger of the other one says.
+    let (shown, recorded) = (silent_process.identity, process(&snapshot, child.id()).identity);
+    let (shown, recorded) = (shown.unwrap(), recorded.unwrap());
+    assert_eq!(shown.pid, silent);
+    assert_eq!(shown.boot_id, recorded.boot_id);
+    assert_eq!(shown.pid_namespace, recorded.pid_namespace);
+    let stat = fs::read("/proc/self/stat").unwrap();
+    assert_eq!(shown.start_time_ticks, ProcessStat::parse(&stat).unwrap().start_time_ticks);
 }
 
 #[test]
