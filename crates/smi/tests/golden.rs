@@ -10,6 +10,7 @@ mod fleets;
 mod monitors;
 mod panes;
 mod process_page;
+mod process_table;
 mod screens;
 mod selecting;
 mod snapshots;

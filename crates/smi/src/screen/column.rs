@@ -52,6 +52,9 @@ pub enum Column {
     Command,
 }
 
+/// What a cell says whose value is not known.
+pub(super) const ABSENT: &str = "n/a";
+
 /// What rows are ordered by.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum SortKey {
@@ -84,7 +87,7 @@ impl Column {
     ];
 
     /// Those that are shown to who has chosen none, as far as there is room: 80 cells have those up
-    /// to `Rss`, and the command.
+    /// to `Rss`, and the command. The others wait until the command has room.
     pub const USUAL: [Self; 13] = [
         Self::Pid,
         Self::User,
@@ -177,6 +180,22 @@ impl Column {
         }
     }
 
+    /// Whether it waits until the command has room.
+    pub(super) const fn matters_less(self) -> bool {
+        matches!(
+            self,
+            Self::Buffers
+                | Self::Programs
+                | Self::Hits
+                | Self::Up
+                | Self::Threads
+                | Self::Read
+                | Self::Write
+                | Self::Started
+                | Self::State
+        )
+    }
+
     /// Whether it is a number, which is right-aligned, and whose largest are of interest.
     pub(super) const fn is_number(self) -> bool {
         !matches!(
@@ -198,11 +217,7 @@ impl Column {
         device: Option<usize>,
         shown_metrics: &RowValues,
     ) -> String {
-        const ABSENT: &str = "n/a";
-        let bytes = |bytes: Option<u64>| bytes.map_or_else(|| ABSENT.to_owned(), quantity::bytes);
         let programs = || process.programs();
-        let used =
-            |words: fn(u64) -> String| self.used(process).map_or_else(|| ABSENT.to_owned(), words);
         match self {
             Self::Pid => crate::processes::pid(process.pid),
             Self::User => owner(process).text().to_owned(),
@@ -211,12 +226,6 @@ impl Column {
                 Some(device) => device.id.clone(),
                 None => several(crate::rows::devices(&process.devices).iter().flatten().count()),
             },
-            Self::Dram => bytes(shown_metrics.dram),
-            Self::L1 => bytes(shown_metrics.l1),
-            Self::Host => bytes(shown_metrics.host),
-            Self::Buffers => {
-                shown_metrics.buffers.map_or_else(|| ABSENT.to_owned(), quantity::count)
-            }
             Self::Programs => programs().map_or_else(String::new, |it| quantity::count(it.cached)),
             Self::Hits => programs()
                 .and_then(|it| it.hit_ratio())
@@ -225,30 +234,41 @@ impl Column {
                 let up = process.uptime_seconds.value();
                 up.map_or_else(|| ABSENT.to_owned(), |seconds| quantity::span(*seconds))
             }
-            Self::Cpu => {
-                let cpu = process.usage.as_ref().and_then(|used| used.cpu_ratio.value());
-                cpu.map_or_else(|| ABSENT.to_owned(), |share| usage::percent(*share))
-            }
-            Self::Rss => bytes(self.used(process)),
-            Self::Threads => used(quantity::count),
-            Self::Read | Self::Write => used(usage::rate),
             Self::Started => usage::started(process).unwrap_or_else(|| ABSENT.to_owned()),
             Self::State => process.state.name().to_owned(),
             Self::Command => command(process).text().to_owned(),
+            _ => self.sum(shown_metrics).unwrap_or_default(),
         }
     }
 
-    /// What a process uses of the host, of the columns that show such a whole number.
-    fn used(self, process: &Process) -> Option<u64> {
-        let usage = process.usage.as_deref()?;
-        let reading = match self {
-            Self::Rss => &usage.resident_bytes,
-            Self::Threads => &usage.threads,
-            Self::Read => &usage.read_bytes_per_second,
-            Self::Write => &usage.written_bytes_per_second,
+    /// What it says of values that add up; none where it shows no such values.
+    pub(super) fn sum(self, shown_metrics: &RowValues) -> Option<String> {
+        let words: fn(u64) -> String = match self {
+            Self::Cpu => {
+                let cpu = shown_metrics.cpu;
+                return Some(cpu.map_or_else(|| ABSENT.to_owned(), usage::percent));
+            }
+            Self::Dram | Self::L1 | Self::Host | Self::Rss => quantity::bytes,
+            Self::Buffers | Self::Threads => quantity::count,
+            Self::Read | Self::Write => usage::rate,
             _ => return None,
         };
-        reading.value().copied()
+        Some(self.number(shown_metrics).map_or_else(|| ABSENT.to_owned(), words))
+    }
+
+    /// The whole number that it shows of a row's values.
+    fn number(self, shown_metrics: &RowValues) -> Option<u64> {
+        match self {
+            Self::Dram => shown_metrics.dram,
+            Self::L1 => shown_metrics.l1,
+            Self::Host => shown_metrics.host,
+            Self::Buffers => shown_metrics.buffers,
+            Self::Rss => shown_metrics.rss,
+            Self::Threads => shown_metrics.threads,
+            Self::Read => shown_metrics.read,
+            Self::Write => shown_metrics.written,
+            _ => None,
+        }
     }
 
     /// What a row is sorted by.
@@ -264,18 +284,18 @@ impl Column {
         };
         match self {
             Self::Pid => number(process.pid.map(u64::from)),
-            Self::Dram => number(shown_metrics.dram),
-            Self::L1 => number(shown_metrics.l1),
-            Self::Host => number(shown_metrics.host),
-            Self::Buffers => number(shown_metrics.buffers),
+            Self::Dram
+            | Self::L1
+            | Self::Host
+            | Self::Buffers
+            | Self::Rss
+            | Self::Threads
+            | Self::Read
+            | Self::Write => number(self.number(shown_metrics)),
             Self::Programs => number(process.programs().map(|it| it.cached)),
             Self::Hits => SortKey::Number(process.programs().and_then(|it| it.hit_ratio())),
             Self::Up => SortKey::Number(process.uptime_seconds.value().copied()),
-            Self::Cpu => {
-                let cpu = process.usage.as_ref().and_then(|used| used.cpu_ratio.value());
-                SortKey::Number(cpu.copied())
-            }
-            Self::Rss | Self::Threads | Self::Read | Self::Write => number(self.used(process)),
+            Self::Cpu => SortKey::Number(shown_metrics.cpu),
             _ => SortKey::Text(self.text(snapshot, process, device, shown_metrics)),
         }
     }

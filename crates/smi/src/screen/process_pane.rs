@@ -2,12 +2,11 @@
 
 use ratatui_core::layout::Rect;
 use telltale_schema::memory::MemorySpace;
-use telltale_schema::quantity;
 use telltale_schema::snapshot::{Device, ProcessState, Snapshot};
 
 use super::SMALLEST;
 use super::canvas::{Canvas, cells};
-use super::column::Column;
+use super::column::{ABSENT, Column};
 use super::frame::Places;
 use super::row::{Row, RowId, Who};
 use super::theme::Role;
@@ -15,8 +14,12 @@ use super::view::{Focus, View};
 
 /// Cells between two columns.
 const GAP: u16 = 1;
-/// Cells of the tree's own column at least.
-const TREE_WIDTH: u16 = 34;
+/// Cells of the tree's own column at least: 80 columns have room for `CPU` beside it.
+const TREE_WIDTH: u16 = 30;
+/// Cells that the command has before there is room for columns that matter less.
+const COMFORTABLE_COMMAND: u16 = 30;
+/// Cells that the tree has before: a command's, and those of the levels above it.
+const COMFORTABLE_TREE: u16 = 38;
 /// Cells that a machine's name has at most before the id of its device.
 const MOST_HOST_WIDTH: u16 = 24;
 
@@ -109,8 +112,9 @@ fn wanted(view: &View) -> Vec<Column> {
     wanted
 }
 
-/// Each column with its first cell and its width. Those that do not fit are left out, but never the
-/// command and the one that is sorted by; the command, or the tree, has what is left.
+/// Each column with its first cell and its width. Those that do not fit are left out, and those that
+/// matter less already where they would make the command or the tree too narrow. The command and the
+/// column that is sorted by are never left out; the command, or the tree, has what is left.
 fn placed(view: &View, area: Rect) -> Vec<(u16, u16, Column)> {
     let wanted = wanted(view);
     // Of several machines, a device has the name of its own before its id.
@@ -123,11 +127,17 @@ fn placed(view: &View, area: Rect) -> Vec<(u16, u16, Column)> {
     let is_reserved = |column: &Column| [Column::Command, view.settings.sort].contains(column);
     let with_gap = |column: Column| GAP + least(column);
     let reserved: u16 = wanted.iter().copied().filter(is_reserved).map(with_gap).sum();
+    let comfortable = if view.settings.tree { COMFORTABLE_TREE } else { COMFORTABLE_COMMAND };
+    let kept_free = match wanted.contains(&Column::Command) {
+        true => comfortable.saturating_sub(least(Column::Command)),
+        false => 0,
+    };
     // Behind the last one is no gap.
     let room = area.width + GAP;
     let mut used = reserved;
     let mut has_room = |column: &Column| {
-        let fits = used + with_gap(*column) <= room;
+        let kept_free = if column.matters_less() { kept_free } else { 0 };
+        let fits = used + with_gap(*column) + kept_free <= room;
         used += if fits { with_gap(*column) } else { 0 };
         fits
     };
@@ -169,24 +179,21 @@ fn cell(
         canvas.text(area.x, area.y, area.width, &text, role);
         return;
     }
-    let shown_metric =
-        |shown_metric: Option<u64>, words: fn(u64) -> String| shown_metric.map(words);
     let text = match (column, process) {
-        // Of a group or a part the values that it has are shown.
-        (Column::Dram, _) if is_part => shown_metric(row.shown_metrics.dram, quantity::bytes),
-        (Column::L1, _) if is_part => shown_metric(row.shown_metrics.l1, quantity::bytes),
-        (Column::Host, _) if is_part => shown_metric(row.shown_metrics.host, quantity::bytes),
-        (Column::Buffers, _) if is_part => shown_metric(row.shown_metrics.buffers, quantity::count),
         (Column::Device, Some(_)) if is_part => {
             row.device.and_then(|at| shown.devices.get(at)).map(|device| device.id.clone())
         }
         (_, Some(process)) if !is_part => {
             Some(column.text(shown, process, row.device, &row.shown_metrics))
         }
-        _ => None,
+        // Of a group all values are summed that add up; a part has those of its kind.
+        _ => {
+            let is_kind = matches!(row.id, RowId::Kind(..));
+            column.sum(&row.shown_metrics).filter(|text| !is_kind || text != ABSENT)
+        }
     };
     let Some(text) = text else { return };
-    let faint = text == "n/a" || process.is_some_and(|it| it.state != ProcessState::Alive);
+    let faint = text == ABSENT || process.is_some_and(|it| it.state != ProcessState::Alive);
     let role = match (column, process) {
         _ if faint => Role::Faint,
         // As in the bars of its devices.

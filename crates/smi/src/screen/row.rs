@@ -36,12 +36,20 @@ pub(super) enum RowId {
 }
 
 /// The values of a row, where they are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct RowValues {
     pub(super) dram: Option<u64>,
     pub(super) l1: Option<u64>,
     pub(super) host: Option<u64>,
     pub(super) buffers: Option<u64>,
+    /// 1 is one processor.
+    pub(super) cpu: Option<f64>,
+    pub(super) rss: Option<u64>,
+    pub(super) threads: Option<u64>,
+    /// Bytes a second from disks.
+    pub(super) read: Option<u64>,
+    /// Bytes a second to disks.
+    pub(super) written: Option<u64>,
 }
 
 /// One row.
@@ -82,20 +90,42 @@ impl RowValues {
             l1: held.live_bytes(MemorySpace::L1),
             host: held.live_bytes(MemorySpace::Host),
             buffers: held.live_buffers,
+            ..Self::default()
+        }
+    }
+
+    /// The same with what the process uses of the host.
+    fn with_usage(self, process: &Process) -> Self {
+        let Some(usage) = process.usage.as_deref() else { return self };
+        Self {
+            cpu: usage.cpu_ratio.value().copied(),
+            rss: usage.resident_bytes.value().copied(),
+            threads: usage.threads.value().copied(),
+            read: usage.read_bytes_per_second.value().copied(),
+            written: usage.written_bytes_per_second.value().copied(),
+            ..self
         }
     }
 
     /// Both added up, as far as they are known.
     fn plus(self, other: Self) -> Self {
-        let add = |one: Option<u64>, two: Option<u64>| match (one, two) {
-            (Some(one), Some(two)) => Some(one.saturating_add(two)),
-            (one, two) => one.or(two),
-        };
+        fn sum<T>(one: Option<T>, two: Option<T>, add: impl Fn(T, T) -> T) -> Option<T> {
+            match (one, two) {
+                (Some(one), Some(two)) => Some(add(one, two)),
+                (one, two) => one.or(two),
+            }
+        }
+        let add = |one, two| sum(one, two, u64::saturating_add);
         Self {
             dram: add(self.dram, other.dram),
             l1: add(self.l1, other.l1),
             host: add(self.host, other.host),
             buffers: add(self.buffers, other.buffers),
+            cpu: sum(self.cpu, other.cpu, |one, two| one + two),
+            rss: add(self.rss, other.rss),
+            threads: add(self.threads, other.threads),
+            read: add(self.read, other.read),
+            written: add(self.written, other.written),
         }
     }
 
@@ -144,22 +174,23 @@ fn list(
         };
         for held in held {
             let who = Who::of(process, place, machines);
-            rows.push(process_row(who, place, held));
+            let held_metrics = held.map(RowValues::of).unwrap_or_default();
+            let device = held.map(|held| held.device);
+            rows.push(process_row(who, place, device, held_metrics.with_usage(process)));
         }
     }
     sort(&mut rows, snapshot, settings);
     rows
 }
 
-fn process_row(who: Who, place: usize, held: Option<&HeldDevice>) -> Row {
-    let device = held.map(|held| held.device);
+fn process_row(who: Who, place: usize, device: Option<usize>, shown_metrics: RowValues) -> Row {
     Row {
         id: RowId::Process(who, device),
         depth: 0,
         label: String::new(),
         process: Some(place),
         device,
-        shown_metrics: held.map(RowValues::of).unwrap_or_default(),
+        shown_metrics,
         open: None,
     }
 }
@@ -201,8 +232,8 @@ fn tree(
                 Some(device) => RowValues::of(on_device(process, device)?),
                 None => RowValues::sum(&process.devices),
             };
-            let row = process_row(Who::of(process, place, machines), place, None);
-            Some(Row { shown_metrics, ..row })
+            let who = Who::of(process, place, machines);
+            Some(process_row(who, place, None, shown_metrics.with_usage(process)))
         })
         .collect();
     sort(&mut processes, snapshot, settings);

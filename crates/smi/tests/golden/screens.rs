@@ -87,35 +87,6 @@ fn devices_processes_and_details_have_their_places() {
     check("screen-ascii", &page);
 }
 
-#[test]
-fn eighty_columns_have_what_is_used_of_the_host_and_what_is_sorted_by() {
-    let headings = |screen: &mut Screen| {
-        let page = page(screen, 80, 24);
-        page.lines().find(|line| line.contains("PID")).unwrap().to_owned()
-    };
-    let usual = headings(&mut screen());
-    let words: Vec<&str> = usual.trim_matches('"').split_whitespace().collect();
-    let expected = ["PID", "USER", "DEVICE", "DRAMv", "L1", "CPU", "RSS", "COMMAND"];
-    assert_eq!(words, expected);
-    for sort in Column::ALL {
-        for tree in [false, true] {
-            let mut screen = screen_with(
-                ViewSettings { sort, tree, ..ViewSettings::default() },
-                terms(),
-                machine(),
-            );
-            let shown = headings(&mut screen);
-            // The tree says whose and where.
-            let said = tree && [Column::User, Column::Container].contains(&sort);
-            assert_eq!(shown.matches('v').count(), usize::from(!said), "{sort:?}: {shown}");
-        }
-    }
-    let columns = vec![Column::Pid, Column::Device, Column::Command];
-    let settings = ViewSettings { columns, sort: Column::Write, ..ViewSettings::default() };
-    let shown = headings(&mut screen_with(settings, terms(), machine()));
-    assert!(shown.contains("WRITEv COMMAND"), "what is not chosen comes before it: {shown}");
-}
-
 /// A machine of two GPUs, of which one does not tell how busy it is.
 fn gpus() -> Snapshot {
     let devices = [("0000:41:00.0", Some(0.97)), ("0000:c1:00.0", None)].map(|(id, busy)| {
