@@ -208,6 +208,7 @@ impl Collector {
         sources.extend(found.statuses);
         let observations = Observations {
             taken_at,
+            as_root: rustix::process::geteuid().is_root(),
             devices,
             processes: found.processes,
             regions: found.regions,

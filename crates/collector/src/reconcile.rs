@@ -43,6 +43,8 @@ use plausible::{capacity_of, implausible};
 pub struct Observations {
     /// When collecting began.
     pub taken_at: Timestamp,
+    /// Whether root collected: then no more can be read as another user.
+    pub as_root: bool,
     /// Devices that their drivers show, in the order of display.
     pub devices: Vec<DeviceReading>,
     /// Processes, each once.
@@ -77,8 +79,8 @@ pub struct RefusedClaim {
 
 /// Brings observations together.
 pub fn reconcile(observations: Observations) -> Reconciled {
-    let Observations { taken_at, devices, processes, regions, legacy } = observations;
-    let mut reconciliation = Reconciliation { taken_at, ..Reconciliation::default() };
+    let Observations { taken_at, as_root, devices, processes, regions, legacy } = observations;
+    let mut reconciliation = Reconciliation { taken_at, as_root, ..Reconciliation::default() };
     reconciliation.devices.extend(devices.into_iter().map(Draft::of_device));
     for observation in processes {
         reconciliation.add_process(observation);
@@ -95,6 +97,7 @@ pub fn reconcile(observations: Observations) -> Reconciled {
 #[derive(Default)]
 struct Reconciliation {
     taken_at: Timestamp,
+    as_root: bool,
     devices: Vec<Draft>,
     processes: Vec<ProcessDraft>,
     refused: Vec<ClaimRefusal>,

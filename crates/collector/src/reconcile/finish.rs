@@ -11,10 +11,14 @@ use super::{Claimed, Draft, Reconciled, Reconciliation, naming};
 /// Computes what is left, sorts, and lets go of processes that hold nothing.
 pub(super) fn finish(mut reconciliation: Reconciliation) -> Reconciled {
     subtract_mirrored(&mut reconciliation);
-    let gateways: Vec<Option<Reading<Vec<Holder>>>> = reconciliation
+    let now = reconciliation.taken_at;
+    let unreported: Vec<Reading<u64>> = reconciliation
         .devices
         .iter()
-        .map(|draft| gateway_holders(&reconciliation.devices, draft))
+        .map(|draft| {
+            let gateway = gateway_holders(&reconciliation.devices, draft);
+            unreported(gateway.unwrap_or(&draft.holders), now, reconciliation.as_root)
+        })
         .collect();
     let ids = naming::ids(&reconciliation.devices);
     naming::name_measured(&mut reconciliation, &ids);
@@ -25,9 +29,9 @@ pub(super) fn finish(mut reconciliation: Reconciliation) -> Reconciled {
     let drafts = std::mem::take(&mut reconciliation.devices);
     let devices = drafts
         .into_iter()
-        .zip(gateways)
+        .zip(unreported)
         .zip(ids)
-        .map(|((draft, gateway), id)| device(draft, id, gateway.as_ref(), reconciliation.taken_at))
+        .map(|((draft, unreported), id)| device(draft, id, &unreported, now))
         .collect();
     let mut processes: Vec<Process> = reconciliation
         .processes
@@ -63,7 +67,7 @@ fn subtract_mirrored(reconciliation: &mut Reconciliation) {
 }
 
 /// The holders of the chip through which `draft` is reached, for a remote chip.
-fn gateway_holders(devices: &[Draft], draft: &Draft) -> Option<Reading<Vec<Holder>>> {
+fn gateway_holders<'a>(devices: &'a [Draft], draft: &Draft) -> Option<&'a Reading<Vec<Holder>>> {
     let remote = draft.identity.chip().filter(|chip| chip.remote)?;
     let is_it = |draft: &&Draft| {
         draft.identity.chip().is_some_and(|chip| {
@@ -71,19 +75,14 @@ fn gateway_holders(devices: &[Draft], draft: &Draft) -> Option<Reading<Vec<Holde
         })
     };
     let gateway = devices.iter().find(is_it)?;
-    Some(gateway.holders.clone())
+    Some(&gateway.holders)
 }
 
-fn device(
-    draft: Draft,
-    id: String,
-    gateway: Option<&Reading<Vec<Holder>>>,
-    now: Timestamp,
-) -> Device {
+fn device(draft: Draft, id: String, unreported: &Reading<u64>, now: Timestamp) -> Device {
     let kinds = draft.parts.kinds(&draft.regions, draft.counted_bytes());
     let spaces = MemorySpace::ALL
         .into_iter()
-        .filter_map(|space| space_usage(space, &draft, &kinds, gateway, now))
+        .filter_map(|space| space_usage(space, &draft, &kinds, unreported, now))
         .collect();
     Device {
         id,
@@ -103,7 +102,7 @@ fn space_usage(
     space: MemorySpace,
     draft: &Draft,
     kinds: &[KindMemory],
-    gateway: Option<&Reading<Vec<Holder>>>,
+    unreported: &Reading<u64>,
     now: Timestamp,
 ) -> Option<SpaceUsage> {
     let mut of_space = kinds.iter().filter(|one| one.kind.space() == space).peekable();
@@ -120,7 +119,7 @@ fn space_usage(
         _ if draft.reported => Reading::new(sum, now),
         // Its driver counts what each process has of the host's memory.
         _ if draft.driver.is_some() && space == MemorySpace::Host => Reading::new(sum, now),
-        _ => unreported(gateway.unwrap_or(&draft.holders), now),
+        _ => unreported.clone(),
     };
     let (capacity_bytes, capacity_source) = capacity(space, draft, now);
     Some(SpaceUsage { space, used_bytes, capacity_bytes, capacity_source })
@@ -128,14 +127,14 @@ fn space_usage(
 
 /// Use of a device without a report: unknown if a process holds it whose memory is not
 /// known, otherwise none.
-fn unreported(holders: &Reading<Vec<Holder>>, now: Timestamp) -> Reading<u64> {
+fn unreported(holders: &Reading<Vec<Holder>>, now: Timestamp, as_root: bool) -> Reading<u64> {
     match holders {
         Reading::Value { value, .. } => {
             let silent: Vec<&Holder> = value.iter().filter(|one| !one.memory_known).collect();
             match silent.first() {
                 None => Reading::new(0, now),
                 Some(first) => {
-                    Reading::absent(Absence::Unknown, unknown_use(first, silent.len() - 1))
+                    Reading::absent(Absence::Unknown, unknown_use(first, silent.len() - 1, as_root))
                 }
             }
         }
@@ -143,19 +142,22 @@ fn unreported(holders: &Reading<Vec<Holder>>, now: Timestamp) -> Reading<u64> {
     }
 }
 
-/// What makes a silent holder's memory known. Which of these it takes cannot be known here.
-const REMEDY: &str = "run as its user or as root, or start it with the Telltale recorder";
-
-fn unknown_use(first: &Holder, more: usize) -> String {
+/// What a device with silent holders says, and what makes their memory known. Which of these it takes cannot be
+/// known here, but root can read as much as any other user.
+fn unknown_use(first: &Holder, more: usize, as_root: bool) -> String {
+    let remedy = match as_root {
+        true => "start it with the Telltale recorder",
+        false => "run as its user or as root, or start it with the Telltale recorder",
+    };
     let first = match first.pid {
         Some(pid) => format!("pid {pid}"),
         None => "a process outside our PID namespace".to_owned(),
     };
     match more {
-        0 => format!("held by {first}, whose memory cannot be read from here; {REMEDY}"),
+        0 => format!("held by {first}, whose memory cannot be read from here; {remedy}"),
         more => {
             format!(
-                "held by {first} and {more} more, whose memory cannot be read from here; {REMEDY}"
+                "held by {first} and {more} more, whose memory cannot be read from here; {remedy}"
             )
         }
     }

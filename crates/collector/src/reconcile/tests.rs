@@ -104,7 +104,8 @@ fn observed(
     regions: Vec<RegionObservation>,
 ) -> Observations {
     let devices = chips.into_iter().map(ChipReading::into).collect();
-    Observations { taken_at: Timestamp(5), devices, processes, regions, legacy: Vec::new() }
+    let taken_at = Timestamp(5);
+    Observations { taken_at, devices, processes, regions, ..Observations::default() }
 }
 
 #[test]
@@ -366,6 +367,14 @@ fn use_is_unknown_when_holders_say_nothing() {
     let words = "held by pid 10, whose memory cannot be read from here; run as its user or as root, \
                  or start it with the Telltale recorder";
     assert_eq!(unknown.absence(), Some((Absence::Unknown, words)));
+    let input = observed(vec![chip(3, &[(10, 1)])], vec![bare(10)], vec![]);
+    let of_root = reconcile(Observations { as_root: true, ..input });
+    let (_, words) =
+        of_root.devices[0].space(MemorySpace::Dram).unwrap().used_bytes.absence().unwrap();
+    assert!(
+        words.ends_with("; start it with the Telltale recorder"),
+        "root is not sent to root: {words}"
+    );
     let known = with_ledger(11, ProcessState::Alive, vec![claim(3, NOT, &[(DRAM, 9)])]);
     let partly = used(vec![chip(3, &[(10, 1), (11, 1)])], vec![bare(10), known]);
     assert_eq!(partly.value(), Some(&9));
