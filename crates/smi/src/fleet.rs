@@ -71,8 +71,16 @@ fn standing(fleet: &Fleet, style: &Style) -> String {
         text::painted(&line, Tone::Alarm, style)
     });
     let lines: String = lines.collect();
+    let all_answer = fleet.count(HostState::Answering) == fleet.hosts.len();
+    let tone = if all_answer { Tone::Faint } else { Tone::Warning };
+    format!("\n{}{lines}", text::painted(&answering(fleet), tone, style))
+}
+
+/// How many hosts answer.
+pub(crate) fn answering(fleet: &Fleet) -> String {
     let (answering, all) = (fleet.count(HostState::Answering), fleet.hosts.len());
-    let count = format!("{answering} of {all} hosts answer");
-    let tone = if answering == all { Tone::Faint } else { Tone::Warning };
-    format!("\n{}{lines}", text::painted(&count, tone, style))
+    match all {
+        1 => format!("{answering} of 1 host answers"),
+        _ => format!("{answering} of {all} hosts answer"),
+    }
 }

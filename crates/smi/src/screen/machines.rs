@@ -75,10 +75,11 @@ impl Machines {
 
 /// How many answer, as the title says it.
 pub(super) fn words(fleet: &Fleet) -> String {
-    let (answering, all) = (fleet.count(HostState::Answering), fleet.hosts.len());
-    match answering == all {
+    let all = fleet.hosts.len();
+    match fleet.count(HostState::Answering) == all {
+        true if all == 1 => String::from("1 host"),
         true => format!("{all} hosts"),
-        false => format!("{answering} of {all} hosts answer"),
+        false => crate::fleet::answering(fleet),
     }
 }
 

@@ -72,6 +72,23 @@ fn the_tables_say_whose_each_row_is_and_who_is_silent() {
 }
 
 #[test]
+fn one_host_is_not_many() {
+    for (state, words) in
+        [(HostState::Answering, "1 host"), (HostState::Waiting, "0 of 1 host answers")]
+    {
+        let hosts = vec![host("node-1", state, None, Some(troubled()))];
+        let one = Arc::new(Fleet { hosts, ..machines() });
+        let mut screen = Screen::new(ViewSettings::default(), terms(), None);
+        screen.update_fleet(Arc::clone(&one), one.taken_at);
+        let page = page(&mut screen, 120, 24);
+        let title = page.lines().next().unwrap();
+        assert!(title.contains(&format!("  {words}  ")), "{title}");
+        let table = fleet(&one, &Style::PLAIN);
+        assert!(table.contains(" of 1 host answers\n"), "{table}");
+    }
+}
+
+#[test]
 fn the_view_has_a_branch_for_each_machine_and_an_error_for_each_that_is_silent() {
     check("screen-fleet", &page(&mut screen(ViewSettings::default()), 80, 24));
     let mut tree = screen(ViewSettings { tree: true, ..ViewSettings::default() });
