@@ -1,7 +1,6 @@
 //! Where the view's snapshots come from: the service of this machine while it answers, else a
 //! collector of our own. All on a thread of its own, so that nothing here stops the view.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::sync::mpsc::{SendError, SyncSender};
 use std::thread;
@@ -81,11 +80,10 @@ pub(super) fn start_fleet(
     Ok(())
 }
 
-/// Why the service is not followed any more. What the transport found on its end of a broken connection
-/// has causes, which are words of its libraries; what a service refuses has none.
+/// Why the service is not followed any more.
 fn ending(error: &CallError) -> String {
     match error {
-        CallError::Refused(status) if status.source().is_some() => {
+        _ if error.is_of_an_ended_service() => {
             String::from("the service has ended; collecting here")
         }
         CallError::Refused(_) => error.to_string(),

@@ -6,6 +6,7 @@ use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
 use crate::cli::command::{Running, TIMEOUT, children, said, telltale};
+use crate::cli::serve::Serving;
 use crate::cli::terminal::{HIDE_CURSOR, SHOW_CURSOR, Terminal};
 
 const ALTERNATE: &str = "\x1b[?1049h";
@@ -188,6 +189,54 @@ fn the_alerts_of_the_service_are_shown_beside_its_snapshots() {
     view.shows("ended with 0");
     let kept = fs::read_to_string(view.place.join(SETTINGS)).unwrap();
     assert!(kept.contains("pane = \"alerts\""), "{kept}");
+    view.expect_end();
+}
+
+/// Waits until the terminal was sent `word` after its first `from` bytes. All is painted again until then, by `repaint`:
+/// cells that were right before are not sent.
+fn sent_after(view: &mut View, from: usize, word: &str, mut repaint: impl FnMut(&mut Terminal)) {
+    wait_until(word, TIMEOUT, || {
+        repaint(&mut view.terminal);
+        let text = view.terminal.text();
+        let sent = text.as_bytes().get(from..).unwrap_or_default();
+        String::from_utf8_lossy(sent).contains(word)
+    });
+}
+
+#[test]
+fn the_view_collects_by_itself_once_its_service_has_ended() {
+    let test = "the_view_collects_by_itself_once_its_service_has_ended";
+    let Some(mut view) = View::open(test, "top -w 0.2", None) else { return };
+    view.shows("251732099R");
+    // The title has room for where snapshots are from beside errors: the machine's heartbeat stands still.
+    view.terminal.resize((150, 30));
+    let key = |terminal: &mut Terminal| terminal.type_in(b"\x0c");
+    let clock = view.place.join("m/sys/class/tenstorrent/tenstorrent!0/tt_aiclk");
+    for (is_stopped, megahertz) in [(true, "1337"), (false, "1338")] {
+        let mut serve = telltale();
+        serve.args(["serve", "--http", "off", "--interval", "0.1", "--root"]);
+        serve.arg(view.place.join("m")).arg("--state-dir").arg(view.place.join("state"));
+        let from = view.terminal.text().len();
+        let service = Serving::start(&mut serve);
+        sent_after(&mut view, from, "service", key);
+        let from = view.terminal.text().len();
+        match is_stopped {
+            true => service.end(),
+            false => service.kill(),
+        }
+        // A key would take the message away.
+        let mut columns = 150;
+        sent_after(&mut view, from, "ended;", |terminal| {
+            columns = 290 - columns;
+            terminal.resize((columns, 30));
+        });
+        let from = view.terminal.text().len();
+        sent_after(&mut view, from, "collected", key);
+        // What happens from now on is seen.
+        fs::write(&clock, format!("{megahertz}\n")).unwrap();
+        sent_after(&mut view, from, megahertz, key);
+    }
+    view.terminal.type_in(b"q");
     view.expect_end();
 }
 

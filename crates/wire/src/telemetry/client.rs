@@ -1,5 +1,6 @@
 //! Asks a node service. Whom it may trust, and how it reaches it, its caller decides.
 
+use std::error::Error;
 use std::time::Duration;
 
 use prost::Message;
@@ -37,6 +38,13 @@ impl CallError {
     #[must_use]
     pub fn is_of_the_request(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code() == Code::InvalidArgument)
+    }
+
+    /// Whether the service stops, or has broken off: only what the transport found has causes.
+    #[must_use]
+    pub fn is_of_an_ended_service(&self) -> bool {
+        let Self::Refused(status) = self else { return false };
+        status.code() == Code::Unavailable || status.source().is_some()
     }
 }
 
