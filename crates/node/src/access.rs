@@ -18,6 +18,7 @@ use std::{fs, io};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use telltale_ledger::directory::{OVERFLOW_UID, is_installed};
 use telltale_ledger::peer::supplementary_groups;
+use telltale_query::Query;
 use telltale_schema::snapshot::Snapshot;
 use telltale_server::token::Token;
 
@@ -83,6 +84,17 @@ pub struct AccessPolicy {
 struct SnapshotViews {
     of: Option<Arc<Snapshot>>,
     to: Vec<(Visibility, Arc<Snapshot>)>,
+}
+
+// === impl Visibility ===
+
+impl Visibility {
+    /// Whether a client gets what processes and the host use: where it is `asked` for, or its filter
+    /// names it, except where it sees devices alone.
+    #[must_use]
+    pub fn gets_usage(self, asked: bool, filter: Option<&Query>) -> bool {
+        self != Self::DevicesOnly && (asked || filter.is_some_and(Query::asks_for_usage))
+    }
 }
 
 // === impl Caller ===

@@ -41,6 +41,10 @@ pub use serving::serve;
 pub use shared::{SharedReadError, SharedReader};
 pub use writer::{HistoryError, HistoryWriter};
 
+/// Why a filter that names what processes use of their host cannot be asked of the past.
+pub const USAGE_NOT_KEPT: &str = "the history does not keep what processes use of the host (cpu, rss, \
+    threads, disk_read, disk_write); leave these fields out";
+
 /// How the history is kept: the table `[history]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -26,6 +26,7 @@ use super::watch::Watching;
 use super::{Serving, until_stop};
 use super::{alerts, filter};
 use crate::access::{Visibility, chosen};
+use crate::history::USAGE_NOT_KEPT;
 use crate::service::{FreshError, Published};
 
 /// How long a call waits for a fresh collection.
@@ -125,10 +126,10 @@ impl ServerStreamingService<Bytes> for Call {
                     let asked: message::WatchRequest = decoded(&bytes)?;
                     let least = Duration::from_millis(asked.least_interval_ms.into());
                     let query = filter::read(&asked.filter)?;
-                    let names_usage = query.as_ref().is_some_and(Query::asks_for_usage);
+                    let usage = visibility.gets_usage(asked.usage, query.as_ref());
                     let mut watching =
                         Watching::new(Arc::clone(&serving), visibility, least, query);
-                    if (asked.usage || names_usage) && visibility != Visibility::DevicesOnly {
+                    if usage {
                         watching.watch_usage();
                     }
                     let held = GuardedStream(watching, permit);
@@ -169,9 +170,18 @@ fn wanted<'s>(
 }
 
 impl Serving {
-    /// The state that a call is answered with.
-    async fn state(&self, fresh: bool, visibility: Visibility) -> Result<Arc<Published>, Status> {
-        let latest = self.view.latest();
+    /// The state that a call is answered with. With `usage` it has what processes and the host use.
+    async fn state(
+        &self,
+        fresh: bool,
+        usage: bool,
+        visibility: Visibility,
+    ) -> Result<Arc<Published>, Status> {
+        // Once it is read, a fresh collection has it too.
+        let latest = match usage {
+            true => self.view.with_usage().await,
+            false => self.view.latest(),
+        };
         let is_enough =
             visibility != Visibility::Everything && latest.made_at.elapsed() < FRESH_ENOUGH;
         if !fresh || is_enough {
@@ -189,7 +199,8 @@ impl Serving {
         visibility: Visibility,
     ) -> Result<Payload, Status> {
         let query = filter::read(&asked.filter)?;
-        let state = self.state(asked.fresh, visibility).await?;
+        let usage = visibility.gets_usage(false, query.as_ref());
+        let state = self.state(asked.fresh, usage, visibility).await?;
         let visible = self.policy.visible(&state.snapshot, visibility);
         let rows = wanted(&visible, visibility, query.as_ref())?;
         Ok(encode::devices(&rows, state.sequence))
@@ -201,7 +212,8 @@ impl Serving {
         visibility: Visibility,
     ) -> Result<Payload, Status> {
         let query = filter::read(&asked.filter)?;
-        let state = self.state(asked.fresh, visibility).await?;
+        let usage = visibility.gets_usage(false, query.as_ref());
+        let state = self.state(asked.fresh, usage, visibility).await?;
         let visible = self.policy.visible(&state.snapshot, visibility);
         let id = asked.device_id.as_str();
         let is_it = |device: &Device| device.id == id;
@@ -229,17 +241,16 @@ impl Serving {
             if asked.fresh {
                 return Err(Status::invalid_argument("the past cannot be fresh; leave one out"));
             }
+            if query.as_ref().is_some_and(Query::asks_for_usage) {
+                return Err(Status::invalid_argument(USAGE_NOT_KEPT));
+            }
             let (past, resolution_ms) =
                 self.history()?.snapshot_at(Timestamp(at), visibility).await?;
             let rows = wanted(&past, visibility, query.as_ref())?;
             return Ok(encode::past_answer(&rows, resolution_ms));
         }
-        let names_usage = query.as_ref().is_some_and(Query::asks_for_usage);
-        let wants_usage = (asked.usage || names_usage) && visibility != Visibility::DevicesOnly;
-        let state = match wants_usage && !asked.fresh {
-            true => self.view.with_usage().await,
-            false => self.state(asked.fresh, visibility).await?,
-        };
+        let usage = visibility.gets_usage(asked.usage, query.as_ref());
+        let state = self.state(asked.fresh, usage, visibility).await?;
         if let Some(query) = &query {
             let rows = self.policy.chosen(&state.snapshot, visibility, query);
             let bytes = encode::snapshot(&rows.map_err(filter::too_slow)?);

@@ -103,8 +103,7 @@ pub(super) async fn snapshot(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = filter::read(&pairs)?;
-    let names_usage = query.as_ref().is_some_and(telltale_query::Query::asks_for_usage);
-    let published = match names_usage && visibility != Visibility::DevicesOnly {
+    let published = match visibility.gets_usage(false, query.as_ref()) {
         true => app.view.with_usage().await,
         false => app.view.latest(),
     };

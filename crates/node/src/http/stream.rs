@@ -47,7 +47,7 @@ pub(super) async fn stream(
             return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
         }
     };
-    let usage = usage || query.as_ref().is_some_and(telltale_query::Query::asks_for_usage);
+    let usage = visibility.gets_usage(usage, query.as_ref());
     let taken = Arc::clone(&app.streams).try_acquire_owned().or_else(|full| match visibility {
         Visibility::Everything => Arc::clone(&app.kept_streams).try_acquire_owned(),
         Visibility::Own { .. } | Visibility::DevicesOnly => Err(full),
@@ -59,7 +59,6 @@ pub(super) async fn stream(
     // What a reader saw last. A number of another service's is of no use, and does no harm.
     let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
     let (sender, parts) = mpsc::channel(1);
-    let usage = usage && visibility != Visibility::DevicesOnly;
     let held = (permit, usage.then(|| app.view.watch_usage()));
     let body = BodyParts::by(parts, tell(Arc::clone(&app), visibility, query, seen, sender, held));
     let kind = HeaderValue::from_static("text/event-stream");

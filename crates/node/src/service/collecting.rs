@@ -121,7 +121,7 @@ impl Collecting {
         if round.sensors && round.endpoints == EndpointUse::Always {
             self.publisher.begin();
         }
-        self.collector.read_usage(self.shared.is_usage_watched());
+        self.collector.read_usage(self.publisher.is_usage_watched());
         let snapshot = Arc::new(self.collector.collect_round(round));
         self.metrics.count(&snapshot, &self.collector.repeated());
         self.evaluate_alerts(&snapshot);

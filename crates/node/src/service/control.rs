@@ -32,8 +32,7 @@ impl Control {
 
     /// Says that a process has come or gone, of which nothing in the file system reports.
     pub(crate) fn note_change(&self) {
-        self.shared.changed.store(true, Ordering::Release);
-        self.shared.eventfd.ring();
+        self.shared.ring_for_change();
     }
 
     /// From now on collects each `interval`.

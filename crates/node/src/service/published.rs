@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::Snapshot;
 
 use super::metrics::ServiceMetrics;
@@ -23,4 +24,19 @@ pub struct Published {
     pub made_at: Instant,
     /// The number of the last collection that asked everybody, for those that wait for one.
     pub(crate) fresh: u64,
+}
+
+impl Published {
+    /// Whether it has rates of what processes and the host use, as far as waiting can bring them: those of
+    /// the host, or of the processes where the host's cannot be read.
+    pub(super) fn has_rates(&self) -> bool {
+        let Some(host) = &self.snapshot.host else { return false };
+        let will_come =
+            |cpu: &Reading<f64>| cpu.absence().is_some_and(|(reason, _)| reason == Absence::NotYet);
+        let mut used = self.snapshot.processes.iter().filter_map(|one| one.usage.as_ref());
+        match host.cpu_ratio.value() {
+            Some(_) => true,
+            None => !will_come(&host.cpu_ratio) && !used.any(|used| will_come(&used.cpu_ratio)),
+        }
+    }
 }

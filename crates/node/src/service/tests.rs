@@ -1,11 +1,14 @@
 //! The service and its view, at the boundary that servers see.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{HostUsage, Snapshot};
 
 use super::{FreshError, NotReady, Published, Publisher, Service, ServiceOptions, View};
 use crate::history::{HistoryOptions, HistoryReader, HistoryWriter, database_in};
@@ -93,6 +96,66 @@ fn what_is_too_old_is_not_ready_and_timeout_ends() {
     assert!(publisher.is_wanted());
     publisher.begin();
     assert!(!publisher.is_wanted());
+}
+
+/// A host with this share of its processors' time.
+fn host(cpu_ratio: Reading<f64>) -> HostUsage {
+    HostUsage {
+        cpu_ratio,
+        processors: Reading::absent(Absence::Permission, ""),
+        used_bytes: Reading::absent(Absence::Permission, ""),
+        memory_bytes: Reading::absent(Absence::Permission, ""),
+        load_1: Reading::absent(Absence::Permission, ""),
+        load_5: Reading::absent(Absence::Permission, ""),
+        load_15: Reading::absent(Absence::Permission, ""),
+    }
+}
+
+#[test]
+fn who_waits_for_rates_brings_two_collections() {
+    let (publisher, view) = published_once(Duration::from_secs(3600));
+    let Published { snapshot, service, .. } = (*view.latest()).clone();
+    let collections = Cell::new(0);
+    // As the collecting thread does: rates come with a collection that is not too soon.
+    let collecting = async {
+        let mut first = None;
+        loop {
+            if publisher.shared.take_change() {
+                collections.set(collections.get() + 1);
+                let first = *first.get_or_insert_with(Instant::now);
+                let cpu = match first.elapsed() >= Duration::from_millis(200) {
+                    true => Reading::new(0.5, Timestamp(1)),
+                    false => Reading::absent(Absence::NotYet, ""),
+                };
+                let host = Some(Box::new(host(cpu)));
+                let next = Snapshot { host, ..(*snapshot).clone() };
+                publisher.publish(Arc::new(next), service.clone());
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let found = wait(async {
+        tokio::select! {
+            found = view.with_usage() => found,
+            () = collecting => unreachable!("it has no end"),
+        }
+    });
+    assert_eq!(found.snapshot.host.as_ref().unwrap().cpu_ratio.value(), Some(&0.5));
+    assert_eq!(collections.get(), 2);
+    // They are there now, and the next call has nothing done.
+    assert_eq!(wait(view.with_usage()).sequence, found.sequence);
+    assert!(!publisher.shared.take_change());
+}
+
+#[test]
+fn rates_that_will_not_come_are_not_waited_for() {
+    let (publisher, view) = published_once(Duration::from_secs(3600));
+    let Published { snapshot, service, .. } = (*view.latest()).clone();
+    let host = Some(Box::new(host(Reading::absent(Absence::Permission, ""))));
+    publisher.publish(Arc::new(Snapshot { host, ..(*snapshot).clone() }), service);
+    let found = wait(view.with_usage());
+    assert_eq!(found.sequence, view.latest().sequence);
+    assert!(!publisher.shared.take_change(), "no collection brings them");
 }
 
 #[test]

@@ -18,9 +18,9 @@ const READY_INTERVALS: u32 = 3;
 
 /// How long usage is read after a call that wanted it once.
 const USAGE_KEPT: Duration = Duration::from_secs(10);
-/// How long such a call waits for rates.
-const LONGEST_MEASURE: Duration = Duration::from_secs(2);
-/// After which time it has the thread collect again.
+/// How long such a call waits for rates: less than `--hosts` waits for an answer by default.
+const LONGEST_MEASURE: Duration = Duration::from_millis(1500);
+/// After how long without rates such a call has the thread collect once more. Longer than a rate takes.
 const MEASURE_STEP: Duration = Duration::from_millis(250);
 
 /// Why there is no fresh publication.
@@ -107,21 +107,22 @@ impl View {
     /// time.
     pub async fn with_usage(&self) -> Arc<Published> {
         self.shared.want_usage(USAGE_KEPT);
-        let until = tokio::time::Instant::now() + LONGEST_MEASURE;
-        let mut latest = self.latest.clone();
-        loop {
-            let published = Arc::clone(&latest.borrow_and_update());
-            let host = published.snapshot.host.as_ref();
-            if host.is_some_and(|host| host.cpu_ratio.value().is_some())
-                || tokio::time::Instant::now() >= until
+        let measured = async {
+            let mut latest = self.latest.clone();
+            if latest.borrow().snapshot.host.is_none() {
+                self.shared.ring_for_change();
+            }
+            // The first collection brings no rate, and one that follows at once none either.
+            while tokio::time::timeout(MEASURE_STEP, latest.wait_for(|one| one.has_rates()))
+                .await
+                .is_err()
             {
-                return published;
+                self.shared.ring_for_change();
             }
-            self.shared.ring_for_change();
-            if let Ok(Err(_)) = tokio::time::timeout(MEASURE_STEP, latest.changed()).await {
-                return published;
-            }
-        }
+        };
+        // What is there by then is better than nothing.
+        let _ = tokio::time::timeout(LONGEST_MEASURE, measured).await;
+        self.latest()
     }
 
     /// A publication whose collection began after this call and asked everybody. Callers that wait

@@ -57,7 +57,13 @@ fn who_asks_once_what_is_used_gets_rates() {
     let child = start(&bench.child(Role::Ledger, 1000));
     wait_until("its begin to be seen", TIMEOUT, || is_alive(&view, child.id()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let before = (Instant::now(), view.latest().sequence);
     let found = runtime.block_on(view.with_usage());
+    let milliseconds = u64::try_from(before.0.elapsed().as_millis()).unwrap();
+    // One each quarter of a second, each with one that looks again, and one for the process's begin.
+    let collections = found.sequence - before.1;
+    let most = 2 * (milliseconds / 250 + 1) + 1;
+    assert!(collections <= most, "{collections} in {milliseconds} ms");
     let host = found.snapshot.host.as_ref().unwrap();
     assert!(host.cpu_ratio.value().is_some());
     let used = found.snapshot.processes.iter().find(|one| one.pid == Some(child.id()));

@@ -1,14 +1,16 @@
 //! Calls with a filter: the rows are those that the query language chooses anywhere else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use prost::Message;
 use telltale_query::Query;
-use telltale_schema::snapshot::Snapshot;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{HostUsage, ProcessUsage, Snapshot};
 use telltale_wire::telemetry::{CallError, Client, message};
 use tonic::Code;
 
-use crate::grpc::machine::{machine, own_metrics};
+use crate::grpc::machine::{NOW, machine, own_metrics};
 use crate::grpc::serving::{Served, wait};
 
 const FILTERS: [&str; 5] = [
@@ -73,6 +75,80 @@ fn a_filter_goes_together_with_a_device_and_a_user() {
         assert_eq!(ask(&mut client, two, &elsewhere).await.unwrap(), 2);
         assert!(ask(&mut client, "nowhere", "user == bob").await.is_err());
     });
+}
+
+/// A machine whose first process takes one processor, with what it uses or without.
+fn busy(with_usage: bool) -> Arc<Snapshot> {
+    let mut snapshot = (*machine(2, 3)).clone();
+    if with_usage {
+        snapshot.host = Some(Box::new(HostUsage {
+            cpu_ratio: Reading::new(0.5, NOW),
+            processors: Reading::new(2, NOW),
+            used_bytes: Reading::new(1, NOW),
+            memory_bytes: Reading::new(2, NOW),
+            load_1: Reading::new(1.0, NOW),
+            load_5: Reading::new(1.0, NOW),
+            load_15: Reading::new(1.0, NOW),
+        }));
+        for (process, cpu) in snapshot.processes.iter_mut().zip([1.0, 0.0, 0.0]) {
+            let mut usage = ProcessUsage::absent(Absence::Permission, "");
+            usage.cpu_ratio = Reading::new(cpu, NOW);
+            process.usage = Some(Box::new(usage));
+        }
+    }
+    Arc::new(snapshot)
+}
+
+/// How many rows a method answers with, of those that take more than half a processor.
+async fn busy_rows(client: &mut Client, method: &'static str, fresh: bool) -> usize {
+    let filter = String::from("cpu > 50%");
+    match method {
+        "ListDevices" => {
+            let request = message::ListDevicesRequest { filter, fresh };
+            let bytes = client.unary(method, &request).await.unwrap();
+            message::ListDevicesResponse::decode(bytes).unwrap().devices.len()
+        }
+        "ListProcesses" => {
+            let request = message::ListProcessesRequest { filter, fresh, ..Default::default() };
+            let bytes = client.unary(method, &request).await.unwrap();
+            message::ListProcessesResponse::decode(bytes).unwrap().processes.len()
+        }
+        _ => {
+            let request = message::GetSnapshotRequest { filter, fresh, ..Default::default() };
+            let bytes = client.unary(method, &request).await.unwrap();
+            let answer = message::GetSnapshotResponse::decode(bytes).unwrap();
+            answer.snapshot.unwrap().processes.len()
+        }
+    }
+}
+
+#[test]
+fn what_processes_use_is_read_for_every_call_that_filters_by_it() {
+    let expected = chosen("cpu > 50%", &busy(true));
+    assert_eq!((expected.devices.len(), expected.processes.len()), (2, 1));
+    let (devices, processes) = (expected.devices.len(), expected.processes.len());
+    let methods =
+        [("ListDevices", devices), ("ListProcesses", processes), ("GetSnapshot", processes)];
+    for ((method, rows), fresh) in methods.into_iter().flat_map(|one| [(one, false), (one, true)]) {
+        let served = Served::of(busy(false));
+        // A service that reads it while a call wants it.
+        let collecting = async {
+            loop {
+                served.publisher.begin();
+                let next = busy(served.publisher.is_usage_watched());
+                served.publisher.publish(next, own_metrics());
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let found = wait(async {
+            let mut client = served.client().await;
+            tokio::select! {
+                rows = busy_rows(&mut client, method, fresh) => rows,
+                () = collecting => unreachable!("it has no end"),
+            }
+        });
+        assert_eq!(found, rows, "{method}, fresh: {fresh}");
+    }
 }
 
 #[test]

@@ -11,6 +11,9 @@ use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::history::{HistoryQuery, Subjects};
 use telltale_schema::reading::{Absence, Reading};
 
+use telltale_wire::telemetry::{CallError, message};
+use tonic::Code;
+
 use crate::grpc::machine::{NOW, machine};
 use crate::grpc::serving::{Served, TIMEOUT, wait};
 use telltale_harness::{Scratch, wait_until};
@@ -85,6 +88,19 @@ fn what_was_is_reported_as_the_database_has_it() {
         let unknown = HistoryQuery { metrics: vec![String::from("luck")], ..over };
         let error = query_history(&mut client, &unknown).await.unwrap_err();
         assert!(error.to_string().contains("no metric luck"), "{error}");
+        for (filter, fits) in [("dram > 0", true), ("cpu > 50%", false)] {
+            let request = message::GetSnapshotRequest {
+                at_unix_ns: Some(later(7).0),
+                filter: filter.to_owned(),
+                ..Default::default()
+            };
+            let code = match client.unary("GetSnapshot", &request).await {
+                Ok(_) => None,
+                Err(CallError::Refused(status)) => Some(status.code()),
+                Err(error) => panic!("{error}"),
+            };
+            assert_eq!(code, (!fits).then_some(Code::InvalidArgument), "{filter}");
+        }
         let error = client.snapshot_at(Timestamp(1)).await.unwrap_err();
         assert!(error.to_string().contains("history"), "{error}");
     });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use telltale_collector::clock::SystemClock;
-use telltale_node::history::Past;
+use telltale_node::history::{Past, USAGE_NOT_KEPT};
 use telltale_schema::calendar;
 use telltale_schema::clock::Clock;
 use telltale_schema::moment::Moment;
@@ -32,9 +32,7 @@ pub(super) fn show(
         return Err(Failure::Usage(String::from(text)));
     }
     if view.names_usage() {
-        let text = "the history does not keep what processes use of the host (cpu, rss, threads, \
-                    disk_read, disk_write); leave these fields out";
-        return Err(Failure::Usage(String::from(text)));
+        return Err(Failure::Usage(String::from(USAGE_NOT_KEPT)));
     }
     let past = PastSource::find(&arguments.history, &arguments.place)?.snapshot_at(asked)?;
     view.check([&past.snapshot]).map_err(|error| Failure::because(&error))?;
