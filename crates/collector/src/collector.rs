@@ -232,6 +232,9 @@ impl Collector {
         snapshot
     }
 
+    /// A rate of what processes and the host use is known after so long at the earliest.
+    pub const LEAST_RATE_SPAN: Duration = LEAST_SPAN;
+
     /// From now on each collection reads what processes and the host use, or none does. Rates follow
     /// from the second reading on.
     pub fn read_usage(&mut self, wanted: bool) {

@@ -229,6 +229,13 @@ impl Field {
         matches!(self.get, Get::Usage(_))
     }
 
+    /// Whether its value is the difference of two snapshots, so that the first one has none.
+    #[must_use]
+    pub fn is_rate(&self) -> bool {
+        self.get == Get::Usage(UsageValue::Cpu)
+            || matches!(self.kind, FieldKind::Number(Dimension::Rate))
+    }
+
     /// The field with this name, in any case.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {

@@ -74,6 +74,12 @@ impl Query {
         self.expression.names(&Field::is_of_usage)
     }
 
+    /// Whether it asks for a rate, which the first snapshot does not have.
+    #[must_use]
+    pub fn asks_for_rates(&self) -> bool {
+        self.expression.names(&Field::is_rate)
+    }
+
     /// Whether it holds for a process and what it has on one device. What is not known makes a
     /// comparison neither true nor false, and only what is true is a match.
     #[must_use]

@@ -3,7 +3,7 @@
 
 mod lines;
 
-use telltale_query::{Dimension, Field, FieldKind, Value};
+use telltale_query::{Field, Value};
 use telltale_schema::snapshot::{Device, HeldDevice, Process, Snapshot};
 
 use crate::columns::RowsOf;
@@ -56,13 +56,10 @@ impl Monitor {
         Ok(Self { rows, fields: named(before).chain(metrics).chain(named(behind)).collect() })
     }
 
-    /// Whether a value is the difference of two snapshots, so that the first one has none.
+    /// Whether a value is a rate, which the first snapshot does not have.
     #[must_use]
     pub fn has_rates(&self) -> bool {
-        let is_rate = |field: &&Field| {
-            field.is_of_usage() || matches!(field.kind, FieldKind::Number(Dimension::Rate))
-        };
-        self.fields.iter().any(is_rate)
+        self.fields.iter().any(|field| field.is_rate())
     }
 
     /// Whether one is of what processes use of their host, which is read only where it is asked for.

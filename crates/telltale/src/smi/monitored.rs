@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value as Json};
 use telltale_collector::{Collector, EndpointUse, Sensors};
-use telltale_query::Value;
+use telltale_query::{Query, Value};
 use telltale_schema::snapshot::Snapshot;
 use telltale_smi::Monitor;
 
@@ -42,9 +42,10 @@ pub(super) fn run(arguments: &MonitorArguments, monitor: &Monitor) -> Result<Sta
         return Err(Failure::Message(why_nothing(&snapshot)));
     }
     view.check([&snapshot]).map_err(|error| Failure::because(&error))?;
-    // Rates are known from the second sample on: `-c 1` would show none.
-    if monitor.has_rates() {
-        if interrupt.sleep(arguments.delay) {
+    // Rates are known from the second sample on: `-c 1` would show none, and choose no row by one.
+    let filter = arguments.filter.as_ref();
+    if monitor.has_rates() || filter.is_some_and(Query::asks_for_rates) {
+        if interrupt.sleep(arguments.delay.max(Collector::LEAST_RATE_SPAN)) {
             return Ok(status(&snapshot));
         }
         snapshot = collector.collect();

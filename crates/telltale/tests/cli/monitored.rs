@@ -97,6 +97,33 @@ fn values_are_those_of_a_snapshot() {
 }
 
 #[test]
+fn the_first_sample_has_rates_where_one_is_shown_or_chosen_by() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = emulate("n150", &root, &[]);
+    let mut command = telltale();
+    command.args(["replay", "train", "--loop", "--root"]).arg(&root);
+    let replay = Running::start(&mut command);
+    let pid = replay.child.id();
+    wait_until("a record", TIMEOUT, || {
+        snapshot(&root).processes.iter().any(|one| one.known_by.is_some())
+    });
+    let of = |arguments: &[&str]| -> Vec<Value> {
+        let json = monitor(&root, &[&["pmon", "-c", "1", "--json"], arguments].concat());
+        json.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    for arguments in [&["-d", "0.1"][..], &["-d", "0.1", "--filter", "cpu >= 0%", "-s", "m"]] {
+        let rows = of(arguments);
+        assert!(rows.iter().any(|row| row["pid"] == pid), "{arguments:?}: {rows:?}");
+        let is_unknown = |row: &Value| row.get("cpu").is_some_and(Value::is_null);
+        assert!(!rows.iter().any(is_unknown), "{arguments:?}: {rows:?}");
+    }
+    // Memory is known at once: were it waited for, this would take an hour.
+    let rows = of(&["-d", "3600", "-s", "m", "--filter", "threads > 0"]);
+    assert!(rows.iter().any(|row| row["rss"].is_u64()), "{rows:?}");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let place = Scratch::new();
     for (arguments, words) in [
