@@ -45,7 +45,8 @@ pub(crate) fn prepare(
     }
     let token = token.map(|token| token.expose().to_owned());
     let (timeout, filter) = (arguments.timeout, filter.cloned());
-    Ok((addresses, Terms { tls, token, filter, usage: false, timeout, period }))
+    let (usage, chooses_by_usage) = (false, false);
+    Ok((addresses, Terms { tls, token, filter, usage, chooses_by_usage, timeout, period }))
 }
 
 /// The machines with only the rows that `select` leaves.

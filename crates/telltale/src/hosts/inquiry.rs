@@ -37,8 +37,10 @@ pub(crate) struct Terms {
     pub(crate) token: Option<String>,
     /// The rows that are wanted, which a service then sends alone; none for all.
     pub(crate) filter: Option<Query>,
-    /// Whether it is read what processes use.
+    /// Whether it is read what processes and the hosts use.
     pub(crate) usage: bool,
+    /// Whether rows are chosen by that after they came, so that they are of no use without.
+    pub(crate) chooses_by_usage: bool,
     /// How long one answer may take, connecting included.
     pub(crate) timeout: Duration,
     /// The time from one question to the next; none to ask once.
@@ -255,12 +257,26 @@ async fn answer(
             })
         }
     };
-    let Some(filter) = &terms.filter else { return Ok(client.selected("", terms.usage).await?) };
-    match client.selected(filter.text(), terms.usage).await {
+    let Some(filter) = &terms.filter else { return Ok(rows(client, terms, "").await?) };
+    match rows(client, terms, filter.text()).await {
         // A service of another version may not know a field; here it is known.
-        Err(error) if error.is_of_the_request() => Ok(client.selected("", terms.usage).await?),
+        Err(error) if error.is_of_the_request() => Ok(rows(client, terms, "").await?),
         answer => Ok(answer?),
     }
+}
+
+/// The rows that a filter wants. A service measures for a moment what processes use: one that takes
+/// too long for that is asked for what it has.
+async fn rows(client: &mut Client, terms: &Terms, filter: &str) -> Result<Snapshot, CallError> {
+    let is_needed =
+        terms.chooses_by_usage || terms.filter.as_ref().is_some_and(Query::asks_for_usage);
+    if terms.usage && !is_needed {
+        let measured = client.selected(filter, true);
+        if let Ok(answer) = tokio::time::timeout(terms.timeout / 2, measured).await {
+            return answer;
+        }
+    }
+    client.selected(filter, terms.usage && is_needed).await
 }
 
 /// TLS is for ports.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use telltale_query::Query;
 use telltale_schema::fleet::{Fleet, Host, HostState};
 use telltale_schema::quantity;
 use telltale_schema::snapshot::{LeftOut, Snapshot};
@@ -16,6 +17,8 @@ use crate::output::StandardOutput;
 
 /// How long the first of many frames waits for those who are slow.
 pub(crate) const FIRST_FRAME: Duration = Duration::from_millis(350);
+/// What it waits longer where services measure what processes use.
+const RATES: Duration = Duration::from_millis(400);
 /// What a host's own deadline gets beyond itself, so that its reason comes first.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -28,7 +31,8 @@ pub(super) fn show(
     // An index is one of all devices, so that the rows of a filter are chosen after the devices.
     let filter = view.filter.filter(|_| view.devices.is_none());
     let (addresses, mut terms) = hosts::prepare(&arguments.hosts, arguments.period(), filter)?;
-    terms.usage = view.measures_usage();
+    terms.usage = view.usage();
+    terms.chooses_by_usage = view.filter.is_some_and(Query::asks_for_usage);
     let timeout = terms.timeout;
     let inquiry = Inquiry::start(addresses, terms).map_err(|error| Failure::because(&error))?;
     output.print(&heading(view))?;
@@ -44,7 +48,7 @@ pub(super) fn show(
         return Ok(status(&fleet));
     };
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
-    inquiry.wait(FIRST_FRAME);
+    inquiry.wait(if view.usage() { FIRST_FRAME + RATES } else { FIRST_FRAME });
     let repaint = matches!(view.form, OutputFormat::Tables { .. });
     if repaint {
         output.begin_repainting()?;

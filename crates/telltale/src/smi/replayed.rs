@@ -37,11 +37,14 @@ pub(super) fn show(
         let end = recording.frames()[last].at;
         let place = arguments.at.map_or(last, |moment| recording.place_at(moment.at(end)));
         let snapshot = recording.snapshot(place).map_err(|error| Failure::because(&error))?;
+        check_usage(&snapshot, view)?;
         view.check([&snapshot]).map_err(|error| Failure::because(&error))?;
         output.print(&view.heading())?;
         output.print(&titled(&recording, place, &snapshot, view, output))?;
         return Ok(status(&snapshot));
     };
+    // One that is damaged is reported when its turn comes.
+    recording.snapshot(last).map_or(Ok(()), |snapshot| check_usage(&snapshot, view))?;
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let is_for_people = matches!(view.form, OutputFormat::Tables { .. });
     output.print(&view.heading())?;
@@ -75,6 +78,19 @@ pub(super) fn show(
         output.end_repainting()?;
     }
     Ok(worst)
+}
+
+/// Whether the snapshot has what was asked of what processes use.
+///
+/// # Errors
+/// When it was recorded without: a filter would find no row, as if no process used any.
+fn check_usage(snapshot: &Snapshot, view: SnapshotView<'_>) -> Result<(), Failure> {
+    if !view.names_usage() || snapshot.host.is_some() {
+        return Ok(());
+    }
+    let text = "this recording does not have what processes use of the host (cpu, rss, threads, \
+                disk_read, disk_write); leave these fields out";
+    Err(Failure::Usage(String::from(text)))
 }
 
 /// A snapshot's page, which says for a person of when it is.

@@ -64,6 +64,8 @@ fn what_was_recorded_is_shown_in_every_form_and_at_any_moment() {
     let title = format!("As of {}, recorded: ", calendar::format(last.taken_at));
     assert!(table.out.starts_with(&title), "{table:?}");
     assert!(table.out.contains("1 of 2 devices"), "{table:?}");
+    let by_cpu = fixture.replay(&["--filter", "cpu > 1%"]);
+    assert!(by_cpu.out.contains("0 of 0 processes match"), "{by_cpu:?}");
     let csv = fixture.replay(&["--csv", "-w"]);
     assert_eq!(csv.out.lines().count(), 1 + 2 * all.len(), "{csv:?}");
     // A recording is added to.

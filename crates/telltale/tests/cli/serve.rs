@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{ChildStderr, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use telltale_harness::{ChildGuard, Scratch};
 
 use crate::cli::command::{TIMEOUT, said, telltale};
@@ -103,6 +104,26 @@ fn it_answers_by_grpc_about_now_and_before() {
         client.snapshot_at(now).await.unwrap()
     });
     assert_eq!(past.sequence, None);
+    service.end();
+}
+
+#[test]
+fn several_hosts_have_the_same_fields_as_this_one_in_json() {
+    let place = Scratch::new();
+    let mut service = Serving::start(&mut serve(&place));
+    service.says("collecting");
+    let fields = |arguments: &[&str], at: &str| -> Vec<String> {
+        let found = said(telltale().args(["smi", "--json"]).args(arguments));
+        let json: Value = serde_json::from_str(&found.out).unwrap_or_else(|_| panic!("{found:?}"));
+        json.pointer(at).and_then(Value::as_object).unwrap().keys().cloned().collect()
+    };
+    let (root, run) = (place.join("root"), place.join("run"));
+    let here = ["--root", root.to_str().unwrap(), "--runtime-dir", run.to_str().unwrap()];
+    let socket = format!("unix:{}", run.join(telltale_node::grpc::SOCKET_NAME).display());
+    for at in ["", "/host"] {
+        let from_host = fields(&["--hosts", &socket], &format!("/hosts/0/snapshot{at}"));
+        assert_eq!(from_host, fields(&here, at), "{at}");
+    }
     service.end();
 }
 

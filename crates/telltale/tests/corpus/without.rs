@@ -57,6 +57,25 @@ fn a_recording_without_a_reading_is_shown_with_the_rest() {
 }
 
 #[test]
+fn a_recording_without_what_processes_use_is_not_searched_for_that() {
+    for entry in Entry::all() {
+        let mut older: Value = entry.json("n300.json");
+        older.as_object_mut().unwrap().remove("host");
+        let file = entry.path("unused.tt");
+        fs::write(&file, recording(&older)).unwrap();
+        let by_cpu = ["--filter", "cpu > 1%"];
+        for arguments in [&by_cpu[..], &["--filter", "cpu > 1%", "-w"], &["--sort", "rss"]] {
+            let mut command = entry.telltale();
+            let found = command.args(["smi", "--replay"]).arg(&file).args(arguments).output();
+            let found = found.unwrap();
+            assert_eq!((found.status.code(), found.stdout.as_slice()), (Some(64), &[][..]));
+            let words = String::from_utf8(found.stderr).unwrap();
+            assert!(words.contains("does not have what processes use"), "{words}");
+        }
+    }
+}
+
+#[test]
 fn a_recording_of_a_newer_version_is_shown_without_faults_that_only_that_knows() {
     for entry in Entry::all() {
         let mut newer: Value = entry.json("n300.json");
