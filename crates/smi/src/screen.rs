@@ -43,7 +43,7 @@ pub use beside::{
     Agent, Alert, Alerts, Availability, JobNode, JobView, Latency, Matrix, Tail, TailLine,
 };
 pub use column::Column;
-pub use event::{Action, InputEvent, PressedKey, ProcessTexts, SignalTarget, TextsOwner};
+pub use event::{Action, InputEvent, PressedKey, ProcessTarget, ProcessTexts};
 pub use pane::Pane;
 pub use recorded::Recorded;
 pub use series::{MAX_PROCESSES, SAMPLES};
@@ -180,7 +180,7 @@ impl Screen {
     }
 
     /// Takes the texts of a process, where its page is open.
-    pub fn set_texts(&mut self, of: TextsOwner, texts: ProcessTexts) {
+    pub fn set_texts(&mut self, of: ProcessTarget, texts: ProcessTexts) {
         if let KeyMode::Page(OverlayPage::Process(page), _) = &mut self.mode {
             page.take(of, texts);
         }

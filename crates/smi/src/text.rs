@@ -50,8 +50,12 @@ pub(crate) fn wrapped(text: &str, indent: usize, style: &Style) -> String {
     let mut lines = String::new();
     let mut rest = text;
     let mut room = width;
-    while self::width(rest) > room {
+    // No more of the text is measured than a line has: one of a megabyte may come from a stranger.
+    loop {
         let fitting = fitting(rest, room);
+        if fitting.len() == rest.len() {
+            break;
+        }
         let at_space = fitting.rfind(' ').filter(|at| !fitting[..*at].trim().is_empty());
         let line = at_space.map_or(fitting, |at| &fitting[..at]);
         lines.push_str(line.trim_end());

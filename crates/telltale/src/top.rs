@@ -36,8 +36,8 @@ use telltale_schema::history::HistoryAnswer;
 use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::{
-    Action, Agent, Alerts, Availability, GraphValue, InputEvent, JobView, ProcessTexts, Recorded,
-    Screen, Tail, Terms, TextsOwner, Theme, ViewSettings,
+    Action, Agent, Alerts, Availability, GraphValue, InputEvent, JobView, ProcessTarget,
+    ProcessTexts, Recorded, Screen, Tail, Terms, Theme, ViewSettings,
 };
 
 use crate::arguments::{
@@ -81,7 +81,7 @@ enum Wake {
     /// What a service recorded before the view was opened.
     History(Box<HistoryAnswer>),
     /// What a process was started with.
-    Texts(TextsOwner, ProcessTexts),
+    Texts(ProcessTarget, ProcessTexts),
     /// Where snapshots come from, from now on.
     Source(String),
     /// Something to be said.

@@ -7,7 +7,7 @@ use crate::clock::since_boot_ns;
 
 /// The wall clock is slewed all the time: only what is more than this is another boot time, after a
 /// clock that was set.
-pub(crate) const SLEWED_NS: u64 = 1_000_000_000;
+const SLEWED_NS: u64 = 1_000_000_000;
 
 /// When the machine was started, by the wall clock as it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,14 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::process::ProcessStat;
 use telltale_schema::reading::Absence;
 
-use super::booted::{Booted, SLEWED_NS};
 use super::command::{arguments, printable};
 use super::status::Procfs;
-use crate::clock::SystemClock;
 use crate::tree::{OpenTreeError, Tree, Unreadable};
 
 /// The most that is read of each; the kernel allows a few times as much.
@@ -52,27 +49,23 @@ pub enum ProcessTextsError {
     },
 }
 
-/// The texts of the process that has `pid` and was started then, as
-/// [`telltale_schema::snapshot::Process::started_at`] has it. May hang where the process holds its memory
-/// locked.
+/// The texts of the process that has `pid` and was started then, in clock ticks after the boot as `/proc`
+/// shows it here. May hang where the process holds its memory locked.
 ///
 /// # Errors
 /// When it has ended, or nothing of it can be read.
 pub fn process_texts(
     root: &Path,
     pid: u32,
-    started_at: Timestamp,
+    start_time_ticks: u64,
 ) -> Result<ProcessTexts, ProcessTextsError> {
     let procfs = Procfs::new(Arc::new(Tree::open(root)?));
     let failed = |error| ProcessTextsError::of(pid, error);
     // It stays the directory of this process, though another gets the pid.
     let directory = procfs.directory(pid).map_err(failed)?;
     let stat = directory.attribute("stat").map_err(failed)?;
-    let booted = Booted::default().at(SystemClock.now());
-    let is_it = ProcessStat::parse(&stat).is_some_and(|stat| {
-        booted.start(stat.start_time_ticks).0.abs_diff(started_at.0) < SLEWED_NS
-    });
-    if !is_it {
+    let is_it = |stat: ProcessStat<'_>| stat.start_time_ticks == start_time_ticks;
+    if !ProcessStat::parse(&stat).is_some_and(is_it) {
         return Err(ProcessTextsError::Ended(pid));
     }
     let command = directory.beginning("cmdline", MAX_BYTES + 1).ok();

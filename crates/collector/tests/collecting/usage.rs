@@ -7,7 +7,7 @@ use telltale_collector::clock::SystemClock;
 use telltale_collector::{CollectOptions, Collector, ProcessTextsError, process_texts};
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, as_user, needs_root, wait_until};
-use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::clock::Clock;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{ProcessUsage, Snapshot};
 
@@ -124,10 +124,10 @@ fn an_environment_is_its_owners_and_never_the_next_processs() {
     let children = holders(&mut bench, &["exec sleep 600"]);
     let pid = children[0].id();
     let root = bench.machine.root().to_owned();
-    let started = process(&bench.collector().collect(), pid).started_at.unwrap();
+    let started = process(&bench.collector().collect(), pid).identity.unwrap().start_time_ticks;
     let read = process_texts(&root, pid, started).unwrap().environment.unwrap();
     assert!(read.contains(&String::from("SAMPLE=one\\u{1b}[31m")), "{read:?}");
-    let other = process_texts(&root, pid, Timestamp(started.0 + 2_000_000_000));
+    let other = process_texts(&root, pid, started + 1);
     assert!(matches!(other, Err(ProcessTextsError::Ended(ended)) if ended == pid));
     drop(children);
     assert!(matches!(process_texts(&root, pid, started), Err(ProcessTextsError::Ended(_))));
@@ -144,7 +144,8 @@ fn a_command_line_is_read_as_a_whole() {
     let snapshot = bench.collector().collect();
     let holder = process(&snapshot, pid);
     assert!(holder.command.value().unwrap().len() < script.len(), "a snapshot has its beginning");
-    let texts = process_texts(bench.machine.root(), pid, holder.started_at.unwrap()).unwrap();
+    let started = holder.identity.unwrap().start_time_ticks;
+    let texts = process_texts(bench.machine.root(), pid, started).unwrap();
     assert_eq!(texts.command.unwrap(), format!("sh -c {script}"));
 }
 

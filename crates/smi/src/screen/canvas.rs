@@ -87,7 +87,7 @@ impl Canvas<'_> {
     }
 
     /// A bar of parts, each a share of its cells in a colour, to an eighth of a cell where the terminal can show
-    /// that. What is more than nothing is seen.
+    /// that; what is more than nothing is seen there.
     pub(super) fn bar(&mut self, (x, y): (u16, u16), room: u16, parts: &[(f64, Role)]) {
         let [full, empty] = if self.unicode { ["█", "·"] } else { ["#", "."] };
         let steps = if self.unicode { EIGHTHS } else { 1 };

@@ -174,7 +174,7 @@ fn heading(words: String) -> (String, Role) {
 }
 
 fn process_words(process: &Process) -> Vec<String> {
-    let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+    let pid = crate::processes::pid(process.pid);
     let inner = process.namespace_pid.map(|pid| format!("({pid} in its container)"));
     let programs = process.programs().map(|programs| {
         let hits = programs
@@ -200,7 +200,7 @@ fn holder_words(view: &View, shown: &Snapshot, device: usize) -> Vec<(String, Ro
         return words.into_iter().collect();
     }
     let named = holders.known.iter().take(NAMED).map(|(process, held)| {
-        let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+        let pid = crate::processes::pid(process.pid);
         let owner = crate::processes::owner(process);
         let bytes = held.total_bytes().map_or_else(absent, quantity::bytes);
         let words = format!("{pid} {} ({}) {bytes}", process.name, owner.text());

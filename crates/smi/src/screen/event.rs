@@ -84,9 +84,9 @@ pub enum Action {
     /// Play the recording, or stand still where it plays.
     Play,
     /// Read the texts of a process, if it is still the one that was shown.
-    ReadTexts(TextsOwner),
+    ReadTexts(ProcessTarget),
     /// Send a signal, if the process is still the one that was shown.
-    Signal(SignalTarget, Signal),
+    Signal(ProcessTarget, Signal),
 }
 
 /// What a process was started with, as a terminal can show it.
@@ -98,18 +98,9 @@ pub struct ProcessTexts {
     pub environment: Result<Vec<String>, String>,
 }
 
-/// The process whose texts are read.
+/// The process that a signal is for, or whose texts are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TextsOwner {
-    /// Its pid, as seen from here.
-    pub pid: u32,
-    /// When it was started.
-    pub started_at: Timestamp,
-}
-
-/// The process that a signal is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SignalTarget {
+pub struct ProcessTarget {
     /// Its pid, as seen from here.
     pub pid: u32,
     /// Who it was when it was shown.

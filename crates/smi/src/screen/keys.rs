@@ -2,7 +2,7 @@
 
 use super::column::Column;
 use super::device_picker::{DevicePicker, Picked};
-use super::event::{Action, InputEvent, PressedKey, SignalTarget};
+use super::event::{Action, InputEvent, PressedKey, ProcessTarget};
 use super::filter_line::{FilterLine, Typed};
 use super::menu::{Menu, MenuKind, sort_by};
 use super::pane::Pane;
@@ -51,6 +51,9 @@ impl Screen {
                 PressedKey::Up => *top = top.saturating_sub(1),
                 PressedKey::PageDown | PressedKey::Char(' ') => *top = top.saturating_add(10),
                 PressedKey::PageUp => *top = top.saturating_sub(10),
+                PressedKey::Home => *top = 0,
+                // Painting stops at the last line.
+                PressedKey::End => *top = usize::MAX,
                 _ => self.mode = KeyMode::Browsing,
             },
             KeyMode::Menu(menu) => {
@@ -286,7 +289,7 @@ impl Screen {
             );
         };
         let name = crate::processes::command(process).text().to_owned();
-        self.mode = KeyMode::Signal(Dialog::new(SignalTarget { pid, identity }, name));
+        self.mode = KeyMode::Signal(Dialog::new(ProcessTarget { pid, identity }, name));
     }
 
     fn pressed(&mut self, column: u16, row: u16) -> Option<Action> {

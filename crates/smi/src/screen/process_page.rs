@@ -6,17 +6,14 @@ use telltale_schema::snapshot::{Process, ProcessState, Snapshot};
 
 use super::beside::Availability;
 use super::column;
-use super::event::{ProcessTexts, TextsOwner};
+use super::event::{ProcessTarget, ProcessTexts};
 use super::view::View;
 use crate::usage;
-
-/// Starts of one process differ by less: what tells them computes them from a clock that is slewed.
-const SAME_START_NS: u64 = 1_000_000_000;
 
 /// What is on the page.
 #[derive(Debug, Clone)]
 pub(super) struct ProcessPage {
-    target: Option<TextsOwner>,
+    target: Option<ProcessTarget>,
     title: String,
     about: Vec<String>,
     command: String,
@@ -41,13 +38,13 @@ impl ProcessPage {
     }
 
     /// Whose environment the page waits for.
-    pub(super) fn awaited(&self) -> Option<TextsOwner> {
+    pub(super) fn awaited(&self) -> Option<ProcessTarget> {
         self.target.filter(|_| self.environment == Availability::Awaited)
     }
 
     /// Takes the texts, if they are of this process. What the snapshot has of the command line stays
     /// where there is no more.
-    pub(super) fn take(&mut self, of: TextsOwner, texts: ProcessTexts) {
+    pub(super) fn take(&mut self, of: ProcessTarget, texts: ProcessTexts) {
         if self.awaited() != Some(of) {
             return;
         }
@@ -60,12 +57,7 @@ impl ProcessPage {
     /// has let go of its devices.
     pub(super) fn follow(&mut self, snapshot: &Snapshot) {
         let Some(target) = self.target else { return };
-        let is_it = |process: &&Process| {
-            process.pid == Some(target.pid)
-                && process
-                    .started_at
-                    .is_some_and(|at| at.0.abs_diff(target.started_at.0) < SAME_START_NS)
-        };
+        let is_it = |process: &&Process| process.identity == Some(target.identity);
         self.gone = match snapshot.processes.iter().find(is_it) {
             None => Some("It has ended, or has no device open any more."),
             Some(process) if process.state == ProcessState::Dead => Some("It has ended."),
@@ -75,8 +67,8 @@ impl ProcessPage {
 
     fn new(process: &Process) -> Self {
         let pid = crate::processes::pid(process.pid);
-        let target = process.pid.zip(process.started_at);
-        let target = target.map(|(pid, started_at)| TextsOwner { pid, started_at });
+        let target = process.pid.zip(process.identity);
+        let target = target.map(|(pid, identity)| ProcessTarget { pid, identity });
         let command = match &process.command {
             Reading::Value { value, .. } => value.clone(),
             Reading::Absent { absent, .. } => format!("not available: {}", absent.words()),

@@ -1,6 +1,6 @@
 //! Signals that can be sent, and the dialog that asks which one and whether.
 
-use super::event::{PressedKey, SignalTarget};
+use super::event::{PressedKey, ProcessTarget};
 
 /// A signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Signal {
 /// The dialog: a process, a choice, and then a question.
 #[derive(Debug, Clone)]
 pub(super) struct Dialog {
-    pub(super) target: SignalTarget,
+    pub(super) target: ProcessTarget,
     /// How the process is called in the dialog.
     pub(super) name: String,
     pub(super) chosen: usize,
@@ -80,7 +80,7 @@ pub(super) enum DialogAnswer {
 }
 
 impl Dialog {
-    pub(super) fn new(target: SignalTarget, name: String) -> Self {
+    pub(super) fn new(target: ProcessTarget, name: String) -> Self {
         Self { target, name, chosen: 0, asks: false }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use telltale_schema::snapshot::ProcessState;
 use telltale_smi::screen::{
-    Action, InputEvent, PressedKey, ProcessTexts, Screen, TextsOwner, ViewSettings,
+    Action, InputEvent, PressedKey, ProcessTarget, ProcessTexts, Screen, ViewSettings,
 };
 
 use crate::golden::check;
@@ -21,7 +21,7 @@ fn a_process_has_a_page_with_its_whole_command_and_its_environment() {
     let Some(Action::ReadTexts(of)) = asked else { panic!("{asked:?}") };
     assert_eq!(of.pid, 4242);
     assert!(page(&mut screen, 80, 24).contains("it is being read"));
-    let another = TextsOwner { pid: 4243, ..of };
+    let another = ProcessTarget { pid: 4243, ..of };
     let texts = |command: Option<&str>, variables: &[&str]| ProcessTexts {
         command: command.map(String::from),
         environment: Ok(variables.iter().map(|one| String::from(*one)).collect()),
@@ -39,6 +39,12 @@ fn a_process_has_a_page_with_its_whole_command_and_its_environment() {
     let whole = page(&mut screen, 170, 80);
     let cells = whole.chars().filter(|character| *character == 'x').count();
     assert!(cells >= argument.len() && whole.contains("last"), "{whole}");
+    // As long as one can be: each line is measured once.
+    press(&mut screen, &[PressedKey::Escape, PressedKey::Char('E')]);
+    screen.set_texts(of, texts(Some(&format!("{} end", "y".repeat(512 * 1024))), &[]));
+    press(&mut screen, &[PressedKey::End]);
+    let end = page(&mut screen, 80, 24);
+    assert!(end.contains("yyy") && end.contains("it has none"), "{end}");
 }
 
 #[test]

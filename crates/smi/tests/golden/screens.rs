@@ -14,7 +14,7 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Load, Snapshot};
 use telltale_smi::screen::{
-    Action, Column, GraphValue, InputEvent, PressedKey, Recorded, Screen, Signal, SignalTarget,
+    Action, Column, GraphValue, InputEvent, PressedKey, ProcessTarget, Recorded, Screen, Signal,
     Terms, Theme, ViewSettings,
 };
 
@@ -301,7 +301,7 @@ fn only_a_confirmed_signal_is_asked_for() {
         PressedKey::Enter,
         PressedKey::Char('y'),
     ];
-    let target = SignalTarget { pid: 4242, identity: IDENTITY };
+    let target = ProcessTarget { pid: 4242, identity: IDENTITY };
     assert_eq!(press(&mut screen, &keys), Some(Action::Signal(target, Signal::Kill)));
     assert_eq!(press(&mut screen, &[PressedKey::Char('y')]), None, "once is enough");
 }
@@ -314,7 +314,7 @@ fn the_dialog_stays_with_its_process_when_the_rows_change() {
     let now = gone.taken_at;
     screen.update(Arc::new(gone), now);
     assert!(page(&mut screen, 80, 24).contains("Send SIGTERM to 4242?"));
-    let target = SignalTarget { pid: 4242, identity: IDENTITY };
+    let target = ProcessTarget { pid: 4242, identity: IDENTITY };
     let sent = press(&mut screen, &[PressedKey::Char('y')]);
     assert_eq!(sent, Some(Action::Signal(target, Signal::Term)));
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_signal};
 use telltale_schema::process::{ProcessStat, parse_boot_id};
-use telltale_smi::screen::{Signal, SignalTarget};
+use telltale_smi::screen::{ProcessTarget, Signal};
 
 /// Why no signal was sent.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub(super) enum SignalError {
 }
 
 /// Sends `signal` to the process that was shown as `target`.
-pub(super) fn send(target: &SignalTarget, signal: Signal) -> Result<(), SignalError> {
+pub(super) fn send(target: &ProcessTarget, signal: Signal) -> Result<(), SignalError> {
     let pid = target.pid;
     let unknown = |source: io::Error| SignalError::Unknown { pid, source };
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(unknown)?;
@@ -59,7 +59,7 @@ pub(super) fn send(target: &SignalTarget, signal: Signal) -> Result<(), SignalEr
 /// Whether the process that has the pid is the one that was shown, by what no boot id reports: a system
 /// container has one of its own. Its PID namespace, its number there and its start are the process's
 /// alone; in our own namespace all have our boot id.
-fn is_of_container(target: &SignalTarget) -> io::Result<bool> {
+fn is_of_container(target: &ProcessTarget) -> io::Result<bool> {
     let namespace =
         |of: &str| Ok::<_, io::Error>(fs::metadata(format!("/proc/{of}/ns/pid"))?.ino());
     let (own, found) = (namespace("self")?, namespace(&target.pid.to_string())?);
@@ -96,13 +96,13 @@ mod tests {
         ChildGuard, ProcMount, in_pid_namespace, needs_pid_namespaces, wait_until,
     };
     use telltale_schema::process::{ProcessIdentity, ProcessStat, parse_boot_id};
-    use telltale_smi::screen::{Signal, SignalTarget};
+    use telltale_smi::screen::{ProcessTarget, Signal};
 
     use super::{SignalError, send};
 
     const TIMEOUT: Duration = Duration::from_secs(20);
 
-    fn target(pid: u32) -> SignalTarget {
+    fn target(pid: u32) -> ProcessTarget {
         let line = fs::read(format!("/proc/{pid}/stat")).unwrap();
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
         let identity = ProcessIdentity {
@@ -111,7 +111,7 @@ mod tests {
             pid,
             start_time_ticks: ProcessStat::parse(&line).unwrap().start_time_ticks,
         };
-        SignalTarget { pid, identity }
+        ProcessTarget { pid, identity }
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         shown.identity.pid_namespace =
             fs::metadata(format!("/proc/{}/ns/pid", shown.pid)).unwrap().ino();
         let own = fs::metadata("/proc/self/ns/pid").unwrap().ino();
-        type Change = fn(&mut SignalTarget, u64);
+        type Change = fn(&mut ProcessTarget, u64);
         let others: [Change; 3] = [
             |other, _| other.identity.pid = 2,
             |other, _| other.identity.pid_namespace += 1,

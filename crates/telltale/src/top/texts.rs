@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use telltale_collector::process_texts;
 use telltale_schema::text::with_causes;
-use telltale_smi::screen::{ProcessTexts, TextsOwner};
+use telltale_smi::screen::{ProcessTarget, ProcessTexts};
 
 use super::Wake;
 
@@ -17,7 +17,7 @@ use super::Wake;
 pub(super) struct TextReader {
     root: PathBuf,
     wakes: SyncSender<Wake>,
-    reads: Arc<AtomicBool>,
+    reads: Arc<Mutex<Option<ProcessTarget>>>,
 }
 
 impl TextReader {
@@ -30,14 +30,20 @@ impl TextReader {
     ///
     /// # Errors
     /// Why they are not read.
-    pub(super) fn ask(&self, of: TextsOwner) -> Result<(), String> {
-        if self.reads.swap(true, Ordering::AcqRel) {
-            return Err(String::from("another process has not let its memory be read yet."));
+    pub(super) fn ask(&self, of: ProcessTarget) -> Result<(), String> {
+        let mut reading = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        match *reading {
+            // The answer is under way.
+            Some(other) if other == of => return Ok(()),
+            Some(ProcessTarget { pid, .. }) => {
+                return Err(format!("process {pid} has not let its memory be read yet."));
+            }
+            None => {}
         }
         let (root, wakes, reads) = (self.root.clone(), self.wakes.clone(), Arc::clone(&self.reads));
         let read = move || {
-            let found = process_texts(&root, of.pid, of.started_at);
-            reads.store(false, Ordering::Release);
+            let found = process_texts(&root, of.pid, of.identity.start_time_ticks);
+            *reads.lock().unwrap_or_else(PoisonError::into_inner) = None;
             let (command, environment) = match found {
                 Ok(found) => (found.command, found.environment),
                 Err(error) => (None, Err(error)),
@@ -48,9 +54,8 @@ impl TextReader {
             let _ = wakes.send(Wake::Texts(of, texts));
         };
         let started = thread::Builder::new().name(String::from("texts")).spawn(read);
-        started.map(|_| ()).map_err(|error| {
-            self.reads.store(false, Ordering::Release);
-            with_causes(&error)
-        })
+        started.map_err(|error| with_causes(&error))?;
+        *reading = Some(of);
+        Ok(())
     }
 }

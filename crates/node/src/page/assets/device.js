@@ -71,7 +71,7 @@ function isFree({ space, used_bytes: reading }) {
   return space === "host" || value(reading) === 0 || reading.absent === "unsupported";
 }
 
-/** Whether an idle device may share a row with others of its tray, as in `telltale top` (device_rows.rs): nothing of it is wrong or unknown. */
+/** Whether an idle device may share a row with others of its tray, as in `telltale top` (device_rows.rs), which keeps those of alerts apart, too: nothing of it is wrong or unknown. */
 export function folds(device) {
   return isIdle(device) && !link(device)?.isReduced && device.spaces.every(isFree) && !hasWrongSensor(device);
 }

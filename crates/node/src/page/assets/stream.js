@@ -109,7 +109,7 @@ export function follow(url, token, on) {
 
   always();
   return {
-    /** Reconnects at once: the token has changed. */
+    /** Reconnects at once: the token has changed, or what is asked for. */
     restart() {
       wait = FIRST_WAIT;
       restarted = true;
