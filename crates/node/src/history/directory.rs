@@ -202,6 +202,15 @@ impl OwnDirectory {
     }
 }
 
+impl Drop for OwnDirectory {
+    /// A process that is just being started has copies of all descriptors until it executes its program:
+    /// closing ours would not give the lock back until then.
+    fn drop(&mut self) {
+        // What cannot be unlocked is so once the last copy is closed.
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+    }
+}
+
 // === impl DatabaseFiles ===
 
 impl DatabaseFiles {
