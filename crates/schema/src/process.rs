@@ -19,15 +19,31 @@ pub struct ProcessIdentity {
     pub start_time_ticks: u64,
 }
 
+/// The number of the first field after the name, as proc_pid_stat(5) counts.
+const FIRST_AFTER_NAME: usize = 3;
+/// Fields after the name that are read: the last is field 24.
+const FIELDS_AFTER_NAME: usize = 22;
+
 /// What a `/proc/<pid>/stat` line says, see proc_pid_stat(5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat<'a> {
     /// The process's short name (field 2), in which it may have put any bytes.
     pub name: &'a [u8],
+    /// Its state (field 3): `R`, `S`, `D`, `Z`, `T`, `t` and so on.
+    pub state: u8,
+    /// Its parent's pid (field 4), 0 where that is in another PID namespace.
+    pub parent: i32,
+    /// Its session (field 6), -1 once it has been reaped.
+    pub session: i32,
+    /// The time that its threads have had in user code and in the kernel, in clock ticks (fields 14 and
+    /// 15).
+    pub cpu_ticks: u64,
+    /// How many threads it has (field 20), 0 once it has been reaped.
+    pub threads: u64,
     /// When it started, in clock ticks after boot (field 22).
     pub start_time_ticks: u64,
-    /// It has ended and waits for its parent to take note.
-    pub ended: bool,
+    /// Its memory that is resident, in pages (field 24).
+    pub resident_pages: u64,
 }
 
 impl<'a> ProcessStat<'a> {
@@ -38,13 +54,29 @@ impl<'a> ProcessStat<'a> {
         let close = line.iter().rposition(|byte| *byte == b')')?;
         let name = line.get(open + 1..close)?;
         let rest = std::str::from_utf8(&line[close + 1..]).ok()?;
-        let mut fields = rest.split_ascii_whitespace();
-        let state = fields.next()?;
-        let threads = fields.nth(16)?;
-        let start_time_ticks = fields.nth(1)?.parse().ok()?;
+        let mut words = rest.split_ascii_whitespace();
+        let mut fields = [""; FIELDS_AFTER_NAME];
+        for field in &mut fields {
+            *field = words.next()?;
+        }
+        let field = |number: usize| fields[number - FIRST_AFTER_NAME];
+        let number = |of: usize| field(of).parse::<u64>().ok();
+        Some(Self {
+            name,
+            state: *field(3).as_bytes().first()?,
+            parent: field(4).parse().ok()?,
+            session: field(6).parse().ok()?,
+            cpu_ticks: number(14)?.checked_add(number(15)?)?,
+            threads: number(20)?,
+            start_time_ticks: number(22)?,
+            resident_pages: number(24)?,
+        })
+    }
+
+    /// Whether it has ended and waits for its parent to take note.
+    pub fn has_ended(&self) -> bool {
         // A first thread that has ended is a zombie too, while other threads go on.
-        let ended = matches!(state, "Z" | "X") && matches!(threads, "0" | "1");
-        Some(Self { name, start_time_ticks, ended })
+        matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
 }
 
@@ -94,9 +126,20 @@ mod tests {
         let line =
             b"1 (a) R 9 9 9 (\xff\n) S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 1 19 777 21 23";
         let name = &b"a) R 9 9 9 (\xff\n"[..];
-        let expected = ProcessStat { name, start_time_ticks: 777, ended: false };
+        let expected = ProcessStat {
+            name,
+            state: b'S',
+            parent: 2,
+            session: 4,
+            cpu_ticks: 12 + 13,
+            threads: 1,
+            start_time_ticks: 777,
+            resident_pages: 23,
+        };
         assert_eq!(ProcessStat::parse(line), Some(expected));
-        for bad in [&b""[..], b"1 (a", b")(", b"1 (a) R 9"] {
+        let cut = &line[..line.len() - 3];
+        let most = format!("1 (a) S{} 20", format!(" {}", u64::MAX).repeat(20));
+        for bad in [&b""[..], b"1 (a", b")(", b"1 (a) R 9", cut, most.as_bytes()] {
             assert_eq!(ProcessStat::parse(bad), None);
         }
     }
@@ -105,10 +148,14 @@ mod tests {
     fn a_zombie_has_ended_and_one_whose_other_threads_live_has_not() {
         let cases = [("S", 1, false), ("Z", 1, true), ("Z", 3, false), ("X", 0, true)];
         for (state, threads, ended) in cases {
-            let line = format!("7 (x) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 4242");
+            let line =
+                format!("7 (x) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 4242 1 2");
             let stat = ProcessStat::parse(line.as_bytes()).unwrap();
-            assert_eq!((stat.ended, stat.start_time_ticks), (ended, 4242), "{line}");
+            assert_eq!((stat.has_ended(), stat.start_time_ticks), (ended, 4242), "{line}");
         }
+        let reaped = b"7 (x) X 0 -1 -1 0 -1 4 0 0 0 0 0 0 0 0 20 0 0 0 4242 0 0";
+        let stat = ProcessStat::parse(reaped).unwrap();
+        assert_eq!((stat.parent, stat.session, stat.has_ended()), (0, -1, true));
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Procfs {
     pub(crate) fn glance(&self, pid: u32) -> Option<(u64, u32)> {
         let directory = self.directory(pid).ok()?;
         let line = directory.attribute("stat").ok()?;
-        let stat = ProcessStat::parse(&line).filter(|stat| !stat.ended)?;
+        let stat = ProcessStat::parse(&line).filter(|stat| !stat.has_ended())?;
         Some((stat.start_time_ticks, directory.own_stat().ok()?.st_uid))
     }
 
@@ -157,13 +157,19 @@ pub(crate) fn read_status(directory: &Directory) -> Result<Option<ProcessStatus>
 }
 
 fn parse(stat: &[u8], status: &[u8]) -> Option<ProcessStatus> {
-    let ProcessStat { name, start_time_ticks, ended } = ProcessStat::parse(stat)?;
-    let name = super::command::printable(name);
+    let stat = ProcessStat::parse(stat)?;
+    let name = super::command::printable(stat.name);
     let uids = numbers(line(status, b"Uid:")?);
     // Kernels before 4.1 have no such line; there we must take the pid as it is.
     let namespace_pids = line(status, b"NSpid:").map(numbers).unwrap_or_default();
     let uids = <[u32; 4]>::try_from(uids).ok()?;
-    Some(ProcessStatus { name, start_time_ticks, uids, ended, namespace_pids })
+    Some(ProcessStatus {
+        name,
+        start_time_ticks: stat.start_time_ticks,
+        uids,
+        ended: stat.has_ended(),
+        namespace_pids,
+    })
 }
 
 /// The rest of the line that begins with `key`.

@@ -8,6 +8,7 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use telltale_cluster::intake::{WorkerProcess, WorkerUsage};
+use telltale_schema::process::ProcessStat;
 
 /// Bytes of `/proc/<pid>/stat` that are read; the kernel writes 52 numbers and a name of at most 64.
 const MAX_STAT_BYTES: u64 = 4096;
@@ -17,15 +18,6 @@ const MAX_STAT_BYTES: u64 = 4096;
 pub(super) struct Usage {
     latest: Vec<WorkerUsage>,
     at: Option<Instant>,
-}
-
-/// What is needed of `/proc/<pid>/stat` (proc(5)).
-#[derive(Debug, PartialEq, Eq)]
-struct Stat {
-    state: u8,
-    /// User and system time together, in clock ticks.
-    cpu_ticks: u64,
-    resident_pages: u64,
 }
 
 impl Usage {
@@ -39,7 +31,8 @@ impl Usage {
         let ticks_per_second = ticks_per_second();
         let page_bytes = u64::try_from(rustix::param::page_size()).unwrap_or(u64::MAX);
         for process in processes {
-            let Some(stat) = read(process.pid) else { continue };
+            let Some(text) = read(process.pid) else { continue };
+            let Some(stat) = ProcessStat::parse(&text) else { continue };
             let cpu_seconds = seconds(stat.cpu_ticks, ticks_per_second);
             let is_it = |usage: &&WorkerUsage| {
                 (usage.rank, usage.pid) == (process.rank, process.pid)
@@ -72,23 +65,11 @@ fn seconds(ticks: u64, ticks_per_second: u32) -> f64 {
     (Duration::from_secs(ticks / each) + Duration::from_nanos(rest_ns)).as_secs_f64()
 }
 
-fn read(pid: u32) -> Option<Stat> {
+fn read(pid: u32) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let file = File::open(format!("/proc/{pid}/stat")).ok()?;
     file.take(MAX_STAT_BYTES).read_to_end(&mut text).ok()?;
-    parse(&text)
-}
-
-fn parse(text: &[u8]) -> Option<Stat> {
-    // The name is in parentheses and may hold any byte; nothing behind it is a parenthesis.
-    let name_end = text.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(text.get(name_end + 1..)?).ok()?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    // The state is the third field of proc(5), so field n is at n - 3.
-    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    let state = *fields.first()?.as_bytes().first()?;
-    let cpu_ticks = number(14)?.checked_add(number(15)?)?;
-    Some(Stat { state, cpu_ticks, resident_pages: number(24)? })
+    Some(text)
 }
 
 #[cfg(test)]
@@ -96,17 +77,6 @@ mod tests {
     use telltale_cluster::rank::Rank;
 
     use super::*;
-
-    #[test]
-    fn a_stat_is_read_past_a_name_of_any_bytes() {
-        let numbers = "0 ".repeat(10);
-        let text = format!("7 (a) T 1) (b) t {numbers}30 12 {}55 0", "0 ".repeat(8));
-        let expected = Stat { state: b't', cpu_ticks: 42, resident_pages: 55 };
-        assert_eq!(parse(text.as_bytes()), Some(expected));
-        for bad in ["", "7 (a", "7 (a)", "7 (a) S 1 2", "7 (a) S -1"] {
-            assert_eq!(parse(bad.as_bytes()), None, "{bad}");
-        }
-    }
 
     #[test]
     #[expect(clippy::float_cmp, reason = "these are told exactly")]

@@ -61,16 +61,13 @@ impl ProcessStat {
     }
 
     fn parse(pid: Pid, text: &[u8]) -> Option<Self> {
-        // The name stands in parentheses and may have any byte in it.
-        let end = text.iter().rposition(|byte| *byte == b')')?;
-        let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let stat = telltale_schema::process::ProcessStat::parse(text)?;
         Some(Self {
             pid,
-            state: *fields.first()?.as_bytes().first()?,
-            parent: fields.get(1)?.parse().ok()?,
-            session: fields.get(3)?.parse().ok()?,
-            started_ticks: fields.get(19)?.parse().ok()?,
+            state: stat.state,
+            parent: stat.parent,
+            session: stat.session,
+            started_ticks: stat.start_time_ticks,
         })
     }
 

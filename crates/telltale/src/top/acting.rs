@@ -44,7 +44,7 @@ pub(super) fn send(target: &ProcessTarget, signal: Signal) -> Result<(), SignalE
         _ => unknown(error),
     })?;
     let stat = ProcessStat::parse(&line).ok_or(SignalError::Gone(pid))?;
-    if stat.ended || stat.start_time_ticks != target.identity.start_time_ticks {
+    if stat.has_ended() || stat.start_time_ticks != target.identity.start_time_ticks {
         return Err(SignalError::Gone(pid));
     }
     if !is_of_this_boot && !is_of_container(target).map_err(unknown)? {
@@ -179,7 +179,7 @@ mod tests {
         child.kill().unwrap();
         wait_until("the end", TIMEOUT, || {
             let line = fs::read(format!("/proc/{}/stat", child.id())).unwrap();
-            ProcessStat::parse(&line).unwrap().ended
+            ProcessStat::parse(&line).unwrap().has_ended()
         });
         assert!(matches!(send(&shown, Signal::Kill), Err(SignalError::Gone(_))));
         child.wait().unwrap();

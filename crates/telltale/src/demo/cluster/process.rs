@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use telltale_schema::process::ProcessStat;
 
 use crate::exit::Failure;
 
@@ -158,7 +159,6 @@ fn descendants(ancestor: Pid) -> Vec<Pid> {
 }
 
 fn parent_of(pid: i32) -> Option<i32> {
-    // The name in parentheses may have any character, so the fields are counted from its end.
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.get(stat.rfind(')')? + 1..)?.split_whitespace().nth(1)?.parse().ok()
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    ProcessStat::parse(&stat).map(|stat| stat.parent)
 }
