@@ -34,7 +34,7 @@ use fields::{FileLocation, HEARTBEAT, Item, is_wanted, items};
 pub use faults::{HEARTBEAT_TIMEOUT_NS, VANISHED_KEPT_NS};
 pub use fields::Sensors;
 pub use pids::DriverVersion;
-pub use traffic::{FlitCounter, LONGEST_GAP_NS};
+pub use traffic::FlitCounter;
 
 /// Chips of one machine that are checked.
 pub const MAX_CHIPS: usize = 256;

@@ -210,6 +210,7 @@ fn version(text: &str) -> Option<String> {
 
 fn traffic(chip: &mut OpenChip, complaints: &mut Complaints) -> Vec<PcieTraffic> {
     let mut pcie = Vec::new();
+    let fastest = fastest(chip.known.board_type.architecture());
     let places = COUNTERS.iter().flat_map(|counter| [(counter, 0u8), (counter, 1u8)]);
     for (index, (counter, noc)) in places.enumerate() {
         let slot = &chip.slots[COUNTERS_AT + index];
@@ -220,7 +221,7 @@ fn traffic(chip: &mut OpenChip, complaints: &mut Complaints) -> Vec<PcieTraffic>
         }
         let bytes_total = match &raw_flits {
             Reading::Value { value, at } if !slot.timed_out => {
-                match chip.counters[index].advance(*value, slot.read_ns) {
+                match chip.counters[index].advance(*value, slot.read_ns, fastest) {
                     Some(bytes) => Reading::new(bytes, *at),
                     None => Reading::absent(Absence::NotYet, "first sample of this counter"),
                 }
