@@ -18,12 +18,14 @@ use crate::hardware::{DrmSource, HostSource, HostUse, Links, NeuronSource, Nvidi
 use crate::legacy::LegacyClients;
 use crate::observation::MemoryClaim;
 use crate::processes::{EndpointUse, Holders, ListAllocated, Places, PodOptions, Processes};
+use crate::rate::{LEAST_SPAN, SampledAt};
 use crate::reconcile::{Observations, RefusedClaim, reconcile};
 use crate::report::refuse;
 use crate::source::{DeviceReading, HardwareSource, SourceReading};
 use crate::tenstorrent::{self, Sensors, TenstorrentSource};
+use crate::timeout::CallLimits;
 use crate::tree::{OpenTreeError, Tree};
-use crate::usage::{LEAST_SPAN, SampledAt, UsageReader};
+use crate::usage::UsageReader;
 
 /// How long to wait before a heartbeat is checked once more.
 const HEARTBEAT_POLL_NS: u64 = 50_000_000;
@@ -88,8 +90,7 @@ pub struct Collector {
     links: Links,
     processes: Processes,
     endpoints: EndpointUse,
-    /// None where no one asks for it.
-    usage: Option<UsageReader>,
+    usage: UsageReader,
 }
 
 /// A source, and what it said last.
@@ -156,7 +157,7 @@ impl Collector {
             list_allocated,
             host,
             nvml,
-            usage,
+            usage: wants_usage,
         } = options;
         let tree = Arc::new(Tree::open(&root)?);
         let pods = (pods, list_allocated);
@@ -174,7 +175,8 @@ impl Collector {
         let processes = Processes::new(tree, Arc::clone(&clock), places);
         let host = (host, SourceState::new(Box::new(own)));
         let sources = sources.into_iter().map(SourceState::new).collect();
-        let usage = usage.then(UsageReader::default);
+        let mut usage = UsageReader::new(CallLimits { task: timeout, all: deadline });
+        usage.follow(wants_usage);
         Ok(Self { clock, sources, host, links, processes, endpoints, usage })
     }
 
@@ -238,26 +240,24 @@ impl Collector {
     /// From now on each collection reads what processes and the host use, or none does. Rates follow
     /// from the second reading on.
     pub fn read_usage(&mut self, wanted: bool) {
-        match wanted {
-            true => _ = self.usage.get_or_insert_default(),
-            false => self.usage = None,
-        }
+        self.usage.follow(wanted);
     }
 
     /// Reads once more what the processes of a snapshot that was just collected use, after the time that
     /// a rate takes, where that is read at all.
     pub fn measure_usage(&mut self, snapshot: &mut Snapshot) {
-        if self.usage.is_some() {
+        if self.usage.is_following() {
             std::thread::sleep(LEAST_SPAN);
             self.add_usage(snapshot);
         }
     }
 
     fn add_usage(&mut self, snapshot: &mut Snapshot) {
-        let Some(usage) = &mut self.usage else { return };
         let now = SampledAt { at: self.clock.now(), monotonic_ns: self.clock.monotonic_ns() };
-        let host = usage.read(self.processes.directory(), &mut snapshot.processes, now);
-        snapshot.host = Some(Box::new(host));
+        let host = self.usage.read(self.processes.directory(), &mut snapshot.processes, now);
+        if let Some(host) = host {
+            snapshot.host = Some(Box::new(host));
+        }
     }
 
     /// Waits until each chip's heartbeat has been seen to count on, or has stood still for

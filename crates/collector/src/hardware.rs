@@ -22,7 +22,7 @@ pub(crate) use bus::driver_at;
 pub use bus::{DriverlessBoard, driverless_boards};
 pub use drm::DrmSource;
 pub use host::HostSource;
-pub(crate) use host::{ProcessorTime, kibibytes};
+pub(crate) use host::kibibytes;
 pub(crate) use link::Links;
 pub use neuron::NeuronSource;
 pub use nvidia::{NvidiaSource, NvmlUse};

@@ -13,6 +13,8 @@ pub mod legacy;
 pub mod limits;
 mod observation;
 mod processes;
+mod processor_time;
+mod rate;
 pub mod reconcile;
 mod report;
 pub mod sockets;

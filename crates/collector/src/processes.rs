@@ -122,7 +122,7 @@ pub(crate) struct Processes {
     tree: Arc<Tree>,
     clock: Arc<dyn Clock>,
     places: Places,
-    procfs: Procfs,
+    procfs: Arc<Procfs>,
     standpoint: Standpoint,
     /// The numbers of the directories that the last scan found, by device and inode.
     numbers: BTreeMap<(u64, u64), u32>,
@@ -155,7 +155,7 @@ impl Places {
 
 impl Processes {
     pub(crate) fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, places: Places) -> Self {
-        let procfs = Procfs::new(Arc::clone(&tree));
+        let procfs = Arc::new(Procfs::new(Arc::clone(&tree)));
         let standpoint = Standpoint::current(&procfs);
         let descriptions = Descriptions::new(places.limits());
         let (options, list) = places.pods.clone();
@@ -262,7 +262,7 @@ impl Processes {
     }
 
     /// What reading a process by its pid takes: where, and what its start is counted from.
-    pub(crate) fn directory(&self) -> (&Procfs, Booted) {
+    pub(crate) fn directory(&self) -> (&Arc<Procfs>, Booted) {
         (&self.procfs, self.descriptions.booted())
     }
 

@@ -50,15 +50,17 @@ pub(crate) struct Timeout {
 
 /// What worker and caller share about one call.
 struct Call<T, R> {
-    tasks: Vec<(TaskName, T)>,
+    names: Vec<TaskName>,
     work: fn(&T) -> R,
-    progress: Mutex<CallProgress<R>>,
+    progress: Mutex<CallProgress<T, R>>,
     changed: Condvar,
     stuck: Arc<Mutex<HashSet<TaskName>>>,
     stack_bytes: usize,
 }
 
-struct CallProgress<R> {
+struct CallProgress<T, R> {
+    /// Those that no worker has taken: one that hangs must keep no task but its own.
+    tasks: Vec<Option<T>>,
     /// The worker that goes on; one with another number was given up.
     worker: u32,
     next: usize,
@@ -91,14 +93,16 @@ impl Timeout {
         limits: CallLimits,
     ) -> Vec<Option<R>>
     where
-        T: Send + Sync + 'static,
+        T: Send + 'static,
         R: Send + 'static,
     {
         if tasks.is_empty() || self.stuck() >= MAX_STUCK {
             return tasks.iter().map(|_| None).collect();
         }
         let results = tasks.iter().map(|_| None).collect();
+        let (names, tasks) = tasks.into_iter().map(|(name, task)| (name, Some(task))).unzip();
         let progress = CallProgress {
+            tasks,
             worker: 0,
             next: 0,
             current: None,
@@ -107,7 +111,7 @@ impl Timeout {
             finished: false,
         };
         let call = Arc::new(Call {
-            tasks,
+            names,
             work,
             progress: Mutex::new(progress),
             changed: Condvar::new(),
@@ -119,13 +123,14 @@ impl Timeout {
         }
         let mut progress = locked(&call.progress);
         progress.finished = true;
+        progress.tasks.clear();
         std::mem::take(&mut progress.results)
     }
 
     /// Waits until all is done, replacing the worker when it hangs.
     fn wait<T, R>(&self, call: &Arc<Call<T, R>>, limits: CallLimits)
     where
-        T: Send + Sync + 'static,
+        T: Send + 'static,
         R: Send + 'static,
     {
         let deadline = Instant::now() + limits.all;
@@ -140,7 +145,7 @@ impl Timeout {
                 continue;
             }
             let Some((index, _)) = progress.current else { return };
-            let name = call.tasks[index].0;
+            let name = call.names[index];
             let room = {
                 let mut stuck = locked(&self.stuck);
                 stuck.insert(name);
@@ -164,7 +169,7 @@ impl Timeout {
 /// Starts worker number `number`; false when the system gives no thread.
 fn start_worker<T, R>(call: &Arc<Call<T, R>>, number: u32) -> bool
 where
-    T: Send + Sync + 'static,
+    T: Send + 'static,
     R: Send + 'static,
 {
     let call = Arc::clone(call);
@@ -180,13 +185,13 @@ impl<T, R> Call<T, R> {
     /// that it was given up.
     fn work(&self, number: u32) {
         loop {
-            let Some(index) = self.take(number) else { return };
-            let (name, task) = &self.tasks[index];
-            let result = (self.work)(task);
+            let Some((index, task)) = self.take(number) else { return };
+            let result = (self.work)(&task);
+            drop(task);
             let mut progress = locked(&self.progress);
             if progress.worker != number {
                 // Given up while it hung: the result is too late, the task may be tried again.
-                locked(&self.stuck).remove(name);
+                locked(&self.stuck).remove(&self.names[index]);
                 return;
             }
             progress.current = None;
@@ -197,18 +202,19 @@ impl<T, R> Call<T, R> {
     }
 
     /// The next task that is worth trying.
-    fn take(&self, number: u32) -> Option<usize> {
+    fn take(&self, number: u32) -> Option<(usize, T)> {
         let mut progress = locked(&self.progress);
         if progress.worker != number || progress.finished {
             return None;
         }
-        while let Some((name, _)) = self.tasks.get(progress.next) {
+        while let Some(name) = self.names.get(progress.next) {
             let index = progress.next;
             progress.next += 1;
+            let Some(task) = progress.tasks.get_mut(index).and_then(Option::take) else { continue };
             let hung = progress.hung_in_group.get(&name.group).copied().unwrap_or(0);
             if hung < MAX_STUCK_IN_GROUP && !locked(&self.stuck).contains(name) {
                 progress.current = Some((index, Instant::now()));
-                return Some(index);
+                return Some((index, task));
             }
         }
         progress.finished = true;

@@ -4,7 +4,8 @@
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 
-const FIRST_SAMPLE: &str = "it is measured from one sample to the next";
+use crate::rate::FIRST_SAMPLE;
+
 const RESTARTED: &str = "the device's counters started again since the sample before";
 
 /// What the counters of one direction come to at one time.

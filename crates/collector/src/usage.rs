@@ -7,80 +7,154 @@ mod host;
 mod process;
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::Instant;
 
-use telltale_schema::clock::Timestamp;
-use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{HostUsage, Process, ProcessState, ProcessUsage};
 
 use crate::processes::{Booted, Procfs};
+use crate::rate::SampledAt;
+use crate::timeout::{CallLimits, TaskName, Timeout};
+use crate::tree::{Directory, Unreadable};
 use host::HostRates;
 use process::{ProcessCounters, ProcessRates};
 
-/// Over less time no rate is computed: the kernel counts in ticks of 10 ms.
-pub(crate) const LEAST_SPAN: Duration = Duration::from_millis(200);
+/// The group of the host's files: no process has this pid.
+const HOST_GROUP: u32 = 0;
 
-const FIRST_SAMPLE: &str = "it is measured from one sample to the next";
-
-/// What is followed while someone looks.
-#[derive(Debug, Default)]
+/// Reads what is used, and follows it while someone looks.
+#[derive(Debug)]
 pub(crate) struct UsageReader {
+    /// None while no one looks.
+    followed: Option<UsageRates>,
+    timeout: Timeout,
+    limits: CallLimits,
+}
+
+/// The rates of processes and of their host.
+#[derive(Debug, Default)]
+struct UsageRates {
     /// By pid and start.
     processes: HashMap<(u32, u64), ProcessRates>,
     host: HostRates,
 }
 
-/// When something is read: by the wall clock, and by a clock that never goes back.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SampledAt {
-    pub(crate) at: Timestamp,
-    pub(crate) monotonic_ns: u64,
+/// A file that may hang while it is read.
+enum UsageFile {
+    /// One of the host's: they may be those of a file system in user space, as LXCFS has them.
+    Host(Arc<Procfs>, &'static str),
+    /// The storage counters of the process whose directory this is.
+    Storage(Directory),
 }
+
+/// What a file had, or why it could not be read, and when.
+type FileText = (Result<Vec<u8>, Unreadable>, SampledAt);
 
 // === impl UsageReader ===
 
 impl UsageReader {
-    /// Fills in what these processes use, and returns what all together do.
+    /// One that follows nothing yet. Files that may hang may take this long.
+    pub(crate) fn new(limits: CallLimits) -> Self {
+        Self { followed: None, timeout: Timeout::default(), limits }
+    }
+
+    /// From now on follows what is used, or forgets it.
+    pub(crate) fn follow(&mut self, wanted: bool) {
+        match wanted {
+            true => _ = self.followed.get_or_insert_default(),
+            false => self.followed = None,
+        }
+    }
+
+    /// Whether it follows anything.
+    pub(crate) fn is_following(&self) -> bool {
+        self.followed.is_some()
+    }
+
+    /// Fills in what these processes use, and returns what all together do; none where it follows
+    /// nothing. A file that hangs costs what it has, and no more time than the limits allow.
     pub(crate) fn read(
         &mut self,
-        (procfs, booted): (&Procfs, Booted),
+        (procfs, booted): (&Arc<Procfs>, Booted),
         processes: &mut [Process],
         now: SampledAt,
-    ) -> HostUsage {
-        let mut before = std::mem::take(&mut self.processes);
-        for process in processes {
-            let counters = match (process.state, process.pid) {
-                (ProcessState::Dead, _) => Err((Absence::Ended, String::new())),
-                (ProcessState::Hidden, _) | (_, None) => Err((Absence::Hidden, String::new())),
-                (ProcessState::Alive, Some(pid)) => {
-                    ProcessCounters::read(procfs, pid).and_then(|found| {
-                        let is_same = process.started_at == Some(booted.start(found.start_ticks));
-                        if is_same { Ok((pid, found)) } else { Err((Absence::Gone, String::new())) }
-                    })
-                }
-            };
-            let usage = match counters {
+    ) -> Option<HostUsage> {
+        let followed = self.followed.as_mut()?;
+        let host = |(item, path)| {
+            (TaskName { group: HOST_GROUP, item }, UsageFile::Host(Arc::clone(procfs), path))
+        };
+        let mut files: Vec<_> = (0..).zip(host::FILES).map(host).collect();
+        let mut counted = Vec::new();
+        for process in &*processes {
+            counted.push(counters(process, procfs, booted).map(|(pid, counters, directory)| {
+                files.push((TaskName { group: pid, item: 0 }, UsageFile::Storage(directory)));
+                (pid, counters)
+            }));
+        }
+        let mut texts = read_files(&self.timeout, files, self.limits, now).into_iter();
+        let mut text = || texts.next().unwrap_or((Err(Unreadable::Hung), now));
+        let host = followed.host.follow(host::FILES.map(|_| text()), now.at);
+        let mut before = std::mem::take(&mut followed.processes);
+        for (process, counted) in processes.iter_mut().zip(counted) {
+            let usage = match counted {
                 Err((reason, detail)) => ProcessUsage::absent(reason, &detail),
                 Ok((pid, counters)) => {
                     let key = (pid, counters.start_ticks);
                     let mut rates = before.remove(&key).unwrap_or_default();
-                    let usage = rates.follow(counters, now);
-                    self.processes.insert(key, rates);
+                    let usage = rates.follow((counters, now), text());
+                    followed.processes.insert(key, rates);
                     usage
                 }
             };
             process.usage = Some(Box::new(usage));
         }
-        self.host.read(procfs, now)
+        Some(host)
     }
 }
 
-/// A rate that is followed over time.
-#[derive(Debug, Clone, PartialEq)]
-struct Rate<T>(Reading<T>);
+/// The counters of a process that lives and can be seen, with its pid and directory.
+fn counters(
+    process: &Process,
+    procfs: &Procfs,
+    booted: Booted,
+) -> Result<(u32, ProcessCounters, Directory), (Absence, String)> {
+    let pid = match (process.state, process.pid) {
+        (ProcessState::Dead, _) => return Err((Absence::Ended, String::new())),
+        (ProcessState::Hidden, _) | (_, None) => return Err((Absence::Hidden, String::new())),
+        (ProcessState::Alive, Some(pid)) => pid,
+    };
+    let (counters, directory) = ProcessCounters::read(procfs, pid)?;
+    match process.started_at == Some(booted.start(counters.start_ticks)) {
+        true => Ok((pid, counters, directory)),
+        false => Err((Absence::Gone, String::new())),
+    }
+}
 
-impl<T> Default for Rate<T> {
-    fn default() -> Self {
-        Self(Reading::absent(Absence::NotYet, FIRST_SAMPLE))
+/// Reads files one after the other, in their order. `now` is before all of them.
+fn read_files(
+    timeout: &Timeout,
+    files: Vec<(TaskName, UsageFile)>,
+    limits: CallLimits,
+    now: SampledAt,
+) -> Vec<FileText> {
+    let begun = Instant::now();
+    let texts = timeout.run(files, UsageFile::read, limits);
+    let timed = |text: Option<(Result<Vec<u8>, Unreadable>, Instant)>| match text {
+        Some((text, at)) => (text, now.after(at.saturating_duration_since(begun))),
+        None => (Err(Unreadable::Hung), now),
+    };
+    texts.into_iter().map(timed).collect()
+}
+
+// === impl UsageFile ===
+
+impl UsageFile {
+    fn read(&self) -> (Result<Vec<u8>, Unreadable>, Instant) {
+        let text = match self {
+            Self::Host(procfs, path) => procfs.common(path),
+            Self::Storage(directory) => process::read_storage(directory),
+        };
+        (text, Instant::now())
     }
 }

@@ -14,6 +14,8 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Load, Telemetry};
 
 use super::inquiry::Inquiry;
+use crate::processor_time::ProcessorRate;
+use crate::rate::SampledAt;
 use crate::report::SourceReport;
 use crate::source::{DeviceReading, DriverMemory, HardwareSource, SourceReading};
 use crate::timeout::TaskName;
@@ -36,15 +38,7 @@ const MAX_MODEL_CHARACTERS: usize = 128;
 /// Reads the machine itself, periodically if asked.
 pub struct HostSource {
     inquiry: Inquiry,
-    before: Option<ProcessorTime>,
-    busy: Reading<f64>,
-}
-
-/// Time that all processors together have spent since the boot, in the kernel's ticks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProcessorTime {
-    busy: u64,
-    all: u64,
+    busy: ProcessorRate,
 }
 
 type Text = Result<Vec<u8>, Unreadable>;
@@ -64,8 +58,7 @@ impl HostSource {
     pub fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, timeout: Duration) -> Self {
         Self {
             inquiry: Inquiry::new(tree, clock, (timeout, timeout)),
-            before: None,
-            busy: Reading::absent(Absence::NotYet, FIRST_SAMPLE),
+            busy: ProcessorRate::default(),
         }
     }
 
@@ -112,27 +105,18 @@ impl HostSource {
 
     /// The share of the processors' time since the last scan that was not idle.
     fn busy(&mut self, stat: &Text, now: Timestamp, report: &mut SourceReport) -> Reading<f64> {
-        let text = match stat {
-            Ok(text) => text,
-            Err(error) => {
-                report.error("proc/stat", error.absence(), error.to_string());
-                return error.reading();
-            }
-        };
-        let Some(time) = ProcessorTime::parse(text) else {
-            report.error("proc/stat", Absence::NotUnderstood, "its first line is not the sum");
-            return Reading::absent(Absence::NotUnderstood, "");
-        };
-        let share = self.before.and_then(|before| time.busy_since(before));
-        self.before = Some(time);
-        if let Some(share) = share {
-            self.busy = Reading::new(share, now);
+        let moment = SampledAt { at: now, monotonic_ns: self.inquiry.clock.monotonic_ns() };
+        let stat = stat.as_deref().map_err(|error| {
+            report.error("proc/stat", error.absence(), error.to_string());
+            error.reading()
+        });
+        let busy = self.busy.follow(stat, moment);
+        if let Some((Absence::NotUnderstood, detail)) = busy.absence() {
+            report.error("proc/stat", Absence::NotUnderstood, detail);
         }
-        self.busy.clone()
+        busy
     }
 }
-
-const FIRST_SAMPLE: &str = "it is measured from one sample to the next";
 
 impl HardwareSource for HostSource {
     fn name(&self) -> &'static str {
@@ -195,34 +179,6 @@ fn millidegrees(root: &Directory) -> Option<Vec<u8>> {
     })
 }
 
-// === impl ProcessorTime ===
-
-impl ProcessorTime {
-    /// From the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
-    /// What follows, guests' time, is in user and nice already.
-    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
-        let line = text.split(|byte| *byte == b'\n').next()?;
-        let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
-        (words.next()? == "cpu").then_some(())?;
-        let ticks: Vec<u64> = words.take(8).map(|word| word.parse().ok()).collect::<Option<_>>()?;
-        let [user, nice, system, idle, rest @ ..] = ticks.as_slice() else { return None };
-        let waiting = rest.first().copied().unwrap_or(0);
-        let more = rest.iter().skip(1);
-        let busy = [user, nice, system].into_iter().chain(more);
-        let busy = busy.fold(0u64, |sum, ticks| sum.saturating_add(*ticks));
-        Some(Self { busy, all: busy.saturating_add(*idle).saturating_add(waiting) })
-    }
-
-    /// The share that was busy since `before`; none where no time has passed, or where the counters
-    /// went back, as iowait may.
-    #[allow(clippy::cast_precision_loss)]
-    pub(crate) fn busy_since(self, before: Self) -> Option<f64> {
-        let all = self.all.checked_sub(before.all).filter(|all| *all > 0)?;
-        let busy = self.busy.checked_sub(before.busy)?;
-        Some((busy as f64 / all as f64).min(1.0))
-    }
-}
-
 /// A line of `/proc/meminfo` in bytes.
 pub(crate) fn kibibytes(text: &[u8], name: &str) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
@@ -246,24 +202,7 @@ fn model(cpuinfo: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ProcessorTime, kibibytes};
-
-    #[test]
-    fn only_time_that_passed_is_a_share() {
-        let at = |text: &str| ProcessorTime::parse(text.as_bytes());
-        let first = at("cpu  100 0 50 800 50 0 0 0 7 7\ncpu0 1 2 3 4").unwrap();
-        assert_eq!(first, ProcessorTime { busy: 150, all: 1000 });
-        let later = at("cpu  130 0 60 850 60 0 0 0 9 9").unwrap();
-        assert_eq!(later.busy_since(first), Some(0.4));
-        assert_eq!(first.busy_since(first), None, "no time has passed");
-        assert_eq!(first.busy_since(later), None, "it went back");
-        assert_eq!(at("cpu 1 2 3 4").unwrap(), ProcessorTime { busy: 6, all: 10 }, "Linux 2.4");
-        for bad in ["", "cpu0 1 2 3 4 5", "cpu 1 2 3", "cpu 1 2 x 4 5", "cpu -1 2 3 4 5"] {
-            assert_eq!(at(bad), None, "{bad}");
-        }
-        let most = at(&format!("cpu {0} {0} {0} {0} {0} {0} {0} {0}", u64::MAX)).unwrap();
-        assert_eq!(most.busy, u64::MAX);
-    }
+    use super::kibibytes;
 
     #[test]
     fn memory_is_in_kibibytes_and_nothing_else() {

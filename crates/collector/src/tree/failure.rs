@@ -15,6 +15,8 @@ pub enum Unreadable {
         /// The most that is read.
         limit: usize,
     },
+    /// The read hangs in the kernel, or was not begun in time.
+    Hung,
 }
 
 /// The errors that an emulated tree can stand for.
@@ -43,6 +45,7 @@ impl Unreadable {
     pub fn absence(self) -> Absence {
         match self {
             Self::TooLong { .. } => Absence::Implausible,
+            Self::Hung => Absence::TimedOut,
             Self::Errno(errno) => match errno {
                 Errno::NOENT | Errno::NOTDIR | Errno::OPNOTSUPP => Absence::Unsupported,
                 Errno::NODATA => Absence::Resetting,
@@ -76,6 +79,7 @@ impl fmt::Display for Unreadable {
         match self {
             Self::Errno(errno) => std::io::Error::from(*errno).fmt(to),
             Self::TooLong { limit } => write!(to, "more than {limit} bytes"),
+            Self::Hung => write!(to, "the kernel did not answer in time"),
         }
     }
 }

@@ -1,43 +1,51 @@
 //! The host: `/proc/stat`, `/proc/meminfo`, `/proc/loadavg` and the processors that are online.
 
+use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::HostUsage;
 
-use super::{LEAST_SPAN, Rate, SampledAt};
-use crate::hardware::{ProcessorTime, kibibytes};
-use crate::processes::Procfs;
+use super::FileText;
+use crate::hardware::kibibytes;
+use crate::processor_time::ProcessorRate;
 
-/// The rate of the host, and what it was computed from last.
+/// The files that are read of the host, in the order of [`HostRates::follow`].
+pub(super) const FILES: [&str; 4] =
+    ["proc/stat", "proc/meminfo", "proc/loadavg", "sys/devices/system/cpu/online"];
+
+/// The rate of the host.
 #[derive(Debug, Default)]
 pub(super) struct HostRates {
-    before: Option<(ProcessorTime, u64)>,
-    cpu: Rate<f64>,
+    cpu: ProcessorRate,
 }
 
 // === impl HostRates ===
 
 impl HostRates {
-    /// Reads the files, and returns what follows.
-    pub(super) fn read(&mut self, procfs: &Procfs, now: SampledAt) -> HostUsage {
-        let meminfo = procfs.common("proc/meminfo");
+    /// Takes note of the texts of [`FILES`], and returns what follows.
+    pub(super) fn follow(
+        &mut self,
+        [(stat, moment), (meminfo, _), (loadavg, _), (online, _)]: [FileText; FILES.len()],
+        now: Timestamp,
+    ) -> HostUsage {
         let memory = |value: fn(&[u8]) -> Option<u64>| match &meminfo {
             Ok(text) => understood(value(text), now),
             Err(error) => error.reading(),
         };
-        let load = match procfs.common("proc/loadavg") {
+        let load = match loadavg {
             Ok(text) => match loads(&text) {
-                Some(loads) => loads.map(|load| Reading::new(load, now.at)),
+                Some(loads) => loads.map(|load| Reading::new(load, now)),
                 None => [(); 3].map(|()| Reading::absent(Absence::NotUnderstood, "")),
             },
             Err(error) => [(); 3].map(|()| error.reading()),
         };
-        let processors = match procfs.common("sys/devices/system/cpu/online") {
+        let processors = match online {
             Ok(text) => understood(listed(&text), now),
             Err(error) => error.reading(),
         };
         let [load_1, load_5, load_15] = load;
+        let stat = stat.as_deref().map_err(|error| error.reading());
         HostUsage {
-            cpu_ratio: self.cpu(procfs, now),
+            cpu_ratio: self.cpu.follow(stat, moment),
             processors,
             used_bytes: memory(|text| {
                 kibibytes(text, "MemTotal")?.checked_sub(kibibytes(text, "MemAvailable")?)
@@ -48,31 +56,11 @@ impl HostRates {
             load_15,
         }
     }
-
-    fn cpu(&mut self, procfs: &Procfs, now: SampledAt) -> Reading<f64> {
-        let time = match procfs.common("proc/stat") {
-            Ok(text) => ProcessorTime::parse(&text),
-            Err(error) => return error.reading(),
-        };
-        let Some(time) = time else { return Reading::absent(Absence::NotUnderstood, "") };
-        let Some((before, then_ns)) = self.before else {
-            self.before = Some((time, now.monotonic_ns));
-            return self.cpu.0.clone();
-        };
-        let span_ns = now.monotonic_ns.saturating_sub(then_ns);
-        if u128::from(span_ns) >= LEAST_SPAN.as_nanos() {
-            self.before = Some((time, now.monotonic_ns));
-            if let Some(share) = time.busy_since(before) {
-                self.cpu = Rate(Reading::new(share, now.at));
-            }
-        }
-        self.cpu.0.clone()
-    }
 }
 
-fn understood(value: Option<u64>, now: SampledAt) -> Reading<u64> {
+fn understood(value: Option<u64>, now: Timestamp) -> Reading<u64> {
     match value {
-        Some(value) => Reading::new(value, now.at),
+        Some(value) => Reading::new(value, now),
         None => Reading::absent(Absence::NotUnderstood, ""),
     }
 }

@@ -1,8 +1,11 @@
 //! What processes and their host use: read of real processes, while it is asked for.
 
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use telltale_collector::clock::SystemClock;
 use telltale_collector::{CollectOptions, Collector, ProcessTextsError, process_texts};
 use telltale_emulator::MachineKind;
@@ -98,6 +101,61 @@ fn one_collection_and_a_moment_suffice_for_rates() {
     collector.measure_usage(&mut snapshot);
     assert!(usage(&snapshot, children[0].id()).cpu_ratio.value().is_some());
     assert!(snapshot.host.unwrap().cpu_ratio.value().is_some());
+}
+
+/// A file of the tree in which every reader hangs.
+fn hang(path: &Path) {
+    mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+}
+
+/// Lets its readers find the end of the file.
+fn let_go(path: &Path) {
+    drop(std::fs::File::options().write(true).open(path).unwrap());
+}
+
+#[test]
+fn a_file_that_hangs_costs_what_it_has_and_nothing_else() {
+    let mut bench = Bench::new(MachineKind::N150);
+    let children = holders(&mut bench, &["while :; do :; done", "while :; do :; done"]);
+    let [hung, other] = [0, 1].map(|at| children[at].id());
+    let proc = bench.machine.root().join("proc");
+    let directory = proc.join(hung.to_string());
+    // It is a link to the process's own.
+    std::fs::remove_file(&directory).unwrap();
+    std::fs::create_dir(&directory).unwrap();
+    let real = PathBuf::from(format!("/proc/{hung}"));
+    for name in std::fs::read_dir(&real).unwrap().map(|entry| entry.unwrap().file_name()) {
+        if name != "io" {
+            symlink(real.join(&name), directory.join(&name)).unwrap();
+        }
+    }
+    let [io, meminfo] = [directory.join("io"), proc.join("meminfo")];
+    hang(&io);
+    hang(&meminfo);
+    let options = CollectOptions { usage: true, ..bench.options() };
+    let mut collector = Collector::new(options).unwrap();
+    wait_until("the rates of all that does not hang", SOON, || {
+        let snapshot = collector.collect();
+        let of_hung = usage(&snapshot, hung);
+        assert_eq!(reason(&of_hung.read_bytes_per_second), Some(Absence::TimedOut));
+        assert_eq!(reason(&of_hung.written_bytes_per_second), Some(Absence::TimedOut));
+        assert!(of_hung.resident_bytes.value().is_some());
+        let host = snapshot.host.as_ref().unwrap();
+        assert_eq!(reason(&host.memory_bytes), Some(Absence::TimedOut));
+        let of_other = usage(&snapshot, other);
+        let cpu = [&of_hung.cpu_ratio, &of_other.cpu_ratio, &host.cpu_ratio, &host.load_1];
+        cpu.iter().all(|rate| rate.value().is_some())
+            && of_other.written_bytes_per_second.value().is_some()
+    });
+    // The thread that was left behind comes back, and the next one finds a file that does not hang.
+    let_go(&io);
+    std::fs::remove_file(&io).unwrap();
+    symlink(real.join("io"), &io).unwrap();
+    wait_until("its storage once it can be read", SOON, || {
+        usage(&collector.collect(), hung).written_bytes_per_second.value().is_some()
+    });
+    assert_eq!(reason(&collector.collect().host.unwrap().memory_bytes), Some(Absence::TimedOut));
+    let_go(&meminfo);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use telltale_schema::snapshot::{Load, Telemetry};
 
 use super::fields::{self, FIELDS, SensorFiles, SensorLocation};
 use super::pci_of;
+use crate::rate::FIRST_SAMPLE;
 use crate::report::SourceReport;
 use crate::source::{DeviceReading, DriverMemory};
 use crate::tree::{Directory, Unreadable};
@@ -278,7 +279,7 @@ fn rated(
 ) -> Reading<f64> {
     match rate {
         Some(rate) => Reading::new(rate, now).keep_if(|rate| plausible.contains(rate)),
-        None => Reading::absent(Absence::NotYet, "it is measured from one sample to the next"),
+        None => Reading::absent(Absence::NotYet, FIRST_SAMPLE),
     }
 }
 

@@ -10,6 +10,7 @@ use telltale_schema::snapshot::{Load, MemoryCounts, Telemetry};
 use super::core::Cycles;
 use super::memory::MemoryFiles;
 use crate::limits::MAX_DEVICE_BYTES;
+use crate::rate::FIRST_SAMPLE;
 use crate::report::SourceReport;
 use crate::source::{DeviceReading, DriverMemory};
 use crate::timeout::TaskName;
@@ -25,8 +26,6 @@ const NO_FILE: &str = "the driver has no file for it";
 /// Errors that memory could not correct, of the device's memory and of its cores'.
 const UNCORRECTED: [&str; 2] =
     ["stats/hardware/mem_ecc_uncorrected", "stats/hardware/sram_ecc_uncorrected"];
-/// Why there is no share of time yet.
-const FIRST_SAMPLE: &str = "it is measured from one sample to the next";
 
 /// A device, or one of its cores.
 #[derive(Debug, Clone)]
