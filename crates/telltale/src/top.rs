@@ -426,7 +426,11 @@ impl Driver<'_> {
                     }
                     Some(Action::ReadTexts(of)) => {
                         if let Err(why) = self.texts.ask(of) {
-                            let texts = ProcessTexts { command: None, environment: Err(why) };
+                            let texts = ProcessTexts {
+                                command: None,
+                                environment: Err(why),
+                                is_environment_cut: false,
+                            };
                             self.screen.set_texts(of, texts);
                         }
                         WakeAction::Paint

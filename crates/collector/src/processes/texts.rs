@@ -24,6 +24,8 @@ pub struct ProcessTexts {
     pub command: Option<String>,
     /// Its variables, `NAME=value`, in their order.
     pub environment: Result<Vec<String>, ProcessTextsError>,
+    /// Whether it has more variables than these: they are too long together.
+    pub is_environment_cut: bool,
 }
 
 /// Why a process's texts cannot be shown.
@@ -70,11 +72,25 @@ pub fn process_texts(
     }
     let command = directory.beginning("cmdline", MAX_BYTES + 1).ok();
     let command = command.filter(|bytes| !bytes.is_empty());
-    let environment = directory.beginning("environ", MAX_BYTES).map_err(failed).map(|bytes| {
-        let variables = bytes.split(|byte| *byte == 0).filter(|variable| !variable.is_empty());
-        variables.map(printable).collect()
-    });
-    Ok(ProcessTexts { command: command.map(|bytes| arguments(&bytes, MAX_BYTES)), environment })
+    let environment = directory.beginning("environ", MAX_BYTES + 1).map_err(failed);
+    Ok(ProcessTexts {
+        command: command.map(|bytes| arguments(&bytes, MAX_BYTES)),
+        is_environment_cut: environment.as_ref().is_ok_and(|bytes| bytes.len() > MAX_BYTES),
+        environment: environment.map(|bytes| variables(&bytes, MAX_BYTES)),
+    })
+}
+
+/// The variables that are whole within the first `most` bytes.
+fn variables(bytes: &[u8], most: usize) -> Vec<String> {
+    let whole = match bytes.get(..most).filter(|_| bytes.len() > most) {
+        Some(beginning) => {
+            let end = beginning.iter().rposition(|byte| *byte == 0).unwrap_or(0);
+            &beginning[..end]
+        }
+        None => bytes,
+    };
+    let variables = whole.split(|byte| *byte == 0).filter(|variable| !variable.is_empty());
+    variables.map(printable).collect()
 }
 
 // === impl ProcessTextsError ===
@@ -86,6 +102,26 @@ impl ProcessTextsError {
             _ if error.is_missing() => Self::Ended(pid),
             Absence::Permission => Self::Forbidden(pid),
             _ => Self::Unreadable { pid, source: error },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::variables;
+
+    #[test]
+    fn a_variable_that_is_cut_is_left_out() {
+        let cases: [(&[u8], usize, &[&str]); 6] = [
+            (b"A=1\0B=22\0", 9, &["A=1", "B=22"]),
+            (b"A=1\0B=22\0C", 9, &["A=1", "B=22"]),
+            (b"A=1\0B=22\0", 8, &["A=1"]),
+            (b"A=1\0B=22", 8, &["A=1", "B=22"]),
+            (b"A=1\0", 2, &[]),
+            (b"", 2, &[]),
+        ];
+        for (bytes, most, expected) in cases {
+            assert_eq!(variables(bytes, most), expected, "{most} of {bytes:?}");
         }
     }
 }

@@ -183,12 +183,33 @@ fn an_environment_is_its_owners_and_never_the_next_processs() {
     let pid = children[0].id();
     let root = bench.machine.root().to_owned();
     let started = process(&bench.collector().collect(), pid).identity.unwrap().start_time_ticks;
-    let read = process_texts(&root, pid, started).unwrap().environment.unwrap();
+    let texts = process_texts(&root, pid, started).unwrap();
+    assert!(!texts.is_environment_cut);
+    let read = texts.environment.unwrap();
     assert!(read.contains(&String::from("SAMPLE=one\\u{1b}[31m")), "{read:?}");
     let other = process_texts(&root, pid, started + 1);
     assert!(matches!(other, Err(ProcessTextsError::Ended(ended)) if ended == pid));
     drop(children);
     assert!(matches!(process_texts(&root, pid, started), Err(ProcessTextsError::Ended(_))));
+}
+
+#[test]
+fn an_environment_that_is_too_long_has_its_first_variables_whole() {
+    let mut bench = Bench::new(MachineKind::N150);
+    // The kernel allows 128 KiB for each.
+    let variable = |number: usize| (format!("V{number}"), "x".repeat(100_000));
+    let all: Vec<(String, String)> = (0..8).map(variable).collect();
+    let mut command = Command::new("sleep");
+    command.arg("600").env_clear().envs(all.iter().cloned());
+    let child = ChildGuard::spawn(&mut command);
+    bench.machine.set_holders(0, &[child.id()]).unwrap();
+    let started = process(&bench.collector().collect(), child.id()).started_at.unwrap();
+    let texts = process_texts(bench.machine.root(), child.id(), started).unwrap();
+    assert!(texts.is_environment_cut);
+    let read = texts.environment.unwrap();
+    let whole: Vec<String> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert!(!read.is_empty() && read.len() < whole.len());
+    assert!(read.iter().all(|variable| whole.contains(variable)), "each is whole");
 }
 
 #[test]

@@ -96,6 +96,8 @@ pub struct ProcessTexts {
     pub command: Option<String>,
     /// Its variables, `NAME=value`, or why they cannot be read.
     pub environment: Result<Vec<String>, String>,
+    /// Whether it has more variables than these.
+    pub is_environment_cut: bool,
 }
 
 /// The process that a signal is for, or whose texts are read.

@@ -20,6 +20,7 @@ pub(super) struct ProcessPage {
     /// Why the newest snapshot does not have the process as it was.
     gone: Option<&'static str>,
     environment: Availability<Vec<String>>,
+    is_environment_cut: bool,
 }
 
 // === impl ProcessPage ===
@@ -48,7 +49,8 @@ impl ProcessPage {
         if self.awaited() != Some(of) {
             return;
         }
-        let ProcessTexts { command, environment } = texts;
+        let ProcessTexts { command, environment, is_environment_cut } = texts;
+        self.is_environment_cut = is_environment_cut;
         self.command = command.unwrap_or_else(|| std::mem::take(&mut self.command));
         self.environment = environment.map_or_else(Availability::Absent, Availability::Known);
     }
@@ -79,7 +81,8 @@ impl ProcessPage {
         about.extend(usage::started(process).map(|it| format!("started      {it}")));
         let title = format!("Process {pid} {}", process.name);
         let environment = Availability::Awaited;
-        Self { target, title, about, command, gone: None, environment }
+        let is_environment_cut = false;
+        Self { target, title, about, command, gone: None, environment, is_environment_cut }
     }
 
     pub(super) fn title(&self) -> &str {
@@ -90,6 +93,10 @@ impl ProcessPage {
         let environment = match &self.environment {
             Availability::Awaited => vec![String::from("Environment: it is being read.")],
             Availability::Absent(why) => vec![format!("Environment: {why}")],
+            Availability::Known(first) if self.is_environment_cut => {
+                let count = format!("Environment, the first {} variables:", first.len());
+                [count].into_iter().chain(first.iter().cloned()).collect()
+            }
             Availability::Known(all) if all.is_empty() => {
                 vec![String::from("Environment: it has none.")]
             }

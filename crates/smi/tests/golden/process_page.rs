@@ -25,11 +25,16 @@ fn a_process_has_a_page_with_its_whole_command_and_its_environment() {
     let texts = |command: Option<&str>, variables: &[&str]| ProcessTexts {
         command: command.map(String::from),
         environment: Ok(variables.iter().map(|one| String::from(*one)).collect()),
+        is_environment_cut: false,
     };
     screen.set_texts(another, texts(None, &["SECRET=1"]));
     assert!(!page(&mut screen, 80, 24).contains("SECRET"), "it is of another process");
     screen.set_texts(of, texts(None, &["PATH=/usr/bin", "TT_VISIBLE_DEVICES=0,1"]));
     check("screen-process", &page(&mut screen, 80, 24));
+    press(&mut screen, &[PressedKey::Escape, PressedKey::Char('E')]);
+    screen.set_texts(of, ProcessTexts { is_environment_cut: true, ..texts(None, &["A=1"]) });
+    let cut = page(&mut screen, 80, 24);
+    assert!(cut.contains("Environment, the first 1 variables:"), "{cut}");
     press(&mut screen, &[PressedKey::Escape, PressedKey::End, PressedKey::Char('E')]);
     let hidden = page(&mut screen, 80, 24);
     assert!(hidden.contains("cannot be seen from here"), "{hidden}");
@@ -37,6 +42,7 @@ fn a_process_has_a_page_with_its_whole_command_and_its_environment() {
     let argument = "x".repeat(5_000);
     screen.set_texts(of, texts(Some(&format!("python3 {argument} last")), &[]));
     let whole = page(&mut screen, 170, 80);
+    assert!(whole.contains("Environment: it has none."), "{whole}");
     let cells = whole.chars().filter(|character| *character == 'x').count();
     assert!(cells >= argument.len() && whole.contains("last"), "{whole}");
     // As long as one can be: each line is measured once.

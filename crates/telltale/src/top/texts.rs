@@ -44,12 +44,18 @@ impl TextReader {
         let read = move || {
             let found = process_texts(&root, of.pid, of.identity.start_time_ticks);
             *reads.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            let (command, environment) = match found {
-                Ok(found) => (found.command, found.environment),
-                Err(error) => (None, Err(error)),
+            let texts = match found {
+                Ok(found) => ProcessTexts {
+                    command: found.command,
+                    environment: found.environment.map_err(|error| with_causes(&error)),
+                    is_environment_cut: found.is_environment_cut,
+                },
+                Err(error) => ProcessTexts {
+                    command: None,
+                    environment: Err(with_causes(&error)),
+                    is_environment_cut: false,
+                },
             };
-            let environment = environment.map_err(|error| with_causes(&error));
-            let texts = ProcessTexts { command, environment };
             // A view that has ended need not be notified.
             let _ = wakes.send(Wake::Texts(of, texts));
         };
