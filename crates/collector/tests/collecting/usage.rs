@@ -203,7 +203,8 @@ fn an_environment_that_is_too_long_has_its_first_variables_whole() {
     command.arg("600").env_clear().envs(all.iter().cloned());
     let child = ChildGuard::spawn(&mut command);
     bench.machine.set_holders(0, &[child.id()]).unwrap();
-    let started = process(&bench.collector().collect(), child.id()).started_at.unwrap();
+    let shown = process(&bench.collector().collect(), child.id()).identity;
+    let started = shown.unwrap().start_time_ticks;
     let texts = process_texts(bench.machine.root(), child.id(), started).unwrap();
     assert!(texts.is_environment_cut);
     let read = texts.environment.unwrap();
