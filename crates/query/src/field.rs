@@ -81,6 +81,9 @@ pub(crate) enum Get {
     Sensor(&'static Sensor),
     Holders,
     Faults,
+    Health,
+    HealthCause,
+    HealthSince,
     Used(MemorySpace),
     Free(MemorySpace),
     Capacity(MemorySpace),
@@ -98,6 +101,7 @@ pub(crate) enum UsageValue {
 }
 
 const STATES: &[&str] = &["alive", "dead", "hidden"];
+const HEALTH: &[&str] = &["ok", "unknown", "warning", "failed"];
 const SOURCES: &[&str] = &["ledger", "endpoint", "region", "legacy", "driver"];
 const ACCOUNTING: &[&str] = &["recorded", "bytes_only", "open_only", "unknown"];
 const BYTES: FieldKind = FieldKind::Number(Dimension::Bytes);
@@ -174,9 +178,12 @@ const OF_IDENTITY: [Field; 6] = [
 ];
 
 #[rustfmt::skip]
-const OF_DEVICE: [Field; 12] = [
+const OF_DEVICE: [Field; 15] = [
     of_device("holders", COUNT, Get::Holders, "processes that have it open"),
     of_device("fault", FieldKind::Text, Get::Faults, "`heartbeat_stopped`, `vanished`, or both with a space between them; absent where no fault is known"),
+    of_device("health", FieldKind::Word(HEALTH), Get::Health, "how the device is"),
+    of_device("health_cause", FieldKind::Text, Get::HealthCause, "the gravest of what is wrong with it, and what to do; absent where nothing is known to be"),
+    of_device("health_since", FieldKind::Text, Get::HealthSince, "since when that is so, in UTC"),
     of_device("device.dram", BYTES, Get::Used(MemorySpace::Dram), "DRAM in use, by whomever"),
     of_device("device.dram_free", BYTES, Get::Free(MemorySpace::Dram), "DRAM that is free"),
     of_device("device.dram_capacity", BYTES, Get::Capacity(MemorySpace::Dram), "DRAM there is"),
@@ -227,6 +234,12 @@ impl Field {
     #[must_use]
     pub fn is_of_usage(&self) -> bool {
         matches!(self.get, Get::Usage(_))
+    }
+
+    /// Whether it holds how a device is, which takes a look at its heartbeat for some time.
+    #[must_use]
+    pub fn is_of_health(&self) -> bool {
+        matches!(self.get, Get::Faults | Get::Health | Get::HealthCause | Get::HealthSince)
     }
 
     /// Whether its value is the difference of two snapshots, so that the first one has none.

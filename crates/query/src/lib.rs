@@ -71,13 +71,13 @@ impl Query {
     /// Whether it asks what processes use of their host, which is read only where it is asked for.
     #[must_use]
     pub fn asks_for_usage(&self) -> bool {
-        self.expression.names(&Field::is_of_usage)
+        self.names(Field::is_of_usage)
     }
 
-    /// Whether it asks for a rate, which the first snapshot does not have.
+    /// Whether it names a field that is of a kind.
     #[must_use]
-    pub fn asks_for_rates(&self) -> bool {
-        self.expression.names(&Field::is_rate)
+    pub fn names(&self, is_of_kind: impl Fn(&Field) -> bool) -> bool {
+        self.expression.names(&is_of_kind)
     }
 
     /// Whether it holds for a process and what it has on one device. What is not known makes a

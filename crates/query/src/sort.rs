@@ -56,10 +56,10 @@ impl Sort {
         Ok(Self { field, descending })
     }
 
-    /// Whether it sorts by what processes use of their host, which is read only where it is asked for.
+    /// Whether its field is of a kind.
     #[must_use]
-    pub fn asks_for_usage(self) -> bool {
-        self.field.is_of_usage()
+    pub fn names(self, is_of_kind: impl Fn(&Field) -> bool) -> bool {
+        is_of_kind(self.field)
     }
 
     /// Sorts what each process has, and the processes by the first of that; a field of devices sorts the devices,

@@ -112,6 +112,12 @@ impl<'a> Subject<'a> {
                 .value()
                 .map(|holders| number(u64::try_from(holders.len()).unwrap_or(u64::MAX))),
             Get::Faults => device.fault_names().map(|names| Value::Text(names.into())),
+            Get::Health => Some(Value::from(device.health().state.name())),
+            Get::HealthCause => device.health().cause.map(|it| Value::from(&*it.detail)),
+            Get::HealthSince => {
+                let since = device.health().cause.map(|it| calendar::format(it.since));
+                since.map(|since| Value::Text(since.into()))
+            }
             Get::Used(space) => used(device.space(space)?).map(number),
             Get::Capacity(space) => capacity(device.space(space)?).map(number),
             Get::Free(space) => {

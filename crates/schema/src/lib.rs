@@ -8,6 +8,7 @@ pub mod clock;
 pub mod device;
 pub mod fleet;
 mod float;
+pub mod health;
 pub mod history;
 #[cfg(feature = "json-schema")]
 mod json_schema;

@@ -88,12 +88,10 @@ impl Columns {
         Ok(Self { rows, fields: list.split(',').map(field).collect::<Result<_, _>>()? })
     }
 
-    /// Whether one is of what processes use of their host, which is read only where it is asked for.
+    /// Whether one is a field of a kind.
     #[must_use]
-    pub fn ask_for_usage(&self) -> bool {
-        let of_usage =
-            |column: &Column| matches!(column, Column::Field(field) if field.is_of_usage());
-        self.fields.iter().any(of_usage)
+    pub fn names(&self, is_of_kind: impl Fn(&Field) -> bool) -> bool {
+        self.fields.iter().any(|column| matches!(column, Column::Field(field) if is_of_kind(field)))
     }
 
     /// The heading: names, and base units in brackets unless they are not wanted.

@@ -1,6 +1,7 @@
 //! Everything the tables leave out: per process, device and kind with peaks, the parts of each
 //! device's total, and the reason for each absence.
 
+use telltale_schema::calendar;
 use telltale_schema::chip::ChipIdentity;
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
 use telltale_schema::memory::MemorySpace;
@@ -173,6 +174,9 @@ fn device_section(device: &Device, page: &mut DetailsPage) {
         DeviceIdentity::Chip(chip) => chip_lines(chip, page),
         DeviceIdentity::Other(other) => other_lines(other, page),
     }
+    let health = device.health();
+    let since = health.cause.map(|cause| format!(" since {}", calendar::format(cause.since)));
+    page.line("health", &format!("{}{}", health.state.name(), since.unwrap_or_default()));
     for fault in &device.faults {
         page.line(fault.kind.words(), &printable(&fault.detail));
     }

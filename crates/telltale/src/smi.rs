@@ -70,7 +70,6 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         return Ok(Status::Fine);
     }
     let view = view_of(arguments);
-    let form = view.form;
     let replay = arguments.replay.as_deref();
     if let Some(path) = replay {
         return replayed::show(arguments, path, view, &output);
@@ -89,7 +88,7 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.period() else {
         let cleaned = arguments.clean.then(|| collector.clean());
-        let watches = form == OutputFormat::Tables { details: true };
+        let watches = view.names_health();
         let (mut snapshot, known) = take_snapshot(&mut collector, question, watches);
         if view.measures_usage() {
             collector.measure_usage(&mut snapshot);

@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use telltale_schema::chip::FactSource;
+use telltale_schema::health::HealthState;
 use telltale_schema::metric::definitions::{
-    DEVICE_INFO, DEVICE_MEMORY_BUFFERS, DEVICE_MEMORY_CAPACITY_BYTES, DEVICE_MEMORY_CATEGORY_BYTES,
-    DEVICE_MEMORY_GHOST_BYTES, DEVICE_MEMORY_SPACE_USED_BYTES, DEVICE_MEMORY_UNATTRIBUTED_BYTES,
-    DEVICE_MEMORY_USED_BYTES, DEVICE_PCIE_RECEIVED_BYTES_TOTAL, DEVICE_PCIE_SENT_BYTES_TOTAL,
-    DEVICE_PROCESSES, DEVICE_PRODUCT_INFO, DEVICE_THROTTLED, DEVICE_UNTRACKED_PROCESSES, DEVICE_UP,
+    DEVICE_HEALTH, DEVICE_INFO, DEVICE_MEMORY_BUFFERS, DEVICE_MEMORY_CAPACITY_BYTES,
+    DEVICE_MEMORY_CATEGORY_BYTES, DEVICE_MEMORY_GHOST_BYTES, DEVICE_MEMORY_SPACE_USED_BYTES,
+    DEVICE_MEMORY_UNATTRIBUTED_BYTES, DEVICE_MEMORY_USED_BYTES, DEVICE_PCIE_RECEIVED_BYTES_TOTAL,
+    DEVICE_PCIE_SENT_BYTES_TOTAL, DEVICE_PROCESSES, DEVICE_PRODUCT_INFO, DEVICE_THROTTLED,
+    DEVICE_UNTRACKED_PROCESSES, DEVICE_UP,
 };
 use telltale_schema::sensor::{SENSORS, SensorValue};
-use telltale_schema::snapshot::{Device, ProcessState, Snapshot, SpaceUsage, TrafficDirection};
+use telltale_schema::snapshot::{Device, ProcessState, Snapshot, TrafficDirection};
 use telltale_wire::exposition::Number;
 
 use super::Samples;
@@ -72,15 +73,8 @@ fn identity<'a>(samples: &mut Samples<'a>, device: &'a Device, set: SetId) {
 
 fn telemetry<'a>(samples: &mut Samples<'a>, device: &'a Device, set: SetId) {
     let telemetry = &device.telemetry;
-    // A driver that counts nothing but memory is up all the same.
-    let counted = |usage: &SpaceUsage| {
-        usage.capacity_source == Some(FactSource::Driver) && usage.used_bytes.value().is_some()
-    };
-    let mut is_up = device.spaces.iter().any(counted);
     for sensor in SENSORS.iter().filter(|sensor| sensor.metric.rate_of.is_none()) {
         if let Some(value) = sensor.value(telemetry) {
-            // The kernel knows of a link what no firmware has to say.
-            is_up |= sensor.part != Some("link");
             let label = sensor.label.map(|(name, value)| samples.sets.one(name, value));
             let sets = [set, label.unwrap_or_default(), SetId::default()];
             samples.put(sensor.metric, sets, number(value));
@@ -88,18 +82,22 @@ fn telemetry<'a>(samples: &mut Samples<'a>, device: &'a Device, set: SetId) {
     }
     let reasons = telemetry.load.as_ref().and_then(|load| load.throttled_by.value());
     for reason in reasons.into_iter().flatten() {
-        is_up = true;
         let reason = samples.sets.one("reason", reason.as_str());
         samples.put(DEVICE_THROTTLED, [set, reason, SetId::default()], Number::Whole(1));
     }
     let categories = telemetry.memory_counts.iter().flat_map(|counts| &counts.category_bytes);
     for (category, bytes) in categories {
-        is_up = true;
         let category = samples.sets.one("category", category.as_str());
         let sets = [set, category, SetId::default()];
         samples.put(DEVICE_MEMORY_CATEGORY_BYTES, sets, Number::Whole(*bytes));
     }
-    samples.put(DEVICE_UP, alone(set), Number::Whole(u64::from(is_up)));
+    samples.put(DEVICE_UP, alone(set), Number::Whole(u64::from(device.is_read())));
+    let present = device.health().state;
+    for state in HealthState::ALL {
+        let name = samples.sets.one("state", state.name());
+        let is_present = Number::Whole(u64::from(state == present));
+        samples.put(DEVICE_HEALTH, [set, name, SetId::default()], is_present);
+    }
 }
 
 fn number(value: SensorValue) -> Number {

@@ -151,8 +151,11 @@ fn what_is_not_known_is_not_there() {
         .map(|family| family.name.as_str())
         .filter(|name| name.starts_with("telltale_device") || name.starts_with("telltale_process"))
         .collect();
-    assert_eq!(reported, ["telltale_device_info", "telltale_device_up"]);
+    let known = ["telltale_device_health", "telltale_device_info", "telltale_device_up"];
+    assert_eq!(reported, known);
     assert_eq!(values(&families, "telltale_device_up", &["device"])["1001"], 0.0);
+    let health = values(&families, "telltale_device_health", &["state"]);
+    assert_eq!(health.into_iter().filter(|(_, value)| *value == 1.0).count(), 1);
 }
 
 #[test]

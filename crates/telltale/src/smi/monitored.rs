@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value as Json};
 use telltale_collector::{Collector, EndpointUse, Sensors};
-use telltale_query::{Query, Value};
+use telltale_query::{Field, Value};
 use telltale_schema::snapshot::Snapshot;
 use telltale_smi::Monitor;
 
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &MonitorArguments, monitor: &Monitor) -> Result<Sta
     view.check([&snapshot]).map_err(|error| Failure::because(&error))?;
     // Rates are known from the second sample on: `-c 1` would show none, and choose no row by one.
     let filter = arguments.filter.as_ref();
-    if monitor.has_rates() || filter.is_some_and(Query::asks_for_rates) {
+    if monitor.has_rates() || filter.is_some_and(|filter| filter.names(Field::is_rate)) {
         if interrupt.sleep(arguments.delay.max(Collector::LEAST_RATE_SPAN)) {
             return Ok(status(&snapshot));
         }

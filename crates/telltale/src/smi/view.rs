@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::arguments::ColumnsFormat;
 use telltale_collector::{EndpointUse, Sensors};
-use telltale_query::{DeviceList, NoSuchDevice, Query, Sort};
+use telltale_query::{DeviceList, Field, NoSuchDevice, Query, Sort};
 use telltale_schema::quantity;
 use telltale_schema::snapshot::Snapshot;
 use telltale_smi::Columns;
@@ -80,9 +80,19 @@ impl SnapshotView<'_> {
 
     /// Whether a field that was chosen, filtered or sorted by is of that.
     pub(super) fn names_usage(self) -> bool {
-        self.columns.is_some_and(Columns::ask_for_usage)
-            || self.filter.is_some_and(Query::asks_for_usage)
-            || self.sort.is_some_and(Sort::asks_for_usage)
+        self.names(Field::is_of_usage)
+    }
+
+    /// Whether how devices are is shown, chosen, filtered or sorted by: that takes a look at heartbeats.
+    pub(super) fn names_health(self) -> bool {
+        self.form == OutputFormat::Tables { details: true } || self.names(Field::is_of_health)
+    }
+
+    /// Whether a field of a kind was chosen, filtered or sorted by.
+    fn names(self, is_of_kind: fn(&Field) -> bool) -> bool {
+        self.columns.is_some_and(|columns| columns.names(is_of_kind))
+            || self.filter.is_some_and(|filter| filter.names(is_of_kind))
+            || self.sort.is_some_and(|sort| sort.names(is_of_kind))
     }
 
     /// What comes before the first snapshot, and not again.

@@ -57,6 +57,16 @@ fn firmware_that_has_stopped_is_reported_by_one_sample_of_every_command() {
     assert!(doctor.out.contains(words) && doctor.out.contains("> tt-smi -r 0"), "{doctor:?}");
     let smi = command(&place, &["smi", "-d"]);
     assert!(smi.out.contains("heartbeat stopped") && smi.out.contains(words), "{smi:?}");
+    assert!(smi.out.contains("health                failed since 20"), "{smi:?}");
+    let fields = "--query-device=device,health,health_cause,health_since";
+    let chosen = command(&place, &["smi", fields, "--format=csv,noheader"]);
+    let rows: Vec<Vec<&str>> = chosen.out.lines().map(|line| line.split(',').collect()).collect();
+    // Of the remote chip the driver shows nothing.
+    let states: Vec<&str> = rows.iter().map(|row| row[1]).collect();
+    assert_eq!(states, ["failed", "unknown"], "{chosen:?}");
+    assert!(rows[0][2].contains(words), "{chosen:?}");
+    let failed = command(&place, &["smi", "--filter", "health == failed", "--query-device=device"]);
+    assert_eq!(failed.out.lines().count(), 2, "a heading and one device: {failed:?}");
 }
 
 #[test]
@@ -69,6 +79,8 @@ fn firmware_that_runs_is_not_accused() {
         assert_eq!(said.status, Some(0), "{said:?}");
         assert!(!said.out.contains("stopped") && !said.out.contains("stands still"), "{said:?}");
     }
+    let chosen = command(&place, &["smi", "--query-device=health", "--format=csv,noheader"]);
+    assert_eq!(chosen.out, "ok\r\nunknown\r\n", "{chosen:?}");
     let state = place.join("state");
     let doctor = command(&place, &["doctor", "--state-dir", state.to_str().unwrap()]);
     assert!(doctor.out.contains("2 found, all with sensors but 1 remote chip\n"), "{doctor:?}");
@@ -189,7 +201,8 @@ fn one_sample_says_in_every_form_what_the_service_has_found_by_watching() {
         let said = smi(arguments);
         assert!(!said.out.contains("No service") && said.err.is_empty(), "{said:?}");
     }
-    assert_eq!(smi(&chosen).out, "251732099,\r\n251732099R,\r\n");
+    // Who asks for it by name is worth a longer look.
+    assert_eq!(smi(&chosen).out, "251732099,heartbeat_stopped\r\n251732099R,\r\n");
 
     let file = place.join("t.toml");
     fs::write(&file, RULES).unwrap();

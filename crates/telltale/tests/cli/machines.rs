@@ -129,6 +129,7 @@ fn details_say_why_a_remote_chip_has_no_sensors() {
         remote,
         "  board                 n300
   board id              0100014511732099
+  health                unknown
   sensors               not available: not offered by this device or driver (reached through \
          251732099; the driver shows nothing of it)
   DRAM used             0 B

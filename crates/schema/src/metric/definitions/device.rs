@@ -80,6 +80,19 @@ pub const DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE: &MetricDefinition = &MetricDe
     otlp: Some(Convention { name: "hw.fan.speed", adds_up: false, attribute: None }),
 };
 
+/// How the device is: 1 for its present state, ok, unknown, warning or failed, and 0 for the others.
+pub const DEVICE_HEALTH: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_health",
+    unit: Unit::None,
+    kind: MetricKind::Gauge,
+    help: "How the device is: 1 for its present state, ok, unknown, warning or failed, and 0 for the others.",
+    labels: &["device", "state"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
 /// Heartbeats of the management firmware; a device whose count stands still has stopped.
 pub const DEVICE_HEARTBEATS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_device_heartbeats_total",

@@ -1,0 +1,123 @@
+//! How a device is, with the cause: what every view shows of it in one word.
+
+use crate::chip::FactSource;
+use crate::sensor::SENSORS;
+use crate::snapshot::{Device, DeviceFault, DeviceFaultKind, SpaceUsage};
+
+/// How a device is. The later one is the worse one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HealthState {
+    /// Something of it is read, and nothing is known to be wrong.
+    Ok,
+    /// Nothing of it can be read, so that nothing is known.
+    Unknown,
+    /// It works, and something about it needs a look.
+    Warning,
+    /// It does not work.
+    Failed,
+}
+
+/// How a device is, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health<'a> {
+    /// The state.
+    pub state: HealthState,
+    /// The gravest of what is wrong, the first of several; none where nothing is known to be.
+    pub cause: Option<&'a DeviceFault>,
+}
+
+// === impl HealthState ===
+
+impl HealthState {
+    /// All of them, the best one first.
+    pub const ALL: [Self; 4] = [Self::Ok, Self::Unknown, Self::Warning, Self::Failed];
+
+    /// Its name in outputs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Unknown => "unknown",
+            Self::Warning => "warning",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl DeviceFaultKind {
+    /// What a device with this fault is.
+    pub const fn state(self) -> HealthState {
+        match self {
+            Self::HeartbeatStopped | Self::Vanished => HealthState::Failed,
+        }
+    }
+}
+
+impl Device {
+    /// How it is.
+    pub fn health(&self) -> Health<'_> {
+        let worst = self.faults.iter().rev().max_by_key(|fault| fault.kind.state());
+        let state = match worst {
+            Some(fault) => fault.kind.state(),
+            None if self.is_read() => HealthState::Ok,
+            None => HealthState::Unknown,
+        };
+        Health { state, cause: worst }
+    }
+
+    /// Whether a source has read something from the device: a sensor, what holds its clocks down, or
+    /// what its driver counts of its memory. The kernel knows of a link what no firmware has to say.
+    pub fn is_read(&self) -> bool {
+        let telemetry = &self.telemetry;
+        let mut sensors = SENSORS.iter().filter(|sensor| sensor.part != Some("link"));
+        // A driver that counts nothing but memory has read it all the same.
+        let is_counted = |usage: &SpaceUsage| {
+            usage.capacity_source == Some(FactSource::Driver) && usage.used_bytes.value().is_some()
+        };
+        let throttled = telemetry.load.as_ref().and_then(|load| load.throttled_by.value());
+        let categories = telemetry.memory_counts.as_ref().map(|counts| &counts.category_bytes);
+        sensors.any(|sensor| sensor.metric.rate_of.is_none() && sensor.value(telemetry).is_some())
+            || self.spaces.iter().any(is_counted)
+            || throttled.is_some_and(|reasons| !reasons.is_empty())
+            || categories.is_some_and(|categories| !categories.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Health, HealthState};
+    use crate::chip::ChipIdentity;
+    use crate::clock::Timestamp;
+    use crate::reading::Reading;
+    use crate::snapshot::{Device, DeviceFault, DeviceFaultKind};
+
+    fn fault(kind: DeviceFaultKind, since: u64) -> DeviceFault {
+        DeviceFault { kind, since: Timestamp(since), detail: String::new() }
+    }
+
+    #[test]
+    fn a_device_is_what_is_worst_about_it_and_unknown_where_nothing_is_read() {
+        let mut device = Device::unread("0", ChipIdentity::default());
+        assert_eq!(device.health(), Health { state: HealthState::Unknown, cause: None });
+        device.telemetry.power_watts = Reading::new(20.0, Timestamp(1));
+        assert_eq!(device.health(), Health { state: HealthState::Ok, cause: None });
+        // What the kernel knows of the slot is not the device's word.
+        let mut silent = Device::unread("0", ChipIdentity::default());
+        let link = crate::snapshot::PcieLink::absent(crate::reading::Absence::Unknown, "");
+        let generation = Reading::new(4, Timestamp(1));
+        silent.telemetry.link =
+            Some(Box::new(crate::snapshot::PcieLink { pcie_generation: generation, ..link }));
+        assert_eq!(silent.health().state, HealthState::Unknown);
+        device.faults =
+            vec![fault(DeviceFaultKind::HeartbeatStopped, 5), fault(DeviceFaultKind::Vanished, 7)];
+        let health = device.health();
+        assert_eq!((health.state, health.cause), (HealthState::Failed, device.faults.first()));
+    }
+
+    #[test]
+    fn states_go_from_good_to_bad() {
+        assert!(HealthState::ALL.is_sorted());
+        let names: std::collections::BTreeSet<_> =
+            HealthState::ALL.iter().map(|state| state.name()).collect();
+        assert_eq!(names.len(), HealthState::ALL.len());
+    }
+}
