@@ -57,13 +57,14 @@ impl Prometheus {
         };
         let mut process = ChildGuard::new(child);
         let mut log = BufReader::new(process.child().stderr.take().unwrap()).lines();
-        let mut says = |words: &str| {
-            let found = log.by_ref().map(Result::unwrap).find(|line| line.contains(words));
-            found.unwrap_or_else(|| panic!("Prometheus ended without saying {words:?}"))
-        };
-        let said = says(LISTENS);
-        says(READY);
-        let address = said.split(LISTENS).nth(1).unwrap().trim().to_owned();
+        // Under load it is ready before it says where it listens.
+        let (mut address, mut is_ready) = (None, false);
+        while address.is_none() || !is_ready {
+            let line = log.next().expect("Prometheus ended before it was ready").unwrap();
+            is_ready |= line.contains(READY);
+            address = address.or_else(|| Some(line.split_once(LISTENS)?.1.trim().to_owned()));
+        }
+        let address = address.unwrap();
         // A writer to a pipe without a reader is killed.
         std::thread::spawn(move || log.for_each(drop));
         Some(Self { _process: process, address, _place: place })
