@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
-use telltale_harness::{Scratch, wait_until};
+use telltale_harness::Scratch;
 
-use crate::cli::command::{Running, Said, TIMEOUT, emulate, smi, snapshot, telltale};
+use crate::cli::command::{Running, Said, emulate, replaying, smi, telltale};
 
 fn lines(said: &Said) -> Vec<String> {
     assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
@@ -81,13 +81,8 @@ fn a_process_has_a_row_for_each_device_only_where_a_field_is_of_one() {
     let place = Scratch::new();
     let root = place.join("m");
     let _machine = emulate("n150", &root, &[]);
-    let mut command = telltale();
-    command.args(["replay", "train", "--loop", "--root"]).arg(&root);
-    let replay = Running::start(&mut command);
+    let replay = replaying(&root);
     let pid = replay.child.id();
-    wait_until("a record", TIMEOUT, || {
-        snapshot(&root).processes.iter().any(|one| one.known_by.is_some())
-    });
     let once = lines(&smi(&root, &["--query-process", "pid,name,state,source"]));
     assert_eq!(once, ["pid,name,state,source".to_owned(), format!("{pid},telltale,alive,ledger")]);
     let each = lines(&smi(&root, &["--query-process", "pid,device,peak"]));

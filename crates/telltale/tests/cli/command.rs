@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use telltale_harness::ChildGuard;
+use telltale_harness::{ChildGuard, wait_until};
 use telltale_schema::snapshot::Snapshot;
 
 /// How long anything may take here: much longer than it does, because machines are busy.
@@ -131,6 +131,16 @@ pub(crate) fn emulate(kind: &str, root: &Path, more: &[&str]) -> ChildGuard {
     BufReader::new(errors).read_line(&mut line).unwrap();
     assert!(line.starts_with("An emulated "), "{line}");
     machine
+}
+
+/// A process that replays a training on the first chip of the machine under `root`, once it is shown.
+pub(crate) fn replaying(root: &Path) -> Running {
+    let mut command = telltale();
+    let replay = Running::start(command.args(["replay", "train", "--loop", "--root"]).arg(root));
+    wait_until("a record", TIMEOUT, || {
+        snapshot(root).processes.iter().any(|one| one.known_by.is_some())
+    });
+    replay
 }
 
 /// The living processes that `parent` started.

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
-use telltale_harness::{Scratch, wait_until};
+use telltale_harness::Scratch;
 
-use crate::cli::command::{Running, TIMEOUT, emulate, smi, snapshot, telltale};
+use crate::cli::command::{emulate, replaying, smi};
 
 #[test]
 fn every_form_has_the_rows_that_match() {
@@ -29,13 +29,8 @@ fn a_process_is_found_by_what_it_has() {
     let place = Scratch::new();
     let root = place.join("m");
     let _machine = emulate("n150", &root, &[]);
-    let mut command = telltale();
-    command.args(["replay", "train", "--loop", "--root"]).arg(&root);
-    let replay = Running::start(&mut command);
+    let replay = replaying(&root);
     let pid = replay.child.id();
-    wait_until("a record", TIMEOUT, || {
-        snapshot(&root).processes.iter().any(|one| one.known_by.is_some())
-    });
     let found = |query: &str| {
         let said = smi(&root, &["--csv", "--details", "--filter", query]);
         assert_eq!(said.status, Some(0), "{said:?}");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{Running, Said, TIMEOUT, emulate, said, snapshot, telltale};
+use crate::cli::command::{Running, Said, TIMEOUT, emulate, replaying, said, snapshot, telltale};
 use crate::cli::terminal::Terminal;
 
 /// What one of them says of the machine below `root`.
@@ -101,13 +101,8 @@ fn the_first_sample_has_rates_where_one_is_shown_or_chosen_by() {
     let place = Scratch::new();
     let root = place.join("m");
     let _machine = emulate("n150", &root, &[]);
-    let mut command = telltale();
-    command.args(["replay", "train", "--loop", "--root"]).arg(&root);
-    let replay = Running::start(&mut command);
+    let replay = replaying(&root);
     let pid = replay.child.id();
-    wait_until("a record", TIMEOUT, || {
-        snapshot(&root).processes.iter().any(|one| one.known_by.is_some())
-    });
     let of = |arguments: &[&str]| -> Vec<Value> {
         let json = monitor(&root, &[&["pmon", "-c", "1", "--json"], arguments].concat());
         json.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
