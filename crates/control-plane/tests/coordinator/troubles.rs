@@ -76,8 +76,8 @@ fn what_is_wrong_with_certificates_is_reported() {
         };
         let of_ours = || files(ours.sign(&Wish { names: &NAMES, ..Wish::default() }), false);
         // How sure it is depends on which of two packets comes first, here and below.
-        let tls = " speaks TLS; name its authority with --authority";
-        check(&scratch, of_ours(), ClientFiles::default(), tls).await;
+        let said = check(&scratch, of_ours(), ClientFiles::default(), " speaks TLS").await;
+        assert!(said.contains("name its authority with --authority"), "{said}");
         let other = caller(&scratch, &theirs.pem(), None);
         let file = scratch.join("authority");
         let words = format!("'s certificate is not of the authority in {}", file.display());
@@ -103,10 +103,17 @@ fn what_is_wrong_with_certificates_is_reported() {
     });
 }
 
-async fn check(scratch: &Scratch, access: AccessFiles, caller: ClientFiles, expected: &str) {
+/// Checks what the caller sees, and returns it.
+async fn check(
+    scratch: &Scratch,
+    access: AccessFiles,
+    caller: ClientFiles,
+    expected: &str,
+) -> String {
     let running = Running::start(Plan { access, ..plan(scratch.path(), 2) }).await;
     let at = running.grpc.to_string();
     let said = reported(&at, &caller).await;
     assert!(said.starts_with(&at) && said.contains(expected), "{expected}: {said}");
     running.end().await;
+    said
 }
