@@ -3,6 +3,7 @@
 //! Each output has one source and one generator. Nothing is written outside the listed outputs.
 
 mod documents;
+mod health;
 pub mod json_schema;
 pub mod metrics;
 pub mod protobuf;
@@ -73,6 +74,7 @@ pub fn outputs(root: &Path) -> Result<Vec<GeneratedFile>, GenerateError> {
     let metrics = metrics::defined(root)?;
     let mut outputs = metrics::outputs(root, &metrics)?;
     outputs.extend(sensors::outputs(root, &metrics)?);
+    health::add(root, &mut outputs)?;
     outputs.extend(protobuf::outputs(root)?);
     outputs.extend(json_schema::outputs());
     outputs.extend(documents::outputs(root)?);

@@ -10,11 +10,13 @@ use telltale_ledger::LedgerReading;
 use telltale_ledger::directory::RuntimeDirectory;
 use telltale_schema::clock::Clock;
 use telltale_schema::device::DeviceIdentity;
-use telltale_schema::snapshot::{Device, Snapshot, SourceStatus};
+use telltale_schema::health::HealthSettings;
+use telltale_schema::snapshot::{Snapshot, SourceStatus};
 
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
 use crate::hardware::{DrmSource, HostSource, HostUse, Links, NeuronSource, NvidiaSource, NvmlUse};
+use crate::health::Judge;
 use crate::legacy::LegacyClients;
 use crate::observation::MemoryClaim;
 use crate::processes::{EndpointUse, Holders, ListAllocated, Places, PodOptions, Processes};
@@ -59,6 +61,8 @@ pub struct CollectOptions {
     pub nvml: NvmlUse,
     /// Whether it is read what processes and the host use, as [`Collector::read_usage`] says.
     pub usage: bool,
+    /// From when on something is wrong with a device or a part of the machine.
+    pub health: HealthSettings,
 }
 
 impl Default for CollectOptions {
@@ -77,6 +81,7 @@ impl Default for CollectOptions {
             host: HostUse::default(),
             nvml: NvmlUse::default(),
             usage: false,
+            health: HealthSettings::default(),
         }
     }
 }
@@ -91,6 +96,7 @@ pub struct Collector {
     processes: Processes,
     endpoints: EndpointUse,
     usage: UsageReader,
+    judge: Judge,
 }
 
 /// A source, and what it said last.
@@ -158,6 +164,7 @@ impl Collector {
             host,
             nvml,
             usage: wants_usage,
+            health,
         } = options;
         let tree = Arc::new(Tree::open(&root)?);
         let pods = (pods, list_allocated);
@@ -177,7 +184,8 @@ impl Collector {
         let sources = sources.into_iter().map(SourceState::new).collect();
         let mut usage = UsageReader::new(CallLimits { task: timeout, all: deadline });
         usage.follow(wants_usage);
-        Ok(Self { clock, sources, host, links, processes, endpoints, usage })
+        let judge = Judge::new(health);
+        Ok(Self { clock, sources, host, links, processes, endpoints, usage, judge })
     }
 
     /// Asks every source once.
@@ -229,6 +237,9 @@ impl Collector {
             sources,
             ..Snapshot::empty(taken_at)
         };
+        let hardware: Vec<_> = self.sources.iter().map(|asked| asked.source.name()).collect();
+        let now = self.moment();
+        self.judge.examine(&mut snapshot, &[], &hardware, now);
         self.add_usage(&mut snapshot);
         snapshot.collected_in_ns = self.clock.monotonic_ns().saturating_sub(started_ns);
         snapshot
@@ -253,7 +264,7 @@ impl Collector {
     }
 
     fn add_usage(&mut self, snapshot: &mut Snapshot) {
-        let now = SampledAt { at: self.clock.now(), monotonic_ns: self.clock.monotonic_ns() };
+        let now = self.moment();
         let host = self.usage.read(self.processes.directory(), &mut snapshot.processes, now);
         if let Some(host) = host {
             snapshot.host = Some(Box::new(host));
@@ -276,11 +287,17 @@ impl Collector {
         }
     }
 
-    /// Takes over the faults of these devices, which are from a snapshot of another reader of this
-    /// machine that has watched it for longer. The next [`Self::collect`] has those that still hold:
-    /// a heartbeat that shows the same count, and a chip that the driver does not list.
-    pub fn learn_faults(&mut self, devices: &[Device]) {
+    /// Takes over the faults of a snapshot of another reader of this machine that has watched it for
+    /// longer. The next [`Self::collect`] has those that still hold: a heartbeat that shows the same
+    /// count, a chip that the driver does not list, a counter that rose.
+    pub fn learn_faults(&mut self, snapshot: &Snapshot) {
+        let devices = &snapshot.devices;
         self.sources.iter_mut().for_each(|asked| asked.source.learn_faults(devices));
+        self.judge.learn(snapshot, self.moment());
+    }
+
+    fn moment(&self) -> SampledAt {
+        SampledAt { monotonic_ns: self.clock.monotonic_ns(), at: self.clock.now() }
     }
 
     /// Whether [`Self::watch_heartbeats`] has something to wait for.

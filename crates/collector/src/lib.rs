@@ -9,6 +9,7 @@ mod clean;
 pub mod clock;
 mod collector;
 pub mod hardware;
+mod health;
 pub mod legacy;
 pub mod limits;
 mod observation;

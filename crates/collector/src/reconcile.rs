@@ -22,11 +22,12 @@ use telltale_ledger::RegionMirror;
 use telltale_schema::chip::ChipFacts;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
+use telltale_schema::health::Fault;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Accounting, Device, DeviceFault, HeldDevice, HeldKind, HeldUsage, Holder, KindUsage, Process,
-    ProcessSource, ProcessState, Telemetry,
+    Accounting, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindUsage, Process, ProcessSource,
+    ProcessState, Telemetry,
 };
 
 use crate::limits::{MAX_DEVICE_BYTES, MAX_DEVICES, MAX_DEVICES_NAMED_BY_A_USER};
@@ -124,7 +125,7 @@ struct Draft {
     facts: Reading<ChipFacts>,
     telemetry: Telemetry,
     holders: Reading<Vec<Holder>>,
-    faults: Vec<DeviceFault>,
+    faults: Vec<Fault>,
     /// Capacities that processes claim; none of them is used when they disagree.
     dram_capacity: Claimed,
     l1_capacity: Claimed,

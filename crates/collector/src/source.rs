@@ -2,9 +2,10 @@
 
 use telltale_schema::chip::ChipFacts;
 use telltale_schema::device::DeviceIdentity;
+use telltale_schema::health::Fault;
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Device, DeviceFault, Holder, SourceStatus, Telemetry};
+use telltale_schema::snapshot::{Device, Holder, SourceStatus, Telemetry};
 
 /// What a source says of one device.
 #[derive(Debug, Clone)]
@@ -20,7 +21,7 @@ pub struct DeviceReading {
     /// What the driver counts of its memory; none where it counts nothing, as Tenstorrent's.
     pub memory: Option<DriverMemory>,
     /// What is wrong with it as a whole.
-    pub faults: Vec<DeviceFault>,
+    pub faults: Vec<Fault>,
 }
 
 /// What a driver counts of a device's own memory.

@@ -16,10 +16,9 @@ use std::time::Duration;
 
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::health::{Fault, FaultKind};
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{
-    Device, DeviceFault, DeviceFaultKind, Holder, SourceError, SourceStatus, Telemetry,
-};
+use telltale_schema::snapshot::{Device, Holder, SourceError, SourceStatus, Telemetry};
 
 use crate::hardware::driver_at;
 use crate::report::SourceReport;
@@ -69,7 +68,7 @@ pub struct ChipReading {
     /// Who has it open, as the driver lists them.
     pub holders: Reading<Vec<Holder>>,
     /// What is wrong with it as a whole.
-    pub faults: Vec<DeviceFault>,
+    pub faults: Vec<Fault>,
 }
 
 /// What this source says of the machine.
@@ -398,7 +397,7 @@ fn remote_chip(gateway: &ChipReading, location: u8) -> ChipReading {
     };
     // Its own heartbeat is not shown; it is lost with the chip that it is reached through.
     let mut faults = gateway.faults.iter();
-    let lost = faults.find(|fault| fault.kind == DeviceFaultKind::Vanished);
+    let lost = faults.find(|fault| fault.kind == FaultKind::Vanished);
     ChipReading {
         identity,
         facts: gateway.facts.clone(),

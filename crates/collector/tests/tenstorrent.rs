@@ -16,8 +16,9 @@ use telltale_collector::tree::Tree;
 use telltale_collector::{CollectOptions, Collector};
 use telltale_harness::Scratch;
 use telltale_schema::clock::ManualClock;
+use telltale_schema::health::FaultKind;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{DeviceFaultKind, TrafficDirection};
+use telltale_schema::snapshot::TrafficDirection;
 
 const N300: &str = "0100014611903000\n";
 
@@ -388,7 +389,7 @@ fn chips_come_and_go_and_are_sorted_by_address() {
     fs::rename(&class, machine.scratch.join("gone")).unwrap();
     let gone = source.read_chips();
     assert_eq!(ordinals(&gone), [Some(1), Some(0)], "one that vanished keeps its row");
-    assert_eq!(gone.chips[0].faults[0].kind, DeviceFaultKind::Vanished);
+    assert_eq!(gone.chips[0].faults[0].kind, FaultKind::Vanished);
     fs::rename(machine.scratch.join("gone"), &class).unwrap();
     let back = source.read_chips();
     assert_eq!(ordinals(&back), [Some(1), Some(0)]);

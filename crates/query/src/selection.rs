@@ -107,6 +107,7 @@ pub(crate) fn restricted(
         closed_processes: snapshot.closed_processes,
         withheld_processes: snapshot.withheld_processes,
         left_out: Some(left_out),
+        faults: snapshot.faults.clone(),
         sources: snapshot.sources.clone(),
     }
 }

@@ -1,61 +1,28 @@
-//! How a device is, with the cause: what every view shows of it in one word.
+//! How a device is, with the cause: what every view shows of it in one word. What can be wrong is
+//! declared in `health.toml`.
+
+pub use crate::fault::{
+    Evidence, Fault, FaultKind, HealthRule, HealthSettings, HealthState, RULES, RuleSetting,
+    RuleSubject, SettingError, Shape, Thresholds,
+};
 
 use crate::chip::FactSource;
 use crate::sensor::SENSORS;
-use crate::snapshot::{Device, DeviceFault, DeviceFaultKind, SpaceUsage};
-
-/// How a device is. The later one is the worse one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum HealthState {
-    /// Something of it is read, and nothing is known to be wrong.
-    Ok,
-    /// Nothing of it can be read, so that nothing is known.
-    Unknown,
-    /// It works, and something about it needs a look.
-    Warning,
-    /// It does not work.
-    Failed,
-}
+use crate::snapshot::{Device, Snapshot, SpaceUsage};
 
 /// How a device is, and why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Health<'a> {
     /// The state.
     pub state: HealthState,
     /// The gravest of what is wrong, the first of several; none where nothing is known to be.
-    pub cause: Option<&'a DeviceFault>,
-}
-
-// === impl HealthState ===
-
-impl HealthState {
-    /// All of them, the best one first.
-    pub const ALL: [Self; 4] = [Self::Ok, Self::Unknown, Self::Warning, Self::Failed];
-
-    /// Its name in outputs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Unknown => "unknown",
-            Self::Warning => "warning",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-impl DeviceFaultKind {
-    /// What a device with this fault is.
-    pub const fn state(self) -> HealthState {
-        match self {
-            Self::HeartbeatStopped | Self::Vanished => HealthState::Failed,
-        }
-    }
+    pub cause: Option<&'a Fault>,
 }
 
 impl Device {
     /// How it is.
     pub fn health(&self) -> Health<'_> {
-        let worst = self.faults.iter().rev().max_by_key(|fault| fault.kind.state());
+        let worst = gravest(&self.faults);
         let state = match worst {
             Some(fault) => fault.kind.state(),
             None if self.is_read() => HealthState::Ok,
@@ -82,16 +49,30 @@ impl Device {
     }
 }
 
+impl Snapshot {
+    /// How the parts of the machine and its sources are; its devices have their own health.
+    pub fn host_health(&self) -> Health<'_> {
+        let cause = gravest(&self.faults);
+        Health { state: cause.map_or(HealthState::Ok, |fault| fault.kind.state()), cause }
+    }
+}
+
+/// The gravest of what is wrong, the first of several. An event is not wrong.
+fn gravest(faults: &[Fault]) -> Option<&Fault> {
+    faults.iter().rev().filter(|fault| fault.is_wrong()).max_by_key(|fault| fault.kind.state())
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Health, HealthState};
     use crate::chip::ChipIdentity;
     use crate::clock::Timestamp;
+    use crate::health::{Fault, FaultKind};
     use crate::reading::Reading;
-    use crate::snapshot::{Device, DeviceFault, DeviceFaultKind};
+    use crate::snapshot::Device;
 
-    fn fault(kind: DeviceFaultKind, since: u64) -> DeviceFault {
-        DeviceFault { kind, since: Timestamp(since), detail: String::new() }
+    fn fault(kind: FaultKind, since: u64) -> Fault {
+        Fault::new(kind, Timestamp(since), String::new())
     }
 
     #[test]
@@ -107,8 +88,7 @@ mod tests {
         silent.telemetry.link =
             Some(Box::new(crate::snapshot::PcieLink { pcie_generation: generation, ..link }));
         assert_eq!(silent.health().state, HealthState::Unknown);
-        device.faults =
-            vec![fault(DeviceFaultKind::HeartbeatStopped, 5), fault(DeviceFaultKind::Vanished, 7)];
+        device.faults = vec![fault(FaultKind::HeartbeatStopped, 5), fault(FaultKind::Vanished, 7)];
         let health = device.health();
         assert_eq!((health.state, health.cause), (HealthState::Failed, device.faults.first()));
     }

@@ -6,6 +6,7 @@ pub mod calendar;
 pub mod chip;
 pub mod clock;
 pub mod device;
+pub mod fault;
 pub mod fleet;
 mod float;
 pub mod health;

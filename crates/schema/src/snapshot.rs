@@ -16,8 +16,8 @@ mod usage;
 
 pub use container::{AllocatedDevices, Container, Pod};
 pub use device::{
-    Device, DeviceFault, DeviceFaultKind, Holder, KindMemory, Load, MemoryCounts, PcieTraffic,
-    SpaceUsage, Telemetry, TrafficDirection,
+    Device, Holder, KindMemory, Load, MemoryCounts, PcieTraffic, SpaceUsage, Telemetry,
+    TrafficDirection,
 };
 pub use fitness::{MAX_DEVICES, MAX_PROCESSES, UnfitSnapshot};
 pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage};
@@ -33,6 +33,7 @@ pub use usage::{HostUsage, ProcessUsage};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
+use crate::fault::{Fault, known_faults};
 use crate::reading::Absence;
 
 /// The version of the JSON shape below. It grows when a field changes its meaning or goes away;
@@ -70,6 +71,9 @@ pub struct Snapshot {
     /// What all processes take of the host; none where it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Box<HostUsage>>,
+    /// What is wrong with parts of the machine and with sources; empty when nothing is known to be.
+    #[serde(default, deserialize_with = "known_faults", skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
     /// Each source that was asked, and how it went.
     pub sources: Vec<SourceStatus>,
 }
@@ -87,6 +91,7 @@ impl Snapshot {
             withheld_processes: 0,
             left_out: None,
             host: None,
+            faults: Vec::new(),
             sources: Vec::new(),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use telltale_collector::Collector;
 use telltale_node::grpc::connect;
-use telltale_schema::snapshot::Device;
+use telltale_schema::snapshot::Snapshot;
 use telltale_wire::telemetry::CallError;
 
 use crate::arguments::LocationArguments;
@@ -17,7 +17,7 @@ use crate::sockets::sockets;
 const TIMEOUT: Duration = Duration::from_millis(250);
 
 /// A question to the service, asked beside what the command does itself.
-pub(crate) struct Question(Option<JoinHandle<Option<Vec<Device>>>>);
+pub(crate) struct Question(Option<JoinHandle<Option<Snapshot>>>);
 
 /// What the service has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,22 +46,23 @@ impl Question {
 
     /// Waits for the answer and hands it to the collector, whose next snapshot has what of it still holds.
     pub(crate) fn teach(self, collector: &mut Collector) -> ServiceFindings {
-        let Some(devices) = self.0.and_then(|thread| thread.join().ok()?) else {
+        let Some(known) = self.0.and_then(|thread| thread.join().ok()?) else {
             return ServiceFindings::Nothing;
         };
-        collector.learn_faults(&devices);
-        if devices.is_empty() { ServiceFindings::Healthy } else { ServiceFindings::Faulty }
+        collector.learn_faults(&known);
+        let is_well = known.devices.is_empty() && known.faults.is_empty();
+        if is_well { ServiceFindings::Healthy } else { ServiceFindings::Faulty }
     }
 }
 
-/// Devices with faults, as the first service that answers in time has them; none where no service does.
-fn faulty(sockets: &[PathBuf]) -> Option<Vec<Device>> {
+/// Devices with faults, and those of the machine, as the first service that answers in time has them; none where no service does.
+fn faulty(sockets: &[PathBuf]) -> Option<Snapshot> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let first = async {
         for socket in sockets {
-            if let Some(Ok(mut devices)) = devices(socket).await {
-                devices.retain(|device| !device.faults.is_empty());
-                return Some(devices);
+            if let Some(Ok(mut known)) = devices(socket).await {
+                known.devices.retain(|device| !device.faults.is_empty());
+                return Some(known);
             }
         }
         None
@@ -69,7 +70,7 @@ fn faulty(sockets: &[PathBuf]) -> Option<Vec<Device>> {
     runtime.block_on(async { tokio::time::timeout(TIMEOUT, first).await }).ok()?
 }
 
-async fn devices(socket: &Path) -> Option<Result<Vec<Device>, CallError>> {
+async fn devices(socket: &Path) -> Option<Result<Snapshot, CallError>> {
     let mut client = connect(socket).await.ok()?;
     Some(client.devices().await)
 }

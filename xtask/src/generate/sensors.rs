@@ -112,7 +112,7 @@ fn between_marks(text: &str, sensors: &[(Sensor, &Metric)]) -> Result<String, St
 }
 
 /// A comment of lines that are no longer than this.
-fn comment(mark: &str, text: &str, columns: usize) -> Vec<String> {
+pub(super) fn comment(mark: &str, text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![mark.to_owned()];
     for word in text.split(' ') {
         let is_full = lines.last().is_some_and(|line| line.len() + 1 + word.len() > columns);

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use telltale_schema::chip::{ChipFacts, ChipIdentity, PciAddress};
 use telltale_schema::clock::Timestamp;
+use telltale_schema::health::{Evidence, Fault, FaultKind};
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Device, DeviceFault, DeviceFaultKind, Telemetry};
+use telltale_schema::snapshot::{Device, Telemetry};
 
 use super::ChipReading;
 
@@ -108,7 +109,7 @@ impl Faults {
             else {
                 continue;
             };
-            if let Some(fault) = device.fault(DeviceFaultKind::HeartbeatStopped)
+            if let Some(fault) = device.fault(FaultKind::HeartbeatStopped)
                 && let Reading::Value { value, at } = device.telemetry.heartbeat_total
             {
                 // Far enough back that one reading of the same value is enough.
@@ -122,7 +123,7 @@ impl Faults {
                     false => beat.has_moved = true,
                 }
             }
-            if let Some(fault) = device.fault(DeviceFaultKind::Vanished) {
+            if let Some(fault) = device.fault(FaultKind::Vanished) {
                 let since = now.0.saturating_sub(now.1.since_ns(fault.since));
                 let (identity, facts) = (chip.clone(), device.facts.clone());
                 let gone = Some((since, fault.since));
@@ -136,7 +137,7 @@ impl Faults {
         self.beats.values().any(|beat| !beat.has_moved && !beat.stands_still())
     }
 
-    fn beat(&mut self, chip: &ChipReading, now: Moment) -> Option<DeviceFault> {
+    fn beat(&mut self, chip: &ChipReading, now: Moment) -> Option<Fault> {
         let pci = chip.identity.pci?;
         let (value, read_at) = match &chip.telemetry.heartbeat_total {
             Reading::Value { value, at } => (*value, *at),
@@ -157,13 +158,14 @@ impl Faults {
         }
         beat.stands_still().then(|| {
             let number = chip.identity.driver_ordinal.unwrap_or_default();
-            DeviceFault {
-                kind: DeviceFaultKind::HeartbeatStopped,
-                since: beat.since.1,
-                detail: format!(
-                    "its heartbeat stands still at {value}: the firmware has stopped, and the \
-                     sensors show what was last; reset it with `tt-smi -r {number}`"
-                ),
+            let detail = format!(
+                "its heartbeat stands still at {value}: the firmware has stopped, and the sensors \
+                 show what was last; reset it with `tt-smi -r {number}`"
+            );
+            let seen = |at| Evidence { reading: "heartbeat_total".into(), value: value as f64, at };
+            Fault {
+                evidence: vec![seen(beat.since.1), seen(beat.read_at)],
+                ..Fault::new(FaultKind::HeartbeatStopped, beat.since.1, detail)
             }
         })
     }
@@ -185,13 +187,12 @@ impl ListedChip {
             "the driver does not list it any more; `sudo dmesg | grep -i tenstorrent` may say why"
         };
         let number = self.identity.driver_ordinal.filter(|number| !numbers.contains(number));
-        let kind = DeviceFaultKind::Vanished;
         ChipReading {
             identity: ChipIdentity { driver_ordinal: number, ..self.identity.clone() },
             facts: self.facts.clone(),
             telemetry: Telemetry::absent(Absence::Gone, detail),
             holders: Reading::absent(Absence::Gone, detail),
-            faults: vec![DeviceFault { kind, since: since.1, detail: detail.to_owned() }],
+            faults: vec![Fault::new(FaultKind::Vanished, since.1, detail.to_owned())],
         }
     }
 }
@@ -202,8 +203,9 @@ mod tests {
     use crate::tenstorrent::ChipReading;
     use telltale_schema::chip::ChipIdentity;
     use telltale_schema::clock::Timestamp;
+    use telltale_schema::health::FaultKind;
     use telltale_schema::reading::{Absence, Reading};
-    use telltale_schema::snapshot::{Device, DeviceFaultKind, Telemetry};
+    use telltale_schema::snapshot::{Device, Telemetry};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -252,7 +254,7 @@ mod tests {
         };
         assert_eq!(kinds(0, Some(7)), (vec![], true));
         assert_eq!(kinds(2, Some(7)), (vec![], true));
-        let stopped = (DeviceFaultKind::HeartbeatStopped, moment(0).1);
+        let stopped = (FaultKind::HeartbeatStopped, moment(0).1);
         assert_eq!(kinds(HEARTBEAT_TIMEOUT_NS / SECOND, Some(7)), (vec![stopped], false));
         assert_eq!(kinds(100, Some(7)), (vec![stopped], false));
         assert_eq!(kinds(101, Some(8)), (vec![], false), "it counts again");
@@ -299,7 +301,7 @@ mod tests {
             let all = annotate(faults, chips, 50).into_iter().flat_map(|chip| chip.faults);
             all.map(|fault| (fault.kind, fault.since)).collect::<Vec<_>>()
         };
-        let still = (DeviceFaultKind::HeartbeatStopped, moment(0).1);
+        let still = (FaultKind::HeartbeatStopped, moment(0).1);
         // Taught before the first scan, and after it.
         for annotated in [false, true] {
             for (value, expected) in [(7, vec![still]), (8, vec![])] {
@@ -314,7 +316,7 @@ mod tests {
         }
 
         let gone = annotate(&mut other, &[], 20).into_iter().map(device).collect::<Vec<_>>();
-        let vanished = (DeviceFaultKind::Vanished, moment(20).1);
+        let vanished = (FaultKind::Vanished, moment(20).1);
         for (chips, expected) in [(vec![], vec![vanished]), (vec![beating(9)], vec![])] {
             let mut faults = Faults::default();
             faults.learn(&gone, moment(50));
@@ -330,7 +332,7 @@ mod tests {
         let left = annotate(&mut faults, &chips[..1], 10);
         assert_eq!((left.len(), left[1].identity.pci), (2, chips[1].identity.pci));
         let fault = &left[1].faults[0];
-        assert_eq!((fault.kind, fault.since), (DeviceFaultKind::Vanished, moment(10).1));
+        assert_eq!((fault.kind, fault.since), (FaultKind::Vanished, moment(10).1));
         let (reason, _) = left[1].telemetry.temperature_celsius.absence().unwrap();
         assert_eq!(reason, Absence::Gone);
         assert_eq!(annotate(&mut faults, &chips, 20)[1].faults, [], "it is back");

@@ -6,9 +6,10 @@ use telltale_emulator::{
 };
 use telltale_harness::Scratch;
 use telltale_schema::chip::{BoardType, ChipFacts};
+use telltale_schema::health::FaultKind;
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Device, DeviceFaultKind, Snapshot};
+use telltale_schema::snapshot::{Device, Snapshot};
 
 /// An emulated machine and a collector that checks it.
 struct Bench {
@@ -196,7 +197,7 @@ fn a_reset_and_a_lost_chip_are_seen_and_so_is_their_end() {
     bench.machine.inject(vanish.clone()).unwrap();
     let snapshot = bench.collector.collect();
     assert_eq!(snapshot.devices.len(), 8, "a card and its remote chip keep their rows");
-    let lost = snapshot.devices.iter().filter(|one| one.fault(DeviceFaultKind::Vanished).is_some());
+    let lost = snapshot.devices.iter().filter(|one| one.fault(FaultKind::Vanished).is_some());
     assert_eq!(lost.map(|one| absence(&one.holders)).collect::<Vec<_>>(), [Some(Absence::Gone); 2]);
     bench.machine.clear(&vanish).unwrap();
     let snapshot = bench.collector.collect();
@@ -207,7 +208,9 @@ fn a_reset_and_a_lost_chip_are_seen_and_so_is_their_end() {
             .iter()
             .any(|one| one.identity.chip().is_some_and(|chip| chip.driver_ordinal == Some(9)))
     );
-    assert!(snapshot.devices.iter().all(|one| one.faults.is_empty()));
+    let kinds = |device: &Device| device.faults.iter().map(|one| one.kind).collect::<Vec<_>>();
+    let events: Vec<_> = snapshot.devices.iter().flat_map(kinds).collect();
+    assert_eq!(events, [FaultKind::CameBack; 2], "events, and no faults");
     assert_eq!(errors(&snapshot), []);
 }
 

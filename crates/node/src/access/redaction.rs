@@ -41,6 +41,7 @@ pub fn visible(snapshot: &Arc<Snapshot>, visibility: Visibility) -> Arc<Snapshot
         closed_processes: snapshot.closed_processes,
         withheld_processes: u64::try_from(left_out).unwrap_or(u64::MAX),
         left_out: None,
+        faults: snapshot.faults.clone(),
         sources: snapshot.sources.iter().map(without_names).collect(),
     })
 }

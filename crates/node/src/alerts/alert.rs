@@ -59,6 +59,11 @@ pub enum Subject {
         /// Its name.
         source: String,
     },
+    /// A part of the machine.
+    Part {
+        /// Its name.
+        part: String,
+    },
 }
 
 /// How far an alert is.

@@ -70,6 +70,11 @@ impl Engine {
         self.raised.values().map(|raised| &raised.alert)
     }
 
+    /// What the alerts of the rule at this place are about.
+    pub(super) fn subjects(&self, place: usize) -> impl Iterator<Item = &Subject> {
+        self.raised.keys().filter(move |(of, _)| *of == place).map(|(_, subject)| subject)
+    }
+
     /// Whether the rule at this place has an alert, pending or firing.
     pub(super) fn has_alerts(&self, place: usize) -> bool {
         self.raised.keys().any(|(of, _)| *of == place)

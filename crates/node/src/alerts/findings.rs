@@ -1,10 +1,11 @@
 //! What each rule's condition finds in one snapshot.
 
+use telltale_schema::health::{FaultKind, RuleSubject};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity::{bytes, span};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Device, DeviceFaultKind, HeldDevice, Process, ProcessState, Snapshot, SourceStatus,
+    Device, HeldDevice, Process, ProcessState, Snapshot, SourceStatus,
 };
 use telltale_schema::text::printable;
 
@@ -94,12 +95,10 @@ pub(super) fn findings(
                 idle(wanted, &held, quiet_ns / 1_000_000_000, above_bytes, idle_seconds)
             })
             .collect(),
-        Condition::HeartbeatStopped => devices
-            .filter_map(|device| faulty(wanted, device, DeviceFaultKind::HeartbeatStopped))
-            .collect(),
-        Condition::DeviceVanished => {
-            devices.filter_map(|device| faulty(wanted, device, DeviceFaultKind::Vanished)).collect()
+        Condition::Health { fault } if fault.rule().about == RuleSubject::Device => {
+            devices.filter_map(|device| faulty(wanted, device, fault)).collect()
         }
+        Condition::Health { fault } => faulty_parts(engine, place, fault, snapshot),
         Condition::SourceDown => {
             snapshot.sources.iter().filter_map(|status| source(wanted, status)).collect()
         }
@@ -220,10 +219,10 @@ fn dead(wanted: FindingFilter, device: &Device, above_bytes: u64) -> Option<Rule
 
 /// Whether a device has a fault of this kind. A heartbeat that cannot be read may have stopped or not; that
 /// of a device which has vanished is over, and what is wrong is that it has vanished.
-fn faulty(wanted: FindingFilter, device: &Device, kind: DeviceFaultKind) -> Option<RuleFinding> {
+fn faulty(wanted: FindingFilter, device: &Device, kind: FaultKind) -> Option<RuleFinding> {
     let fault = device.fault(kind);
-    let untold = kind == DeviceFaultKind::HeartbeatStopped
-        && device.fault(DeviceFaultKind::Vanished).is_none()
+    let untold = kind == FaultKind::HeartbeatStopped
+        && device.fault(FaultKind::Vanished).is_none()
         && matches!(
             device.telemetry.heartbeat_total.absence(),
             Some((Absence::TimedOut | Absence::Gone, _))
@@ -235,6 +234,32 @@ fn faulty(wanted: FindingFilter, device: &Device, kind: DeviceFaultKind) -> Opti
     wanted.by_value(value, [1.0; 2], about(device), || {
         fault.map_or_else(String::new, |fault| format!("device {}: {}", device.id, fault.detail))
     })
+}
+
+/// The sources and parts that have a fault of this kind, and those whose alert is not over.
+fn faulty_parts(
+    engine: &Engine,
+    place: usize,
+    kind: FaultKind,
+    snapshot: &Snapshot,
+) -> Vec<RuleFinding> {
+    let subject = |part: &str| match kind.rule().about {
+        RuleSubject::Source => Subject::Source { source: part.to_owned() },
+        RuleSubject::Device | RuleSubject::Part(_) => Subject::Part { part: part.to_owned() },
+    };
+    let finding =
+        |subject, level, value, text| RuleFinding { subject, uid: None, level, value, text };
+    let faults = snapshot.faults.iter().filter(|fault| fault.kind == kind);
+    let mut found: Vec<RuleFinding> = faults
+        .map(|fault| {
+            let text = format!("{}: {}", fault.part, fault.detail);
+            finding(subject(&fault.part), Level::Raised, 1.0, text)
+        })
+        .collect();
+    let is_over = |one: &&Subject| !found.iter().any(|found| found.subject == **one);
+    let over: Vec<Subject> = engine.subjects(place).filter(is_over).cloned().collect();
+    found.extend(over.into_iter().map(|one| finding(one, Level::Clear, 0.0, String::new())));
+    found
 }
 
 fn about(device: &Device) -> impl FnOnce() -> Subject {

@@ -1,6 +1,7 @@
 //! Rules: what is searched for, how long it must hold, and what comes with the program.
 
 use serde::Serialize;
+use telltale_schema::health::{FaultKind, HealthRule, HealthState, RULES};
 use telltale_schema::memory::MemorySpace;
 
 use super::Severity;
@@ -66,21 +67,24 @@ pub enum Condition {
     },
     /// A source that had errors at the last collection.
     SourceDown,
-    /// A device whose firmware's heartbeat does not count any more.
-    HeartbeatStopped,
-    /// A device that its driver listed and does not any more.
-    DeviceVanished,
+    /// What a rule of health has found of a device, a source or a part of the machine.
+    Health {
+        /// Which.
+        fault: FaultKind,
+    },
 }
 
 const MIB: u64 = 1 << 20;
 const HOUR: u64 = 3600;
+/// How long a finding of health must be over.
+const HEALTH_CLEAR_SECONDS: u64 = 10;
 
 impl Rule {
     /// The rules that hold where the configuration does not say otherwise. Their reasons:
     /// an allocator of which 95 % is in use refuses large buffers soon; a training's level is flat
     /// after its first steps, so half an hour of rising floors is no warm-up; a chip throttles at
-    /// its limit, and 5 % below that its fans have nothing left to give; a reset takes a chip's heartbeat
-    /// and its entry away for some seconds.
+    /// its limit, and 5 % below that its fans have nothing left to give. Those of health follow, see
+    /// `docs/health.md`.
     #[must_use]
     pub fn defaults() -> Vec<Self> {
         let capacity =
@@ -101,15 +105,31 @@ impl Rule {
             for_seconds,
             clear_for_seconds,
         };
-        vec![
+        let health = RULES.iter().filter(|rule| rule.state > HealthState::Ok);
+        let own = [
             rule("device_memory_nearly_full", Severity::Warning, capacity, 30, 60),
             rule("memory_leak", Severity::Warning, leak, 0, 300),
             rule("memory_of_the_dead", Severity::Warning, dead, 60, 10),
             rule("idle_memory", Severity::Info, idle, 0, 0),
             rule("device_hot", Severity::Warning, hot, 30, 60),
             rule("source_down", Severity::Warning, Condition::SourceDown, 30, 30),
-            rule("heartbeat_stopped", Severity::Critical, Condition::HeartbeatStopped, 10, 10),
-            rule("device_vanished", Severity::Critical, Condition::DeviceVanished, 30, 10),
-        ]
+        ];
+        own.into_iter().chain(health.map(Self::of_health)).collect()
+    }
+
+    /// The one that fires for what a rule of health finds. A device that comes and goes within
+    /// [`HEALTH_CLEAR_SECONDS`] is one alert.
+    pub(super) fn of_health(rule: &HealthRule) -> Self {
+        Self {
+            name: rule.alert.to_owned(),
+            severity: match rule.state {
+                HealthState::Ok | HealthState::Unknown => Severity::Info,
+                HealthState::Warning => Severity::Warning,
+                HealthState::Failed => Severity::Critical,
+            },
+            condition: Condition::Health { fault: rule.kind },
+            for_seconds: rule.alert_after_seconds,
+            clear_for_seconds: HEALTH_CLEAR_SECONDS,
+        }
     }
 }

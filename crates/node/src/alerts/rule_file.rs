@@ -2,6 +2,7 @@
 //! and added to by name.
 
 use serde::{Deserialize, Serialize};
+use telltale_schema::health::{HealthState, RULES};
 use telltale_schema::memory::MemorySpace;
 
 use super::{Condition, Rule, Severity};
@@ -21,8 +22,8 @@ pub struct RuleText {
     /// How bad it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// `capacity`, `leak`, `dead_memory`, `idle_memory`, `temperature`, `source_down`,
-    /// `heartbeat_stopped` or `device_vanished`.
+    /// `capacity`, `leak`, `dead_memory`, `idle_memory`, `temperature`, `source_down`, or the name
+    /// of a rule of health.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
     /// How long the condition must hold.
@@ -69,15 +70,14 @@ pub enum RuleError {
     /// A new rule that does not say what it searches for.
     #[error(
         "alert rule {0:?} is new and has no `condition`; say capacity, leak, dead_memory, \
-         idle_memory, temperature, source_down, heartbeat_stopped or device_vanished, or use the \
-         name of a rule that is there"
+         idle_memory, temperature, source_down or a rule of docs/health.md, or use the name of a rule \
+         that is there"
     )]
     NoCondition(String),
     /// A condition that is not known.
     #[error(
         "alert rule {rule:?} has condition {condition:?}, which is not known; there are capacity, \
-         leak, dead_memory, idle_memory, temperature, source_down, heartbeat_stopped and \
-         device_vanished"
+         leak, dead_memory, idle_memory, temperature, source_down and the rules of docs/health.md"
     )]
     UnknownCondition {
         /// The rule.
@@ -194,9 +194,7 @@ impl RuleText {
                 above_ratio: self.above_ratio.unwrap_or(above_ratio),
                 clear_ratio: self.clear_ratio.unwrap_or(clear_ratio),
             },
-            Condition::SourceDown | Condition::HeartbeatStopped | Condition::DeviceVanished => {
-                template
-            }
+            Condition::SourceDown | Condition::Health { .. } => template,
         }
     }
 
@@ -226,7 +224,7 @@ impl RuleText {
 impl Condition {
     /// Its name in the configuration.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Capacity { .. } => "capacity",
             Self::Leak { .. } => "leak",
@@ -234,8 +232,7 @@ impl Condition {
             Self::IdleMemory { .. } => "idle_memory",
             Self::Temperature { .. } => "temperature",
             Self::SourceDown => "source_down",
-            Self::HeartbeatStopped => "heartbeat_stopped",
-            Self::DeviceVanished => "device_vanished",
+            Self::Health { fault } => fault.rule().alert,
         }
     }
 
@@ -248,14 +245,15 @@ impl Condition {
             Self::DeadMemory { .. } => &["above_bytes"],
             Self::IdleMemory { .. } => &["above_bytes", "idle_seconds"],
             Self::Temperature { .. } => &["above_ratio", "clear_ratio"],
-            Self::SourceDown | Self::HeartbeatStopped | Self::DeviceVanished => &[],
+            Self::SourceDown | Self::Health { .. } => &[],
         }
     }
 }
 
 /// The rule of the program that has this condition: what a new rule leaves out is as there.
 fn template(condition: &str) -> Option<Rule> {
-    Rule::defaults().into_iter().find(|rule| rule.condition.name() == condition)
+    let events = RULES.iter().filter(|rule| rule.state == HealthState::Ok).map(Rule::of_health);
+    Rule::defaults().into_iter().chain(events).find(|rule| rule.condition.name() == condition)
 }
 
 fn senseless(condition: &Condition) -> Option<&'static str> {
@@ -283,6 +281,6 @@ fn senseless(condition: &Condition) -> Option<&'static str> {
         Condition::DeadMemory { above_bytes } | Condition::IdleMemory { above_bytes, .. } => {
             (above_bytes == 0).then_some("`above_bytes` must be at least 1")
         }
-        Condition::SourceDown | Condition::HeartbeatStopped | Condition::DeviceVanished => None,
+        Condition::SourceDown | Condition::Health { .. } => None,
     }
 }

@@ -72,6 +72,7 @@ fn message_of(alert: Alert) -> message::Alert {
             });
         }
         Subject::Source { source } => message.source = source,
+        Subject::Part { part } => message.part = part,
     }
     message
 }
@@ -120,6 +121,9 @@ fn subject_of(message: &message::Alert) -> Result<Subject, AnswerError> {
         message::MemorySpace::L1 => Some(MemorySpace::L1),
         message::MemorySpace::Host => Some(MemorySpace::Host),
     };
+    if !message.part.is_empty() {
+        return Ok(Subject::Part { part: message.part.clone() });
+    }
     match (space, message.source.is_empty(), device.is_empty()) {
         (Some(space), true, false) => Ok(Subject::Space { device, space }),
         (None, true, false) => Ok(Subject::Device { device }),
@@ -154,6 +158,7 @@ mod tests {
             let nobody = message::Alert {
                 device_id: String::new(),
                 source: String::new(),
+                part: String::new(),
                 process: None,
                 ..message.clone()
             };

@@ -144,8 +144,8 @@ fn alerts_are_beside_the_snapshot_for_those_who_may_see_them() {
         assert!(read["devices"].is_array(), "the snapshot is there");
         (read["alerts"].as_array().unwrap().len(), read["withheld_alerts"].clone())
     };
-    assert_eq!(reported(&server.get_all("/api/v1/snapshot").body), (6, 0.into()));
-    assert_eq!(reported(&server.get("/api/v1/snapshot", &[]).body), (3, 3.into()));
+    assert_eq!(reported(&server.get_all("/api/v1/snapshot").body), (7, 0.into()));
+    assert_eq!(reported(&server.get("/api/v1/snapshot", &[]).body), (4, 3.into()));
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::chip::{Architecture, ChipFacts, FactSource};
-use crate::clock::Timestamp;
 use crate::device::DeviceIdentity;
+use crate::fault::{Fault, FaultKind, known_faults};
 use crate::memory::{MemoryKind, MemorySpace};
 use crate::reading::{Absence, Reading};
 use crate::snapshot::PcieLink;
@@ -33,70 +33,7 @@ pub struct Device {
     pub holders: Reading<Vec<Holder>>,
     /// What is wrong with the device as a whole; empty when nothing is known to be.
     #[serde(default, deserialize_with = "known_faults", skip_serializing_if = "Vec::is_empty")]
-    pub faults: Vec<DeviceFault>,
-}
-
-/// Something that is wrong with a device as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
-pub struct DeviceFault {
-    /// What it is.
-    pub kind: DeviceFaultKind,
-    /// Since when it has been so, as far as the reader has watched.
-    pub since: Timestamp,
-    /// What was seen and what to do, for a person.
-    pub detail: String,
-}
-
-/// What can be wrong with a device as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum DeviceFaultKind {
-    /// The firmware's heartbeat does not count any more: its sensors show what was last.
-    HeartbeatStopped,
-    /// The driver listed the device and does not any more.
-    Vanished,
-}
-
-impl DeviceFaultKind {
-    /// All of them. A fault's place is its number in messages: places are never reused, new ones
-    /// come at the end.
-    pub const ALL: [Self; 2] = [Self::HeartbeatStopped, Self::Vanished];
-
-    /// Its name as in JSON, for scripts.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::HeartbeatStopped => "heartbeat_stopped",
-            Self::Vanished => "vanished",
-        }
-    }
-
-    /// Its name in a few words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::HeartbeatStopped => "heartbeat stopped",
-            Self::Vanished => "vanished",
-        }
-    }
-}
-
-/// Reads the faults of the kinds that this version knows: one of a later kind must not make a whole
-/// recording or answer unreadable.
-fn known_faults<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DeviceFault>, D::Error> {
-    /// A fault of any kind.
-    #[derive(Deserialize)]
-    struct Written {
-        kind: String,
-        since: Timestamp,
-        detail: String,
-    }
-    let written = Vec::<Written>::deserialize(deserializer)?;
-    let known = |Written { kind, since, detail }| {
-        let kind = DeviceFaultKind::ALL.into_iter().find(|known| known.name() == kind)?;
-        Some(DeviceFault { kind, since, detail })
-    };
-    Ok(written.into_iter().filter_map(known).collect())
+    pub faults: Vec<Fault>,
 }
 
 impl Device {
@@ -116,7 +53,7 @@ impl Device {
     }
 
     /// The fault of this kind, if it has it.
-    pub fn fault(&self, kind: DeviceFaultKind) -> Option<&DeviceFault> {
+    pub fn fault(&self, kind: FaultKind) -> Option<&Fault> {
         self.faults.iter().find(|fault| fault.kind == kind)
     }
 
@@ -366,18 +303,14 @@ impl Device {
 
 #[cfg(test)]
 mod tests {
-    use super::{Device, DeviceFault, DeviceFaultKind, Telemetry};
+    use super::{Device, Fault, FaultKind, Telemetry};
     use crate::chip::ChipIdentity;
     use crate::clock::Timestamp;
     use crate::reading::{Absence, Reading};
 
     #[test]
     fn what_an_older_or_newer_version_wrote_is_read() {
-        let fault = DeviceFault {
-            kind: DeviceFaultKind::Vanished,
-            since: Timestamp(5),
-            detail: String::from("why"),
-        };
+        let fault = Fault::new(FaultKind::Vanished, Timestamp(5), String::from("why"));
         let device = Device {
             id: String::from("7"),
             identity: ChipIdentity::default().into(),
@@ -399,12 +332,5 @@ mod tests {
         assert_eq!(read(&written), [fault], "a later version's kind is left out");
         written.as_object_mut().unwrap().remove("faults");
         assert_eq!(read(&written), []);
-    }
-
-    #[test]
-    fn the_names_of_faults_are_those_of_json() {
-        for kind in DeviceFaultKind::ALL {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
-        }
     }
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use telltale_schema::clock::Timestamp;
+use telltale_schema::health::{Fault, FaultKind};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{DeviceFault, DeviceFaultKind, Holder, Snapshot};
+use telltale_schema::snapshot::{Holder, Snapshot};
 use telltale_smi::screen::{
     Alert, Alerts, Availability, InputEvent, Pane, PressedKey, Screen, ViewSettings,
 };
@@ -119,11 +120,7 @@ fn the_first_row_has_what_the_host_uses_before_the_source() {
 #[test]
 fn what_is_wrong_is_never_folded() {
     let mut snapshot = galaxy();
-    let fault = DeviceFault {
-        kind: DeviceFaultKind::HeartbeatStopped,
-        since: Timestamp(1),
-        detail: String::from("7 s"),
-    };
+    let fault = Fault::new(FaultKind::HeartbeatStopped, Timestamp(1), String::from("7 s"));
     snapshot.devices[0].faults.push(fault);
     snapshot.devices[2].holders = Reading::absent(Absence::Permission, "");
     snapshot.devices[17].spaces[0].used_bytes = Reading::absent(Absence::Unknown, "");

@@ -11,6 +11,7 @@ use tracing::debug;
 use telltale_cluster::vitals::{DeviceHealth, MAX_DEVICES};
 use telltale_node::grpc::connect;
 use telltale_schema::reading::Absence;
+use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 use telltale_wire::telemetry::Client;
 use telltale_wire::telemetry::message::{Alert, AlertSeverity, AlertState};
@@ -68,7 +69,8 @@ impl DevicePoller {
             self.client = Some(reach(&self.sockets).await?);
         }
         let client = self.client.as_mut().expect("it was just put in");
-        let devices = client.devices().await.map_err(|error| with_causes(&error))?;
+        let Snapshot { devices, .. } =
+            client.devices().await.map_err(|error| with_causes(&error))?;
         let alerts = client.alerts().await.map_err(|error| with_causes(&error))?.alerts;
         let listed = devices.into_iter().take(MAX_DEVICES).map(|device| {
             let absence = device.telemetry.temperature_celsius.absence();

@@ -5,8 +5,9 @@ use std::path::Path;
 use rustix::process::geteuid;
 use telltale_collector::hardware::{DriverlessBoard, driverless_boards};
 use telltale_schema::device::DeviceClass;
+use telltale_schema::health::FaultKind;
 use telltale_schema::reading::Absence;
-use telltale_schema::snapshot::{Device, DeviceFaultKind, Snapshot, SourceError, SourceStatus};
+use telltale_schema::snapshot::{Device, Snapshot, SourceError, SourceStatus};
 
 use super::finding::Finding;
 
@@ -61,11 +62,11 @@ fn devices(snapshot: &Snapshot, root: &Path, boards: &[DriverlessBoard]) -> Find
         return Finding::not_here("devices", what);
     }
     let with = |kind| snapshot.devices.iter().filter(move |device| device.fault(kind).is_some());
-    let stopped = with(DeviceFaultKind::HeartbeatStopped).count();
-    let vanished = with(DeviceFaultKind::Vanished).count();
+    let stopped = with(FaultKind::HeartbeatStopped).count();
+    let vanished = with(FaultKind::Vanished).count();
     let mute = snapshot.devices.iter().filter(|device| {
         device.identity.chip().is_some_and(|chip| !chip.remote)
-            && device.fault(DeviceFaultKind::Vanished).is_none()
+            && device.fault(FaultKind::Vanished).is_none()
             && device.telemetry.temperature_celsius.value().is_none()
     });
     let mute = mute.count();
@@ -98,7 +99,7 @@ fn faults(device: &Device) -> impl Iterator<Item = Finding> {
         let what = format!("{}: {}", device.id, fault.detail);
         let finding = Finding::broken("device", what, "sudo dmesg | grep -i tenstorrent");
         match (fault.kind, device.identity.chip().and_then(|chip| chip.driver_ordinal)) {
-            (DeviceFaultKind::HeartbeatStopped, Some(number)) => {
+            (FaultKind::HeartbeatStopped, Some(number)) => {
                 finding.mended_by(format!("tt-smi -r {number}"))
             }
             _ => finding,

@@ -73,7 +73,7 @@ fn shown(found: VisibleAlerts) -> Alerts {
             Subject::Device { device }
             | Subject::Space { device, .. }
             | Subject::Process { device, .. } => Some(device),
-            Subject::Source { .. } => None,
+            Subject::Source { .. } | Subject::Part { .. } => None,
         },
     };
     Alerts { alerts: found.alerts.into_iter().map(one).collect(), withheld: found.withheld }

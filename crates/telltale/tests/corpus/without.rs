@@ -120,7 +120,7 @@ fn an_older_nodes_answers_are_those_of_its_machine() {
         for (of, found) in [
             ("GetSnapshot", &answer.snapshot.devices),
             ("Watch", &update.snapshot.as_ref().unwrap().devices),
-            ("ListDevices", &devices),
+            ("ListDevices", &devices.devices),
         ] {
             let of = format!("{}: {of}", entry.name);
             for (one, device) in known.devices.iter().zip(found) {

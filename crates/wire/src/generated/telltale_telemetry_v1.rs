@@ -23,6 +23,9 @@ pub struct ListDevicesResponse {
     /// The number of this state; each newer one's is larger, until the service is restarted.
     #[prost(uint64, tag = "3")]
     pub sequence: u64,
+    /// What is wrong with parts of the machine and with sources; empty when nothing is known to be.
+    #[prost(message, repeated, tag = "4")]
+    pub faults: ::prost::alloc::vec::Vec<Fault>,
 }
 /// What ListProcesses is asked.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -431,6 +434,9 @@ pub struct Alert {
     /// A sentence for a person.
     #[prost(string, tag = "12")]
     pub text: ::prost::alloc::string::String,
+    /// The part of the machine it is about; empty for one about anything else.
+    #[prost(string, tag = "13")]
+    pub part: ::prost::alloc::string::String,
 }
 /// One machine at one moment.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -469,6 +475,9 @@ pub struct Snapshot {
     /// What all processes take of the host; not set where no one asked for it.
     #[prost(message, optional, tag = "11")]
     pub host: ::core::option::Option<HostUsage>,
+    /// What is wrong with parts of the machine and with sources; empty when nothing is known to be.
+    #[prost(message, repeated, tag = "12")]
+    pub faults: ::prost::alloc::vec::Vec<Fault>,
 }
 /// What all processes together take of the host.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -710,13 +719,13 @@ pub struct Device {
     pub other_identity: ::core::option::Option<OtherIdentity>,
     /// What is wrong with the device as a whole; empty when nothing is known to be.
     #[prost(message, repeated, tag = "9")]
-    pub faults: ::prost::alloc::vec::Vec<DeviceFault>,
+    pub faults: ::prost::alloc::vec::Vec<Fault>,
 }
-/// Something that is wrong with a device as a whole.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeviceFault {
+/// Something that is wrong with a device or with a part of the machine, or an event worth knowing.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Fault {
     /// What it is.
-    #[prost(enumeration = "DeviceFaultKind", tag = "1")]
+    #[prost(enumeration = "FaultKind", tag = "1")]
     pub kind: i32,
     /// Since when it has been so, as far as the node has watched, in nanoseconds since 1970.
     #[prost(uint64, tag = "2")]
@@ -724,6 +733,25 @@ pub struct DeviceFault {
     /// What was seen and what to do, for people.
     #[prost(string, tag = "3")]
     pub detail: ::prost::alloc::string::String,
+    /// The part of the machine or the source that has it; empty for a device as a whole.
+    #[prost(string, tag = "4")]
+    pub part: ::prost::alloc::string::String,
+    /// The readings that show it.
+    #[prost(message, repeated, tag = "5")]
+    pub evidence: ::prost::alloc::vec::Vec<Evidence>,
+}
+/// A reading that shows a fault.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Evidence {
+    /// Which: a sensor of the device, or a reading of the part.
+    #[prost(string, tag = "1")]
+    pub reading: ::prost::alloc::string::String,
+    /// What it was.
+    #[prost(double, tag = "2")]
+    pub value: f64,
+    /// When, in nanoseconds since 1970.
+    #[prost(uint64, tag = "3")]
+    pub at_unix_ns: u64,
 }
 /// What distinguishes a device from others that is no Tenstorrent chip. What its driver does not tell is not
 /// set.
@@ -1677,35 +1705,127 @@ impl AbsenceReason {
         }
     }
 }
-/// What can be wrong with a device as a whole.
+/// What can be wrong with a device or with a part of the machine: docs/health.md has a section for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
-pub enum DeviceFaultKind {
+pub enum FaultKind {
     /// Never sent.
     Unspecified = 0,
+    /// From health.toml.
     /// The firmware's heartbeat does not count any more: its sensors show what was last.
     HeartbeatStopped = 1,
     /// The driver listed the device and does not any more.
     Vanished = 2,
+    /// The device had vanished and is there again.
+    CameBack = 3,
+    /// The firmware's heartbeat counts from the start again: the device was reset.
+    WasReset = 4,
+    /// Calls into the driver do not return.
+    DriverHangs = 5,
+    /// Nothing of a source is answered in time: what its devices do is unknown.
+    SourceHangs = 6,
+    /// The device shut itself down because it was too hot.
+    ThermalTrip = 7,
+    /// The hardware itself holds the clocks down, for heat or because the supply asks for it.
+    ThrottledByHardware = 8,
+    /// The device's memory had errors that it could not correct.
+    MemoryUncorrected = 9,
+    /// The device's memory corrects many errors by itself.
+    MemoryCorrectedRising = 10,
+    /// The PCIe link has fewer lanes than the device and its slot can do.
+    PcieWidthBelowSlot = 11,
+    /// The PCIe link is slower than the device and its slot can do. Graphics processors slow an idle
+    /// link, which is none.
+    PcieSpeedBelowSlot = 12,
+    /// The hardware monitor gives an alarm for a fan.
+    FanFailed = 13,
+    /// The hardware monitor gives an alarm for a power supply, or it has no input.
+    PowerSupplyFailed = 14,
+    /// The hardware monitor gives an alarm for a voltage.
+    VoltageOutOfRange = 15,
+    /// A network interface that is enabled and has had a link has none.
+    NetworkLinkDown = 16,
+    /// A network interface runs slower than it did.
+    NetworkSpeedLow = 17,
+    /// A network interface was there and is not any more, nor is its PCI function.
+    NetworkCardGone = 18,
+    /// The PCIe link of a network card has fewer lanes than it and its slot can do.
+    NetworkPcieWidthBelowSlot = 19,
+    /// An InfiniBand port that was active is not.
+    InfinibandPortDown = 20,
+    /// The link of an InfiniBand port recovers from errors: it is about to fail.
+    InfinibandRecoveriesRising = 21,
+    /// A port has lost all its addresses (GIDs) for RDMA but that of the link: connections by them fail.
+    RdmaGidMissing = 22,
+    /// The machine's memory had errors that could not be corrected.
+    HostMemoryUncorrected = 23,
+    /// The machine's memory corrects many errors.
+    ///
+    /// End of these.
+    HostMemoryCorrectedRising = 24,
 }
-impl DeviceFaultKind {
+impl FaultKind {
     /// String value of the enum field names used in the ProtoBuf definition.
     ///
     /// The values are not transformed in any way and thus are considered stable
     /// (if the ProtoBuf definition does not change) and safe for programmatic use.
     pub fn as_str_name(&self) -> &'static str {
         match self {
-            Self::Unspecified => "DEVICE_FAULT_KIND_UNSPECIFIED",
-            Self::HeartbeatStopped => "DEVICE_FAULT_KIND_HEARTBEAT_STOPPED",
-            Self::Vanished => "DEVICE_FAULT_KIND_VANISHED",
+            Self::Unspecified => "FAULT_KIND_UNSPECIFIED",
+            Self::HeartbeatStopped => "FAULT_KIND_HEARTBEAT_STOPPED",
+            Self::Vanished => "FAULT_KIND_VANISHED",
+            Self::CameBack => "FAULT_KIND_CAME_BACK",
+            Self::WasReset => "FAULT_KIND_WAS_RESET",
+            Self::DriverHangs => "FAULT_KIND_DRIVER_HANGS",
+            Self::SourceHangs => "FAULT_KIND_SOURCE_HANGS",
+            Self::ThermalTrip => "FAULT_KIND_THERMAL_TRIP",
+            Self::ThrottledByHardware => "FAULT_KIND_THROTTLED_BY_HARDWARE",
+            Self::MemoryUncorrected => "FAULT_KIND_MEMORY_UNCORRECTED",
+            Self::MemoryCorrectedRising => "FAULT_KIND_MEMORY_CORRECTED_RISING",
+            Self::PcieWidthBelowSlot => "FAULT_KIND_PCIE_WIDTH_BELOW_SLOT",
+            Self::PcieSpeedBelowSlot => "FAULT_KIND_PCIE_SPEED_BELOW_SLOT",
+            Self::FanFailed => "FAULT_KIND_FAN_FAILED",
+            Self::PowerSupplyFailed => "FAULT_KIND_POWER_SUPPLY_FAILED",
+            Self::VoltageOutOfRange => "FAULT_KIND_VOLTAGE_OUT_OF_RANGE",
+            Self::NetworkLinkDown => "FAULT_KIND_NETWORK_LINK_DOWN",
+            Self::NetworkSpeedLow => "FAULT_KIND_NETWORK_SPEED_LOW",
+            Self::NetworkCardGone => "FAULT_KIND_NETWORK_CARD_GONE",
+            Self::NetworkPcieWidthBelowSlot => "FAULT_KIND_NETWORK_PCIE_WIDTH_BELOW_SLOT",
+            Self::InfinibandPortDown => "FAULT_KIND_INFINIBAND_PORT_DOWN",
+            Self::InfinibandRecoveriesRising => "FAULT_KIND_INFINIBAND_RECOVERIES_RISING",
+            Self::RdmaGidMissing => "FAULT_KIND_RDMA_GID_MISSING",
+            Self::HostMemoryUncorrected => "FAULT_KIND_HOST_MEMORY_UNCORRECTED",
+            Self::HostMemoryCorrectedRising => "FAULT_KIND_HOST_MEMORY_CORRECTED_RISING",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
     pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
         match value {
-            "DEVICE_FAULT_KIND_UNSPECIFIED" => Some(Self::Unspecified),
-            "DEVICE_FAULT_KIND_HEARTBEAT_STOPPED" => Some(Self::HeartbeatStopped),
-            "DEVICE_FAULT_KIND_VANISHED" => Some(Self::Vanished),
+            "FAULT_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "FAULT_KIND_HEARTBEAT_STOPPED" => Some(Self::HeartbeatStopped),
+            "FAULT_KIND_VANISHED" => Some(Self::Vanished),
+            "FAULT_KIND_CAME_BACK" => Some(Self::CameBack),
+            "FAULT_KIND_WAS_RESET" => Some(Self::WasReset),
+            "FAULT_KIND_DRIVER_HANGS" => Some(Self::DriverHangs),
+            "FAULT_KIND_SOURCE_HANGS" => Some(Self::SourceHangs),
+            "FAULT_KIND_THERMAL_TRIP" => Some(Self::ThermalTrip),
+            "FAULT_KIND_THROTTLED_BY_HARDWARE" => Some(Self::ThrottledByHardware),
+            "FAULT_KIND_MEMORY_UNCORRECTED" => Some(Self::MemoryUncorrected),
+            "FAULT_KIND_MEMORY_CORRECTED_RISING" => Some(Self::MemoryCorrectedRising),
+            "FAULT_KIND_PCIE_WIDTH_BELOW_SLOT" => Some(Self::PcieWidthBelowSlot),
+            "FAULT_KIND_PCIE_SPEED_BELOW_SLOT" => Some(Self::PcieSpeedBelowSlot),
+            "FAULT_KIND_FAN_FAILED" => Some(Self::FanFailed),
+            "FAULT_KIND_POWER_SUPPLY_FAILED" => Some(Self::PowerSupplyFailed),
+            "FAULT_KIND_VOLTAGE_OUT_OF_RANGE" => Some(Self::VoltageOutOfRange),
+            "FAULT_KIND_NETWORK_LINK_DOWN" => Some(Self::NetworkLinkDown),
+            "FAULT_KIND_NETWORK_SPEED_LOW" => Some(Self::NetworkSpeedLow),
+            "FAULT_KIND_NETWORK_CARD_GONE" => Some(Self::NetworkCardGone),
+            "FAULT_KIND_NETWORK_PCIE_WIDTH_BELOW_SLOT" => Some(Self::NetworkPcieWidthBelowSlot),
+            "FAULT_KIND_INFINIBAND_PORT_DOWN" => Some(Self::InfinibandPortDown),
+            "FAULT_KIND_INFINIBAND_RECOVERIES_RISING" => Some(Self::InfinibandRecoveriesRising),
+            "FAULT_KIND_RDMA_GID_MISSING" => Some(Self::RdmaGidMissing),
+            "FAULT_KIND_HOST_MEMORY_UNCORRECTED" => Some(Self::HostMemoryUncorrected),
+            "FAULT_KIND_HOST_MEMORY_CORRECTED_RISING" => Some(Self::HostMemoryCorrectedRising),
             _ => None,
         }
     }
@@ -2140,6 +2260,7 @@ pub mod numbers {
         pub const DEVICES: u32 = 1;
         pub const TAKEN_AT_UNIX_NS: u32 = 2;
         pub const SEQUENCE: u32 = 3;
+        pub const FAULTS: u32 = 4;
     }
     pub mod list_processes_request {
         pub const FRESH: u32 = 1;
@@ -2285,6 +2406,7 @@ pub mod numbers {
         pub const FIRED_AT_UNIX_NS: u32 = 10;
         pub const VALUE: u32 = 11;
         pub const TEXT: u32 = 12;
+        pub const PART: u32 = 13;
     }
     pub mod snapshot {
         pub const SCHEMA_VERSION: u32 = 1;
@@ -2298,6 +2420,7 @@ pub mod numbers {
         pub const METRIC_DESCRIPTIONS: u32 = 9;
         pub const LEFT_OUT: u32 = 10;
         pub const HOST: u32 = 11;
+        pub const FAULTS: u32 = 12;
     }
     pub mod host_usage {
         pub const CPU_RATIO: u32 = 1;
@@ -2368,10 +2491,17 @@ pub mod numbers {
         pub const OTHER_IDENTITY: u32 = 8;
         pub const FAULTS: u32 = 9;
     }
-    pub mod device_fault {
+    pub mod fault {
         pub const KIND: u32 = 1;
         pub const SINCE_UNIX_NS: u32 = 2;
         pub const DETAIL: u32 = 3;
+        pub const PART: u32 = 4;
+        pub const EVIDENCE: u32 = 5;
+    }
+    pub mod evidence {
+        pub const READING: u32 = 1;
+        pub const VALUE: u32 = 2;
+        pub const AT_UNIX_NS: u32 = 3;
     }
     pub mod other_identity {
         pub const NAME: u32 = 1;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use prost::Message;
 use prost::bytes::Bytes;
 use telltale_schema::clock::Timestamp;
-use telltale_schema::snapshot::{Device, Snapshot};
+use telltale_schema::snapshot::Snapshot;
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 
@@ -140,7 +140,7 @@ impl Client {
     ///
     /// # Errors
     /// When the service refuses or its answer cannot be used.
-    pub async fn devices(&mut self) -> Result<Vec<Device>, CallError> {
+    pub async fn devices(&mut self) -> Result<Snapshot, CallError> {
         let request = message::ListDevicesRequest::default();
         let bytes = self.unary("ListDevices", &request).await?;
         Ok(decode::devices_answer(&bytes)?)

@@ -3,12 +3,11 @@
 
 use telltale_schema::chip::{Architecture, BoardType, FactSource};
 use telltale_schema::device::DeviceClass;
+use telltale_schema::health::FaultKind;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::metric::{MetricKind, Scope};
 use telltale_schema::reading::Absence;
-use telltale_schema::snapshot::{
-    Accounting, DeviceFaultKind, ProcessSource, ProcessState, TrafficDirection,
-};
+use telltale_schema::snapshot::{Accounting, ProcessSource, ProcessState, TrafficDirection};
 
 /// A value that has a number on the wire.
 pub(crate) trait Code: Copy + PartialEq + 'static {
@@ -42,7 +41,7 @@ codes!(MemorySpace: &MemorySpace::ALL);
 codes!(Architecture: &[Self::Grayskull, Self::WormholeB0, Self::Blackhole]);
 codes!(FactSource: &[Self::BoardTable, Self::Ledger, Self::Driver]);
 codes!(DeviceClass: &DeviceClass::ALL);
-codes!(DeviceFaultKind: &DeviceFaultKind::ALL);
+codes!(FaultKind: &FaultKind::ALL);
 codes!(TrafficDirection: &[Self::HostToDevice, Self::DeviceToHost]);
 codes!(ProcessState: &[Self::Alive, Self::Dead, Self::Hidden]);
 codes!(ProcessSource: &[
@@ -71,9 +70,8 @@ mod tests {
     use std::fmt::Debug;
 
     use super::{
-        Absence, Accounting, Architecture, BoardType, Code, DeviceClass, DeviceFaultKind,
-        FactSource, MemoryKind, MemorySpace, MetricKind, ProcessSource, ProcessState, Scope,
-        TrafficDirection,
+        Absence, Accounting, Architecture, BoardType, Code, DeviceClass, FactSource, FaultKind,
+        MemoryKind, MemorySpace, MetricKind, ProcessSource, ProcessState, Scope, TrafficDirection,
     };
     use crate::telemetry::message;
 
@@ -117,7 +115,7 @@ mod tests {
         check!(MemorySpace, MemorySpace, "MEMORY_SPACE");
         check!(FactSource, FactSource, "FACT_SOURCE");
         check!(DeviceClass, DeviceClass, "DEVICE_CLASS");
-        check!(DeviceFaultKind, DeviceFaultKind, "DEVICE_FAULT_KIND");
+        check!(FaultKind, FaultKind, "FAULT_KIND");
         check!(TrafficDirection, TrafficDirection, "TRAFFIC_DIRECTION");
         check!(ProcessState, ProcessState, "PROCESS_STATE");
         check!(ProcessSource, ProcessSource, "PROCESS_SOURCE");

@@ -8,7 +8,7 @@ use prost::Message as _;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Device, HostUsage, LeftOut, Snapshot, SourceError, SourceNote, SourceStatus,
+    HostUsage, LeftOut, Snapshot, SourceError, SourceNote, SourceStatus,
 };
 
 use super::codes::Code;
@@ -81,14 +81,18 @@ pub fn watch_message(bytes: &[u8]) -> Result<Update, AnswerError> {
     Ok(Update { snapshot: answer.snapshot.map(snapshot).transpose()?, sequence, skipped })
 }
 
-/// An answer of ListDevices.
+/// An answer of ListDevices: a snapshot of the devices and of what is wrong, and of nothing else.
 ///
 /// # Errors
 /// When the bytes are no such answer, or break a limit.
-pub fn devices_answer(bytes: &[u8]) -> Result<Vec<Device>, AnswerError> {
+pub fn devices_answer(bytes: &[u8]) -> Result<Snapshot, AnswerError> {
     check_against(bytes, limited::DEVICES_ANSWER)?;
     let answer = message::ListDevicesResponse::decode(bytes).map_err(AnswerError::Malformed)?;
-    answer.devices.into_iter().map(device::device).collect()
+    Ok(Snapshot {
+        devices: answer.devices.into_iter().map(device::device).collect::<Result<_, _>>()?,
+        faults: answer.faults.into_iter().filter_map(device::fault).collect(),
+        ..Snapshot::empty(Timestamp(answer.taken_at_unix_ns))
+    })
 }
 
 /// An answer of ListAlerts.
@@ -155,6 +159,7 @@ fn snapshot(from: message::Snapshot) -> Result<Snapshot, AnswerError> {
         left_out: from
             .left_out
             .map(|found| LeftOut { devices: found.devices, processes: found.processes }),
+        faults: from.faults.into_iter().filter_map(device::fault).collect(),
         sources: from.sources.into_iter().map(source).collect(),
     })
 }

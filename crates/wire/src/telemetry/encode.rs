@@ -47,6 +47,9 @@ fn fill(to: &mut MessageWriter, snapshot: &Snapshot) {
     }
     to.whole(snapshot::CLOSED_PROCESSES, snapshot.closed_processes);
     to.whole(snapshot::WITHHELD_PROCESSES, snapshot.withheld_processes);
+    for fault in &snapshot.faults {
+        to.message(snapshot::FAULTS, |to| device::fault(to, fault));
+    }
     for status in &snapshot.sources {
         to.message(snapshot::SOURCES, |to| source(to, status));
     }
@@ -122,6 +125,9 @@ pub fn devices(snapshot: &Snapshot, sequence: u64) -> Payload {
     let mut to = MessageWriter::with_room(snapshot.devices.len().saturating_mul(DEVICE_BYTES));
     for device in &snapshot.devices {
         to.message(list_devices_response::DEVICES, |to| device::device(to, device));
+    }
+    for fault in &snapshot.faults {
+        to.message(list_devices_response::FAULTS, |to| device::fault(to, fault));
     }
     to.time(list_devices_response::TAKEN_AT_UNIX_NS, snapshot.taken_at);
     to.whole(list_devices_response::SEQUENCE, sequence);

@@ -2,10 +2,10 @@
 //! `telemetry.proto`. What is not named here is once in a message, or as small as the bytes of it.
 
 use super::message::numbers::{
-    alert, allocated_devices, container, device, get_snapshot_response, held_device, holders,
-    holders_reading, list_alerts_response, list_devices_response, load, metric_description,
-    metric_sample, names, names_reading, pod, process, process_report, query_history_response,
-    report_process_response, sensors, series, snapshot, source,
+    alert, allocated_devices, container, device, fault, get_snapshot_response, held_device,
+    holders, holders_reading, list_alerts_response, list_devices_response, load,
+    metric_description, metric_sample, names, names_reading, pod, process, process_report,
+    query_history_response, report_process_response, sensors, series, snapshot, source,
 };
 use crate::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
 use crate::shape::{FieldLimit, many, once, text};
@@ -45,8 +45,10 @@ const ALERT: &[FieldLimit] = &[
 ];
 
 /// Limits of an answer of ListDevices.
-pub(crate) const DEVICES_ANSWER: &[FieldLimit] =
-    &[many(list_devices_response::DEVICES, "devices", MAX_DEVICES, DEVICE)];
+pub(crate) const DEVICES_ANSWER: &[FieldLimit] = &[
+    many(list_devices_response::DEVICES, "devices", MAX_DEVICES, DEVICE),
+    many(list_devices_response::FAULTS, "faults of the machine", MAX_SOURCES, FAULT),
+];
 
 /// Limits of an answer whose field 1 is a snapshot.
 pub(crate) const SNAPSHOT_ANSWER: &[FieldLimit] =
@@ -75,6 +77,7 @@ const SERIES: &[FieldLimit] = &[
 const SNAPSHOT: &[FieldLimit] = &[
     many(snapshot::DEVICES, "devices", MAX_DEVICES, DEVICE),
     many(snapshot::PROCESSES, "processes", MAX_PROCESSES, PROCESS),
+    many(snapshot::FAULTS, "faults of the machine", MAX_SOURCES, FAULT),
     many(snapshot::SOURCES, "sources", MAX_SOURCES, SOURCE),
     many(snapshot::METRIC_DESCRIPTIONS, "descriptions of metrics", MAX_METRICS, DESCRIPTION),
     once(snapshot::LEFT_OUT, "counts of what was left out", &[]),
@@ -87,13 +90,15 @@ const DESCRIPTION: &[FieldLimit] = &[
     text(metric_description::UNIT, "metric unit", MAX_NAME_BYTES),
 ];
 
+const FAULT: &[FieldLimit] = &[many(fault::EVIDENCE, "evidence of a fault", MAX_SMALL, &[])];
+
 const DEVICE: &[FieldLimit] = &[
     once(device::TELEMETRY, "sensors of a device", SENSORS),
     many(device::SPACES, "memory spaces of a device", MAX_SMALL, &[]),
     many(device::KINDS, "memory kinds of a device", MAX_SMALL, &[]),
     once(device::HOLDERS, "holders of a device", HOLDERS_READING),
     once(device::OTHER_IDENTITY, "other identities of a device", &[]),
-    many(device::FAULTS, "faults of a device", MAX_SMALL, &[]),
+    many(device::FAULTS, "faults of a device", MAX_SMALL, FAULT),
 ];
 
 const SENSORS: &[FieldLimit] = &[

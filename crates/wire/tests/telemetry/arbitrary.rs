@@ -6,16 +6,17 @@ use telltale_schema::chip::{
 };
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
+use telltale_schema::health::{Evidence, Fault, FaultKind};
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::sensor::{SENSORS, SensorValue};
 use telltale_schema::snapshot::{
-    Accounting, AllocatedDevices, Container, Device, DeviceFault, DeviceFaultKind, HeldDevice,
-    HeldKind, HeldSpace, HeldUsage, Holder, HostUsage, KindMemory, LeftOut, Load, MemoryCounts,
-    MetricSample, MetricValue, PcieLink, PcieTraffic, Pod, Process, ProcessSource, ProcessState,
-    ProcessUsage, RecordingFaults, Snapshot, SourceError, SourceNote, SourceStatus, SpaceUsage,
-    Telemetry, TrafficDirection,
+    Accounting, AllocatedDevices, Container, Device, HeldDevice, HeldKind, HeldSpace, HeldUsage,
+    Holder, HostUsage, KindMemory, LeftOut, Load, MemoryCounts, MetricSample, MetricValue,
+    PcieLink, PcieTraffic, Pod, Process, ProcessSource, ProcessState, ProcessUsage,
+    RecordingFaults, Snapshot, SourceError, SourceNote, SourceStatus, SpaceUsage, Telemetry,
+    TrafficDirection,
 };
 
 /// Draws numbers (splitmix64), and everything else from them.
@@ -233,10 +234,20 @@ impl Drawn {
                     memory_known: draw.flag(),
                 })
             }),
-            faults: self.some(|draw| DeviceFault {
-                kind: draw.of(&DeviceFaultKind::ALL),
-                since: draw.time(),
-                detail: draw.text(),
+            faults: self.some(Self::fault),
+        }
+    }
+
+    fn fault(&mut self) -> Fault {
+        Fault {
+            kind: self.of(&FaultKind::ALL),
+            part: self.text(),
+            since: self.time(),
+            detail: self.text(),
+            evidence: self.some(|draw| Evidence {
+                reading: draw.text(),
+                value: draw.number(),
+                at: draw.time(),
             }),
         }
     }
@@ -374,6 +385,7 @@ impl Drawn {
             devices,
             processes: self.some(|draw| draw.process(count)),
             host: self.maybe(|draw| Box::new(draw.host())),
+            faults: self.some(Self::fault),
             closed_processes: self.whole(),
             withheld_processes: self.whole(),
             left_out: self.maybe(|draw| LeftOut { devices: draw.whole(), processes: draw.whole() }),

@@ -34,7 +34,7 @@ const REQUIRED_PROTOBUF: &str = include_str!("required_protobuf.txt");
 const PLAIN_PROTOBUF: &str = include_str!("plain_protobuf.txt");
 
 /// Parts that came after 0.1.0, which has none of them, so that none lacks a field. By their paths in JSON.
-const LATER: [&str; 2] = ["devices[].faults[]", "sources[].notes[]"];
+const LATER: [&str; 3] = ["devices[].faults[]", "faults[]", "sources[].notes[]"];
 
 /// A snapshot that 0.1.0 wrote.
 const OLDER: &str = include_str!("../../../telltale/tests/corpus/0.1.0-5fa670d/n300.json");

@@ -5,9 +5,9 @@ use telltale_schema::chip::{
 };
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
+use telltale_schema::health::{Evidence, Fault, FaultKind};
 use telltale_schema::snapshot::{
-    Device, DeviceFault, DeviceFaultKind, Holder, KindMemory, Load, MemoryCounts, PcieLink,
-    PcieTraffic, SpaceUsage, Telemetry,
+    Device, Holder, KindMemory, Load, MemoryCounts, PcieLink, PcieTraffic, SpaceUsage, Telemetry,
 };
 
 use super::{AnswerError, Code, checked, known, message, narrow, reading, short};
@@ -35,16 +35,23 @@ pub(super) fn device(from: message::Device) -> Result<Device, AnswerError> {
         spaces: from.spaces.into_iter().map(space).collect::<Result<_, _>>()?,
         kinds: from.kinds.into_iter().map(kind).collect::<Result<_, _>>()?,
         holders,
-        // One of a kind that a newer node knows is left out.
         faults: from.faults.into_iter().filter_map(fault).collect(),
     })
 }
 
-fn fault(from: message::DeviceFault) -> Option<DeviceFault> {
-    Some(DeviceFault {
-        kind: DeviceFaultKind::of_code(from.kind)?,
+/// None for one of a kind that a newer node knows.
+pub(super) fn fault(from: message::Fault) -> Option<Fault> {
+    let evidence = |one: message::Evidence| Evidence {
+        reading: one.reading,
+        value: one.value,
+        at: Timestamp(one.at_unix_ns),
+    };
+    Some(Fault {
+        kind: FaultKind::of_code(from.kind)?,
+        part: from.part,
         since: Timestamp(from.since_unix_ns),
         detail: from.detail,
+        evidence: from.evidence.into_iter().map(evidence).collect(),
     })
 }
 

@@ -2,13 +2,14 @@
 
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
+use telltale_schema::health::Fault;
 use telltale_schema::sensor::{SENSORS, SensorReading};
 use telltale_schema::snapshot::{
     Device, Holder, KindMemory, MemoryCounts, PcieTraffic, SpaceUsage, Telemetry,
 };
 
 use super::super::message::numbers::{
-    category_bytes, chip_facts, chip_identity, device, device_fault, facts_reading,
+    category_bytes, chip_facts, chip_identity, device, evidence, facts_reading, fault,
     firmware_version, galaxy_position, holder, holders, holders_reading, kind_memory, load,
     memory_counts, names, names_reading, other_identity, pcie_traffic, sensors, space_usage,
 };
@@ -37,10 +38,22 @@ pub(super) fn device(to: &mut MessageWriter, device: &Device) {
         to.message(device::OTHER_IDENTITY, |to| other(to, one));
     }
     for fault in &device.faults {
-        to.message(device::FAULTS, |to| {
-            to.code(device_fault::KIND, fault.kind);
-            to.whole(device_fault::SINCE_UNIX_NS, fault.since.0);
-            to.text(device_fault::DETAIL, &fault.detail);
+        to.message(device::FAULTS, |to| self::fault(to, fault));
+    }
+}
+
+pub(super) fn fault(to: &mut MessageWriter, fault: &Fault) {
+    to.code(fault::KIND, fault.kind);
+    to.whole(fault::SINCE_UNIX_NS, fault.since.0);
+    to.text(fault::DETAIL, &fault.detail);
+    to.text(fault::PART, &fault.part);
+    for one in &fault.evidence {
+        to.message(fault::EVIDENCE, |to| {
+            to.text(evidence::READING, &one.reading);
+            if one.value != 0.0 {
+                to.number(evidence::VALUE, one.value);
+            }
+            to.whole(evidence::AT_UNIX_NS, one.at.0);
         });
     }
 }

@@ -1,0 +1,142 @@
+//! Whether devices, parts of the machine and sources are well: the rules of `health.toml`, checked
+//! over one collection after another. Pure: readings and times come in, faults come out.
+
+mod readings;
+mod track;
+mod words;
+
+use std::collections::BTreeMap;
+
+use telltale_schema::health::{Fault, FaultKind, HealthSettings, RULES, RuleSubject, Shape};
+use telltale_schema::reading::Reading;
+use telltale_schema::snapshot::{Device, Snapshot};
+
+use crate::rate::SampledAt;
+use readings::{DeviceReadings, Readings, SourceReadings};
+use track::Track;
+
+/// A part of the machine, as rules see it.
+pub(crate) struct Part<'a> {
+    /// Its kind, as rules name it.
+    pub(crate) kind: &'static str,
+    /// What distinguishes it from others of its kind.
+    pub(crate) name: &'a str,
+    /// What was read of it.
+    pub(crate) readings: &'a BTreeMap<&'static str, Reading<f64>>,
+}
+
+/// What earlier collections have shown, and the rules.
+#[derive(Debug, Default)]
+pub(crate) struct Judge {
+    settings: HealthSettings,
+    subjects: BTreeMap<SubjectKey, KnownSubject>,
+}
+
+/// A device, a part or a source: its kind and its name.
+type SubjectKey = (&'static str, String);
+
+/// What is known of a subject, by rule.
+#[derive(Debug, Default)]
+struct KnownSubject {
+    tracks: BTreeMap<FaultKind, Track>,
+    /// Whether this collection has it.
+    is_here: bool,
+}
+
+// === impl Judge ===
+
+impl Judge {
+    pub(crate) fn new(settings: HealthSettings) -> Self {
+        Self { settings, subjects: BTreeMap::new() }
+    }
+
+    /// Adds to a snapshot what is wrong with its devices, and with these parts and sources. `hardware`
+    /// are the sources whose calls go into drivers.
+    pub(crate) fn examine(
+        &mut self,
+        snapshot: &mut Snapshot,
+        parts: &[Part<'_>],
+        hardware: &[&str],
+        now: SampledAt,
+    ) {
+        self.subjects.values_mut().for_each(|known| known.is_here = false);
+        for device in &mut snapshot.devices {
+            device.faults.retain(|fault| self.settings.of(fault.kind).enabled);
+            let faults = self.faults(RuleSubject::Device, &device.id, &DeviceReadings(device), now);
+            device.faults.extend(faults);
+        }
+        let mut faults = Vec::new();
+        for Part { kind, name, readings } in parts {
+            faults.extend(self.faults(RuleSubject::Part(kind), name, *readings, now));
+        }
+        let is_hanging =
+            |device: &Device| device.faults.iter().any(|one| one.kind == FaultKind::DriverHangs);
+        let is_explained = snapshot.devices.iter().any(is_hanging);
+        for status in snapshot.sources.iter().filter(|one| hardware.contains(&one.name.as_str())) {
+            let readings = SourceReadings { status, is_explained };
+            faults.extend(self.faults(RuleSubject::Source, &status.name, &readings, now));
+        }
+        snapshot.faults = faults;
+        self.subjects.retain(|_, known| known.is_here);
+    }
+
+    /// Takes over the faults that another reader has found by watching this machine for longer. The
+    /// next collection confirms or refutes those that one reading shows; the others go on.
+    pub(crate) fn learn(&mut self, snapshot: &Snapshot, now: SampledAt) {
+        let of_devices = snapshot.devices.iter().flat_map(|device| {
+            device.faults.iter().map(|fault| (("device", device.id.clone()), fault))
+        });
+        let of_parts = snapshot
+            .faults
+            .iter()
+            .map(|fault| ((kind_name(fault.kind.rule().about), fault.part.clone()), fault));
+        for (key, fault) in of_devices.chain(of_parts) {
+            if fault.kind.rule().shape != Shape::Found {
+                let known = self.subjects.entry(key).or_default();
+                known.tracks.insert(fault.kind, Track::learned(fault, now));
+            }
+        }
+    }
+
+    /// What is wrong with one subject.
+    fn faults(
+        &mut self,
+        about: RuleSubject,
+        name: &str,
+        readings: &dyn Readings,
+        now: SampledAt,
+    ) -> Vec<Fault> {
+        let known = self.subjects.entry((kind_name(about), name.to_owned())).or_default();
+        known.is_here = true;
+        let rules = RULES.iter().filter(|rule| rule.about == about && rule.shape != Shape::Found);
+        let mut faults = Vec::new();
+        for rule in rules {
+            let thresholds = self.settings.of(rule.kind);
+            if !thresholds.enabled {
+                continue;
+            }
+            let track = known.tracks.entry(rule.kind).or_default();
+            if let Some((since, evidence)) = track.check(rule, thresholds, readings, now) {
+                let part = match about {
+                    RuleSubject::Device => String::new(),
+                    RuleSubject::Source | RuleSubject::Part(_) => name.to_owned(),
+                };
+                let detail = words::detail(rule, &evidence);
+                faults.push(Fault { kind: rule.kind, part, since, detail, evidence });
+            }
+        }
+        faults
+    }
+}
+
+/// The kind of a subject, in a key.
+const fn kind_name(about: RuleSubject) -> &'static str {
+    match about {
+        RuleSubject::Device => "device",
+        RuleSubject::Source => "source",
+        RuleSubject::Part(kind) => kind,
+    }
+}
+
+#[cfg(test)]
+mod tests;

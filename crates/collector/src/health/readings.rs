@@ -1,0 +1,117 @@
+//! What rules can ask of a device, of a part of the machine and of a source.
+
+use std::collections::BTreeMap;
+
+use telltale_schema::clock::Timestamp;
+use telltale_schema::device::DeviceClass;
+use telltale_schema::health::FaultKind;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::sensor::{SENSORS, SensorReading, SensorValue};
+use telltale_schema::snapshot::{Device, SourceStatus};
+
+/// Whether the device had vanished: for rules of the shape `returns`.
+pub(super) const VANISHED: &str = "vanished";
+/// Whether calls did not return in time: for rules of the shape `hangs`.
+pub(super) const TIMED_OUT: &str = "timed_out";
+
+/// What was read of a subject in one collection.
+pub(super) trait Readings {
+    /// A number.
+    fn number(&self, name: &str) -> Reading<f64>;
+
+    /// Words, or a number as a word.
+    fn words(&self, name: &str) -> Reading<Vec<String>> {
+        self.number(name).map(|value| vec![value.to_string()])
+    }
+
+    /// What else was read of it, which makes its fault clearer.
+    fn others(&self) -> Vec<(&'static str, f64, Timestamp)> {
+        Vec::new()
+    }
+}
+
+/// Those of a device.
+pub(super) struct DeviceReadings<'a>(pub(super) &'a Device);
+
+/// Those of a source.
+pub(super) struct SourceReadings<'a> {
+    pub(super) status: &'a SourceStatus,
+    /// Whether a device explains it already.
+    pub(super) is_explained: bool,
+}
+
+// === impl DeviceReadings ===
+
+impl DeviceReadings<'_> {
+    /// Whether its driver answered nothing in time.
+    fn timed_out(&self) -> bool {
+        let telemetry = &self.0.telemetry;
+        let is_late = |reading: SensorReading<'_>| {
+            let absence = match reading {
+                SensorReading::Float(reading) => reading.absence(),
+                SensorReading::Whole(reading) => reading.absence(),
+            };
+            absence.is_some_and(|(reason, _)| reason == Absence::TimedOut)
+        };
+        let mut own = SENSORS.iter().filter(|sensor| sensor.part != Some("link"));
+        !self.0.is_read() && own.any(|sensor| sensor.reading(telemetry).is_some_and(is_late))
+    }
+}
+
+impl Readings for DeviceReadings<'_> {
+    fn number(&self, name: &str) -> Reading<f64> {
+        let at = Timestamp(0);
+        let Self(device) = self;
+        let flag = |is_so: bool| Reading::new(f64::from(u8::from(is_so)), at);
+        match name {
+            VANISHED => return flag(device.fault(FaultKind::Vanished).is_some()),
+            TIMED_OUT => return flag(self.timed_out()),
+            _ => {}
+        }
+        // A graphics processor slows its link while it is idle, which is no fault.
+        let slows = device.identity.other().is_some_and(|it| it.class == DeviceClass::Gpu);
+        if name == "pcie_generation" && slows {
+            return Reading::absent(Absence::Unsupported, "its link is slow while it is idle");
+        }
+        let sensor = SENSORS.iter().find(|sensor| sensor.field == name);
+        let reading = sensor.and_then(|sensor| sensor.read(&device.telemetry));
+        let unread = || Reading::absent(Absence::Unsupported, "it has no such sensor");
+        reading.map_or_else(unread, |reading| reading.map(SensorValue::as_f64))
+    }
+
+    fn words(&self, name: &str) -> Reading<Vec<String>> {
+        if name != "throttled_by" {
+            return self.number(name).map(|value| vec![value.to_string()]);
+        }
+        let load = self.0.telemetry.load.as_ref();
+        let unread = || Reading::absent(Absence::Unsupported, "its driver gives no reason");
+        load.map_or_else(unread, |load| load.throttled_by.clone())
+    }
+}
+
+// === impl Readings for parts ===
+
+impl Readings for BTreeMap<&'static str, Reading<f64>> {
+    fn number(&self, name: &str) -> Reading<f64> {
+        let unread = || Reading::absent(Absence::Unsupported, "the kernel does not show it");
+        self.get(name).cloned().unwrap_or_else(unread)
+    }
+
+    fn others(&self) -> Vec<(&'static str, f64, Timestamp)> {
+        let known = self.iter().filter_map(|(name, reading)| match reading {
+            Reading::Value { value, at } => Some((*name, *value, *at)),
+            Reading::Absent { .. } => None,
+        });
+        known.collect()
+    }
+}
+
+// === impl SourceReadings ===
+
+impl Readings for SourceReadings<'_> {
+    fn number(&self, _: &str) -> Reading<f64> {
+        let mut errors = self.status.errors.iter();
+        let is_late = errors.any(|error| error.reason == Absence::TimedOut);
+        Reading::new(f64::from(u8::from(is_late && !self.is_explained)), Timestamp(0))
+    }
+}

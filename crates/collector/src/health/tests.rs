@@ -1,0 +1,285 @@
+use std::collections::BTreeMap;
+
+use telltale_schema::chip::ChipIdentity;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::device::{DeviceClass, OtherIdentity};
+use telltale_schema::health::{Fault, FaultKind, HealthSettings, HealthState, RuleSetting};
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{
+    Device, Load, MemoryCounts, PcieLink, Snapshot, SourceError, SourceStatus, Telemetry,
+};
+
+use super::{Judge, Part};
+use crate::rate::SampledAt;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn moment(seconds: u64) -> SampledAt {
+    SampledAt { monotonic_ns: seconds * SECOND, at: at(seconds) }
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp((1000 + seconds) * SECOND)
+}
+
+fn value<T>(value: T) -> Reading<T> {
+    Reading::new(value, at(0))
+}
+
+/// A judge, and a machine of one device that it examines.
+struct Examined {
+    judge: Judge,
+    device: Device,
+    sources: Vec<SourceStatus>,
+}
+
+impl Examined {
+    fn new() -> Self {
+        let mut device = Device::unread("7", ChipIdentity::default());
+        device.telemetry = Telemetry::absent(Absence::Unsupported, "");
+        device.telemetry.power_watts = value(20.0);
+        Self { judge: Judge::default(), device, sources: Vec::new() }
+    }
+
+    fn snapshot(&mut self, seconds: u64) -> Snapshot {
+        let mut snapshot = Snapshot {
+            devices: vec![self.device.clone()],
+            sources: self.sources.clone(),
+            ..Snapshot::empty(at(seconds))
+        };
+        self.judge.examine(&mut snapshot, &[], &["nvidia"], moment(seconds));
+        snapshot
+    }
+
+    /// What it finds of the device after so many seconds.
+    fn faults(&mut self, seconds: u64) -> Vec<Fault> {
+        self.snapshot(seconds).devices.remove(0).faults
+    }
+
+    fn kinds(&mut self, seconds: u64) -> Vec<FaultKind> {
+        self.faults(seconds).iter().map(|fault| fault.kind).collect()
+    }
+}
+
+/// The faults of one part with these readings.
+fn part(
+    judge: &mut Judge,
+    kind: &'static str,
+    all: &[(&'static str, f64)],
+    second: u64,
+) -> Vec<Fault> {
+    let readings: BTreeMap<_, _> =
+        all.iter().map(|(name, number)| (*name, Reading::new(*number, at(second)))).collect();
+    let mut snapshot = Snapshot::empty(at(second));
+    let part = Part { kind, name: "x0", readings: &readings };
+    judge.examine(&mut snapshot, &[part], &[], moment(second));
+    snapshot.faults
+}
+
+#[test]
+fn a_link_below_its_slot_is_found_at_once_and_over_at_once() {
+    let mut machine = Examined::new();
+    let mut link = PcieLink::absent(Absence::Unknown, "");
+    (link.pcie_width, link.pcie_width_max) = (value(8), value(16));
+    (link.pcie_generation, link.pcie_generation_max) = (value(1), value(4));
+    machine.device.telemetry.link = Some(Box::new(link.clone()));
+    let faults = machine.faults(0);
+    let kinds: Vec<_> = faults.iter().map(|fault| fault.kind).collect();
+    assert_eq!(kinds, [FaultKind::PcieWidthBelowSlot, FaultKind::PcieSpeedBelowSlot]);
+    let shown: Vec<_> = faults[0].evidence.iter().map(|one| (&*one.reading, one.value)).collect();
+    assert_eq!(shown, [("pcie_width", 8.0), ("pcie_width_max", 16.0)]);
+    assert_eq!(faults[0].since, at(0));
+    // A graphics processor slows an idle link, and no device gives up lanes.
+    let gpu = OtherIdentity::new("0000:03:00.0", "nvidia", DeviceClass::Gpu);
+    machine.device.identity = gpu.into();
+    assert_eq!(machine.kinds(1), [FaultKind::PcieWidthBelowSlot]);
+    // A reading that is late refutes nothing, one that is well does.
+    link.pcie_width = Reading::absent(Absence::TimedOut, "");
+    machine.device.telemetry.link = Some(Box::new(link.clone()));
+    assert_eq!(machine.kinds(2), [FaultKind::PcieWidthBelowSlot]);
+    link.pcie_width = value(16);
+    machine.device.telemetry.link = Some(Box::new(link));
+    assert_eq!(machine.kinds(3), []);
+}
+
+#[test]
+fn a_counter_that_rises_is_a_trend_with_times() {
+    let mut judge = Judge::default();
+    let mut look = |total: f64, seconds| {
+        part(
+            &mut judge,
+            "infiniband_port",
+            &[("link_recoveries_total", total), ("up", 1.0)],
+            seconds,
+        )
+    };
+    assert_eq!(look(502.0, 0), [], "what was before is no trend");
+    assert_eq!(look(503.0, 60), []);
+    assert_eq!(look(504.0, 600), []);
+    let found = look(505.0, 60 + 21 * 60);
+    assert_eq!(found[0].kind, FaultKind::InfinibandRecoveriesRising);
+    assert_eq!((found[0].since, found[0].part.as_str()), (at(60), "x0"));
+    assert!(found[0].detail.contains("rose from 502 to 505 in 21m00s"), "{}", found[0].detail);
+    assert_eq!(found[0].kind.state(), HealthState::Warning);
+    // It goes on until the counter was quiet for an hour, and is one fault all the while.
+    let quiet = 60 + 21 * 60;
+    assert_eq!(look(505.0, quiet + 3599)[0].since, at(60));
+    assert_eq!(look(505.0, quiet + 3600), []);
+    // Slower than the rule: three in more than an hour. A reset ends all.
+    for (total, seconds) in [(506.0, 10_000), (507.0, 13_000), (508.0, 16_700), (509.0, 16_701)] {
+        assert_eq!(look(total, seconds), [], "{total}");
+    }
+    assert_eq!(look(510.0, 16_702).len(), 1);
+    assert_eq!(look(0.0, 16_703), []);
+}
+
+#[test]
+fn what_was_up_and_is_not_is_down_unless_it_is_disabled() {
+    let look = |judge: &mut Judge, up: f64, enabled: f64, been: f64, second| {
+        let all = [("up", up), ("is_enabled", enabled), ("has_been_up", been)];
+        let found = part(judge, "network_interface", &all, second);
+        found.iter().map(|fault| fault.kind).collect::<Vec<_>>()
+    };
+    let mut judge = Judge::default();
+    assert_eq!(look(&mut judge, 0.0, 1.0, 0.0, 0), [], "nothing was ever plugged in");
+    assert_eq!(look(&mut judge, 1.0, 1.0, 1.0, 1), []);
+    assert_eq!(look(&mut judge, 0.0, 1.0, 1.0, 2), [FaultKind::NetworkLinkDown]);
+    assert_eq!(look(&mut judge, 0.0, 0.0, 1.0, 3), [], "its administrator wants it so");
+    // The kernel remembers what a reader that begins later has not seen.
+    let mut later = Judge::default();
+    assert_eq!(look(&mut later, 0.0, 1.0, 1.0, 0), [FaultKind::NetworkLinkDown]);
+}
+
+#[test]
+fn a_slower_port_is_measured_by_what_it_was() {
+    let mut judge = Judge::default();
+    let mut look = |gigabits: f64, second| {
+        let all = [("up", 1.0), ("speed_bits_per_second", gigabits * 1e9)];
+        part(&mut judge, "network_interface", &all, second)
+    };
+    assert_eq!(look(400.0, 0), []);
+    let found = look(100.0, 1);
+    assert_eq!(found[0].kind, FaultKind::NetworkSpeedLow);
+    assert!(found[0].detail.contains("100 Gbit/s, most seen 400 Gbit/s"), "{}", found[0].detail);
+    assert_eq!(look(400.0, 2), []);
+}
+
+#[test]
+fn a_driver_that_hangs_is_found_by_its_device_else_by_its_source() {
+    let mut machine = Examined::new();
+    machine.device.telemetry = Telemetry::absent(Absence::TimedOut, "slow");
+    let error = SourceError {
+        subject: String::from("0"),
+        reason: Absence::TimedOut,
+        detail: String::from("slow"),
+    };
+    let status = |name: &str, errors: Vec<SourceError>| SourceStatus {
+        name: name.to_owned(),
+        duration_ns: 1,
+        errors,
+        errors_dropped: 0,
+        notes: Vec::new(),
+    };
+    machine.sources = vec![status("nvidia", vec![error.clone()]), status("endpoints", vec![error])];
+    assert_eq!(machine.kinds(0), [], "one late answer is no hang");
+    let found = machine.snapshot(1);
+    assert_eq!(found.devices[0].faults[0].kind, FaultKind::DriverHangs);
+    assert_eq!(found.devices[0].health().state, HealthState::Failed);
+    assert_eq!(found.faults, [], "the device explains it");
+
+    machine.device.telemetry = Telemetry::absent(Absence::Unsupported, "");
+    assert_eq!(machine.snapshot(2).faults, []);
+    let found = machine.snapshot(3);
+    let hanging: Vec<_> = found.faults.iter().map(|one| (one.kind, one.part.as_str())).collect();
+    assert_eq!(hanging, [(FaultKind::SourceHangs, "nvidia")], "a stopped process is none");
+    assert_eq!(found.host_health().state, HealthState::Failed);
+}
+
+#[test]
+fn events_are_shown_for_a_while_and_are_not_wrong() {
+    let mut machine = Examined::new();
+    machine.device.telemetry.heartbeat_total = value(1000);
+    assert_eq!(machine.kinds(0), []);
+    machine.device.telemetry.heartbeat_total = value(3);
+    assert_eq!(machine.kinds(1), [FaultKind::WasReset]);
+    let reset = machine.snapshot(1 + 3599).devices.remove(0);
+    assert_eq!((reset.faults[0].since, reset.health().state), (at(1), HealthState::Ok));
+    assert_eq!(machine.kinds(1 + 3600), []);
+
+    let gone = Fault::new(FaultKind::Vanished, at(9000), String::new());
+    machine.device.faults = vec![gone];
+    assert_eq!(machine.kinds(9000), [FaultKind::Vanished]);
+    machine.device.faults.clear();
+    assert_eq!(machine.kinds(9001), [FaultKind::CameBack]);
+}
+
+#[test]
+fn memory_errors_and_throttling_have_their_states() {
+    let mut machine = Examined::new();
+    let mut counts = MemoryCounts::absent(Absence::Unsupported, "");
+    counts.uncorrected_errors_total = value(2);
+    counts.corrected_errors_total = value(5);
+    let mut load = Load::absent(Absence::Unsupported, "");
+    load.throttled_by = value(vec!["sw_power_cap".to_owned()]);
+    machine.device.telemetry.memory_counts = Some(Box::new(counts.clone()));
+    machine.device.telemetry.load = Some(Box::new(load.clone()));
+    assert_eq!(machine.kinds(0), [FaultKind::MemoryUncorrected], "a power cap is usual");
+    counts.uncorrected_errors_total = value(0);
+    counts.corrected_errors_total = value(105);
+    load.throttled_by = value(vec!["hw_power_brake_slowdown".to_owned()]);
+    machine.device.telemetry.memory_counts = Some(Box::new(counts));
+    machine.device.telemetry.load = Some(Box::new(load));
+    assert_eq!(machine.kinds(1), [FaultKind::MemoryCorrectedRising], "for a moment it is usual");
+    let found = [FaultKind::ThrottledByHardware, FaultKind::MemoryCorrectedRising];
+    assert_eq!(machine.kinds(2), found);
+}
+
+#[test]
+fn thresholds_are_a_user_s() {
+    let mut machine = Examined::new();
+    let setting = RuleSetting {
+        name: String::from("thermal_trip"),
+        enabled: None,
+        above: None,
+        rise: Some(2.0),
+        within_seconds: None,
+        quiet_seconds: Some(10),
+        hold_seconds: None,
+    };
+    let off = RuleSetting {
+        name: String::from("heartbeat_stopped"),
+        enabled: Some(false),
+        rise: None,
+        quiet_seconds: None,
+        ..setting.clone()
+    };
+    machine.judge = Judge::new(HealthSettings::new(&[setting, off]).unwrap());
+    machine.device.faults = vec![Fault::new(FaultKind::HeartbeatStopped, at(0), String::new())];
+    let kinds: Vec<_> = [(0, 0), (1, 1), (2, 2), (2, 11), (2, 12)]
+        .map(|(trips, seconds)| {
+            machine.device.telemetry.thermal_trips_total = value(trips);
+            machine.kinds(seconds)
+        })
+        .into();
+    let tripped = vec![FaultKind::ThermalTrip];
+    assert_eq!(kinds, [vec![], vec![], tripped.clone(), tripped, vec![]]);
+}
+
+#[test]
+fn what_another_reader_found_goes_on_until_a_reading_refutes_it() {
+    let mut watching = Examined::new();
+    for (trips, second) in [(0, 0), (1, 1)] {
+        watching.device.telemetry.thermal_trips_total = value(trips);
+        watching.snapshot(second);
+    }
+    let known = watching.snapshot(2);
+    let mut once = Examined::new();
+    once.device.telemetry.thermal_trips_total = value(1);
+    assert_eq!(once.kinds(3), [], "one reading shows no trend");
+    let mut taught = Examined::new();
+    taught.judge.learn(&known, moment(3));
+    taught.device.telemetry.thermal_trips_total = value(1);
+    assert_eq!(taught.faults(3)[0].since, known.devices[0].faults[0].since);
+    taught.device.telemetry.thermal_trips_total = value(0);
+    assert_eq!(taught.kinds(4), [], "it has been reset meanwhile");
+}

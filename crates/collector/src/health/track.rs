@@ -1,0 +1,278 @@
+//! One rule over one subject, from one collection to the next.
+
+use std::collections::VecDeque;
+
+use telltale_schema::clock::Timestamp;
+use telltale_schema::health::{Evidence, Fault, HealthRule, Shape, Thresholds};
+use telltale_schema::reading::{Absence, Reading};
+
+use super::readings::{Readings, TIMED_OUT, VANISHED};
+use crate::rate::SampledAt;
+
+/// Rises of one counter that are remembered.
+const MAX_RISES: usize = 64;
+
+/// What is remembered of one rule over one subject.
+#[derive(Debug, Default)]
+pub(super) struct Track {
+    /// Since when it holds.
+    since: Option<SampledAt>,
+    /// What showed it last.
+    evidence: Vec<Evidence>,
+    /// The value of the collection before.
+    last: Option<f64>,
+    /// The most that was seen.
+    most: Option<f64>,
+    rises: VecDeque<Rise>,
+    /// When a counter last rose, or an event was.
+    changed: Option<SampledAt>,
+}
+
+/// A counter that rose.
+#[derive(Debug, Clone, Copy)]
+struct Rise {
+    when: SampledAt,
+    from: f64,
+    to: f64,
+}
+
+/// What one collection shows.
+enum Finding {
+    Holds(Vec<Evidence>),
+    Clear,
+    /// It cannot be known now; what was known still holds.
+    Unknown,
+}
+
+/// A reading that has a value, or what its absence means.
+type Known<T> = Result<(T, Timestamp), Finding>;
+
+// === impl Track ===
+
+impl Track {
+    /// One whose fault another reader has found.
+    pub(super) fn learned(fault: &Fault, now: SampledAt) -> Self {
+        let ago = now.at.since_ns(fault.since);
+        let monotonic_ns = now.monotonic_ns.saturating_sub(ago);
+        let since = SampledAt { monotonic_ns, at: fault.since };
+        let values = || fault.evidence.iter().map(|one| one.value);
+        let last_at = fault.evidence.last().map_or(now.at, |one| one.at);
+        let changed_ns = now.monotonic_ns.saturating_sub(now.at.since_ns(last_at));
+        Self {
+            since: Some(since),
+            evidence: fault.evidence.clone(),
+            last: values().next_back(),
+            most: values().reduce(f64::max),
+            rises: VecDeque::new(),
+            changed: Some(SampledAt { monotonic_ns: changed_ns, at: last_at }),
+        }
+    }
+
+    /// Since when the rule holds, and what shows it; none where it does not, or not for long enough.
+    pub(super) fn check(
+        &mut self,
+        rule: &HealthRule,
+        thresholds: &Thresholds,
+        readings: &dyn Readings,
+        now: SampledAt,
+    ) -> Option<(Timestamp, Vec<Evidence>)> {
+        let found = self.find(rule, thresholds, readings, now).unwrap_or_else(|finding| finding);
+        match found {
+            Finding::Holds(evidence) => {
+                self.since.get_or_insert(now);
+                self.evidence = evidence;
+            }
+            Finding::Clear => self.since = None,
+            Finding::Unknown => {}
+        }
+        let since = self.since?;
+        let held_ns = now.monotonic_ns.saturating_sub(since.monotonic_ns);
+        let is_long_enough = held_ns >= nanoseconds(thresholds.hold_seconds);
+        is_long_enough.then(|| (since.at, self.evidence.clone()))
+    }
+
+    fn find(
+        &mut self,
+        rule: &HealthRule,
+        thresholds: &Thresholds,
+        readings: &dyn Readings,
+        now: SampledAt,
+    ) -> Result<Finding, Finding> {
+        if let Some(name) = rule.only_while
+            && known(readings.number(name))?.0 <= 0.0
+        {
+            return Ok(Finding::Clear);
+        }
+        let with_others = |name, value, at| with_others(readings, evidence(name, value, at));
+        Ok(match rule.shape {
+            Shape::Found => Finding::Clear,
+            Shape::Above(name) => {
+                let (value, at) = known(readings.number(name))?;
+                holds_if(value > thresholds.above, || with_others(name, value, at))
+            }
+            Shape::Below(name, of) => {
+                let (value, at) = known(readings.number(name))?;
+                let (most, most_at) = known(readings.number(of))?;
+                let both = || vec![evidence(name, value, at), evidence(of, most, most_at)];
+                holds_if(value < most, both)
+            }
+            Shape::Fell(name) => {
+                let (value, at) = known(readings.number(name))?;
+                let most = self.most(value);
+                let before = || vec![evidence(name, value, at), evidence("most_seen", most, at)];
+                holds_if(value < most, before)
+            }
+            Shape::Lost(name) => {
+                let (value, at) = known(readings.number(name))?;
+                let been = readings.number(&format!("has_been_{name}")).value().copied();
+                let most = self.most(value.max(been.unwrap_or(value)));
+                holds_if(value <= 0.0 && most > 0.0, || with_others(name, value, at))
+            }
+            Shape::Includes(name, any_of) => included(name, any_of, known(readings.words(name))?),
+            Shape::Rises(name) => self.rising(name, thresholds, known(readings.number(name))?, now),
+            Shape::Restarts(name) => {
+                let (value, at) = known(readings.number(name))?;
+                let before = self.last.replace(value).filter(|last| value < *last);
+                let shown =
+                    before.map(|last| vec![evidence(name, last, at), evidence(name, value, at)]);
+                self.event(shown, thresholds, now)
+            }
+            Shape::Returns => {
+                let (value, _) = known(readings.number(VANISHED))?;
+                let is_back = self.last.replace(value).is_some_and(|last| last > value);
+                match value > 0.0 {
+                    true => Finding::Clear,
+                    false => self.event(is_back.then(Vec::new), thresholds, now),
+                }
+            }
+            Shape::Hangs => {
+                let (value, _) = known(readings.number(TIMED_OUT))?;
+                holds_if(value > 0.0, Vec::new)
+            }
+        })
+    }
+
+    /// The most that was seen, this value counted.
+    fn most(&mut self, value: f64) -> f64 {
+        *self.most.insert(self.most.map_or(value, |most| most.max(value)))
+    }
+
+    /// Something that happened at one moment and is shown for a while.
+    fn event(
+        &mut self,
+        happened: Option<Vec<Evidence>>,
+        thresholds: &Thresholds,
+        now: SampledAt,
+    ) -> Finding {
+        if let Some(evidence) = happened {
+            self.changed = Some(now);
+            self.since = None;
+            return Finding::Holds(evidence);
+        }
+        match self.changed {
+            Some(when) if elapsed(when, now) < nanoseconds(thresholds.quiet_seconds) => {
+                Finding::Unknown
+            }
+            _ => Finding::Clear,
+        }
+    }
+
+    /// A counter that rises, or has risen a while ago.
+    fn rising(
+        &mut self,
+        name: &str,
+        thresholds: &Thresholds,
+        (value, at): (f64, Timestamp),
+        now: SampledAt,
+    ) -> Finding {
+        match self.last.replace(value) {
+            Some(from) if value > from => {
+                self.changed = Some(now);
+                if self.rises.len() == MAX_RISES {
+                    self.merge_oldest();
+                }
+                self.rises.push_back(Rise { when: now, from, to: value });
+            }
+            // It starts again: what was wrong was before.
+            Some(from) if value < from => {
+                self.rises.clear();
+                self.changed = None;
+                return Finding::Clear;
+            }
+            _ => {}
+        }
+        let is_quiet = self
+            .changed
+            .is_none_or(|when| elapsed(when, now) >= nanoseconds(thresholds.quiet_seconds));
+        if self.since.is_some() && is_quiet {
+            self.rises.clear();
+            return Finding::Clear;
+        }
+        let within = nanoseconds(thresholds.within_seconds);
+        self.rises.retain(|rise| elapsed(rise.when, now) <= within);
+        let risen: f64 = self.rises.iter().map(|rise| rise.to - rise.from).sum();
+        if risen >= thresholds.rise
+            && let Some(first) = self.rises.front()
+        {
+            self.since.get_or_insert(first.when);
+            let before = evidence(name, first.from, first.when.at);
+            return Finding::Holds(vec![before, evidence(name, value, at)]);
+        }
+        // Found before, and not yet quiet for long enough; or not found at all.
+        Finding::Unknown
+    }
+
+    /// Makes one rise of the two oldest.
+    fn merge_oldest(&mut self) {
+        if let Some(oldest) = self.rises.pop_front()
+            && let Some(next) = self.rises.front_mut()
+        {
+            next.from = oldest.from;
+        }
+    }
+}
+
+/// The value of a reading. One that is late or not understood changes nothing; one that cannot be had is
+/// nothing to go by.
+fn known<T>(reading: Reading<T>) -> Known<T> {
+    match reading {
+        Reading::Value { value, at } => Ok((value, at)),
+        Reading::Absent { absent: Absence::TimedOut | Absence::NotUnderstood, .. } => {
+            Err(Finding::Unknown)
+        }
+        Reading::Absent { .. } => Err(Finding::Clear),
+    }
+}
+
+/// One of the words, or of the numbers.
+fn included(name: &str, any_of: &[&str], (words, at): (Vec<String>, Timestamp)) -> Finding {
+    let found = words.iter().find(|word| any_of.contains(&word.as_str()));
+    let shown = |word: &String| match word.parse() {
+        Ok(number) => evidence(name, number, at),
+        Err(_) => evidence(word, 1.0, at),
+    };
+    found.map_or(Finding::Clear, |word| Finding::Holds(vec![shown(word)]))
+}
+
+/// The reading of the rule first, then what else was read.
+fn with_others(readings: &dyn Readings, first: Evidence) -> Vec<Evidence> {
+    let others = readings.others().into_iter().filter(|(other, ..)| *other != first.reading);
+    let others: Vec<_> = others.map(|(other, value, at)| evidence(other, value, at)).collect();
+    [first].into_iter().chain(others).collect()
+}
+
+fn holds_if(holds: bool, evidence: impl FnOnce() -> Vec<Evidence>) -> Finding {
+    if holds { Finding::Holds(evidence()) } else { Finding::Clear }
+}
+
+fn evidence(reading: &str, value: f64, at: Timestamp) -> Evidence {
+    Evidence { reading: reading.to_owned(), value, at }
+}
+
+fn elapsed(when: SampledAt, now: SampledAt) -> u64 {
+    now.monotonic_ns.saturating_sub(when.monotonic_ns)
+}
+
+const fn nanoseconds(seconds: u64) -> u64 {
+    seconds.saturating_mul(1_000_000_000)
+}

@@ -1,0 +1,45 @@
+//! A fault in words: what was seen, and what to do.
+
+use telltale_schema::health::{Evidence, HealthRule, Shape};
+use telltale_schema::quantity::span;
+
+/// Readings of a part that are shown beside the one of the rule.
+const MAX_OTHERS: usize = 3;
+
+/// What was seen and what to do, for a person.
+pub(super) fn detail(rule: &HealthRule, evidence: &[Evidence]) -> String {
+    let seen = match (rule.shape, evidence) {
+        (Shape::Rises(name), [first, .., last]) => {
+            let seconds = last.at.since_ns(first.at) / 1_000_000_000;
+            let (before, now) = (number(name, first.value), number(name, last.value));
+            format!("{} rose from {before} to {now} in {}", title(name), span(seconds as f64))
+        }
+        (Shape::Restarts(name), [first, .., last]) => {
+            format!("{} went from {} to {}", title(name), first.value, last.value)
+        }
+        _ => {
+            let one =
+                |it: &Evidence| format!("{} {}", title(&it.reading), number(&it.reading, it.value));
+            evidence.iter().take(1 + MAX_OTHERS).map(one).collect::<Vec<_>>().join(", ")
+        }
+    };
+    match seen.is_empty() {
+        true => format!("{}; {}", rule.words, rule.action),
+        false => format!("{}: {seen}; {}", rule.words, rule.action),
+    }
+}
+
+/// The name of a reading in words, without its unit.
+fn title(name: &str) -> String {
+    name.trim_end_matches("_bits_per_second").trim_end_matches("_total").replace('_', " ")
+}
+
+fn number(name: &str, value: f64) -> String {
+    if name.ends_with("_bits_per_second") || name == "most_seen" && value >= 1e6 {
+        return format!("{} Gbit/s", value / 1e9);
+    }
+    match value.fract() == 0.0 {
+        true => format!("{value:.0}"),
+        false => format!("{value:.3}"),
+    }
+}
