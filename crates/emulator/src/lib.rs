@@ -36,10 +36,10 @@ pub use kernels::{
     KernelFault, KernelSourceError, KernelWait, LoadKernelError, MemoryPlace, MemoryUse, WaitsFor,
 };
 pub use machine::{
-    AttributeError, ChipDescription, ChipLoad, CreateError, DriverVersion, Fault, Garbage,
-    InjectError, InjectedErrno, LinkSpeed, LinkWidth, MAX_LEFTOVERS, Machine, MachineKind,
-    MachineOptions, ParseDriverVersionError, ParseFaultError, ParseMachineKindError, PidsFault,
-    TreeError,
+    AerSeverity, AttributeError, ChipDescription, ChipLoad, CreateError, DriverVersion, Fault,
+    Garbage, InjectError, InjectedErrno, LinkSpeed, LinkWidth, MAX_LEFTOVERS, Machine, MachineKind,
+    MachineOptions, ParseDriverVersionError, ParseFaultError, ParseMachineKindError, PartFailure,
+    PidsFault, TreeError,
 };
 pub use protocol::DeviceActivity;
 pub use server::ServerCounters;

@@ -4,19 +4,23 @@
 //! from [`fault`]; this file joins them. It opens no device and starts no thread: the holder of a
 //! [`Machine`] calls [`Machine::tick`].
 
+mod aer;
 mod boards;
 mod driver;
 mod fault;
 mod kind;
 mod link;
 mod model;
+mod parts;
 mod random;
 mod root;
+mod shown;
 mod tree;
 
+pub use aer::AerSeverity;
 pub use boards::ChipDescription;
 pub use driver::{DriverVersion, ParseDriverVersionError};
-pub use fault::{Fault, Garbage, InjectedErrno, ParseFaultError, PidsFault};
+pub use fault::{Fault, Garbage, InjectedErrno, ParseFaultError, PartFailure, PidsFault};
 pub use kind::{MachineKind, ParseMachineKindError};
 pub use link::{LinkSpeed, LinkWidth};
 pub use model::ChipLoad;
@@ -26,12 +30,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use aer::AerCounts;
 use boards::DriverChip;
-use driver::{ATTRIBUTES, Attribute, BEFORE_PIDS, DriverView, FileDirectory, PIDS};
+use driver::{ATTRIBUTES, BEFORE_PIDS, DriverView, FileDirectory, PIDS};
 use link::{Link, Near};
 use model::ChipModel;
+use parts::Parts;
 use root::Root;
-use tree::{ChipTree, Content};
+use tree::ChipTree;
 
 /// How a machine is made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,6 +54,14 @@ pub enum InjectError {
     /// There is no such chip now.
     #[error("there is no chip {0} on this machine now")]
     NoSuchChip(u32),
+    /// No part of the host has this name and can fail so.
+    #[error("there is no {kind} {name:?} on this machine")]
+    NoSuchPart {
+        /// The kind of part, as faults name it.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
     /// The chip has no such file.
     #[error(transparent)]
     Attribute(#[from] AttributeError),
@@ -80,6 +94,7 @@ pub struct Machine {
     kind: MachineKind,
     driver_version: DriverVersion,
     chips: Vec<Chip>,
+    parts: Parts,
     /// With the index of the chip, where the fault is about one.
     faults: Vec<(Option<usize>, Fault)>,
     last_tick_ns: Option<u64>,
@@ -94,6 +109,7 @@ struct Chip {
     model: ChipModel,
     /// Absent while the chip has vanished.
     tree: Option<ChipTree>,
+    aer: AerCounts,
     /// One pid for each time the device is open.
     holders: Vec<u32>,
 }
@@ -112,21 +128,26 @@ impl Machine {
         let MachineOptions { seed, driver_version } = *options;
         let architecture =
             kind.board_type().architecture().expect("every emulated board has an architecture");
-        let chips = boards::chips(kind, seed, driver_version)
+        let chips: Vec<Chip> = boards::chips(kind, seed, driver_version)
             .into_iter()
             .map(|found| Chip {
                 model: ChipModel::new(architecture, random::mixed(seed, found.asic_id.0)),
                 found,
                 tree: None,
+                aer: AerCounts::default(),
                 holders: Vec::new(),
             })
             .collect();
         let root = Root::take(root)?;
+        // The kernel finds the other sensors after those of the chips.
+        let first_hwmon = chips.iter().map(|chip| chip.found.hwmon + 1).max().unwrap_or(1);
+        let parts = Parts::new(root.path(), root.staging(), seed, first_hwmon);
         let mut machine = Self {
             root,
             kind,
             driver_version,
             chips,
+            parts,
             faults: Vec::new(),
             last_tick_ns: None,
             processes: BTreeMap::new(),
@@ -178,10 +199,15 @@ impl Machine {
         let elapsed_ns = now_ns.saturating_sub(before);
         for place in 0..self.chips.len() {
             let load = loads.get(place).copied().unwrap_or_default();
+            let stops = |(about, fault): &(Option<usize>, Fault)| {
+                *about == Some(place) && matches!(fault, Fault::Stop { .. })
+            };
+            let is_stopped = self.faults.iter().any(stops);
+            self.chips[place].model.stop(is_stopped);
             self.chips[place].model.step(elapsed_ns, load);
             self.refresh(place)?;
         }
-        Ok(())
+        self.parts.step(self.chips.iter().map(|chip| chip.model.sensors().power_watts).sum())
     }
 
     /// Bytes that the link of each chip carries in a second in one direction, as it trained.
@@ -244,11 +270,17 @@ impl Machine {
     /// # Errors
     /// When the fault names a chip or file that is not there, or the tree cannot be changed.
     pub fn inject(&mut self, fault: Fault) -> Result<(), InjectError> {
+        if let Fault::Part { name, failure, count } = &fault {
+            let place = part_place(name, *failure)?;
+            self.parts.begin((*failure, place), *count)?;
+            self.faults.push((None, fault));
+            return Ok(());
+        }
         let place = match fault.ordinal() {
             Some(ordinal) => Some(self.place_of(ordinal)?),
             None => None,
         };
-        if let (Some(place), Some(attribute)) = (place, fault.attribute()) {
+        if let (Some(place), Some(attribute)) = (place, fault.needs()) {
             self.check_attribute(place, attribute)?;
         }
         if let (Some(place), Fault::Vanish { returns_as: Some(new), .. }) = (place, &fault) {
@@ -266,14 +298,22 @@ impl Machine {
                     tree.remove()?;
                 }
             }
-            (Some(place), _) => self.refresh(place)?,
+            (Some(place), _) => {
+                let chip = &mut self.chips[place];
+                match &fault {
+                    Fault::Trip { .. } => chip.model.trip(),
+                    Fault::Raise { severity, count, .. } => chip.aer.raise(*severity, *count),
+                    _ => {}
+                }
+                self.refresh(place)?;
+            }
             (None, _) => self.change_driver()?,
         }
         Ok(())
     }
 
     /// Undoes a fault. A chip that had vanished or was being reset starts again with its
-    /// counters at zero.
+    /// counters at zero; other counters keep what faults added.
     ///
     /// # Errors
     /// When the fault was not injected, or the tree cannot be changed.
@@ -283,6 +323,9 @@ impl Machine {
             return Err(InjectError::NotInjected(fault.clone()));
         };
         let (place, fault) = self.faults.remove(index);
+        if let Fault::Part { name, failure, .. } = &fault {
+            return Ok(self.parts.end((*failure, part_place(name, *failure)?))?);
+        }
         let Some(place) = place else {
             return Ok(self.change_driver()?);
         };
@@ -291,6 +334,8 @@ impl Machine {
             Fault::Vanish { returns_as, .. } => {
                 let chip = &mut self.chips[place];
                 chip.model.reset();
+                // The kernel counts for a function that it has just found.
+                chip.aer = AerCounts::default();
                 chip.found.ordinal = returns_as.unwrap_or(chip.found.ordinal);
                 self.make_tree(place)?;
             }
@@ -333,6 +378,7 @@ impl Machine {
         tree::directories(&root, "sys/module/tenstorrent")?;
         self.make_processor_sensor()?;
         self.write_version()?;
+        self.parts.lay_out()?;
         for place in 0..self.chips.len() {
             self.make_tree(place)?;
             self.refresh(place)?;
@@ -427,7 +473,7 @@ impl Machine {
             .map(|(_, fault)| fault)
             .collect();
         let (slot, link) = (Link::of_slot(self.kind), self.link(place));
-        let Chip { found, model, tree: Some(tree), holders } = &mut self.chips[place] else {
+        let Chip { found, model, tree: Some(tree), aer, holders } = &mut self.chips[place] else {
             return Ok(());
         };
         let view = DriverView {
@@ -439,11 +485,12 @@ impl Machine {
             slot,
             link,
             near: Near::of_bus(self.kind, found.pci.bus),
+            aer,
         };
         for attribute in ATTRIBUTES {
             let content = attribute
                 .exists(architecture, driver)
-                .then(|| content(attribute, &view, &faults))
+                .then(|| shown::content(attribute, &view, &faults))
                 .flatten();
             tree.show(attribute.place, attribute.name, content)?;
         }
@@ -452,10 +499,18 @@ impl Machine {
                 writeln!(lines, "{pid}").expect("a string takes any text");
                 lines
             });
-            tree.show(FileDirectory::Proc, "pids", pids_content(lines, &faults))?;
+            tree.show(FileDirectory::Proc, "pids", shown::pids_content(lines, &faults))?;
         }
         Ok(())
     }
+}
+
+/// The place of a part of this name among those that can fail so.
+fn part_place(name: &str, failure: PartFailure) -> Result<usize, InjectError> {
+    Parts::place_of(name, failure).ok_or_else(|| InjectError::NoSuchPart {
+        kind: failure.kind().name(),
+        name: name.chars().take(64).collect(),
+    })
 }
 
 /// The descriptions of every device of a machine, without making one.
@@ -472,48 +527,5 @@ impl Drop for Machine {
     fn drop(&mut self) {
         // No one is left to notify; a later start on the same root tries again.
         let _ = self.root.remove();
-    }
-}
-
-/// What a file shows under these faults; none when one of them removes it.
-fn content(attribute: &Attribute, view: &DriverView<'_>, faults: &[&Fault]) -> Option<Content> {
-    let resetting = |fault: &&Fault| matches!(fault, Fault::Reset { .. });
-    if attribute.from_firmware && faults.iter().any(resetting) {
-        return Some(Content::Errno(InjectedErrno::NoData));
-    }
-    // Faults name files of the chip: its port's have the same names and stay as they are.
-    let faults = if attribute.place == FileDirectory::Port { &[] } else { faults };
-    faulty(attribute.name, faults).unwrap_or_else(|| {
-        let mut text = (attribute.text)(view);
-        text.push('\n');
-        Some(Content::Bytes(text.into_bytes()))
-    })
-}
-
-/// The list of processes under these faults.
-fn pids_content(true_lines: String, faults: &[&Fault]) -> Option<Content> {
-    faulty("pids", faults).unwrap_or_else(|| {
-        let lines = faults.iter().fold(true_lines, |lines, fault| match fault {
-            Fault::Pids { lines: wrong, .. } => wrong.apply(&lines),
-            _ => lines,
-        });
-        Some(Content::Bytes(lines.into_bytes()))
-    })
-}
-
-/// What the last fault of this one file makes of it; none if no fault is about it.
-#[expect(clippy::option_option, reason = "no fault, and a fault that removes the file")]
-fn faulty(name: &str, faults: &[&Fault]) -> Option<Option<Content>> {
-    let about = |fault: &&&Fault| fault.attribute() == Some(name);
-    match faults.iter().rev().find(about)? {
-        Fault::Missing { .. } => Some(None),
-        Fault::Error { errno, .. } => Some(Some(Content::Errno(*errno))),
-        Fault::Garbage { garbage, .. } => Some(Some(Content::Bytes(garbage.bytes(name)))),
-        Fault::Hang { .. } => Some(Some(Content::Hang)),
-        Fault::Reset { .. }
-        | Fault::Vanish { .. }
-        | Fault::OldDriver
-        | Fault::Pids { .. }
-        | Fault::Link { .. } => None,
     }
 }

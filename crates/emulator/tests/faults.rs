@@ -184,6 +184,68 @@ fn the_list_of_processes_can_lie() {
     }
 }
 
+/// What a file of a chip says as a number.
+fn number(fixture: &Fixture, name: &str) -> u64 {
+    fs::read_to_string(fixture.class(name)).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_stopped_firmware_counts_no_heartbeat_until_it_goes_on() {
+    let mut fixture = Fixture::new(MachineKind::T3000);
+    let other = fixture.machine.root().join("sys/class/tenstorrent/tenstorrent!1/tt_heartbeat");
+    let others = || fs::read_to_string(&other).unwrap().trim().parse::<u64>().unwrap();
+    fixture.machine.tick(0, &[]).unwrap();
+    let (before, others_before) = (number(&fixture, "tt_heartbeat"), others());
+    let fault: Fault = "stop:0".parse().unwrap();
+    fixture.machine.inject(fault.clone()).unwrap();
+    fixture.machine.tick(SECOND_NS, &[]).unwrap();
+    assert_eq!(number(&fixture, "tt_heartbeat"), before);
+    assert_eq!(others(), others_before + 10, "that of another chip");
+    fixture.machine.clear(&fault).unwrap();
+    fixture.machine.tick(2 * SECOND_NS, &[]).unwrap();
+    assert_eq!(number(&fixture, "tt_heartbeat"), before + 10);
+}
+
+#[test]
+fn what_a_fault_counted_stays_counted() {
+    let mut fixture = Fixture::new(MachineKind::P150);
+    let total = |fixture: &Fixture, name: &str| {
+        let text = fs::read_to_string(fixture.class("device").join(name)).unwrap();
+        text.lines().last().unwrap().rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    fixture.with("trip:0", |_| {});
+    fixture.with("trip:0", |fixture| assert_eq!(number(fixture, "tt_therm_trip_count"), 2));
+    for (file, other) in [
+        ("aer_dev_correctable", "aer_dev_nonfatal"),
+        ("aer_dev_nonfatal", "aer_dev_fatal"),
+        ("aer_dev_fatal", "aer_dev_correctable"),
+    ] {
+        let before = total(&fixture, other);
+        fixture.with(&format!("raise:0:{file}"), |_| {});
+        fixture.with(&format!("raise:0:{file}:70"), |fixture| {
+            assert_eq!((total(fixture, file), total(fixture, other)), (71, before), "{file}");
+        });
+        assert_eq!(total(&fixture, file), 71, "{file}");
+    }
+    fixture.with("vanish:0", |_| {});
+    assert_eq!(total(&fixture, "aer_dev_fatal"), 0, "of a function that was just found");
+}
+
+#[test]
+fn an_adapter_that_is_gone_comes_back_and_its_port_stays() {
+    let mut fixture = Fixture::new(MachineKind::N150);
+    let path = |fixture: &Fixture, inside: &str| fixture.machine.root().join("sys").join(inside);
+    fixture.with("nic:eth1:gone", |fixture| {
+        for inside in ["class/net/eth1", "bus/pci/devices/0000:e2:00.0"] {
+            assert!(fs::symlink_metadata(path(fixture, inside)).is_err(), "{inside}");
+        }
+        assert!(path(fixture, "class/net/eth0/carrier").exists());
+        assert!(path(fixture, "bus/pci/devices/0000:e0:02.1/class").exists());
+    });
+    assert_eq!(fs::read_to_string(path(&fixture, "class/net/eth1/carrier")).unwrap(), "1\n");
+    assert!(path(&fixture, "bus/pci/devices/0000:e2:00.0/vendor").exists());
+}
+
 #[test]
 fn impossible_faults_are_refused() {
     let mut fixture = Fixture::new(MachineKind::P300);
@@ -193,9 +255,14 @@ fn impossible_faults_are_refused() {
         "hang:0:../../vendor",
         "error:0:nothing:EIO",
         "vanish:0:1",
+        "stop:2",
+        "fan:nct6798/fan5:slow",
+        "fan:eth0:slow",
     ] {
         assert!(fixture.machine.inject(bad.parse().unwrap()).is_err(), "{bad}");
     }
+    let mut old = Fixture::new(MachineKind::N150);
+    assert!(old.machine.inject("trip:0".parse().unwrap()).is_err(), "Wormhole counts no trips");
     let never = fixture.machine.clear(&Fault::OldDriver);
     assert!(matches!(never, Err(InjectError::NotInjected(Fault::OldDriver))));
     assert_eq!(fixture.machine.faults().count(), 0);

@@ -194,7 +194,7 @@ const EMULATE_HELP: &str = "\
 Creates the driver's procfs, sysfs and hwmon files and device sockets in the directory, which must
 be empty or left by an earlier run. Ctrl-C removes them; other files stay and are listed.
 
-Faults (--fault, repeatable; N as in tenstorrent!N, FILE such as tt_aiclk or temp1_input):
+Faults (--fault, repeatable; N as in tenstorrent!N, FILE such as tt_aiclk, a|b is a or b):
 ";
 
 const EMULATE_EXAMPLE: &str = "
@@ -205,7 +205,7 @@ Example:
 fn emulate_help() -> String {
     let forms = Fault::forms();
     let width = forms.iter().map(|(form, _)| form.len()).max().unwrap_or_default();
-    let line = |(form, effect): &(&str, String)| format!("  {form:width$}   {effect}\n");
+    let line = |(form, effect): &(String, String)| format!("  {form:width$}   {effect}\n");
     let faults: String = forms.iter().map(line).collect();
     [EMULATE_HELP, &faults, EMULATE_EXAMPLE].concat()
 }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use telltale_schema::chip::{Architecture, BoardId};
 
+use super::aer::{AerCounts, AerSeverity};
 use super::link::{Link, Near};
 use super::model::Sensors;
 
@@ -94,6 +95,7 @@ pub(crate) struct DriverView<'a> {
     /// What their link trained to.
     pub(crate) link: Link,
     pub(crate) near: Near,
+    pub(crate) aer: &'a AerCounts,
 }
 
 /// One file of a chip.
@@ -167,6 +169,11 @@ pub(crate) static ATTRIBUTES: &[Attribute] = &[
     constant(FileDirectory::Pci, "max_link_width", |view| view.slot.width_text().into()),
     constant(FileDirectory::Pci, "numa_node", |view| view.near.numa_node.to_string()),
     constant(FileDirectory::Pci, "local_cpulist", |view| view.near.cpus.to_owned()),
+    constant(FileDirectory::Pci, "aer_dev_correctable", |view| {
+        view.aer.text(AerSeverity::Correctable)
+    }),
+    constant(FileDirectory::Pci, "aer_dev_nonfatal", |view| view.aer.text(AerSeverity::Nonfatal)),
+    constant(FileDirectory::Pci, "aer_dev_fatal", |view| view.aer.text(AerSeverity::Fatal)),
     // A root port of a processor of AMD's.
     constant(FileDirectory::Port, "vendor", |_| "0x1022".to_owned()),
     constant(FileDirectory::Port, "device", |_| "0x1483".to_owned()),

@@ -1,10 +1,15 @@
 //! What can be made to go wrong, and how it is written on a command line.
 
 mod forms;
+mod part;
 
 use std::fmt;
 use std::str::FromStr;
 
+pub(crate) use part::FailingKind;
+pub use part::PartFailure;
+
+use super::aer::{self, AerSeverity};
 use super::link::{LinkSpeed, LinkWidth, SPEEDS, WIDTHS};
 
 /// Something wrong with the machine, injected with [`super::Machine::inject`]. Ordinals are
@@ -13,7 +18,9 @@ use super::link::{LinkSpeed, LinkWidth, SPEEDS, WIDTHS};
 ///
 /// As text (`FromStr` and `Display`): `missing:0:tt_aiclk`, `error:0:tt_aiclk:EIO`, `reset:0`,
 /// `garbage:0:power1_input` (or with a kind: `garbage:0:tt_aiclk:binary`), `hang:0:temp1_input`,
-/// `vanish:0` (`vanish:0:7` comes back as 7), `old-driver`, `pids:0:zero`, `link:0:8:4`.
+/// `vanish:0` (`vanish:0:7` comes back as 7), `old-driver`, `pids:0:zero`, `link:0:8:4`, `stop:0`,
+/// `trip:0`, `raise:0:aer_dev_fatal` (`raise:0:aer_dev_fatal:3` counts three), and of the host's parts
+/// `fan:nct6798/fan1:stopped`, `port:mlx5_0/1:recovered:5`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// A file is not there, as with firmware that does not report it.
@@ -79,6 +86,36 @@ pub enum Fault {
         /// The number of lanes.
         width: LinkWidth,
     },
+    /// The chip's firmware stops: its heartbeat stands still, and what it reports keeps its values.
+    Stop {
+        /// The chip.
+        ordinal: u32,
+    },
+    /// The chip was too hot, and its firmware has counted one more thermal trip. The counter keeps it
+    /// when the fault is cleared.
+    Trip {
+        /// The chip.
+        ordinal: u32,
+    },
+    /// The kernel has counted more errors of the chip's PCI function. The counter keeps them when the
+    /// fault is cleared.
+    Raise {
+        /// The chip.
+        ordinal: u32,
+        /// Which counter.
+        severity: AerSeverity,
+        /// How many.
+        count: u32,
+    },
+    /// A part of the host that is no chip fails.
+    Part {
+        /// The part: `nct6798/fan1`, `pmbus-7-0058`, `nct6798/in0`, `eth0`, `mlx5_0/1` or `mc0`.
+        name: String,
+        /// How, and which kind of part.
+        failure: PartFailure,
+        /// How much a failure adds to a counter, where it does.
+        count: u32,
+    },
 }
 
 /// An error that a file can be made to give.
@@ -128,6 +165,9 @@ pub struct ParseFaultError(pub String);
 
 /// The longest text of a fault: longer than any file name we have.
 const MAX_TEXT: usize = 128;
+
+/// The most that one fault adds to a counter.
+const MAX_COUNT: u32 = 1_000_000;
 
 const ERRNOS: [(InjectedErrno, &str); 4] = [
     (InjectedErrno::NoData, "ENODATA"),
@@ -198,7 +238,7 @@ impl PidsFault {
 }
 
 impl Fault {
-    /// The chip it is about; none for the whole machine.
+    /// The chip it is about; none for the whole machine and its other parts.
     pub fn ordinal(&self) -> Option<u32> {
         match self {
             Self::Missing { ordinal, .. }
@@ -208,12 +248,24 @@ impl Fault {
             | Self::Hang { ordinal, .. }
             | Self::Vanish { ordinal, .. }
             | Self::Pids { ordinal, .. }
-            | Self::Link { ordinal, .. } => Some(*ordinal),
-            Self::OldDriver => None,
+            | Self::Link { ordinal, .. }
+            | Self::Stop { ordinal }
+            | Self::Trip { ordinal }
+            | Self::Raise { ordinal, .. } => Some(*ordinal),
+            Self::OldDriver | Self::Part { .. } => None,
         }
     }
 
-    /// The file it is about, where it is about one.
+    /// The file without which there is no such fault.
+    pub(crate) fn needs(&self) -> Option<&str> {
+        match self {
+            Self::Stop { .. } => Some("tt_heartbeat"),
+            Self::Trip { .. } => Some("tt_therm_trip_count"),
+            _ => self.attribute(),
+        }
+    }
+
+    /// The file of which it decides what it shows, where it is about one.
     pub(crate) fn attribute(&self) -> Option<&str> {
         match self {
             Self::Missing { attribute, .. }
@@ -221,7 +273,14 @@ impl Fault {
             | Self::Garbage { attribute, .. }
             | Self::Hang { attribute, .. } => Some(attribute),
             Self::Pids { .. } => Some("pids"),
-            Self::Reset { .. } | Self::Vanish { .. } | Self::OldDriver | Self::Link { .. } => None,
+            Self::Reset { .. }
+            | Self::Vanish { .. }
+            | Self::OldDriver
+            | Self::Link { .. }
+            | Self::Stop { .. }
+            | Self::Trip { .. }
+            | Self::Raise { .. }
+            | Self::Part { .. } => None,
         }
     }
 }
@@ -248,6 +307,14 @@ impl fmt::Display for Fault {
                 let (speed, width) = (name_of(&SPEEDS, *speed), name_of(&WIDTHS, *width));
                 write!(to, "link:{ordinal}:{speed}:{width}")
             }
+            Self::Stop { ordinal } => write!(to, "stop:{ordinal}"),
+            Self::Trip { ordinal } => write!(to, "trip:{ordinal}"),
+            Self::Raise { ordinal, severity, count } => {
+                write!(to, "raise:{ordinal}:{}:{count}", name_of(&aer::FILES, *severity))
+            }
+            Self::Part { name, failure, count } => {
+                write!(to, "{}:{name}:{}", failure.kind().name(), failure.written(*count))
+            }
         }
     }
 }
@@ -268,6 +335,11 @@ fn parse(text: &str) -> Option<Fault> {
     if parts == ["old-driver"] {
         return Some(Fault::OldDriver);
     }
+    if let [kind, name, words @ ..] = &parts[..]
+        && let Some((failure, count)) = part::parse(kind, words)
+    {
+        return Some(Fault::Part { name: (*name).to_owned(), failure, count });
+    }
     let ordinal: u32 = parts.get(1)?.parse().ok()?;
     let attribute = || parts.get(2).map(|name| (*name).to_owned());
     let garbage = |garbage| Some(Fault::Garbage { ordinal, attribute: attribute()?, garbage });
@@ -287,9 +359,23 @@ fn parse(text: &str) -> Option<Fault> {
             let (speed, width) = (value_of(&SPEEDS, speed)?, value_of(&WIDTHS, width)?);
             Some(Fault::Link { ordinal, speed, width })
         }
+        ("stop", []) => Some(Fault::Stop { ordinal }),
+        ("trip", []) => Some(Fault::Trip { ordinal }),
+        ("raise", [file]) => {
+            Some(Fault::Raise { ordinal, severity: value_of(&aer::FILES, file)?, count: 1 })
+        }
+        ("raise", [file, number]) => {
+            let (severity, count) = (value_of(&aer::FILES, file)?, count(number)?);
+            Some(Fault::Raise { ordinal, severity, count })
+        }
         ("pids", [lines]) => Some(Fault::Pids { ordinal, lines: value_of(&PIDS, lines)? }),
         _ => None,
     }
+}
+
+/// How much a fault adds to a counter.
+fn count(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|count| (1..=MAX_COUNT).contains(count))
 }
 
 #[cfg(test)]
@@ -310,6 +396,14 @@ mod tests {
             ("old-driver", "old-driver"),
             ("pids:3:junk", "pids:3:junk"),
             ("link:0:2.5:16", "link:0:2.5:16"),
+            ("stop:3", "stop:3"),
+            ("trip:3", "trip:3"),
+            ("raise:0:aer_dev_fatal", "raise:0:aer_dev_fatal:1"),
+            ("raise:0:aer_dev_correctable:70", "raise:0:aer_dev_correctable:70"),
+            ("fan:nct6798/fan1:slow", "fan:nct6798/fan1:slow"),
+            ("port:mlx5_0/1:no-gid", "port:mlx5_0/1:no-gid"),
+            ("memory:mc0:uncorrected", "memory:mc0:uncorrected:1"),
+            ("port:mlx5_0/1:recovered:9", "port:mlx5_0/1:recovered:9"),
         ];
         for (text, written) in cases {
             let fault: Fault = text.parse().unwrap();
@@ -319,7 +413,10 @@ mod tests {
         let long = "missing:0:".to_owned() + &"x".repeat(200);
         let links = ["link:0:8", "link:0:9:8", "link:0:8:3", "link:x:8:4"];
         let others = ["", "reset", "reset:x", "reset:0:1", "hang:0", "error:0:a:EPERM", "p:0"];
-        for bad in links.into_iter().chain(others).chain([&*long]) {
+        let counts = ["raise:0:aer_dev_fatal:0", "raise:0:tt_aiclk", "memory:mc0:uncorrected:x"];
+        let parts = ["fan:a", "fan:a:down", "fan:a:slow:2", "nic:eth0", "memory:mc0:uncorrected:0"];
+        let texts = links.into_iter().chain(others).chain(counts).chain(parts);
+        for bad in texts.chain([&*long]) {
             assert!(bad.parse::<Fault>().is_err(), "{bad}");
         }
     }

@@ -109,6 +109,7 @@ pub(crate) struct ChipModel {
     heartbeat_rest_ns: u64,
     /// Bytes that do not fill a flit yet, to and from the device.
     rest_bytes: [u64; 2],
+    is_stopped: bool,
     sensors: Sensors,
 }
 
@@ -144,6 +145,7 @@ impl ChipModel {
             temperature_celsius,
             heartbeat_rest_ns: 0,
             rest_bytes: [0; 2],
+            is_stopped: false,
             sensors,
         };
         model.step(0, ChipLoad::default());
@@ -163,6 +165,16 @@ impl ChipModel {
         self.heartbeat_rest_ns = 0;
     }
 
+    /// Stops the firmware, which then refreshes nothing, or lets it go on.
+    pub(crate) fn stop(&mut self, is_stopped: bool) {
+        self.is_stopped = is_stopped;
+    }
+
+    /// Counts one more thermal trip.
+    pub(crate) fn trip(&mut self) {
+        self.sensors.thermal_trips = self.sensors.thermal_trips.wrapping_add(1);
+    }
+
     /// Lets `elapsed_ns` pass under this load.
     pub(crate) fn step(&mut self, elapsed_ns: u64, load: ChipLoad) {
         let elapsed_ns = elapsed_ns.min(LONGEST_STEP_NS);
@@ -177,6 +189,11 @@ impl ChipModel {
         let seconds = std::time::Duration::from_nanos(elapsed_ns).as_secs_f64();
         let share = 1.0 - (-seconds / THERMAL_INERTIA_SECONDS).exp();
         self.temperature_celsius += (goal - self.temperature_celsius) * share;
+        // The counters of the on-chip network are hardware.
+        self.count_traffic(load);
+        if self.is_stopped {
+            return;
+        }
 
         let sensors = &mut self.sensors;
         sensors.aiclk_megahertz =
@@ -190,7 +207,6 @@ impl ChipModel {
         let heartbeat_ns = self.heartbeat_rest_ns + elapsed_ns;
         self.heartbeat_rest_ns = heartbeat_ns % HEARTBEAT_NS;
         sensors.heartbeat = sensors.heartbeat.wrapping_add(low_half(heartbeat_ns / HEARTBEAT_NS));
-        self.count_traffic(load);
     }
 
     /// Spreads the bytes over the counters: the device's own transfers carry seven eighths of

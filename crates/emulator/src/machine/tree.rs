@@ -32,7 +32,6 @@ pub(crate) enum Content {
 #[derive(Debug)]
 pub(crate) struct ChipTree {
     root: PathBuf,
-    staging: PathBuf,
     /// The directory of the port that the PCI function is below, relative to `sys/devices`.
     port_path: String,
     /// The PCI function's directory, relative to `sys/devices`.
@@ -40,9 +39,63 @@ pub(crate) struct ChipTree {
     ordinal: u32,
     hwmon: u32,
     bus_address: String,
-    shown: BTreeMap<(FileDirectory, &'static str), Content>,
+    files: ShownFiles<(FileDirectory, &'static str)>,
+}
+
+/// Files and what they show, of which only those that change are written.
+#[derive(Debug)]
+pub(crate) struct ShownFiles<K> {
+    staging: PathBuf,
+    shown: BTreeMap<K, Content>,
     /// Write ends of the pipes: a reader's open succeeds, and its read waits.
-    pipes: BTreeMap<(FileDirectory, &'static str), File>,
+    pipes: BTreeMap<K, File>,
+}
+
+impl<K: Ord + Clone> ShownFiles<K> {
+    /// No file yet; what is written goes through the directory `staging`.
+    pub(crate) fn new(staging: PathBuf) -> Self {
+        Self { staging, shown: BTreeMap::new(), pipes: BTreeMap::new() }
+    }
+
+    /// Whether a file shows this already; none where it is not there.
+    fn is_shown(&self, key: &K, content: Option<&Content>) -> bool {
+        self.shown.get(key) == content
+    }
+
+    /// Makes the file at `path` show this; none removes it. Its directory must be there.
+    pub(crate) fn show(
+        &mut self,
+        key: K,
+        path: &Path,
+        content: Option<Content>,
+    ) -> Result<(), TreeError> {
+        if self.is_shown(&key, content.as_ref()) {
+            return Ok(());
+        }
+        self.pipes.remove(&key);
+        match &content {
+            None => remove_file(path)?,
+            Some(content) => {
+                let staged = self.staging.join("next");
+                if let Some(pipe) = stage(&staged, content)? {
+                    self.pipes.insert(key.clone(), pipe);
+                }
+                std::fs::rename(&staged, path)
+                    .map_err(|error| TreeError::new("replace", path, error))?;
+            }
+        }
+        match content {
+            Some(content) => self.shown.insert(key, content),
+            None => self.shown.remove(&key),
+        };
+        Ok(())
+    }
+
+    /// Forgets files that are removed in another way.
+    pub(crate) fn forget(&mut self, is_removed: impl Fn(&K) -> bool) {
+        self.shown.retain(|key, _| !is_removed(key));
+        self.pipes.retain(|key, _| !is_removed(key));
+    }
 }
 
 impl ChipTree {
@@ -58,14 +111,12 @@ impl ChipTree {
         let port_path = format!("pci0000:{high:02x}/{port}");
         let tree = Self {
             root: root.to_path_buf(),
-            staging,
             pci_path: format!("{port_path}/{}", chip.pci),
             port_path,
             ordinal: chip.ordinal,
             hwmon: chip.hwmon,
             bus_address: chip.pci.to_string(),
-            shown: BTreeMap::new(),
-            pipes: BTreeMap::new(),
+            files: ShownFiles::new(staging),
         };
         directories(root, &format!("sys/devices/{}", tree.pci_path))?;
         for place in [FileDirectory::Class, FileDirectory::Hwmon] {
@@ -95,36 +146,19 @@ impl ChipTree {
         content: Option<Content>,
     ) -> Result<(), TreeError> {
         let key = (place, name);
-        if self.shown.get(&key) == content.as_ref() {
+        if self.files.is_shown(&key, content.as_ref()) {
             return Ok(());
         }
-        let path = self.directory(place).join(name);
-        self.pipes.remove(&key);
-        match &content {
-            None => remove_file(&path)?,
-            Some(content) => {
-                if place == FileDirectory::PcieCounters {
-                    directory(&self.directory(place), 0o755)?;
-                }
-                let staged = self.staging.join("next");
-                if let Some(pipe) = stage(&staged, content)? {
-                    self.pipes.insert(key, pipe);
-                }
-                std::fs::rename(&staged, &path)
-                    .map_err(|error| TreeError::new("replace", &path, error))?;
-            }
+        let directory_path = self.directory(place);
+        if place == FileDirectory::PcieCounters && content.is_some() {
+            directory(&directory_path, 0o755)?;
         }
-        match content {
-            Some(content) => self.shown.insert(key, content),
-            None => self.shown.remove(&key),
-        };
-        Ok(())
+        self.files.show(key, &directory_path.join(name), content)
     }
 
     /// Removes the list of processes and its directory.
     pub(crate) fn remove_proc(&mut self) -> Result<(), TreeError> {
-        self.shown.retain(|(place, _), _| *place != FileDirectory::Proc);
-        self.pipes.retain(|(place, _), _| *place != FileDirectory::Proc);
+        self.files.forget(|(place, _)| *place == FileDirectory::Proc);
         remove_tree(&self.directory(FileDirectory::Proc))
     }
 

@@ -74,7 +74,7 @@ fn files_of_others_that_keep_its_directory_are_named() {
 fn the_help_lists_every_fault() {
     let help = said(telltale().args(["emulate", "--help"])).out;
     for (form, effect) in Fault::forms() {
-        let line = help.lines().find(|line| line.trim_start().starts_with(form));
+        let line = help.lines().find(|line| line.trim_start().starts_with(&form));
         assert!(line.is_some_and(|line| line.ends_with(&effect)), "{form}: {help}");
     }
 }
