@@ -1,9 +1,10 @@
-//! The PCIe links of devices, whichever maker's: what each trained to, and what it and its slot can
-//! do.
+//! The PCIe links of devices, whichever maker's: what each trained to, what it and its slot can do, and
+//! the errors of its function.
 //!
 //! From `current_link_speed` and its neighbours in the directory of a PCI function, and from those
-//! of the port above it (the kernel's `Documentation/ABI/testing/sysfs-bus-pci`). A device that
-//! sleeps is not asked, since that would wake it up.
+//! of the port above it (the kernel's `Documentation/ABI/testing/sysfs-bus-pci`); errors from `aer_dev_*`
+//! of the function (`Documentation/PCI/pcieaer-howto.rst`). A device that sleeps is not asked, since
+//! that would wake it up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,8 +23,11 @@ use crate::source::DeviceReading;
 use crate::timeout::TaskName;
 use crate::tree::{Directory, Tree, Unreadable};
 
-/// How long what is known of a link holds: it trains again at a reset only, or when it goes idle.
-const HOLDS_NS: u64 = 10_000_000_000;
+/// How long what a link runs at holds, and its errors: a link that trains again is soon seen.
+const HOLDS_NS: u64 = 1_000_000_000;
+
+/// How long it holds what the link can do, which changes with the card only. These files are the most.
+const LIMITS_HOLD_NS: u64 = 10_000_000_000;
 
 /// Ports above one another inside one card that are looked through.
 const MAX_PORTS: usize = 4;
@@ -47,6 +51,8 @@ const UNKNOWN_WIDTHS: [&str; 3] = ["0", "63", "255"];
 const ASLEEP: &str = "the device sleeps, and asking for its link would wake it up";
 const DOWN: &str = "the link is down";
 const UNCOUNTED: &str = "the driver does not count it";
+const NO_LINK: &str = "the kernel shows no PCIe link";
+const NO_AER: &str = "the kernel counts no PCIe errors of it";
 
 /// Reads the links of one machine, periodically if asked.
 pub(crate) struct Links {
@@ -58,20 +64,33 @@ pub(crate) struct Links {
 struct KnownLink {
     link: PcieLink,
     until_ns: u64,
+    limits: Option<(LimitFiles, u64)>,
 }
 
 /// One link to be read.
 struct LinkQuestion {
     tree: Arc<Tree>,
     pci: PciAddress,
+    /// Where they are known.
+    limits: Option<LimitFiles>,
 }
 
 /// The text of a file, or why there is none.
 type Text = Result<Vec<u8>, Unreadable>;
 
 /// What the files of a link said: speed, then width.
-struct LinkFiles {
+pub(super) struct LinkFiles {
     now: [Text; 2],
+    /// Correctable, nonfatal and fatal errors.
+    errors: [Text; 3],
+    limits: LimitFiles,
+}
+
+/// What its files said of what it can do.
+#[derive(Clone)]
+struct LimitFiles {
+    /// The way from the function to the one whose link it is.
+    at: String,
     most: [Text; 2],
     /// Of the port above; a device of the root complex has none.
     slot: [Text; 2],
@@ -119,22 +138,30 @@ impl Links {
     fn read(&mut self, due: Vec<PciAddress>, now_ns: u64) {
         let task = |pci: &PciAddress| {
             // A group of its own for each: one that hangs says nothing of the others.
-            let question = LinkQuestion { tree: Arc::clone(&self.inquiry.tree), pci: *pci };
+            let known = self.known.get(pci).and_then(|known| known.limits.as_ref());
+            let question = LinkQuestion {
+                tree: Arc::clone(&self.inquiry.tree),
+                pci: *pci,
+                limits: known.filter(|(_, until)| now_ns < *until).map(|(known, _)| known.clone()),
+            };
             (TaskName { group: bus_place(*pci), item: 0 }, question)
         };
         let tasks = due.iter().map(task).collect();
         let found = self.inquiry.run(tasks, LinkQuestion::ask);
         let now = self.inquiry.clock.now();
         for (pci, files) in due.into_iter().zip(found) {
-            let (link, holds_ns) = match files {
-                Some(Some(files)) => (files.link(now), HOLDS_NS),
-                Some(None) => (PcieLink::absent(Absence::NotAsked, ASLEEP), 0),
-                None => {
-                    (PcieLink::absent(Absence::TimedOut, "the kernel did not answer in time"), 0)
-                }
+            let absent = |reason, detail| (PcieLink::absent(reason, detail), 0, None);
+            let (link, holds_ns, limits) = match files {
+                Some(Some(files)) => (files.link(now), HOLDS_NS, Some(files.limits)),
+                Some(None) => absent(Absence::NotAsked, ASLEEP),
+                None => absent(Absence::TimedOut, "the kernel did not answer in time"),
             };
-            let until_ns = now_ns.saturating_add(holds_ns);
-            self.known.insert(pci, KnownLink { link, until_ns });
+            let until = |holds_ns| now_ns.saturating_add(holds_ns);
+            let before = self.known.remove(&pci).and_then(|known| known.limits);
+            let before = before.map(|(_, until)| until).filter(|until| now_ns < *until);
+            let limits_until = before.unwrap_or_else(|| until(LIMITS_HOLD_NS));
+            let limits = limits.map(|limits| (limits, limits_until));
+            self.known.insert(pci, KnownLink { link, until_ns: until(holds_ns), limits });
         }
     }
 }
@@ -157,17 +184,8 @@ impl LinkQuestion {
     fn ask(&self) -> Option<LinkFiles> {
         let path = format!("{FUNCTIONS}/{}", self.pci);
         match self.tree.root().directory(&path) {
-            Ok(function) => {
-                let status = function.attribute("power/runtime_status");
-                let is_asleep = status.is_ok_and(|text| text.starts_with(b"suspend"));
-                (!is_asleep).then(|| LinkFiles::read(&function))
-            }
-            Err(error) => Some(LinkFiles {
-                now: [Err(error), Err(error)],
-                most: [Err(error), Err(error)],
-                slot: [Err(error), Err(error)],
-                numa_node: Err(error),
-            }),
+            Ok(function) => LinkFiles::of(&function, self.limits.clone()),
+            Err(error) => Some(LinkFiles::failed(error)),
         }
     }
 }
@@ -175,37 +193,86 @@ impl LinkQuestion {
 // === impl LinkFiles ===
 
 impl LinkFiles {
-    fn read(function: &Directory) -> Self {
-        let at = outermost(function);
-        let texts = |names: [&str; 2]| names.map(|name| function.attribute(&format!("{at}{name}")));
+    /// Those of the PCI function that has this directory; none where it sleeps. `limits` are not
+    /// read where they are known.
+    fn of(function: &Directory, limits: Option<LimitFiles>) -> Option<Self> {
+        let status = function.attribute("power/runtime_status");
+        if status.is_ok_and(|text| text.starts_with(b"suspend")) {
+            return None;
+        }
+        let limits = limits.unwrap_or_else(|| LimitFiles::read(function));
+        Some(Self {
+            now: texts(function, &limits.at, ["current_link_speed", "current_link_width"]),
+            errors: texts(
+                function,
+                "",
+                ["aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"],
+            ),
+            limits,
+        })
+    }
+
+    /// Those of one that cannot be read.
+    fn failed(error: Unreadable) -> Self {
         Self {
-            now: texts(["current_link_speed", "current_link_width"]),
-            most: texts(["max_link_speed", "max_link_width"]),
-            slot: texts(["../max_link_speed", "../max_link_width"]),
-            numa_node: function.attribute("numa_node"),
+            now: [Err(error), Err(error)],
+            errors: [Err(error), Err(error), Err(error)],
+            limits: LimitFiles {
+                at: String::new(),
+                most: [Err(error), Err(error)],
+                slot: [Err(error), Err(error)],
+                numa_node: Err(error),
+            },
         }
     }
 
-    fn link(&self, now: Timestamp) -> PcieLink {
-        let [speed, width] = &self.now;
+    /// What they say, read at `now`. Rates are absent.
+    pub(super) fn link(&self, now: Timestamp) -> PcieLink {
+        let Self { now: [speed, width], errors: [correctable, nonfatal, fatal], limits } = self;
         let most = |which: usize, parse: fn(&str) -> Result<u64, Absence>| {
-            let own = reading(&self.most[which], parse, now);
+            let own = reading(&limits.most[which], parse, NO_LINK, now);
             // A slot that does not say what it can do is no limit.
-            match (own, reading(&self.slot[which], parse, now).value()) {
+            match (own, reading(&limits.slot[which], parse, NO_LINK, now).value()) {
                 (Reading::Value { value, at }, Some(slot)) => Reading::new(value.min(*slot), at),
                 (own, _) => own,
             }
         };
+        let errors = |text: &Text, total: fn(&str) -> Result<u64, Absence>| {
+            reading(text, total, NO_AER, now)
+        };
         PcieLink {
-            pcie_generation: reading(speed, generation, now),
+            pcie_generation: reading(speed, generation, NO_LINK, now),
             pcie_generation_max: most(0, generation),
-            pcie_width: reading(width, lanes, now),
+            pcie_width: reading(width, lanes, NO_LINK, now),
             pcie_width_max: most(1, lanes),
-            numa_node: topology::read(Some(&self.numa_node), topology::numa_node, now)
+            numa_node: topology::read(Some(&limits.numa_node), topology::numa_node, now)
                 .map(u64::from),
+            pcie_correctable_errors_total: errors(correctable, |text| total(text, "TOTAL_ERR_COR")),
+            pcie_nonfatal_errors_total: errors(nonfatal, |text| total(text, "TOTAL_ERR_NONFATAL")),
+            pcie_fatal_errors_total: errors(fatal, |text| total(text, "TOTAL_ERR_FATAL")),
             ..PcieLink::absent(Absence::Unsupported, UNCOUNTED)
         }
     }
+}
+
+// === impl LimitFiles ===
+
+impl LimitFiles {
+    fn read(function: &Directory) -> Self {
+        let at = outermost(function);
+        let [numa_node] = texts(function, "", ["numa_node"]);
+        Self {
+            most: texts(function, &at, ["max_link_speed", "max_link_width"]),
+            slot: texts(function, &at, ["../max_link_speed", "../max_link_width"]),
+            numa_node,
+            at,
+        }
+    }
+}
+
+/// Files of the function at the end of this way from another one.
+fn texts<const N: usize>(function: &Directory, at: &str, names: [&str; N]) -> [Text; N] {
+    names.map(|name| function.attribute(&format!("{at}{name}")))
 }
 
 /// The way from a function to the one whose link goes out of its card. Some makers' cards have a
@@ -225,11 +292,16 @@ fn outermost(function: &Directory) -> String {
     at
 }
 
-fn reading(text: &Text, parse: fn(&str) -> Result<u64, Absence>, now: Timestamp) -> Reading<u64> {
+fn reading(
+    text: &Text,
+    parse: fn(&str) -> Result<u64, Absence>,
+    missing: &str,
+    now: Timestamp,
+) -> Reading<u64> {
     let text = match text {
         Ok(text) => String::from_utf8_lossy(text),
         Err(error) if error.is_missing() => {
-            return Reading::absent(Absence::Unsupported, "the kernel shows no PCIe link");
+            return Reading::absent(Absence::Unsupported, missing);
         }
         Err(error) => return error.reading(),
     };
@@ -253,6 +325,12 @@ fn generation(text: &str) -> Result<u64, Absence> {
     found.map(|(generation, _)| generation).ok_or(Absence::Implausible)
 }
 
+/// The number in the line of a sum: `TOTAL_ERR_COR 3`.
+fn total(text: &str, name: &str) -> Result<u64, Absence> {
+    let number = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    number.and_then(|number| number.trim().parse().ok()).ok_or(Absence::Implausible)
+}
+
 fn lanes(text: &str) -> Result<u64, Absence> {
     if UNKNOWN_WIDTHS.contains(&text) {
         return Err(Absence::Unknown);
@@ -263,7 +341,7 @@ fn lanes(text: &str) -> Result<u64, Absence> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Absence, generation, lanes};
+    use super::{Absence, generation, lanes, total};
 
     #[test]
     fn speeds_are_generations_in_the_words_of_any_kernel() {
@@ -294,6 +372,18 @@ mod tests {
             ("18446744073709551616", Err(Absence::Implausible)),
         ] {
             assert_eq!(lanes(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_are_the_number_in_the_line_of_the_sum() {
+        let text = "RxErr 4\nBadTLP 3\nTOTAL_ERR_COR 7";
+        assert_eq!(total(text, "TOTAL_ERR_COR"), Ok(7));
+        assert_eq!(total(text, "TOTAL_ERR_FATAL"), Err(Absence::Implausible));
+        for bad in
+            ["", "TOTAL_ERR_COR", "TOTAL_ERR_COR -1", "TOTAL_ERR_COR 1e3", "TOTAL_ERR_CORX 1"]
+        {
+            assert_eq!(total(bad, "TOTAL_ERR_COR"), Err(Absence::Implausible), "{bad}");
         }
     }
 }

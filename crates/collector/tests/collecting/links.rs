@@ -91,6 +91,33 @@ fn a_link_that_trained_badly_is_seen() {
 }
 
 #[test]
+fn pcie_errors_of_a_chip_are_its_own_and_of_their_severity() {
+    let mut bench = Bench::new(MachineKind::P300, &MachineOptions::default());
+    let totals = |device: &Device| {
+        let link = device.telemetry.link.as_ref().unwrap();
+        [
+            &link.pcie_correctable_errors_total,
+            &link.pcie_nonfatal_errors_total,
+            &link.pcie_fatal_errors_total,
+        ]
+        .map(found)
+    };
+    for (severity, fault) in
+        ["raise:1:aer_dev_correctable:5", "raise:1:aer_dev_nonfatal", "raise:1:aer_dev_fatal:2"]
+            .into_iter()
+            .enumerate()
+    {
+        let before = totals(&bench.after(2 * SECOND_NS, [0, 0]).devices[1]);
+        bench.machine.inject(fault.parse().unwrap()).unwrap();
+        let snapshot = bench.after(2 * SECOND_NS, [0, 0]);
+        let mut expected = before;
+        expected[severity] = Ok([5, 1, 2][severity]);
+        assert_eq!(totals(&snapshot.devices[1]), expected, "{fault}");
+        assert_eq!(totals(&snapshot.devices[0]), [Ok(0); 3], "{fault}");
+    }
+}
+
+#[test]
 fn rates_are_known_from_the_second_collection_on_and_right_across_wraps() {
     let mut bench = Bench::new(MachineKind::N300, &MachineOptions::default());
     let first = bench.after(SECOND_NS, [640_000, 64_000]);

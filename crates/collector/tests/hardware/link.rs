@@ -146,3 +146,38 @@ fn a_link_that_cannot_be_read_says_why_and_a_sleeping_device_is_left_alone() {
     assert_eq!(values(&link_of(&mut collector)), [Err(Absence::TimedOut); 4]);
     drop(hang);
 }
+
+/// Correctable, nonfatal and fatal errors.
+fn errors(link: &PcieLink) -> [Found; 3] {
+    let found = |reading: &Reading<u64>| {
+        reading.value().copied().ok_or_else(|| reading.absence().unwrap().0)
+    };
+    [
+        &link.pcie_correctable_errors_total,
+        &link.pcie_nonfatal_errors_total,
+        &link.pcie_fatal_errors_total,
+    ]
+    .map(found)
+}
+
+#[test]
+fn errors_of_a_function_are_seen_within_a_second_and_absent_where_the_kernel_counts_none() {
+    let machine = Machine::new();
+    let path = format!("{ROOT_PORT}/0000:03:00.0");
+    card(&machine, &path, SOUND);
+    let (mut collector, clock) = collector(&machine);
+    assert_eq!(errors(&link_of(&mut collector)), [Err(Absence::Unsupported); 3]);
+    machine.write(&format!("{path}/aer_dev_correctable"), "RxErr 2\nTOTAL_ERR_COR 2\n");
+    machine.write(&format!("{path}/aer_dev_nonfatal"), [0xff; 4000]);
+    machine.write(&format!("{path}/aer_dev_fatal"), "TOTAL_ERR_NONFATAL 2\n".repeat(300));
+    let read = [Ok(2), Err(Absence::Implausible), Err(Absence::Implausible)];
+    clock.advance_ns(1_000_000_000);
+    assert_eq!(errors(&link_of(&mut collector)), read);
+    machine.write(&format!("{path}/current_link_width"), "4\n");
+    machine.write(&format!("{path}/max_link_width"), "8\n");
+    clock.advance_ns(1_000_000_000);
+    let link = link_of(&mut collector);
+    assert_eq!(values(&link), [4, 4, 4, 16].map(Ok), "what it can do holds for longer");
+    clock.advance_ns(10_000_000_000);
+    assert_eq!(values(&link_of(&mut collector)), [4, 4, 4, 8].map(Ok));
+}

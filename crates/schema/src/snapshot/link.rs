@@ -28,6 +28,17 @@ pub struct PcieLink {
     /// The NUMA node that the device is near, as the kernel numbers it.
     #[serde(default = "Reading::<u64>::unreported")]
     pub numa_node: Reading<u64>,
+    /// Errors of its PCIe function that the link corrected by itself, as the kernel counts them
+    /// since it found the device.
+    #[serde(default = "Reading::<u64>::unreported")]
+    pub pcie_correctable_errors_total: Reading<u64>,
+    /// Uncorrected errors of its PCIe function that cost a transaction and not the link, since
+    /// then.
+    #[serde(default = "Reading::<u64>::unreported")]
+    pub pcie_nonfatal_errors_total: Reading<u64>,
+    /// Uncorrected errors of its PCIe function that made the link unreliable, since then.
+    #[serde(default = "Reading::<u64>::unreported")]
+    pub pcie_fatal_errors_total: Reading<u64>,
     // End of these.
 }
 
@@ -54,6 +65,9 @@ impl PcieLink {
             pcie_received_bytes_per_second: Reading::absent(reason, detail),
             pcie_sent_bytes_per_second: Reading::absent(reason, detail),
             numa_node: Reading::absent(reason, detail),
+            pcie_correctable_errors_total: Reading::absent(reason, detail),
+            pcie_nonfatal_errors_total: Reading::absent(reason, detail),
+            pcie_fatal_errors_total: Reading::absent(reason, detail),
             // End of these.
         }
     }

@@ -124,6 +124,9 @@ pub(crate) fn link([generation, width]: [u64; 2]) -> PcieLink {
         pcie_received_bytes_per_second: at(3 * GIB / 2),
         pcie_sent_bytes_per_second: no(Absence::NotYet, "first sample"),
         numa_node: at(1),
+        pcie_correctable_errors_total: at(3),
+        pcie_nonfatal_errors_total: at(0),
+        pcie_fatal_errors_total: at(0),
     }
 }
 

@@ -947,10 +947,20 @@ pub struct PcieLink {
     #[prost(message, optional, tag = "6")]
     pub pcie_sent_bytes_per_second: ::core::option::Option<WholeReading>,
     /// The NUMA node that the device is near, as the kernel numbers it.
-    ///
-    /// End of these.
     #[prost(message, optional, tag = "7")]
     pub numa_node: ::core::option::Option<WholeReading>,
+    /// Errors of its PCIe function that the link corrected by itself, as the kernel counts them since
+    /// it found the device.
+    #[prost(message, optional, tag = "200")]
+    pub pcie_correctable_errors_total: ::core::option::Option<WholeReading>,
+    /// Uncorrected errors of its PCIe function that cost a transaction and not the link, since then.
+    #[prost(message, optional, tag = "201")]
+    pub pcie_nonfatal_errors_total: ::core::option::Option<WholeReading>,
+    /// Uncorrected errors of its PCIe function that made the link unreliable, since then.
+    ///
+    /// End of these.
+    #[prost(message, optional, tag = "202")]
+    pub pcie_fatal_errors_total: ::core::option::Option<WholeReading>,
 }
 /// What a driver counts of a device's memory, beside how much of it is in use.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2569,6 +2579,9 @@ pub mod numbers {
         pub const PCIE_RECEIVED_BYTES_PER_SECOND: u32 = 5;
         pub const PCIE_SENT_BYTES_PER_SECOND: u32 = 6;
         pub const NUMA_NODE: u32 = 7;
+        pub const PCIE_CORRECTABLE_ERRORS_TOTAL: u32 = 200;
+        pub const PCIE_NONFATAL_ERRORS_TOTAL: u32 = 201;
+        pub const PCIE_FATAL_ERRORS_TOTAL: u32 = 202;
     }
     pub mod memory_counts {
         pub const CATEGORIES: u32 = 1;

@@ -29,6 +29,9 @@ export const SENSORS = [
   {"column":false,"field":"pcie_received_bytes_per_second","graph":true,"label":null,"limit":null,"metric":"telltale_device_pcie_received_bytes_per_second","name":"pcie_rx","part":"link","title":"PCIe received","unit":"bytes_per_second"},
   {"column":false,"field":"pcie_sent_bytes_per_second","graph":true,"label":null,"limit":null,"metric":"telltale_device_pcie_sent_bytes_per_second","name":"pcie_tx","part":"link","title":"PCIe sent","unit":"bytes_per_second"},
   {"column":false,"field":"numa_node","graph":false,"label":null,"limit":null,"metric":"telltale_device_numa_node","name":"numa_node","part":"link","title":"NUMA node","unit":"count"},
+  {"column":false,"field":"pcie_correctable_errors_total","graph":false,"label":["severity","correctable"],"limit":null,"metric":"telltale_device_pcie_errors_total","name":"pcie_correctable_errors","part":"link","title":"PCIe errors corrected","unit":"count"},
+  {"column":false,"field":"pcie_nonfatal_errors_total","graph":false,"label":["severity","nonfatal"],"limit":null,"metric":"telltale_device_pcie_errors_total","name":"pcie_nonfatal_errors","part":"link","title":"PCIe errors nonfatal","unit":"count"},
+  {"column":false,"field":"pcie_fatal_errors_total","graph":false,"label":["severity","fatal"],"limit":null,"metric":"telltale_device_pcie_errors_total","name":"pcie_fatal_errors","part":"link","title":"PCIe errors fatal","unit":"count"},
 ];
 
 /** What it says of a device; undefined where the device has no such part. */

@@ -107,6 +107,9 @@ fn link() -> PcieLink {
         pcie_received_bytes_per_second: now(9),
         pcie_sent_bytes_per_second: now(8),
         numa_node: now(1),
+        pcie_correctable_errors_total: now(3),
+        pcie_nonfatal_errors_total: now(2),
+        pcie_fatal_errors_total: now(1),
     }
 }
 

@@ -257,6 +257,19 @@ pub const DEVICE_NUMA_NODE: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
+/// Errors of the device's PCIe function since the kernel found it: correctable ones that the link mended, nonfatal ones that cost a transaction, fatal ones that made the link unreliable.
+pub const DEVICE_PCIE_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_pcie_errors_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Errors of the device's PCIe function since the kernel found it: correctable ones that the link mended, nonfatal ones that cost a transaction, fatal ones that made the link unreliable.",
+    labels: &["device", "severity"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
 /// Generation of PCIe that the device's link runs at: 1 is 2.5 GT/s a lane, 2 is 5, 3 is 8, 4 is 16, 5 is 32, 6 is 64.
 pub const DEVICE_PCIE_LINK_GENERATION: &MetricDefinition = &MetricDefinition {
     name: "telltale_device_pcie_link_generation",

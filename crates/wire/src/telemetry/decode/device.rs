@@ -163,6 +163,9 @@ fn link(from: message::PcieLink) -> Box<PcieLink> {
         pcie_received_bytes_per_second: reading(from.pcie_received_bytes_per_second),
         pcie_sent_bytes_per_second: reading(from.pcie_sent_bytes_per_second),
         numa_node: reading(from.numa_node),
+        pcie_correctable_errors_total: reading(from.pcie_correctable_errors_total),
+        pcie_nonfatal_errors_total: reading(from.pcie_nonfatal_errors_total),
+        pcie_fatal_errors_total: reading(from.pcie_fatal_errors_total),
         // End of these.
     })
 }
