@@ -14,6 +14,7 @@ mod link;
 mod neuron;
 mod nvidia;
 mod options;
+mod parts;
 mod topology;
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,7 @@ pub(crate) use link::Links;
 pub use neuron::NeuronSource;
 pub use nvidia::{NvidiaSource, NvmlUse};
 pub use options::HardwareOptions;
+pub use parts::{HostPart, HostPartKind, HostParts, PartsReading};
 pub use topology::topology;
 
 /// When the machine itself is shown as a device.

@@ -5,6 +5,7 @@
 mod bench;
 mod cleaning;
 mod containers;
+mod host_parts;
 mod hostile;
 mod killed;
 mod links;

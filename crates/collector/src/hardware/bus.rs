@@ -71,10 +71,23 @@ fn read_board(functions: &Directory, pci: PciAddress) -> Option<DriverlessBoard>
     let text = |name: &str| String::from_utf8(function.attribute(name).ok()?).ok();
     let vendor = text("vendor")?;
     let (_, vendor, module, all) = VENDORS.into_iter().find(|(id, ..)| *id == vendor.trim())?;
-    let class = text("class")?;
-    let class = u32::from_str_radix(class.trim().trim_start_matches("0x"), 16).ok()? >> 16;
+    let class = class_of(&function)?;
     let driver = driver_of(&function);
     let is_free = driver.as_deref().is_none_or(|driver| HELD_BACK.contains(&driver));
     let computes = all || COMPUTING.contains(&class);
     (is_free && computes).then_some(DriverlessBoard { pci, vendor, module, held_by: driver })
+}
+
+/// Whether a device is a PCI function that computes, by its vendor or its class.
+pub(super) fn is_accelerator(device: &Directory) -> bool {
+    let vendor = device.attribute("vendor").unwrap_or_default();
+    let by_vendor =
+        |(id, _, _, all): (&str, _, _, bool)| all && id.as_bytes() == vendor.trim_ascii();
+    VENDORS.into_iter().any(by_vendor) || class_of(device).is_some_and(|it| COMPUTING.contains(&it))
+}
+
+/// The upper byte of a function's class.
+fn class_of(function: &Directory) -> Option<u32> {
+    let class = String::from_utf8(function.attribute("class").ok()?).ok()?;
+    Some(u32::from_str_radix(class.trim().trim_start_matches("0x"), 16).ok()? >> 16)
 }

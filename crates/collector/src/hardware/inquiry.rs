@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_schema::clock::Clock;
+use telltale_schema::snapshot::SourceStatus;
 
 use crate::report::SourceReport;
 use crate::timeout::{CallLimits, TaskName, Timeout};
@@ -82,7 +83,11 @@ impl Inquiry {
         devices: Vec<DeviceReading>,
         absent: Option<String>,
     ) -> SourceReading {
-        let status = inquiry.report.finish(source, &*self.clock, inquiry.started_ns);
-        SourceReading { devices, status, absent }
+        SourceReading { devices, status: self.status(inquiry, source), absent }
+    }
+
+    /// Ends one that is of no devices.
+    pub(super) fn status(&self, inquiry: SourceInquiry, source: &str) -> SourceStatus {
+        inquiry.report.finish(source, &*self.clock, inquiry.started_ns)
     }
 }

@@ -88,7 +88,7 @@ pub(super) struct LinkFiles {
 
 /// What its files said of what it can do.
 #[derive(Clone)]
-struct LimitFiles {
+pub(super) struct LimitFiles {
     /// The way from the function to the one whose link it is.
     at: String,
     most: [Text; 2],
@@ -195,7 +195,7 @@ impl LinkQuestion {
 impl LinkFiles {
     /// Those of the PCI function that has this directory; none where it sleeps. `limits` are not
     /// read where they are known.
-    fn of(function: &Directory, limits: Option<LimitFiles>) -> Option<Self> {
+    pub(super) fn of(function: &Directory, limits: Option<LimitFiles>) -> Option<Self> {
         let status = function.attribute("power/runtime_status");
         if status.is_ok_and(|text| text.starts_with(b"suspend")) {
             return None;

@@ -20,10 +20,11 @@ pub enum Unreadable {
 }
 
 /// The errors that an emulated tree can stand for.
-const NAMES: [(&str, Errno); 10] = [
+const NAMES: [(&str, Errno); 11] = [
     ("EACCES", Errno::ACCESS),
     ("EAGAIN", Errno::AGAIN),
     ("EBUSY", Errno::BUSY),
+    ("EINVAL", Errno::INVAL),
     ("EIO", Errno::IO),
     ("ENODATA", Errno::NODATA),
     ("ENODEV", Errno::NODEV),

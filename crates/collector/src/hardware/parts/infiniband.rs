@@ -1,0 +1,167 @@
+//! Ports of InfiniBand and RoCE adapters, from `/sys/class/infiniband` (the kernel's
+//! `Documentation/ABI/stable/sysfs-class-infiniband`).
+
+use telltale_schema::clock::Timestamp;
+use telltale_schema::reading::{Absence, Reading};
+
+use super::HostPartKind;
+use super::entry::{Found, Readings, cleaned};
+use super::value::PartFiles;
+use crate::tree::{Directory, Unreadable};
+
+const NAMES: &[&str] = &[
+    "up",
+    "physical_state",
+    "has_been_up",
+    "rate_bits_per_second",
+    "link_recoveries_total",
+    "link_downs_total",
+    "symbol_errors_total",
+    "receive_errors_total",
+    "gids",
+    "is_ethernet",
+];
+
+/// The state of a port that carries data.
+const ACTIVE: f64 = 4.0;
+/// Ports of one adapter that are looked for.
+const MAX_PORTS: usize = 16;
+/// Entries of a port's table of GIDs that are read.
+const MAX_GIDS: usize = 256;
+/// No port is faster, in gigabits a second.
+const MAX_GIGABITS: f64 = 100_000.0;
+
+/// The ports of the adapter of this name; virtual functions have none of their own.
+pub(super) fn survey(directory: &Directory, name: &str) -> Result<Vec<Found>, Unreadable> {
+    if directory.stat("device/physfn").is_ok() {
+        return Ok(Vec::new());
+    }
+    let names = directory.directory("ports")?.names_up_to(MAX_PORTS)?;
+    let mut ports: Vec<u32> = names.iter().filter_map(|port| port.parse().ok()).collect();
+    ports.retain(|port| (1..=255).contains(port));
+    ports.sort_unstable();
+    let port = |port| Found {
+        kind: HostPartKind::InfinibandPort,
+        item: port,
+        owner: cleaned(name),
+        place: None,
+        channel: Some(port.to_string()),
+        label: None,
+        names: NAMES,
+        read,
+    };
+    Ok(ports.into_iter().map(port).collect())
+}
+
+fn read(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
+    let port = match directory.directory(&format!("ports/{}", found.item)) {
+        Ok(port) => port,
+        Err(error) => return found.absent(error.absence(), &error.to_string()),
+    };
+    let files = PartFiles { directory: &port, now };
+    let up = files.parsed("state", state).map(|state| f64::from(u8::from(state == ACTIVE)));
+    let downs = files.counter("counters/link_downed");
+    let has_been_up = match (up.value(), downs.value()) {
+        (Some(up), _) if *up > 0.0 => files.is(true),
+        (_, Some(downs)) => files.is(*downs > 0.0),
+        (_, None) => downs.clone(),
+    };
+    let rate = match up.value() {
+        // A port that is down shows the rate that it would begin with.
+        Some(up) if *up == 0.0 => Reading::absent(Absence::Unknown, "the port is down"),
+        _ => files.parsed("rate", rate),
+    };
+    [
+        ("up", up),
+        ("physical_state", files.parsed("phys_state", state)),
+        ("has_been_up", has_been_up),
+        ("rate_bits_per_second", rate),
+        ("link_recoveries_total", files.counter("counters/link_error_recovery")),
+        ("link_downs_total", downs),
+        ("symbol_errors_total", files.counter("counters/symbol_error")),
+        ("receive_errors_total", files.counter("counters/port_rcv_errors")),
+        ("gids", gids(&files)),
+        ("is_ethernet", files.parsed("link_layer", is_ethernet)),
+    ]
+    .into()
+}
+
+/// The number of a state: `4: ACTIVE` is 4.
+fn state(text: &str) -> Option<f64> {
+    let (number, _) = text.split_once(':')?;
+    number.parse::<u8>().ok().map(f64::from)
+}
+
+/// `200 Gb/sec (4X HDR)`, `2.5 Gb/sec (1X SDR)`.
+fn rate(text: &str) -> Option<f64> {
+    let (number, _) = text.split_once(" Gb/sec")?;
+    let gigabits: f64 = number.parse().ok()?;
+    (0.0..=MAX_GIGABITS).contains(&gigabits).then_some(gigabits * 1e9)
+}
+
+fn is_ethernet(text: &str) -> Option<f64> {
+    match text {
+        "Ethernet" => Some(1.0),
+        "InfiniBand" => Some(0.0),
+        _ => None,
+    }
+}
+
+/// How many entries of the table of GIDs are set.
+fn gids(files: &PartFiles<'_>) -> Reading<f64> {
+    let table = match files.directory.directory("gids") {
+        Ok(table) => table,
+        Err(error) => return error.reading(),
+    };
+    let names = match table.names_up_to(MAX_GIDS) {
+        Ok(names) => names,
+        Err(error) => return error.reading(),
+    };
+    let mut set = 0u16;
+    for name in names.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
+        match table.attribute(name) {
+            Ok(text) => set += u16::from(is_set(&text)),
+            // Kernels before 4.1 have no text for an entry that is not set.
+            Err(Unreadable::Errno(rustix::io::Errno::INVAL)) => {}
+            Err(error) => return error.reading(),
+        }
+    }
+    Reading::new(f64::from(set), files.now)
+}
+
+fn is_set(gid: &[u8]) -> bool {
+    let gid = gid.trim_ascii();
+    let is_gid = gid.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b':');
+    is_gid && gid.iter().any(|byte| !b"0:".contains(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_set, rate, state};
+
+    #[test]
+    fn states_and_rates_are_numbers_with_words() {
+        for (text, expected) in
+            [("4: ACTIVE", Some(4.0)), ("1: DOWN", Some(1.0)), ("ACTIVE", None), ("999: X", None)]
+        {
+            assert_eq!(state(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("200 Gb/sec (4X HDR)", Some(200e9)),
+            ("2.5 Gb/sec (1X SDR)", Some(2.5e9)),
+            ("-1 Gb/sec", None),
+            ("NaN Gb/sec", None),
+            ("1e300 Gb/sec", None),
+            ("200", None),
+        ] {
+            assert_eq!(rate(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_gid_of_zeros_is_not_set() {
+        assert!(is_set(b"fe80:0000:0000:0000:b8ce:f603:0000:0001\n"));
+        assert!(!is_set(b"0000:0000:0000:0000:0000:0000:0000:0000\n"));
+        assert!(!is_set(b"") && !is_set(b"\xff\xfe") && !is_set(b"none"));
+    }
+}
