@@ -12,4 +12,5 @@ mod last_resort;
 mod link;
 mod neuron;
 mod nvidia;
+mod parts;
 mod tree;

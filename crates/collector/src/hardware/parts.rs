@@ -108,7 +108,7 @@ const CLASSES: [Class; 5] = [
 ];
 
 /// A task of one entry: to survey it, or to read a part of it.
-struct Question {
+struct PartQuestion {
     tree: Arc<Tree>,
     class: usize,
     entry: String,
@@ -209,7 +209,7 @@ impl HostParts {
             (TaskName { group: entry.group, item: 0 }, self.question(*class, name))
         };
         let tasks = self.entries.iter().map(task).collect();
-        let surveyed = self.inquiry.run(tasks, Question::survey);
+        let surveyed = self.inquiry.run(tasks, PartQuestion::survey);
         for (((class, name), entry), found) in self.entries.iter_mut().zip(surveyed) {
             let place = || format!("{}/{name}", CLASSES[*class].path);
             match found {
@@ -277,14 +277,14 @@ impl HostParts {
         chosen
     }
 
-    fn question(&self, class: usize, entry: &str) -> Question {
-        Question { tree: Arc::clone(&self.inquiry.tree), class, entry: entry.to_owned() }
+    fn question(&self, class: usize, entry: &str) -> PartQuestion {
+        PartQuestion { tree: Arc::clone(&self.inquiry.tree), class, entry: entry.to_owned() }
     }
 }
 
-// === impl Question ===
+// === impl PartQuestion ===
 
-impl Question {
+impl PartQuestion {
     fn survey(&self) -> Result<Vec<Found>, Unreadable> {
         let directory = self.tree.root().directory(&self.path())?;
         (CLASSES[self.class].survey)(&directory, &self.entry)

@@ -31,7 +31,7 @@ pub(crate) struct Hardware {
 }
 
 /// Contents that no driver should have written.
-const GARBAGE: [&[u8]; 9] = [
+pub(crate) const GARBAGE: [&[u8]; 9] = [
     b"",
     b"\n",
     b"-1\n",
