@@ -144,8 +144,10 @@ fn lay_out(root: &Path) {
     };
     write(metrics::SOURCE, &definition(&[]));
     write("crates/schema/sensors.toml", "sensor = []\n");
-    write("crates/schema/src/snapshot/device.rs", "// Nothing between marks.\n");
-    write("crates/schema/src/snapshot/link.rs", "// Nothing between marks.\n");
+    for part in ["device", "errors", "link", "nvlink", "power"] {
+        let path = format!("crates/schema/src/snapshot/{part}.rs");
+        write(&path, "// Nothing between marks.\n");
+    }
     write("crates/wire/src/telemetry/decode/device.rs", "// Nothing between marks.\n");
     write("docs/query.md", "Nothing between marks.\n");
     write("deploy/grafana/telltale.json", include_str!("../../deploy/grafana/telltale.json"));

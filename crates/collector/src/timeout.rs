@@ -23,7 +23,7 @@ const MAX_STUCK_IN_GROUP: usize = 2;
 const STACK_BYTES: usize = 128 * 1024;
 
 /// The stack of workers that call foreign code, which counts on that of a program's main thread.
-const FOREIGN_STACK_BYTES: usize = 8 << 20;
+pub(crate) const FOREIGN_STACK_BYTES: usize = 8 << 20;
 
 /// One task's name: the group it belongs to (a chip) and its number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -285,8 +285,9 @@ mod tests {
         }
         let json = serde_json::to_value(&telemetry).unwrap();
         for sensor in SENSORS {
-            let parts = [&json, &json["load"], &json["memory_counts"], &json["link"]];
-            let found = parts.iter().filter(|part| part.get(sensor.field).is_some()).count();
+            let parts = ["load", "memory_counts", "link", "power", "errors", "nvlink"];
+            let parts = parts.map(|part| &json[part]).into_iter().chain([&json]);
+            let found = parts.filter(|part| part.get(sensor.field).is_some()).count();
             assert_eq!(found, 1, "{sensor:?}");
         }
     }

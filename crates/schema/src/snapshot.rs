@@ -5,11 +5,14 @@
 
 mod container;
 mod device;
+mod errors;
 mod fitness;
 mod held;
 mod holders;
 mod left_out;
 mod link;
+mod nvlink;
+mod power;
 mod process;
 mod programs;
 mod usage;
@@ -19,11 +22,14 @@ pub use device::{
     Device, Holder, KindMemory, Load, MemoryCounts, PcieTraffic, SpaceUsage, Telemetry,
     TrafficDirection,
 };
+pub use errors::DeviceErrors;
 pub use fitness::{MAX_DEVICES, MAX_PROCESSES, UnfitSnapshot};
 pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage};
 pub use holders::Holders;
 pub use left_out::LeftOut;
 pub use link::{LinkState, PcieLink};
+pub use nvlink::NvLinks;
+pub use power::Power;
 pub use process::{
     MetricSample, MetricValue, Process, ProcessSource, ProcessState, RecordingFaults,
 };

@@ -6,7 +6,7 @@ use telltale_schema::chip::ChipIdentity;
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity;
-use telltale_schema::reading::Reading;
+use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::sensor::{SENSORS, SensorValue};
 use telltale_schema::snapshot::{
     Container, Device, HeldDevice, Holder, HostUsage, LinkState, MetricSample, PcieLink, Process,
@@ -278,7 +278,11 @@ fn telemetry_section(telemetry: &Telemetry, page: &mut DetailsPage) {
             page.reading(sensor.title, reading, String::clone);
         }
     }
-    for (sensor, reading) in &others {
+    // Vendors' parts are long: what a device does not offer of one says nothing of the device.
+    let is_offered = |reading: &Reading<String>| {
+        reading.absence().is_none_or(|(reason, _)| reason != Absence::Unsupported)
+    };
+    for (sensor, reading) in others.iter().filter(|(_, reading)| is_offered(reading)) {
         page.reading(sensor.title, reading, String::clone);
     }
     if let Some(load) = &telemetry.load {

@@ -2,7 +2,7 @@
 //! sensors a group has follows from their declarations: a new sensor joins the group of its unit.
 
 use telltale_query::Field;
-use telltale_schema::metric::Unit;
+use telltale_schema::metric::{MetricKind, Unit};
 use telltale_schema::sensor::{SENSORS, Sensor};
 
 use crate::columns::RowsOf;
@@ -22,7 +22,9 @@ const OF_DEVICES: [MetricGroup; 6] = [
     MetricGroup {
         letter: 'p',
         meaning: "power and temperature",
-        has: |sensor| matches!(sensor.metric.unit, Unit::Watts | Unit::Celsius),
+        has: |sensor| {
+            matches!(sensor.metric.unit, Unit::Watts | Unit::Celsius) && sensor.part.is_none()
+        },
         fields: &[],
     },
     MetricGroup {
@@ -40,18 +42,21 @@ const OF_DEVICES: [MetricGroup; 6] = [
     MetricGroup {
         letter: 'm',
         meaning: "memory",
-        has: |sensor| sensor.metric.unit == Unit::Bytes,
+        has: |sensor| sensor.metric.unit == Unit::Bytes && sensor.metric.kind == MetricKind::Gauge,
         fields: &["device.dram", "device.dram_capacity", "device.l1", "device.l1_capacity"],
     },
     MetricGroup {
         letter: 'e',
         meaning: "errors",
-        has: |sensor| sensor.part == Some("memory_counts"),
+        has: |sensor| {
+            let is_part = matches!(sensor.part, Some("memory_counts" | "errors"));
+            is_part && sensor.metric.kind == MetricKind::Counter
+        },
         fields: &["thermal_trips", "fault"],
     },
     MetricGroup {
         letter: 't',
-        meaning: "PCIe traffic",
+        meaning: "PCIe and NVLink traffic",
         has: |sensor| sensor.metric.unit == Unit::BytesPerSecond,
         fields: &[],
     },
@@ -127,10 +132,24 @@ mod tests {
     fn groups_have_the_sensors_of_their_kind_and_no_limits() {
         let of = |letters| names(RowsOf::Devices, letters);
         assert_eq!(of("p"), ["temperature", "power"]);
-        assert_eq!(of("u"), ["busy", "memory_busy", "device.dram_share", "device.l1_share"]);
+        let busy = ["busy", "memory_busy", "encoder", "decoder"];
+        assert_eq!(of("u"), [&busy[..], &["device.dram_share", "device.l1_share"]].concat());
         assert_eq!(of("c"), ["clock", "axiclk", "arcclk", "memory_clock"]);
-        assert_eq!(of("t,p,t"), ["pcie_rx", "pcie_tx", "temperature", "power"]);
-        let errors = ["corrected_errors", "uncorrected_errors", "thermal_trips", "fault"];
+        assert_eq!(
+            of("t,p,t"),
+            ["pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx", "temperature", "power"]
+        );
+        let errors = [
+            "corrected_errors",
+            "uncorrected_errors",
+            "corrected_lifetime",
+            "uncorrected_lifetime",
+            "sram_errors",
+            "xid_errors",
+            "pcie_replays",
+            "thermal_trips",
+            "fault",
+        ];
         assert_eq!(of("e"), errors);
         assert_eq!(of("m").len(), 4);
         assert_eq!(names(RowsOf::Processes, "mu"), ["dram", "l1", "rss", "busy", "cpu"]);

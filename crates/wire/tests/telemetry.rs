@@ -230,7 +230,9 @@ fn a_hundred_thousand_processes_are_passed_on_and_the_most_hostile_answer_is_bou
         let mut process = one.processes[0].clone();
         (process.container, process.metrics) = (None, Vec::new());
         // What is drawn may be a long text.
-        (process.command, process.user, process.usage) = (None, None, None);
+        (process.command, process.user) = (None, None);
+        (process.uid, process.uptime_seconds, process.usage) = (None, None, None);
+        process.name.truncate(0);
         process.devices.truncate(1);
         for held in &mut process.devices {
             (held.kinds, held.spaces, held.refused) = (Vec::new(), Vec::new(), None);

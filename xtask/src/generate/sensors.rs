@@ -16,12 +16,16 @@ use super::{GenerateError, GeneratedFile, formatted};
 
 /// Where sensors are defined.
 const SOURCE: &str = "crates/schema/sensors.toml";
-const RUST: &str = "crates/schema/src/sensor/definitions.rs";
+/// The Rust code, without its ending: a file with the list, and a directory with one of each part.
+const RUST: &str = "crates/schema/src/sensor/definitions";
 
 /// Files with a field for each sensor.
-const MARKED: [&str; 4] = [
+const MARKED: [&str; 7] = [
     "crates/schema/src/snapshot/device.rs",
+    "crates/schema/src/snapshot/errors.rs",
     "crates/schema/src/snapshot/link.rs",
+    "crates/schema/src/snapshot/nvlink.rs",
+    "crates/schema/src/snapshot/power.rs",
     "crates/wire/src/telemetry/decode/device.rs",
     "crates/wire/proto/telemetry.proto",
 ];
@@ -30,11 +34,14 @@ const MAX_COLUMNS: usize = 100;
 /// What begins and ends the lines that are made: `From sensors.toml: fields of load.`
 const BEGIN: &str = "// From sensors.toml: ";
 const END: &str = "// End of these.";
-const PARTS: [(&str, Option<TelemetryPart>); 4] = [
+const PARTS: [(&str, Option<TelemetryPart>); 7] = [
     ("telemetry", None),
     ("load", Some(TelemetryPart::Load)),
     ("memory_counts", Some(TelemetryPart::MemoryCounts)),
     ("link", Some(TelemetryPart::Link)),
+    ("power", Some(TelemetryPart::Power)),
+    ("errors", Some(TelemetryPart::Errors)),
+    ("nvlink", Some(TelemetryPart::Nvlink)),
 ];
 
 /// The whole of `sensors.toml`.
@@ -55,13 +62,6 @@ pub(super) fn outputs(
     let wrong = |reason: String| GenerateError::Metrics { path: SOURCE, reason };
     let sensors =
         toml::from_str::<Definitions>(&source).map_err(|error| wrong(error.to_string()))?.sensor;
-    let mut code = format!(
-        "// Generated from {SOURCE} by `cargo xtask generate`. Do not edit.\n\n\
-         use super::{{FieldPath, Sensor}};\nuse crate::metric::definitions as metric;\n\
-         use crate::reading::Absence;\nuse crate::snapshot::{{Load, MemoryCounts, PcieLink}};\n\n\
-         /// Every sensor; those of one metric in the order of their series.\n\
-         pub static SENSORS: &[Sensor] = &[\n"
-    );
     let sensors: Vec<(Sensor, &Metric)> = sensors
         .into_iter()
         .map(|sensor| {
@@ -70,12 +70,15 @@ pub(super) fn outputs(
             Ok((sensor, metric))
         })
         .collect::<Result<_, GenerateError>>()?;
-    for (sensor, metric) in &sensors {
-        entry(&mut code, sensor, metric);
+    let mut outputs =
+        vec![GeneratedFile { path: format!("{RUST}.rs"), text: formatted(root, &list(&sensors))? }];
+    for (part, of) in PARTS {
+        if let Some(code) = definitions(&sensors, of) {
+            let path = format!("{RUST}/{part}.rs");
+            outputs.push(GeneratedFile { path, text: formatted(root, &code)? });
+        }
     }
-    code.push_str("];\n");
     let views = views::outputs(root, &sensors).map_err(|reason| wrong(reason.to_string()))?;
-    let mut outputs = vec![GeneratedFile { path: RUST.to_owned(), text: formatted(root, &code)? }];
     outputs.extend(views);
     for path in MARKED {
         let file = root.join(path);
@@ -86,6 +89,52 @@ pub(super) fn outputs(
         outputs.push(GeneratedFile { path: path.to_owned(), text });
     }
     Ok(outputs)
+}
+
+/// The Rust source of the list, before rustfmt.
+fn list(sensors: &[(Sensor, &Metric)]) -> String {
+    let mut code = head();
+    for (part, of) in PARTS {
+        if sensors.iter().any(|(sensor, _)| sensor.of == of) {
+            writeln!(code, "mod {part};").expect("a string takes any text");
+        }
+    }
+    code.push_str(
+        "\nuse super::Sensor;\n\n\
+         /// Every sensor; those of one metric in the order of their series.\n\
+         pub static SENSORS: &[Sensor] = &[\n",
+    );
+    for (sensor, _) in sensors {
+        let part = sensor.of.map_or(PARTS[0].0, TelemetryPart::name);
+        writeln!(code, "{part}::{},", sensor.field.to_uppercase())
+            .expect("a string takes any text");
+    }
+    code.push_str("];\n");
+    code
+}
+
+/// The Rust source of the sensors of one part, before rustfmt; none where it has none.
+fn definitions(sensors: &[(Sensor, &Metric)], of: Option<TelemetryPart>) -> Option<String> {
+    let mut sensors = sensors.iter().filter(|(sensor, _)| sensor.of == of).peekable();
+    sensors.peek()?;
+    let mut code = head();
+    code.push_str("use crate::metric::definitions as metric;\n");
+    if let Some(part) = of {
+        code.push_str("use crate::reading::Absence;\n");
+        code.push_str("use crate::sensor::{FieldPath, Sensor};\n");
+        writeln!(code, "use crate::snapshot::{};", part.type_name())
+            .expect("a string takes any text");
+    } else {
+        code.push_str("use crate::sensor::{FieldPath, Sensor};\n");
+    }
+    for (sensor, metric) in sensors {
+        entry(&mut code, sensor, metric);
+    }
+    Some(code)
+}
+
+fn head() -> String {
+    format!("// Generated from {SOURCE} by `cargo xtask generate`. Do not edit.\n\n")
 }
 
 /// The text with the lines between each two marks as the sensors make them.
@@ -168,10 +217,11 @@ fn entry(code: &mut String, sensor: &Sensor, metric: &Metric) {
         of.map_or_else(String::new, |part| format!("{}: {}, ", part.name(), part.type_name()));
     writeln!(
         code,
-        "Sensor {{ field: {field:?}, part: {part:?}, proto: {proto}, metric: metric::{constant}, label: {label:?}, history: {history:?}, \
+        "\npub(super) const {}: Sensor = Sensor {{ field: {field:?}, part: {part:?}, proto: {proto}, metric: metric::{constant}, label: {label:?}, history: {history:?}, \
          title: {title:?}, name: {name:?}, help: {help:?}, decimals: {decimals}, \
          heading: {heading:?}, is_column: {column}, is_graph: {graph}, is_csv: {csv}, limit: {limit:?}, \
-         access: access!({access}, {place}{field}) }},"
+         access: access!({access}, {place}{field}) }};",
+        field.to_uppercase()
     )
     .expect("a string takes any text");
 }

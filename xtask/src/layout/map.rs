@@ -159,10 +159,7 @@ pub const UNSAFE_ALLOWED: [(&str, &str); 11] = [
     ("tools/recorder/", "the preloaded allocator's symbols"),
     ("crates/emulator/src/kernels/", "compiled kernels, their fibres and their memory"),
     ("crates/runtime/src/process_hooks", "fork and signal hooks"),
-    (
-        "crates/collector/src/hardware/nvidia/instance_id.rs",
-        "a call of NVML that its wrapper lacks",
-    ),
+    ("crates/collector/src/hardware/nvidia/raw_calls.rs", "calls of NVML that its wrapper lacks"),
     ("crates/bench/src/seed.rs", "calls to the C++ baseline"),
 ];
 

@@ -5,12 +5,16 @@
 //! (docs/decisions/0067-nvml.md). It is asked on threads that are left behind when it hangs, one question
 //! of one GPU at a time.
 
+mod errors;
+mod events;
 mod gpu;
-mod instance_id;
 mod instances;
 mod library;
+mod nvlink;
 mod part;
+mod power;
 mod question;
+mod raw_calls;
 mod traffic;
 mod users;
 
@@ -20,14 +24,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_schema::chip::PciAddress;
-use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::clock::Clock;
 use telltale_schema::reading::Absence;
 
 use super::inquiry::Inquiry;
+use crate::rate::SampledAt;
 use crate::report::SourceReport;
 use crate::source::{DeviceReading, HardwareSource, SourceReading};
 use crate::timeout::TaskName;
 use crate::tree::Tree;
+use events::XidEvents;
 use gpu::{Complaints, Gpu, SILENT};
 use library::{Gpus, Library, MAX_GPUS};
 use question::{NvmlAnswer, NvmlInquiry, Question};
@@ -62,6 +68,7 @@ pub struct NvidiaSource {
     wanted: NvmlUse,
     library: Library,
     gpus: BTreeMap<u32, Gpu>,
+    events: XidEvents,
 }
 
 // === impl NvidiaSource ===
@@ -84,6 +91,7 @@ impl NvidiaSource {
             wanted,
             library: Library::new(path),
             gpus: BTreeMap::new(),
+            events: XidEvents::default(),
         }
     }
 
@@ -167,7 +175,8 @@ impl NvidiaSource {
         for (index, handle) in indices.clone().zip(gpus.handles) {
             match handle {
                 Ok(device) => {
-                    self.gpus.entry(index).or_insert_with(|| Gpu::new(index));
+                    let gpu = self.gpus.entry(index).or_insert_with(|| Gpu::new(index));
+                    self.events.follow(&device, &mut gpu.xid, &self.inquiry.clock);
                     tasks.extend((0..).zip(Question::ALL).map(|(item, question)| {
                         let (device, visibility) = (Arc::clone(&device), visibility.clone());
                         let clock = Arc::clone(&self.inquiry.clock);
@@ -189,10 +198,11 @@ impl NvidiaSource {
         for ((index, _), answer) in names.into_iter().zip(answers) {
             by_gpu.entry(index).or_default().push(answer);
         }
-        let now = self.inquiry.clock.now();
+        let clock = &self.inquiry.clock;
+        let moment = SampledAt { at: clock.now(), monotonic_ns: clock.monotonic_ns() };
         for (index, answers) in by_gpu {
             if let Some(gpu) = self.gpus.get_mut(&index) {
-                take(gpu, answers, now, gpus.driver_version.as_deref(), report);
+                take(gpu, answers, moment, gpus.driver_version.as_deref(), report);
             }
         }
     }
@@ -220,15 +230,15 @@ impl NvidiaSource {
 fn take(
     gpu: &mut Gpu,
     answers: Vec<Option<NvmlAnswer>>,
-    now: Timestamp,
+    moment: SampledAt,
     driver_version: Option<&str>,
     report: &mut SourceReport,
 ) {
     let mut complaints = Complaints::of(gpu, report);
     for (question, answer) in Question::ALL.into_iter().zip(answers) {
-        gpu.take(question, answer, now, &mut complaints);
+        gpu.take(question, answer, moment.at, &mut complaints);
     }
-    gpu.settle(&mut complaints);
+    gpu.settle(moment.monotonic_ns, &mut complaints);
     if let Some(version) = driver_version.and_then(question::word) {
         gpu.device.telemetry.firmware.insert(String::from("driver_version"), version);
     }

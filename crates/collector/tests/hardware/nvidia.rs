@@ -1,6 +1,8 @@
 //! GPUs of a library that stands in for NVIDIA's (`nvml.c`): what is made of its answers, its errors,
 //! its silence and its absurdities. Nothing here needs a GPU.
 
+mod counters;
+mod events;
 mod traffic;
 
 use std::fs;
@@ -31,12 +33,13 @@ const DEADLINE: Duration = Duration::from_millis(1500);
 /// The library, compiled once for all tests of this program.
 fn compiled() -> &'static Path {
     static COMPILED: OnceLock<PathBuf> = OnceLock::new();
-    COMPILED.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hardware/nvml.c");
-        let out =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nvml-{}", std::process::id()));
-        compile_c(&source, &out, &["-shared", "-fPIC", "-O1", "-ldl"])
-    })
+    COMPILED.get_or_init(|| compile("nvml", &[]))
+}
+
+fn compile(name: &str, more: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hardware/nvml.c");
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    compile_c(&source, &out, &[&["-shared", "-fPIC", "-O1", "-ldl"], more].concat())
 }
 
 fn of_tree(tree: Arc<Tree>, clock: Arc<dyn Clock>) -> NvidiaSource {
@@ -129,7 +132,10 @@ fn users(device: &DeviceReading) -> Vec<(u32, u64)> {
 fn nvidia_conforms() {
     Hardware {
         source: |tree, clock| Box::new(of_tree(tree, clock)),
-        furnish,
+        furnish: |machine| {
+            furnish(machine);
+            counters::furnish_both(machine);
+        },
         files: &[
             "nvml/count",
             "nvml/gpu0/handle",
@@ -147,6 +153,14 @@ fn nvidia_conforms() {
             "nvml/gpu0/corrected",
             "nvml/gpu0/pcie_rx",
             "nvml/gpu1/pcie_tx",
+            "nvml/gpu0/corrected_lifetime",
+            "nvml/gpu0/energy",
+            "nvml/gpu0/power_range",
+            "nvml/gpu0/encoder",
+            "nvml/gpu0/remapped_rows",
+            "nvml/gpu0/pcie_replays",
+            "nvml/gpu1/nvlink_links",
+            "nvml/gpu1/nvlink_up",
         ],
     }
     .conforms();

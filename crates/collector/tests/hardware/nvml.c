@@ -3,7 +3,8 @@
  * Its GPUs are files below the directory it lies in: `count` has their number, `gpuN/NAME` one value,
  * `gpuN/mig/NAME` and `gpuN/migM/NAME` those of instances. A file that is not there is a call that is
  * not supported; a link to `errno:NAME` one that fails; text that begins with `!` names NVML's error;
- * a FIFO hangs its caller. Structures and codes are those of NVML's public documentation. */
+ * a FIFO hangs its caller. Structures and codes are those of NVML's public documentation. Compiled with
+ * `OLD` it is the library of a driver that lacks what came later. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { CORRECTED = 0, VOLATILE = 0, SRAM = 7, ALL_LINKS = -1, XID_ERROR = 8 };
 enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6,
        INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15,
        RESET_REQUIRED = 16, LIB_RM_VERSION_MISMATCH = 18, IN_USE = 19, NO_DATA = 21, UNKNOWN = 999 };
@@ -180,8 +182,8 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(uintptr_t handle, unsigned long lo
 }
 
 int nvmlDeviceGetTotalEccErrors(uintptr_t handle, int kind, int counter, unsigned long long *count) {
-    if (counter != 0) return INVALID_ARGUMENT;
-    return number_of(handle, kind == 0 ? "corrected" : "uncorrected", count);
+    if (counter == VOLATILE) return number_of(handle, kind == CORRECTED ? "corrected" : "uncorrected", count);
+    return number_of(handle, kind == CORRECTED ? "corrected_lifetime" : "uncorrected_lifetime", count);
 }
 
 /* `bytes`, or `bytes type` where NVML's type of the value is not 64 bits without a sign. Without files
@@ -201,16 +203,129 @@ static int counter_of(uintptr_t handle, const char *name, field_value *field) {
     }
     return SUCCESS;
 }
+/* The file of a field (`NVML_FI_DEV_...` of nvml.h). Those that are of links need the scope of one or of
+ * all; the recoveries of each link are as many on each. */
+static const char *name_of(const field_value *field) {
+    int all = field->scope == (unsigned)ALL_LINKS;
+    switch (field->field) {
+    case 29: return "retired_corrected";
+    case 30: return "retired_uncorrected";
+    case 31: return "retired_pending";
+    case 38: return "nvlink_crc";
+    case 52: return "nvlink_replays";
+    case 59: return "nvlink_recoveries";
+    case 91: return "nvlink_links";
+    case 138: return all ? "nvlink_tx" : NULL;
+    case 139: return all ? "nvlink_rx" : NULL;
+    case 197: return "pcie_tx";
+    case 198: return "pcie_rx";
+    case 215: return all ? NULL : "nvlink_recoveries_of_each";
+    default: return NULL;
+    }
+}
 int nvmlDeviceGetFieldValues(uintptr_t handle, int count, field_value *fields) {
     char text[64];
     int code = text_of(handle, "fields", text, sizeof text);
     if (code && code != NOT_SUPPORTED) return code;
-    for (int i = 0; i < count; i++)
-        fields[i].code = fields[i].field == 197 ? counter_of(handle, "pcie_tx", &fields[i])
-                       : fields[i].field == 198 ? counter_of(handle, "pcie_rx", &fields[i])
-                                                : INVALID_ARGUMENT;
+    for (int i = 0; i < count; i++) {
+        const char *name = name_of(&fields[i]);
+        fields[i].code = name ? counter_of(handle, name, &fields[i]) : INVALID_ARGUMENT;
+    }
     return SUCCESS;
 }
+
+#ifndef OLD
+/* `corrected uncorrected pending failed` */
+int nvmlDeviceGetRemappedRows(uintptr_t handle, unsigned *corrected, unsigned *uncorrected,
+                              unsigned *pending, unsigned *failed) {
+    char text[8192];
+    int code = text_of(handle, "remapped_rows", text, sizeof text);
+    if (code) return code;
+    return sscanf(text, "%u %u %u %u", corrected, uncorrected, pending, failed) == 4 ? SUCCESS : UNKNOWN;
+}
+int nvmlDeviceGetMemoryErrorCounter(uintptr_t handle, int kind, int counter, int location,
+                                    unsigned long long *count) {
+    if (kind == CORRECTED || counter == VOLATILE || location != SRAM) return INVALID_ARGUMENT;
+    return number_of(handle, "sram_uncorrected", count);
+}
+int nvmlDeviceGetPcieReplayCounter(uintptr_t handle, unsigned *count) {
+    return whole(handle, "pcie_replays", count);
+}
+int nvmlDeviceGetTotalEnergyConsumption(uintptr_t handle, unsigned long long *millijoules) {
+    return number_of(handle, "energy", millijoules);
+}
+int nvmlDeviceGetPowerManagementDefaultLimit(uintptr_t handle, unsigned *milliwatts) {
+    return whole(handle, "power_default", milliwatts);
+}
+/* `min max`, in milliwatts. */
+int nvmlDeviceGetPowerManagementLimitConstraints(uintptr_t handle, unsigned *min, unsigned *max) {
+    char text[8192];
+    int code = text_of(handle, "power_range", text, sizeof text);
+    if (code) return code;
+    return sscanf(text, "%u %u", min, max) == 2 ? SUCCESS : UNKNOWN;
+}
+int nvmlDeviceGetEncoderUtilization(uintptr_t handle, unsigned *percent, unsigned *period_us) {
+    *period_us = 167000;
+    return whole(handle, "encoder", percent);
+}
+int nvmlDeviceGetDecoderUtilization(uintptr_t handle, unsigned *percent, unsigned *period_us) {
+    *period_us = 167000;
+    return whole(handle, "decoder", percent);
+}
+int nvmlDeviceGetPerformanceState(uintptr_t handle, unsigned *state) {
+    return whole(handle, "pstate", state);
+}
+/* So many links are up, the first ones; the rest of them lead nowhere. */
+int nvmlDeviceGetNvLinkState(uintptr_t handle, unsigned link, unsigned *is_up) {
+    unsigned up = 0;
+    int code = whole(handle, "nvlink_up", &up);
+    *is_up = link < up;
+    return code;
+}
+
+/* A set has the events of one GPU: each line of `xid` is one, by its number, that came after the set was
+ * made. `events` is there where the GPU has events. */
+typedef struct { uintptr_t handle; size_t seen; } event_set;
+typedef struct { uintptr_t device; unsigned long long type, data; unsigned gpu_instance, compute_instance; } event;
+static size_t lines_of(char *text, size_t skipped, char **line) {
+    size_t count = 0;
+    *line = NULL;
+    for (char *next = strtok(text, "\n"); next; next = strtok(NULL, "\n"))
+        if (count++ == skipped) *line = next;
+    return count;
+}
+int nvmlEventSetCreate(event_set **set) {
+    *set = calloc(1, sizeof **set);
+    return *set ? SUCCESS : UNKNOWN;
+}
+int nvmlEventSetFree(event_set *set) {
+    free(set);
+    return SUCCESS;
+}
+int nvmlDeviceRegisterEvents(uintptr_t handle, unsigned long long types, event_set *set) {
+    char text[8192], *line;
+    int code = text_of(handle, "events", text, sizeof text);
+    if (code) return code;
+    if (types != XID_ERROR) return INVALID_ARGUMENT;
+    set->handle = handle;
+    code = text_of(handle, "xid", text, sizeof text);
+    set->seen = code ? 0 : lines_of(text, 0, &line);
+    return SUCCESS;
+}
+int nvmlEventSetWait_v2(event_set *set, event *data, unsigned timeout_ms) {
+    char text[8192], *line = NULL;
+    int code = text_of(set->handle, "xid", text, sizeof text);
+    if (code && code != NOT_SUPPORTED) return code;
+    if (!code) lines_of(text, set->seen, &line);
+    if (!line) {
+        usleep(timeout_ms * 1000);
+        return TIMEOUT;
+    }
+    set->seen++;
+    *data = (event){set->handle, XID_ERROR, strtoull(line, NULL, 10), 0xFFFFFFFF, 0xFFFFFFFF};
+    return SUCCESS;
+}
+#endif
 
 /* Lines of `pid bytes`, or `pid bytes instance`. */
 static int processes_of(uintptr_t handle, const char *name, unsigned *count, process *list) {

@@ -9,7 +9,7 @@ use crate::device::DeviceIdentity;
 use crate::fault::{Fault, FaultKind, known_faults};
 use crate::memory::{MemoryKind, MemorySpace};
 use crate::reading::{Absence, Reading};
-use crate::snapshot::PcieLink;
+use crate::snapshot::{DeviceErrors, NvLinks, PcieLink, Power};
 
 /// One chip or other device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -163,6 +163,15 @@ pub struct Telemetry {
     /// Its PCIe link; none for a device that has none of its own, or where no source has looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Box<PcieLink>>,
+    /// Its energy and limits of power; none for a device whose driver never reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<Box<Power>>,
+    /// Errors of it; none for a device whose driver never reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors: Option<Box<DeviceErrors>>,
+    /// Its NVLink links; none for a device without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvlink: Option<Box<NvLinks>>,
 }
 
 /// What a driver counts of a device's memory, beside how much of it is in use.
@@ -178,6 +187,15 @@ pub struct MemoryCounts {
     pub corrected_errors_total: Reading<u64>,
     /// Errors that it could not correct, since then.
     pub uncorrected_errors_total: Reading<u64>,
+    /// Errors that the memory corrected by itself, over the device's whole life.
+    #[serde(default = "Reading::<u64>::unreported")]
+    pub corrected_errors_lifetime_total: Reading<u64>,
+    /// Errors that it could not correct, over the device's whole life.
+    #[serde(default = "Reading::<u64>::unreported")]
+    pub uncorrected_errors_lifetime_total: Reading<u64>,
+    /// Errors that its SRAM (caches, registers) could not correct, over the device's whole life.
+    #[serde(default = "Reading::<u64>::unreported")]
+    pub sram_uncorrected_errors_total: Reading<u64>,
     // End of these.
 }
 
@@ -193,6 +211,15 @@ pub struct Load {
     pub memory_busy_ratio: Reading<f64>,
     /// Clock of its memory.
     pub memory_clock_hertz: Reading<u64>,
+    /// The share of the last time in which its video encoders were busy, 0 to 1.
+    #[serde(default = "Reading::<f64>::unreported")]
+    pub encoder_busy_ratio: Reading<f64>,
+    /// The share of the last time in which its video decoders were busy, 0 to 1.
+    #[serde(default = "Reading::<f64>::unreported")]
+    pub decoder_busy_ratio: Reading<f64>,
+    /// The performance state that NVIDIA's driver has it in: 0 (P0) is the fastest, 15 the slowest.
+    #[serde(default = "Reading::<u64>::unreported")]
+    pub performance_state: Reading<u64>,
     // End of these.
     /// What holds its clocks down just now, in the driver's words; empty when nothing does.
     pub throttled_by: Reading<Vec<String>>,
@@ -252,6 +279,9 @@ impl Telemetry {
             load: None,
             memory_counts: None,
             link: None,
+            power: None,
+            errors: None,
+            nvlink: None,
         }
     }
 }
@@ -264,6 +294,9 @@ impl MemoryCounts {
             // From sensors.toml: absences of memory_counts.
             corrected_errors_total: Reading::absent(reason, detail),
             uncorrected_errors_total: Reading::absent(reason, detail),
+            corrected_errors_lifetime_total: Reading::absent(reason, detail),
+            uncorrected_errors_lifetime_total: Reading::absent(reason, detail),
+            sram_uncorrected_errors_total: Reading::absent(reason, detail),
             // End of these.
         }
     }
@@ -277,6 +310,9 @@ impl Load {
             busy_ratio: Reading::absent(reason, detail),
             memory_busy_ratio: Reading::absent(reason, detail),
             memory_clock_hertz: Reading::absent(reason, detail),
+            encoder_busy_ratio: Reading::absent(reason, detail),
+            decoder_busy_ratio: Reading::absent(reason, detail),
+            performance_state: Reading::absent(reason, detail),
             // End of these.
             throttled_by: Reading::absent(reason, detail),
         }

@@ -920,6 +920,107 @@ pub struct Sensors {
     /// Its PCIe link; not set for a device that has none of its own.
     #[prost(message, optional, tag = "20")]
     pub link: ::core::option::Option<PcieLink>,
+    /// Its energy and limits of power; not set for a device whose driver never reports them.
+    #[prost(message, optional, tag = "21")]
+    pub power: ::core::option::Option<Power>,
+    /// Errors of it; not set for a device whose driver never reports them.
+    #[prost(message, optional, tag = "22")]
+    pub errors: ::core::option::Option<DeviceErrors>,
+    /// Its NVLink links; not set for a device without.
+    #[prost(message, optional, tag = "23")]
+    pub nvlink: ::core::option::Option<NvLinks>,
+}
+/// Energy and limits of power, where the driver reports them.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Power {
+    /// From sensors.toml: messages of power.
+    /// Energy that it used since its driver was loaded.
+    #[prost(message, optional, tag = "1")]
+    pub energy_joules_total: ::core::option::Option<NumberReading>,
+    /// The limit of its power that it starts with.
+    #[prost(message, optional, tag = "2")]
+    pub power_limit_default_watts: ::core::option::Option<NumberReading>,
+    /// The lowest limit that its power can be set to.
+    #[prost(message, optional, tag = "3")]
+    pub power_limit_min_watts: ::core::option::Option<NumberReading>,
+    /// The highest limit that its power can be set to.
+    ///
+    /// End of these.
+    #[prost(message, optional, tag = "4")]
+    pub power_limit_max_watts: ::core::option::Option<NumberReading>,
+}
+/// Errors of a device, and what was done about them.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeviceErrors {
+    /// From sensors.toml: messages of errors.
+    /// XID errors that NVIDIA's driver reported of it since the reader first saw it.
+    #[prost(message, optional, tag = "1")]
+    pub xid_errors_total: ::core::option::Option<WholeReading>,
+    /// The number of the last of these; absent while there was none.
+    #[prost(message, optional, tag = "2")]
+    pub xid_last: ::core::option::Option<WholeReading>,
+    /// Rows of its memory that were replaced by spare ones because of corrected errors.
+    #[prost(message, optional, tag = "3")]
+    pub remapped_rows_corrected: ::core::option::Option<WholeReading>,
+    /// Rows that were replaced because of uncorrected errors.
+    #[prost(message, optional, tag = "4")]
+    pub remapped_rows_uncorrected: ::core::option::Option<WholeReading>,
+    /// 1 while a row waits for a reset of the device to be replaced, else 0.
+    #[prost(message, optional, tag = "5")]
+    pub row_remap_pending: ::core::option::Option<WholeReading>,
+    /// 1 if a row could not be replaced, else 0.
+    #[prost(message, optional, tag = "6")]
+    pub row_remap_failed: ::core::option::Option<WholeReading>,
+    /// Pages of its memory that are not used any more because of corrected errors.
+    #[prost(message, optional, tag = "7")]
+    pub retired_pages_corrected: ::core::option::Option<WholeReading>,
+    /// Pages that are not used any more because of an uncorrected error.
+    #[prost(message, optional, tag = "8")]
+    pub retired_pages_uncorrected: ::core::option::Option<WholeReading>,
+    /// 1 while a page waits for a restart of the driver to be retired, else 0.
+    #[prost(message, optional, tag = "9")]
+    pub page_retirement_pending: ::core::option::Option<WholeReading>,
+    /// Packets that were sent again over its PCIe link, as its driver counts them.
+    ///
+    /// End of these.
+    #[prost(message, optional, tag = "10")]
+    pub pcie_replays_total: ::core::option::Option<WholeReading>,
+}
+/// NVLink links of a device: how many, what goes over them, and their errors.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NvLinks {
+    /// From sensors.toml: messages of nvlink.
+    /// The NVLink links that it has.
+    #[prost(message, optional, tag = "1")]
+    pub nvlink_links: ::core::option::Option<WholeReading>,
+    /// Those of them that are up.
+    #[prost(message, optional, tag = "2")]
+    pub nvlink_links_up: ::core::option::Option<WholeReading>,
+    /// Bytes of data that it received over all its NVLink links since its driver was loaded.
+    #[prost(message, optional, tag = "8")]
+    pub nvlink_received_bytes_total: ::core::option::Option<WholeReading>,
+    /// Bytes of data that it sent over all its NVLink links since its driver was loaded.
+    #[prost(message, optional, tag = "9")]
+    pub nvlink_sent_bytes_total: ::core::option::Option<WholeReading>,
+    /// Bytes a second of data that it received over all its NVLink links, since the collection before.
+    /// Absent in the first.
+    #[prost(message, optional, tag = "3")]
+    pub nvlink_received_bytes_per_second: ::core::option::Option<WholeReading>,
+    /// Bytes a second of data that it sent over all its NVLink links, since the collection before.
+    /// Absent in the first.
+    #[prost(message, optional, tag = "4")]
+    pub nvlink_sent_bytes_per_second: ::core::option::Option<WholeReading>,
+    /// Errors of checksums of flow control on all its links.
+    #[prost(message, optional, tag = "5")]
+    pub nvlink_crc_errors_total: ::core::option::Option<WholeReading>,
+    /// Times that data was sent again on all its links.
+    #[prost(message, optional, tag = "6")]
+    pub nvlink_replays_total: ::core::option::Option<WholeReading>,
+    /// Times that a link was trained again, of all its links.
+    ///
+    /// End of these.
+    #[prost(message, optional, tag = "7")]
+    pub nvlink_recoveries_total: ::core::option::Option<WholeReading>,
 }
 /// The PCIe link between a device and the host.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -951,15 +1052,15 @@ pub struct PcieLink {
     pub numa_node: ::core::option::Option<WholeReading>,
     /// Errors of its PCIe function that the link corrected by itself, as the kernel counts them since
     /// it found the device.
-    #[prost(message, optional, tag = "200")]
+    #[prost(message, optional, tag = "8")]
     pub pcie_correctable_errors_total: ::core::option::Option<WholeReading>,
     /// Uncorrected errors of its PCIe function that cost a transaction and not the link, since then.
-    #[prost(message, optional, tag = "201")]
+    #[prost(message, optional, tag = "9")]
     pub pcie_nonfatal_errors_total: ::core::option::Option<WholeReading>,
     /// Uncorrected errors of its PCIe function that made the link unreliable, since then.
     ///
     /// End of these.
-    #[prost(message, optional, tag = "202")]
+    #[prost(message, optional, tag = "10")]
     pub pcie_fatal_errors_total: ::core::option::Option<WholeReading>,
 }
 /// What a driver counts of a device's memory, beside how much of it is in use.
@@ -974,10 +1075,19 @@ pub struct MemoryCounts {
     #[prost(message, optional, tag = "2")]
     pub corrected_errors_total: ::core::option::Option<WholeReading>,
     /// Errors that it could not correct, since then.
-    ///
-    /// End of these.
     #[prost(message, optional, tag = "3")]
     pub uncorrected_errors_total: ::core::option::Option<WholeReading>,
+    /// Errors that the memory corrected by itself, over the device's whole life.
+    #[prost(message, optional, tag = "4")]
+    pub corrected_errors_lifetime_total: ::core::option::Option<WholeReading>,
+    /// Errors that it could not correct, over the device's whole life.
+    #[prost(message, optional, tag = "5")]
+    pub uncorrected_errors_lifetime_total: ::core::option::Option<WholeReading>,
+    /// Errors that its SRAM (caches, registers) could not correct, over the device's whole life.
+    ///
+    /// End of these.
+    #[prost(message, optional, tag = "6")]
+    pub sram_uncorrected_errors_total: ::core::option::Option<WholeReading>,
 }
 /// The memory that one purpose has.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1003,6 +1113,15 @@ pub struct Load {
     /// Clock of its memory.
     #[prost(message, optional, tag = "3")]
     pub memory_clock_hertz: ::core::option::Option<WholeReading>,
+    /// The share of the last time in which its video encoders were busy, 0 to 1.
+    #[prost(message, optional, tag = "5")]
+    pub encoder_busy_ratio: ::core::option::Option<NumberReading>,
+    /// The share of the last time in which its video decoders were busy, 0 to 1.
+    #[prost(message, optional, tag = "6")]
+    pub decoder_busy_ratio: ::core::option::Option<NumberReading>,
+    /// The performance state that NVIDIA's driver has it in: 0 (P0) is the fastest, 15 the slowest.
+    #[prost(message, optional, tag = "7")]
+    pub performance_state: ::core::option::Option<WholeReading>,
     /// End of these.
     /// What holds its clocks down just now.
     #[prost(message, optional, tag = "4")]
@@ -2570,6 +2689,38 @@ pub mod numbers {
         pub const LOAD: u32 = 17;
         pub const MEMORY_COUNTS: u32 = 18;
         pub const LINK: u32 = 20;
+        pub const POWER: u32 = 21;
+        pub const ERRORS: u32 = 22;
+        pub const NVLINK: u32 = 23;
+    }
+    pub mod power {
+        pub const ENERGY_JOULES_TOTAL: u32 = 1;
+        pub const POWER_LIMIT_DEFAULT_WATTS: u32 = 2;
+        pub const POWER_LIMIT_MIN_WATTS: u32 = 3;
+        pub const POWER_LIMIT_MAX_WATTS: u32 = 4;
+    }
+    pub mod device_errors {
+        pub const XID_ERRORS_TOTAL: u32 = 1;
+        pub const XID_LAST: u32 = 2;
+        pub const REMAPPED_ROWS_CORRECTED: u32 = 3;
+        pub const REMAPPED_ROWS_UNCORRECTED: u32 = 4;
+        pub const ROW_REMAP_PENDING: u32 = 5;
+        pub const ROW_REMAP_FAILED: u32 = 6;
+        pub const RETIRED_PAGES_CORRECTED: u32 = 7;
+        pub const RETIRED_PAGES_UNCORRECTED: u32 = 8;
+        pub const PAGE_RETIREMENT_PENDING: u32 = 9;
+        pub const PCIE_REPLAYS_TOTAL: u32 = 10;
+    }
+    pub mod nv_links {
+        pub const NVLINK_LINKS: u32 = 1;
+        pub const NVLINK_LINKS_UP: u32 = 2;
+        pub const NVLINK_RECEIVED_BYTES_TOTAL: u32 = 8;
+        pub const NVLINK_SENT_BYTES_TOTAL: u32 = 9;
+        pub const NVLINK_RECEIVED_BYTES_PER_SECOND: u32 = 3;
+        pub const NVLINK_SENT_BYTES_PER_SECOND: u32 = 4;
+        pub const NVLINK_CRC_ERRORS_TOTAL: u32 = 5;
+        pub const NVLINK_REPLAYS_TOTAL: u32 = 6;
+        pub const NVLINK_RECOVERIES_TOTAL: u32 = 7;
     }
     pub mod pcie_link {
         pub const PCIE_GENERATION: u32 = 1;
@@ -2579,14 +2730,17 @@ pub mod numbers {
         pub const PCIE_RECEIVED_BYTES_PER_SECOND: u32 = 5;
         pub const PCIE_SENT_BYTES_PER_SECOND: u32 = 6;
         pub const NUMA_NODE: u32 = 7;
-        pub const PCIE_CORRECTABLE_ERRORS_TOTAL: u32 = 200;
-        pub const PCIE_NONFATAL_ERRORS_TOTAL: u32 = 201;
-        pub const PCIE_FATAL_ERRORS_TOTAL: u32 = 202;
+        pub const PCIE_CORRECTABLE_ERRORS_TOTAL: u32 = 8;
+        pub const PCIE_NONFATAL_ERRORS_TOTAL: u32 = 9;
+        pub const PCIE_FATAL_ERRORS_TOTAL: u32 = 10;
     }
     pub mod memory_counts {
         pub const CATEGORIES: u32 = 1;
         pub const CORRECTED_ERRORS_TOTAL: u32 = 2;
         pub const UNCORRECTED_ERRORS_TOTAL: u32 = 3;
+        pub const CORRECTED_ERRORS_LIFETIME_TOTAL: u32 = 4;
+        pub const UNCORRECTED_ERRORS_LIFETIME_TOTAL: u32 = 5;
+        pub const SRAM_UNCORRECTED_ERRORS_TOTAL: u32 = 6;
     }
     pub mod category_bytes {
         pub const NAME: u32 = 1;
@@ -2596,6 +2750,9 @@ pub mod numbers {
         pub const BUSY_RATIO: u32 = 1;
         pub const MEMORY_BUSY_RATIO: u32 = 2;
         pub const MEMORY_CLOCK_HERTZ: u32 = 3;
+        pub const ENCODER_BUSY_RATIO: u32 = 5;
+        pub const DECODER_BUSY_RATIO: u32 = 6;
+        pub const PERFORMANCE_STATE: u32 = 7;
         pub const THROTTLED_BY: u32 = 4;
     }
     pub mod firmware_version {

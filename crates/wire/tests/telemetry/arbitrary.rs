@@ -12,11 +12,11 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::sensor::{SENSORS, SensorValue};
 use telltale_schema::snapshot::{
-    Accounting, AllocatedDevices, Container, Device, HeldDevice, HeldKind, HeldSpace, HeldUsage,
-    Holder, HostUsage, KindMemory, LeftOut, Load, MemoryCounts, MetricSample, MetricValue,
-    PcieLink, PcieTraffic, Pod, Process, ProcessSource, ProcessState, ProcessUsage,
-    RecordingFaults, Snapshot, SourceError, SourceNote, SourceStatus, SpaceUsage, Telemetry,
-    TrafficDirection,
+    Accounting, AllocatedDevices, Container, Device, DeviceErrors, HeldDevice, HeldKind, HeldSpace,
+    HeldUsage, Holder, HostUsage, KindMemory, LeftOut, Load, MemoryCounts, MetricSample,
+    MetricValue, NvLinks, PcieLink, PcieTraffic, Pod, Power, Process, ProcessSource, ProcessState,
+    ProcessUsage, RecordingFaults, Snapshot, SourceError, SourceNote, SourceStatus, SpaceUsage,
+    Telemetry, TrafficDirection,
 };
 
 /// Draws numbers (splitmix64), and everything else from them.
@@ -194,6 +194,9 @@ impl Drawn {
             Box::new(counts)
         });
         telemetry.link = self.maybe(|_| Box::new(PcieLink::absent(Absence::NotKept, "")));
+        telemetry.power = self.maybe(|_| Box::new(Power::absent(Absence::NotKept, "")));
+        telemetry.errors = self.maybe(|_| Box::new(DeviceErrors::absent(Absence::NotKept, "")));
+        telemetry.nvlink = self.maybe(|_| Box::new(NvLinks::absent(Absence::NotKept, "")));
         for sensor in SENSORS {
             if sensor.reading(&telemetry).is_some() {
                 let reading = match sensor.is_whole() {

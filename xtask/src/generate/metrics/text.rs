@@ -20,14 +20,38 @@ pub(super) const SCOPES: [(Scope, &str, &str); 6] = [
     (Scope::Agent, "agent", "The agent of a job's node"),
 ];
 
-/// The Rust files: one a scope, and one for the programs of processes.
-pub(super) const FILES: [&str; 7] =
-    ["agent", "coordinator", "device", "process", "programs", "service", "source"];
+/// The Rust files: one a scope, and those of [`SUBJECTS`].
+pub(super) const FILES: [&str; 9] = [
+    "agent",
+    "coordinator",
+    "device",
+    "device_errors",
+    "device_links",
+    "process",
+    "programs",
+    "service",
+    "source",
+];
+
+/// How names of metrics begin that have a file apart from their scope's.
+const SUBJECTS: [(&str, &str); 11] = [
+    ("telltale_process_program", "programs"),
+    ("telltale_device_memory_errors", "device_errors"),
+    ("telltale_device_sram_", "device_errors"),
+    ("telltale_device_xid_", "device_errors"),
+    ("telltale_device_remapped_", "device_errors"),
+    ("telltale_device_row_", "device_errors"),
+    ("telltale_device_retired_", "device_errors"),
+    ("telltale_device_page_", "device_errors"),
+    ("telltale_device_pcie_", "device_links"),
+    ("telltale_device_nvlink_", "device_links"),
+    ("telltale_device_numa_", "device_links"),
+];
 
 /// The Rust file of a metric.
 fn file(metric: &Metric) -> &'static str {
-    if metric.name.starts_with("telltale_process_program") {
-        return "programs";
+    if let Some((_, file)) = SUBJECTS.iter().find(|(name, _)| metric.name.starts_with(name)) {
+        return file;
     }
     let mut scopes = SCOPES.iter();
     let found = scopes.find(|(scope, ..)| *scope == metric.scope);

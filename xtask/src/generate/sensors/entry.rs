@@ -48,6 +48,9 @@ pub(super) enum TelemetryPart {
     Load,
     MemoryCounts,
     Link,
+    Power,
+    Errors,
+    Nvlink,
 }
 
 // === impl TelemetryPart ===
@@ -58,6 +61,9 @@ impl TelemetryPart {
             Self::Load => "load",
             Self::MemoryCounts => "memory_counts",
             Self::Link => "link",
+            Self::Power => "power",
+            Self::Errors => "errors",
+            Self::Nvlink => "nvlink",
         }
     }
 
@@ -67,6 +73,9 @@ impl TelemetryPart {
             Self::Load => "Load",
             Self::MemoryCounts => "MemoryCounts",
             Self::Link => "PcieLink",
+            Self::Power => "Power",
+            Self::Errors => "DeviceErrors",
+            Self::Nvlink => "NvLinks",
         }
     }
 }

@@ -8,11 +8,15 @@ use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceClass, OtherIdentity};
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Load, MemoryCounts, PcieLink, Telemetry};
+use telltale_schema::snapshot::{
+    DeviceErrors, Load, MemoryCounts, NvLinks, PcieLink, Power, Telemetry,
+};
 
+use super::events::XidErrors;
 use super::library::{Said, absence_of};
+use super::nvlink::{NvLinkCounts, NvLinkTraffic};
 use super::part;
-use super::question::{Identity, NvmlAnswer, Question};
+use super::question::{EccCounts, Engines, Identity, NvmlAnswer, Question};
 use super::traffic::Traffic;
 use super::users::User;
 use crate::report::SourceReport;
@@ -20,6 +24,12 @@ use crate::source::{DeviceReading, DriverMemory};
 
 /// What stands where an answer would be.
 pub(super) const SILENT: &str = "NVML did not answer in time";
+
+/// More than any GPU may draw.
+pub(super) const MAX_MILLIWATTS: u32 = 3_000_000;
+
+/// The performance state of the lowest clocks.
+const SLOWEST_STATE: u32 = 15;
 
 /// Reasons to run slower than possible, by nvidia-smi's names. That there is nothing to do is none.
 const REASONS: [(ThrottleReasons, &str); 8] = [
@@ -42,6 +52,8 @@ pub(super) struct Gpu {
     memory: Reading<(u64, u64)>,
     users: Reading<Vec<User>>,
     traffic: Traffic,
+    nvlink: NvLinkTraffic,
+    pub(super) xid: XidErrors,
     /// Its instances by their numbers, in MIG mode.
     pub(super) parts: BTreeMap<u32, DeviceReading>,
 }
@@ -106,6 +118,8 @@ impl Gpu {
             memory: Reading::absent(Absence::TimedOut, SILENT),
             users: Reading::absent(Absence::TimedOut, SILENT),
             traffic: Traffic::default(),
+            nvlink: NvLinkTraffic::default(),
+            xid: XidErrors::default(),
             parts: BTreeMap::new(),
         };
         gpu.forget(Absence::TimedOut, SILENT);
@@ -114,11 +128,15 @@ impl Gpu {
 
     /// Nothing is known of it any more but who it was.
     pub(super) fn forget(&mut self, reason: Absence, detail: &str) {
+        let has_links = self.device.telemetry.nvlink.is_some();
         self.device.telemetry = Telemetry {
             firmware: std::mem::take(&mut self.device.telemetry.firmware),
             load: Some(Box::new(Load::absent(reason, detail))),
             memory_counts: Some(Box::new(MemoryCounts::absent(reason, detail))),
             link: Some(Box::new(PcieLink::absent(reason, detail))),
+            power: Some(Box::new(Power::absent(reason, detail))),
+            errors: Some(Box::new(DeviceErrors::absent(reason, detail))),
+            nvlink: has_links.then(|| Box::new(NvLinks::absent(reason, detail))),
             ..Telemetry::absent(reason, detail)
         };
         // What no call of NVML reports: the latter are of Tenstorrent's firmware.
@@ -133,6 +151,7 @@ impl Gpu {
         telemetry.thermal_trips_total = unsaid();
         // Its counters may start again while it is away.
         self.traffic = Traffic::default();
+        self.nvlink = NvLinkTraffic::default();
         self.memory = Reading::absent(reason, detail);
         self.device.memory = Some(part::no_memory(reason, detail));
         for part in self.parts.values_mut() {
@@ -157,7 +176,7 @@ impl Gpu {
     /// Why NVML gives no handle for it.
     pub(super) fn refuse(&mut self, error: &NvmlError, report: &mut SourceReport) {
         let reason = absence_of(error);
-        let detail = error.to_string();
+        let detail = self.xid.with_last(&error.to_string());
         Complaints::of(self, report).add(reason, format!("NVML does not show it: {detail}"));
         self.forget(reason, &detail);
     }
@@ -186,14 +205,15 @@ impl Gpu {
                 self.users = complaints.reading(question, said, now, |_| true);
             }
             Some(NvmlAnswer::Load(said)) => self.take_load(said, now, complaints),
-            Some(NvmlAnswer::Errors(corrected, uncorrected)) => {
-                let mut reading = |said| complaints.reading(question, said, now, |_| true);
-                self.device.telemetry.memory_counts = Some(Box::new(MemoryCounts {
-                    category_bytes: BTreeMap::new(),
-                    corrected_errors_total: reading(corrected),
-                    uncorrected_errors_total: reading(uncorrected),
-                }));
+            Some(NvmlAnswer::Errors(counts)) => self.take_ecc(counts, now, complaints),
+            Some(NvmlAnswer::Engines(engines)) => self.take_engines(engines, now, complaints),
+            Some(NvmlAnswer::Energy(counts)) => {
+                self.device.telemetry.power = Some(Box::new(counts.readings(now, complaints)));
             }
+            Some(NvmlAnswer::Repairs(counts)) => {
+                self.device.telemetry.errors = Some(Box::new(counts.readings(now, complaints)));
+            }
+            Some(NvmlAnswer::NvLink(said)) => self.take_nvlink(said, now, complaints),
             Some(NvmlAnswer::Traffic(counters)) => {
                 let link = self.traffic.follow(counters, now, complaints);
                 self.device.telemetry.link = Some(Box::new(link));
@@ -264,6 +284,55 @@ impl Gpu {
         load.memory_busy_ratio = both.map(|(_, memory)| f64::from(memory) / 100.0);
     }
 
+    fn take_ecc(&mut self, counts: EccCounts, now: Timestamp, complaints: &mut Complaints<'_>) {
+        let mut reading = |said| complaints.reading(Question::Errors, said, now, |_| true);
+        let [corrected, uncorrected] = counts.volatile.map(&mut reading);
+        let [lifetime_corrected, lifetime_uncorrected] = counts.lifetime.map(&mut reading);
+        self.device.telemetry.memory_counts = Some(Box::new(MemoryCounts {
+            category_bytes: BTreeMap::new(),
+            corrected_errors_total: corrected,
+            uncorrected_errors_total: uncorrected,
+            corrected_errors_lifetime_total: lifetime_corrected,
+            uncorrected_errors_lifetime_total: lifetime_uncorrected,
+            sram_uncorrected_errors_total: reading(counts.sram),
+        }));
+    }
+
+    fn take_engines(&mut self, said: Engines, now: Timestamp, complaints: &mut Complaints<'_>) {
+        let mut reading =
+            |said, most| complaints.reading(Question::Engines, said, now, |value| *value <= most);
+        let ratio = |percent: Reading<u32>| percent.map(|percent| f64::from(percent) / 100.0);
+        let (encoder, decoder) = (reading(said.encoder, 100), reading(said.decoder, 100));
+        let state = reading(said.state, SLOWEST_STATE);
+        let load = self.load();
+        load.encoder_busy_ratio = ratio(encoder);
+        load.decoder_busy_ratio = ratio(decoder);
+        load.performance_state = state.map(u64::from);
+    }
+
+    fn take_nvlink(
+        &mut self,
+        said: Said<Option<NvLinkCounts>>,
+        now: Timestamp,
+        complaints: &mut Complaints<'_>,
+    ) {
+        let links = match said {
+            Ok(None) => None,
+            Ok(Some(counts)) => Some(self.nvlink.follow(counts, now, complaints)),
+            Err(error) => {
+                self.nvlink = NvLinkTraffic::default();
+                let unread =
+                    complaints.reading(Question::NvLink, Err::<u64, _>(error), now, |_| true);
+                let had_links = self.device.telemetry.nvlink.is_some();
+                unread
+                    .absence()
+                    .filter(|_| had_links)
+                    .map(|(reason, detail)| NvLinks::absent(reason, detail))
+            }
+        };
+        self.device.telemetry.nvlink = links.map(Box::new);
+    }
+
     fn load(&mut self) -> &mut Load {
         let load = &mut self.device.telemetry.load;
         load.get_or_insert_with(|| Box::new(Load::absent(Absence::NotYet, "")))
@@ -286,8 +355,8 @@ impl Gpu {
             }
             NvmlAnswer::Power(now, limit) => {
                 let watts = |milliwatts: Reading<u32>| milliwatts.map(|it| f64::from(it) / 1e3);
-                self.device.telemetry.power_watts = watts(reading(now, 3_000_000));
-                self.device.telemetry.power_limit_watts = watts(reading(limit, 3_000_000));
+                self.device.telemetry.power_watts = watts(reading(now, MAX_MILLIWATTS));
+                self.device.telemetry.power_limit_watts = watts(reading(limit, MAX_MILLIWATTS));
             }
             NvmlAnswer::Clocks(cores, memory) => {
                 let hertz = |mega: Reading<u32>| mega.map(|it| u64::from(it) * 1_000_000);
@@ -308,14 +377,39 @@ impl Gpu {
             | NvmlAnswer::Memory(_)
             | NvmlAnswer::Users(_)
             | NvmlAnswer::Load(_)
-            | NvmlAnswer::Errors(..)
+            | NvmlAnswer::Errors(_)
+            | NvmlAnswer::Engines(_)
+            | NvmlAnswer::Energy(_)
+            | NvmlAnswer::Repairs(_)
+            | NvmlAnswer::NvLink(_)
             | NvmlAnswer::Traffic(_)
             | NvmlAnswer::Instances(_) => {}
         }
     }
 
-    /// After all answers: what is its own, without what its parts have.
-    pub(super) fn settle(&mut self, complaints: &mut Complaints<'_>) {
+    /// What is counted here is not what a GPU says that is gone: it must not look as if it were read.
+    fn settle_xid(&mut self, monotonic_ns: u64) {
+        let gone = match self.device.telemetry.temperature_celsius.absence() {
+            Some((Absence::Gone, detail)) => Some(self.xid.with_last(detail)),
+            _ => None,
+        };
+        let (total, last) = match gone {
+            Some(detail) => (
+                Reading::absent(Absence::Gone, detail.as_str()),
+                Reading::absent(Absence::Gone, detail.as_str()),
+            ),
+            None => self.xid.readings(monotonic_ns),
+        };
+        let errors = &mut self.device.telemetry.errors;
+        let errors =
+            errors.get_or_insert_with(|| Box::new(DeviceErrors::absent(Absence::NotYet, "")));
+        errors.xid_errors_total = total;
+        errors.xid_last = last;
+    }
+
+    /// After all answers: what is its own, without what its parts have, and its events.
+    pub(super) fn settle(&mut self, monotonic_ns: u64, complaints: &mut Complaints<'_>) {
+        self.settle_xid(monotonic_ns);
         let (used_bytes, capacity_bytes) = part::rest(&self.memory, &self.parts, complaints);
         let outside = |user: &User| user.instance.is_none_or(|id| !self.parts.contains_key(&id));
         let own = self.users.clone().map(|mut users| {

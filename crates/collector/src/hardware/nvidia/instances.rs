@@ -10,9 +10,9 @@ use nvml_wrapper::Device;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::MemoryInfo;
 
-use super::instance_id::gpu_instance_id;
 use super::library::Said;
 use super::question::word;
+use super::raw_calls::gpu_instance_id;
 use super::users::{User, Visibility, users};
 
 /// MIG devices of one GPU that are checked; no GPU has more than seven.

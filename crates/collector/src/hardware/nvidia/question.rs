@@ -5,14 +5,19 @@ use std::sync::Arc;
 use nvml_wrapper::Device;
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{
-    Clock, EccCounter, MemoryError, TemperatureSensor, TemperatureThreshold,
+    Clock, EccCounter, MemoryError, MemoryLocation, PerformanceState, TemperatureSensor,
+    TemperatureThreshold,
 };
+use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
 use telltale_schema::chip::PciAddress;
 use telltale_schema::clock;
 
+use super::errors::RepairCounts;
 use super::instances::{Instance, instances};
 use super::library::{Said, unsupported_if_refused};
+use super::nvlink::NvLinkCounts;
+use super::power::PowerCounts;
 use super::traffic::TrafficCounters;
 use super::users::{User, Visibility, users};
 
@@ -34,6 +39,10 @@ pub(super) enum Question {
     Errors,
     Traffic,
     Instances,
+    Engines,
+    Energy,
+    Repairs,
+    NvLink,
 }
 
 /// What NVML said to it.
@@ -52,12 +61,35 @@ pub(super) enum NvmlAnswer {
     /// In revolutions per minute, and in percent of the greatest.
     Fan(Said<u32>, Said<u32>),
     Throttling(Said<ThrottleReasons>),
-    /// Of the memory since the driver was loaded: those corrected, and those not.
-    Errors(Said<u64>, Said<u64>),
+    Errors(EccCounts),
     /// Over PCIe.
     Traffic(TrafficCounters),
     /// Its parts; none where it has none.
     Instances(Said<Vec<Instance>>),
+    Engines(Engines),
+    Energy(PowerCounts),
+    Repairs(RepairCounts),
+    /// None where it has no link.
+    NvLink(Said<Option<NvLinkCounts>>),
+}
+
+/// Errors of its memory that were found by its checksums (ECC).
+#[derive(Debug)]
+pub(super) struct EccCounts {
+    /// Since the driver was loaded: those corrected, and those not.
+    pub(super) volatile: [Said<u64>; 2],
+    /// The same over the life of the GPU.
+    pub(super) lifetime: [Said<u64>; 2],
+    /// Of caches and registers, not corrected, over the life of the GPU.
+    pub(super) sram: Said<u64>,
+}
+
+/// How busy its video engines are, in percent, and its performance state.
+#[derive(Debug)]
+pub(super) struct Engines {
+    pub(super) encoder: Said<u32>,
+    pub(super) decoder: Said<u32>,
+    pub(super) state: Said<u32>,
 }
 
 /// Who a GPU is. What it does not tell is absent.
@@ -82,7 +114,7 @@ pub(super) struct NvmlInquiry {
 
 impl Question {
     /// All of them, in the order in which they are asked.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Identity,
         Self::Memory,
         Self::Users,
@@ -95,6 +127,10 @@ impl Question {
         Self::Errors,
         Self::Traffic,
         Self::Instances,
+        Self::Engines,
+        Self::Energy,
+        Self::Repairs,
+        Self::NvLink,
     ];
 
     /// What it asks for, for a person.
@@ -112,6 +148,10 @@ impl Question {
             Self::Errors => "its memory's errors",
             Self::Traffic => "its PCIe traffic",
             Self::Instances => "its instances",
+            Self::Engines => "its video engines and performance state",
+            Self::Energy => "its energy and limits of power",
+            Self::Repairs => "its replaced rows and PCIe replays",
+            Self::NvLink => "its NVLink",
         }
     }
 }
@@ -144,12 +184,51 @@ impl NvmlInquiry {
                 NvmlAnswer::Fan(device.fan_speed_rpm(0).map_err(unsupported_if_refused), percent)
             }
             Question::Throttling => NvmlAnswer::Throttling(device.current_throttle_reasons()),
-            Question::Errors => {
-                let errors = |kind| device.total_ecc_errors(kind, EccCounter::Volatile);
-                NvmlAnswer::Errors(errors(MemoryError::Corrected), errors(MemoryError::Uncorrected))
-            }
+            Question::Errors => NvmlAnswer::Errors(EccCounts::of(device)),
             Question::Traffic => NvmlAnswer::Traffic(TrafficCounters::of(device, &*self.clock)),
             Question::Instances => NvmlAnswer::Instances(instances(device, &self.visibility)),
+            Question::Engines => NvmlAnswer::Engines(Engines::of(device)),
+            Question::Energy => NvmlAnswer::Energy(PowerCounts::of(device)),
+            Question::Repairs => NvmlAnswer::Repairs(RepairCounts::of(device)),
+            Question::NvLink => NvmlAnswer::NvLink(NvLinkCounts::of(device, &*self.clock)),
+        }
+    }
+}
+
+// === impl EccCounts ===
+
+impl EccCounts {
+    fn of(device: &Device<'_>) -> Self {
+        let total =
+            |kind, counter| device.total_ecc_errors(kind, counter).map_err(unsupported_if_refused);
+        let both = |counter| {
+            [MemoryError::Corrected, MemoryError::Uncorrected].map(|kind| total(kind, counter))
+        };
+        let sram = device.memory_error_counter(
+            MemoryError::Uncorrected,
+            EccCounter::Aggregate,
+            MemoryLocation::SRAM,
+        );
+        Self {
+            volatile: both(EccCounter::Volatile),
+            lifetime: both(EccCounter::Aggregate),
+            sram: sram.map_err(unsupported_if_refused),
+        }
+    }
+}
+
+// === impl Engines ===
+
+impl Engines {
+    fn of(device: &Device<'_>) -> Self {
+        let state = device.performance_state().and_then(|state| match state {
+            PerformanceState::Unknown => Err(NvmlError::NotSupported),
+            known => Ok(known.as_c()),
+        });
+        Self {
+            encoder: device.encoder_utilization().map(|busy| busy.utilization),
+            decoder: device.decoder_utilization().map(|busy| busy.utilization),
+            state,
         }
     }
 }

@@ -27,8 +27,8 @@ const FASTEST_BYTES_PER_SECOND: u64 = 128_000_000_000;
 const WRAP_BYTES: u64 = 1 << 32;
 
 /// `NVML_VALUE_TYPE_DOUBLE` and `NVML_VALUE_TYPE_SIGNED_LONG_LONG`: no counter is one.
-const DOUBLE: u32 = 0;
-const SIGNED: u32 = 4;
+pub(super) const DOUBLE: u32 = 0;
+pub(super) const SIGNED: u32 = 4;
 
 const UNCOUNTED: &str = "the GPU does not count it, or its driver is older than R550";
 

@@ -254,3 +254,32 @@ fn a_divided_gpu_has_the_link_and_its_instances_have_none() {
     assert_eq!(names(&reading).len(), 4);
     assert_eq!(reading.status.errors, []);
 }
+
+#[test]
+fn nvlink_rates_follow_from_the_kib_that_are_counted_and_start_again_with_the_counters() {
+    let mut watched = Watched::new();
+    let count = |machine: &Machine, kib: [u64; 2]| {
+        machine.write("nvml/gpu0/nvlink_links", "18 1\n");
+        for (file, kib) in ["nvlink_rx", "nvlink_tx"].into_iter().zip(kib) {
+            machine.write(&format!("nvml/gpu0/{file}"), format!("{kib}\n"));
+        }
+    };
+    let rates = |reading: &SourceReading| {
+        let links = reading.devices[0].telemetry.nvlink.clone().unwrap();
+        let rates = [links.nvlink_received_bytes_per_second, links.nvlink_sent_bytes_per_second];
+        rates.map(|rate| rate.value().copied().ok_or(rate.absence().map(|(reason, _)| reason)))
+    };
+    count(&watched.machine, [1000, 1000]);
+    assert_eq!(rates(&watched.read_after(SECOND)), [Err(Some(Absence::NotYet)); 2]);
+    count(&watched.machine, [1000, 3000]);
+    assert_eq!(rates(&watched.read_after(2 * SECOND)), [Ok(0), Ok(1000 * 1024)]);
+    // The driver was loaded again.
+    count(&watched.machine, [5, 3000]);
+    let expected = [Err(Some(Absence::Unknown)), Ok(0)];
+    assert_eq!(rates(&watched.read_after(SECOND)), expected);
+    count(&watched.machine, [6, 3000]);
+    assert_eq!(rates(&watched.read_after(SECOND)), [Ok(1024), Ok(0)]);
+    // More than any link carries.
+    count(&watched.machine, [1 << 40, 3000]);
+    assert_eq!(rates(&watched.read_after(SECOND))[0], Err(Some(Absence::Implausible)));
+}

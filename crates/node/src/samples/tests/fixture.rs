@@ -125,11 +125,12 @@ fn gpu() -> Device {
         memory_busy_ratio: now(0.5),
         memory_clock_hertz: now(2_000_000_000),
         throttled_by: now(vec!["power".into()]),
+        ..Load::absent(Absence::Unsupported, "")
     }));
     telemetry.memory_counts = Some(Box::new(MemoryCounts {
         category_bytes: BTreeMap::from([("tensors".into(), 700), ("model_code".into(), 300)]),
         corrected_errors_total: now(5),
-        uncorrected_errors_total: Reading::absent(Absence::Unsupported, ""),
+        ..MemoryCounts::absent(Absence::Unsupported, "")
     }));
     let identity = DeviceIdentity::from(identity);
     Device { id: identity.display_id(), identity, telemetry, ..device(9) }

@@ -54,6 +54,45 @@ pub const DEVICE_CURRENT_LIMIT_AMPERES: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
+/// Share of the last time in which the device's video decoders were busy.
+pub const DEVICE_DECODER_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_decoder_busy_ratio",
+    unit: Unit::Ratio,
+    kind: MetricKind::Gauge,
+    help: "Share of the last time in which the device's video decoders were busy.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// Share of the last time in which the device's video encoders were busy.
+pub const DEVICE_ENCODER_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_encoder_busy_ratio",
+    unit: Unit::Ratio,
+    kind: MetricKind::Gauge,
+    help: "Share of the last time in which the device's video encoders were busy.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// Energy that the device used since its driver was loaded.
+pub const DEVICE_ENERGY_JOULES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_energy_joules_total",
+    unit: Unit::Joules,
+    kind: MetricKind::Counter,
+    help: "Energy that the device used since its driver was loaded.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
 /// Speed that the board's fan is set to, as a share of full speed.
 pub const DEVICE_FAN_RATIO: &MetricDefinition = &MetricDefinition {
     name: "telltale_device_fan_ratio",
@@ -179,19 +218,6 @@ pub const DEVICE_MEMORY_CATEGORY_BYTES: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// Errors of the device's memory since its driver was loaded or it was reset: corrected ones that it mended by itself, and uncorrected ones.
-pub const DEVICE_MEMORY_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
-    name: "telltale_device_memory_errors_total",
-    unit: Unit::Count,
-    kind: MetricKind::Counter,
-    help: "Errors of the device's memory since its driver was loaded or it was reset: corrected ones that it mended by itself, and uncorrected ones.",
-    labels: &["device", "severity"],
-    scope: Scope::Device,
-    since: "0.1.0",
-    rate_of: None,
-    otlp: None,
-};
-
 /// Bytes that rows of dead processes still hold in a foreign region.
 pub const DEVICE_MEMORY_GHOST_BYTES: &MetricDefinition = &MetricDefinition {
     name: "telltale_device_memory_ghost_bytes",
@@ -244,12 +270,12 @@ pub const DEVICE_MEMORY_USED_BYTES: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// Number of the NUMA node that the device is near.
-pub const DEVICE_NUMA_NODE: &MetricDefinition = &MetricDefinition {
-    name: "telltale_device_numa_node",
-    unit: Unit::Count,
+/// NVIDIA's performance state: 0 is the fastest, 15 the slowest.
+pub const DEVICE_PERFORMANCE_STATE: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_performance_state",
+    unit: Unit::None,
     kind: MetricKind::Gauge,
-    help: "Number of the NUMA node that the device is near.",
+    help: "NVIDIA's performance state: 0 is the fastest, 15 the slowest.",
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
@@ -257,25 +283,12 @@ pub const DEVICE_NUMA_NODE: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// Errors of the device's PCIe function since the kernel found it: correctable ones that the link mended, nonfatal ones that cost a transaction, fatal ones that made the link unreliable.
-pub const DEVICE_PCIE_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
-    name: "telltale_device_pcie_errors_total",
-    unit: Unit::Count,
-    kind: MetricKind::Counter,
-    help: "Errors of the device's PCIe function since the kernel found it: correctable ones that the link mended, nonfatal ones that cost a transaction, fatal ones that made the link unreliable.",
-    labels: &["device", "severity"],
-    scope: Scope::Device,
-    since: "0.1.0",
-    rate_of: None,
-    otlp: None,
-};
-
-/// Generation of PCIe that the device's link runs at: 1 is 2.5 GT/s a lane, 2 is 5, 3 is 8, 4 is 16, 5 is 32, 6 is 64.
-pub const DEVICE_PCIE_LINK_GENERATION: &MetricDefinition = &MetricDefinition {
-    name: "telltale_device_pcie_link_generation",
-    unit: Unit::Count,
+/// Limit of its power that the device starts with.
+pub const DEVICE_POWER_LIMIT_DEFAULT_WATTS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_power_limit_default_watts",
+    unit: Unit::Watts,
     kind: MetricKind::Gauge,
-    help: "Generation of PCIe that the device's link runs at: 1 is 2.5 GT/s a lane, 2 is 5, 3 is 8, 4 is 16, 5 is 32, 6 is 64.",
+    help: "Limit of its power that the device starts with.",
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
@@ -283,12 +296,12 @@ pub const DEVICE_PCIE_LINK_GENERATION: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// Fastest generation of PCIe that both the device and its slot can do.
-pub const DEVICE_PCIE_LINK_GENERATION_MAX: &MetricDefinition = &MetricDefinition {
-    name: "telltale_device_pcie_link_generation_max",
-    unit: Unit::Count,
+/// Highest limit that its power can be set to.
+pub const DEVICE_POWER_LIMIT_MAX_WATTS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_power_limit_max_watts",
+    unit: Unit::Watts,
     kind: MetricKind::Gauge,
-    help: "Fastest generation of PCIe that both the device and its slot can do.",
+    help: "Highest limit that its power can be set to.",
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
@@ -296,90 +309,17 @@ pub const DEVICE_PCIE_LINK_GENERATION_MAX: &MetricDefinition = &MetricDefinition
     otlp: None,
 };
 
-/// Lanes that the device's PCIe link has.
-pub const DEVICE_PCIE_LINK_LANES: &MetricDefinition = &MetricDefinition {
-    name: "telltale_device_pcie_link_lanes",
-    unit: Unit::Count,
+/// Lowest limit that its power can be set to.
+pub const DEVICE_POWER_LIMIT_MIN_WATTS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_power_limit_min_watts",
+    unit: Unit::Watts,
     kind: MetricKind::Gauge,
-    help: "Lanes that the device's PCIe link has.",
+    help: "Lowest limit that its power can be set to.",
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
     rate_of: None,
     otlp: None,
-};
-
-/// Most lanes that both the device and its slot can do.
-pub const DEVICE_PCIE_LINK_LANES_MAX: &MetricDefinition = &MetricDefinition {
-    name: "telltale_device_pcie_link_lanes_max",
-    unit: Unit::Count,
-    kind: MetricKind::Gauge,
-    help: "Most lanes that both the device and its slot can do.",
-    labels: &["device"],
-    scope: Scope::Device,
-    since: "0.1.0",
-    rate_of: None,
-    otlp: None,
-};
-
-/// Bytes a second that the device received over PCIe.
-pub const DEVICE_PCIE_RECEIVED_BYTES_PER_SECOND: &MetricDefinition = &MetricDefinition {
-    name: "telltale_device_pcie_received_bytes_per_second",
-    unit: Unit::BytesPerSecond,
-    kind: MetricKind::Gauge,
-    help: "Bytes a second that the device received over PCIe.",
-    labels: &["device"],
-    scope: Scope::Device,
-    since: "0.1.0",
-    rate_of: Some("telltale_device_pcie_received_bytes_total"),
-    otlp: None,
-};
-
-/// Bytes the device received over PCIe through one of its networks on chip.
-pub const DEVICE_PCIE_RECEIVED_BYTES_TOTAL: &MetricDefinition = &MetricDefinition {
-    name: "telltale_device_pcie_received_bytes_total",
-    unit: Unit::Bytes,
-    kind: MetricKind::Counter,
-    help: "Bytes the device received over PCIe through one of its networks on chip.",
-    labels: &["device", "noc"],
-    scope: Scope::Device,
-    since: "0.1.0",
-    rate_of: None,
-    otlp: Some(Convention {
-        name: "hw.gpu.io",
-        adds_up: false,
-        attribute: Some(("network.io.direction", "receive")),
-    }),
-};
-
-/// Bytes a second that the device sent over PCIe.
-pub const DEVICE_PCIE_SENT_BYTES_PER_SECOND: &MetricDefinition = &MetricDefinition {
-    name: "telltale_device_pcie_sent_bytes_per_second",
-    unit: Unit::BytesPerSecond,
-    kind: MetricKind::Gauge,
-    help: "Bytes a second that the device sent over PCIe.",
-    labels: &["device"],
-    scope: Scope::Device,
-    since: "0.1.0",
-    rate_of: Some("telltale_device_pcie_sent_bytes_total"),
-    otlp: None,
-};
-
-/// Bytes the device sent over PCIe through one of its networks on chip.
-pub const DEVICE_PCIE_SENT_BYTES_TOTAL: &MetricDefinition = &MetricDefinition {
-    name: "telltale_device_pcie_sent_bytes_total",
-    unit: Unit::Bytes,
-    kind: MetricKind::Counter,
-    help: "Bytes the device sent over PCIe through one of its networks on chip.",
-    labels: &["device", "noc"],
-    scope: Scope::Device,
-    since: "0.1.0",
-    rate_of: None,
-    otlp: Some(Convention {
-        name: "hw.gpu.io",
-        adds_up: false,
-        attribute: Some(("network.io.direction", "transmit")),
-    }),
 };
 
 /// Core power at which the firmware starts to throttle the device.

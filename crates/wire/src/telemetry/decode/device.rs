@@ -7,7 +7,8 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
 use telltale_schema::health::{Evidence, Fault, FaultKind};
 use telltale_schema::snapshot::{
-    Device, Holder, KindMemory, Load, MemoryCounts, PcieLink, PcieTraffic, SpaceUsage, Telemetry,
+    Device, DeviceErrors, Holder, KindMemory, Load, MemoryCounts, NvLinks, PcieLink, PcieTraffic,
+    Power, SpaceUsage, Telemetry,
 };
 
 use super::{AnswerError, Code, checked, known, message, narrow, reading, short};
@@ -128,6 +129,9 @@ fn telemetry(from: message::Sensors) -> Result<Telemetry, AnswerError> {
         load: from.load.map(load).transpose()?,
         memory_counts: from.memory_counts.map(memory_counts),
         link: from.link.map(link),
+        power: from.power.map(power),
+        errors: from.errors.map(errors),
+        nvlink: from.nvlink.map(nvlink),
     })
 }
 
@@ -137,6 +141,9 @@ fn load(from: message::Load) -> Result<Box<Load>, AnswerError> {
         busy_ratio: reading(from.busy_ratio),
         memory_busy_ratio: reading(from.memory_busy_ratio),
         memory_clock_hertz: reading(from.memory_clock_hertz),
+        encoder_busy_ratio: reading(from.encoder_busy_ratio),
+        decoder_busy_ratio: reading(from.decoder_busy_ratio),
+        performance_state: reading(from.performance_state),
         // End of these.
         throttled_by: checked(from.throttled_by, |list| Ok(list.names))?,
     }))
@@ -149,6 +156,9 @@ fn memory_counts(from: message::MemoryCounts) -> Box<MemoryCounts> {
         // From sensors.toml: decoding of memory_counts.
         corrected_errors_total: reading(from.corrected_errors_total),
         uncorrected_errors_total: reading(from.uncorrected_errors_total),
+        corrected_errors_lifetime_total: reading(from.corrected_errors_lifetime_total),
+        uncorrected_errors_lifetime_total: reading(from.uncorrected_errors_lifetime_total),
+        sram_uncorrected_errors_total: reading(from.sram_uncorrected_errors_total),
         // End of these.
     })
 }
@@ -166,6 +176,50 @@ fn link(from: message::PcieLink) -> Box<PcieLink> {
         pcie_correctable_errors_total: reading(from.pcie_correctable_errors_total),
         pcie_nonfatal_errors_total: reading(from.pcie_nonfatal_errors_total),
         pcie_fatal_errors_total: reading(from.pcie_fatal_errors_total),
+        // End of these.
+    })
+}
+
+fn power(from: message::Power) -> Box<Power> {
+    Box::new(Power {
+        // From sensors.toml: decoding of power.
+        energy_joules_total: reading(from.energy_joules_total),
+        power_limit_default_watts: reading(from.power_limit_default_watts),
+        power_limit_min_watts: reading(from.power_limit_min_watts),
+        power_limit_max_watts: reading(from.power_limit_max_watts),
+        // End of these.
+    })
+}
+
+fn errors(from: message::DeviceErrors) -> Box<DeviceErrors> {
+    Box::new(DeviceErrors {
+        // From sensors.toml: decoding of errors.
+        xid_errors_total: reading(from.xid_errors_total),
+        xid_last: reading(from.xid_last),
+        remapped_rows_corrected: reading(from.remapped_rows_corrected),
+        remapped_rows_uncorrected: reading(from.remapped_rows_uncorrected),
+        row_remap_pending: reading(from.row_remap_pending),
+        row_remap_failed: reading(from.row_remap_failed),
+        retired_pages_corrected: reading(from.retired_pages_corrected),
+        retired_pages_uncorrected: reading(from.retired_pages_uncorrected),
+        page_retirement_pending: reading(from.page_retirement_pending),
+        pcie_replays_total: reading(from.pcie_replays_total),
+        // End of these.
+    })
+}
+
+fn nvlink(from: message::NvLinks) -> Box<NvLinks> {
+    Box::new(NvLinks {
+        // From sensors.toml: decoding of nvlink.
+        nvlink_links: reading(from.nvlink_links),
+        nvlink_links_up: reading(from.nvlink_links_up),
+        nvlink_received_bytes_total: reading(from.nvlink_received_bytes_total),
+        nvlink_sent_bytes_total: reading(from.nvlink_sent_bytes_total),
+        nvlink_received_bytes_per_second: reading(from.nvlink_received_bytes_per_second),
+        nvlink_sent_bytes_per_second: reading(from.nvlink_sent_bytes_per_second),
+        nvlink_crc_errors_total: reading(from.nvlink_crc_errors_total),
+        nvlink_replays_total: reading(from.nvlink_replays_total),
+        nvlink_recoveries_total: reading(from.nvlink_recoveries_total),
         // End of these.
     })
 }

@@ -136,8 +136,14 @@ fn sensors(to: &mut MessageWriter, telemetry: &Telemetry) {
             declared(to, telemetry, Some("memory_counts"));
         });
     }
-    if telemetry.link.is_some() {
-        to.message(sensors::LINK, |to| declared(to, telemetry, Some("link")));
+    let parts = [
+        (telemetry.link.is_some(), sensors::LINK, "link"),
+        (telemetry.power.is_some(), sensors::POWER, "power"),
+        (telemetry.errors.is_some(), sensors::ERRORS, "errors"),
+        (telemetry.nvlink.is_some(), sensors::NVLINK, "nvlink"),
+    ];
+    for (_, number, part) in parts.into_iter().filter(|(is_there, ..)| *is_there) {
+        to.message(number, |to| declared(to, telemetry, Some(part)));
     }
 }
 

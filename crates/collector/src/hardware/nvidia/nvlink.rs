@@ -1,0 +1,159 @@
+//! NVLink of a GPU: how many links are up, what goes over all of them, and their errors.
+
+use nvml_wrapper::Device;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::sys_exports::field_id::{
+    NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS, NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,
+    NVML_FI_DEV_NVLINK_LINK_COUNT, NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL,
+    NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
+    NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
+};
+use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::reading::Reading;
+use telltale_schema::snapshot::NvLinks;
+
+use super::gpu::Complaints;
+use super::library::Said;
+use super::question::Question;
+use super::raw_calls::{ALL_LINKS, ScopedField, field_values};
+use crate::traffic_rate::{TrafficRate, TrafficSum};
+
+/// Links of one GPU that are checked; Blackwell has 18.
+const MAX_LINKS: u64 = 64;
+
+/// Faster than all links of a GPU together: twice what is announced for those after Blackwell.
+const FASTEST_BYTES_PER_SECOND: u64 = 3_600_000_000_000;
+
+/// Data is counted in KiB.
+const KIB: u64 = 1024;
+
+/// What is asked in one call; the sums over all links have no scope but for data.
+const FIELDS: [ScopedField; 6] = [
+    ScopedField { id: NVML_FI_DEV_NVLINK_LINK_COUNT, scope: 0 },
+    ScopedField { id: NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, scope: ALL_LINKS },
+    ScopedField { id: NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, scope: ALL_LINKS },
+    ScopedField { id: NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, scope: 0 },
+    ScopedField { id: NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, scope: 0 },
+    ScopedField { id: NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL, scope: 0 },
+];
+
+/// What NVML said of them.
+#[derive(Debug)]
+pub(super) struct NvLinkCounts {
+    links: Said<u64>,
+    up: Said<u64>,
+    /// Received and sent, in KiB since the driver was loaded.
+    data: [Said<u64>; 2],
+    crc: Said<u64>,
+    replays: Said<u64>,
+    recoveries: Said<u64>,
+    read_ns: u64,
+}
+
+/// The rates of one GPU, followed over time.
+#[derive(Debug, Default)]
+pub(super) struct NvLinkTraffic {
+    received: TrafficRate,
+    sent: TrafficRate,
+}
+
+// === impl NvLinkCounts ===
+
+impl NvLinkCounts {
+    /// None for a GPU without NVLink.
+    pub(super) fn of(device: &Device<'_>, clock: &dyn Clock) -> Said<Option<Self>> {
+        let values = match field_values(device, &FIELDS) {
+            Ok(values) => values,
+            Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let read_ns = clock.monotonic_ns();
+        let [links, received, sent, crc, replays, recoveries] =
+            values.try_into().map_err(|_| NvmlError::Unknown)?;
+        let count = match &links {
+            Ok(0) | Err(NvmlError::NotSupported) => return Ok(None),
+            Ok(count) => (*count).min(MAX_LINKS),
+            Err(_) => 0,
+        };
+        Ok(Some(Self {
+            up: links_up(device, count),
+            recoveries: match recoveries {
+                // Blackwell counts them of each link.
+                Err(NvmlError::NotSupported) => recoveries_of_each(device, count),
+                sum => sum,
+            },
+            links,
+            data: [received, sent],
+            crc,
+            replays,
+            read_ns,
+        }))
+    }
+}
+
+/// How many of the first so many links are up. One that leads nowhere may have no state.
+fn links_up(device: &Device<'_>, count: u64) -> Said<u64> {
+    let mut up = 0;
+    for link in numbers(count) {
+        match device.link_wrapper_for(link).is_active() {
+            Ok(is_up) => up += u64::from(is_up),
+            Err(NvmlError::NotSupported | NvmlError::InvalidArg) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(up)
+}
+
+fn recoveries_of_each(device: &Device<'_>, count: u64) -> Said<u64> {
+    let field = |scope| ScopedField { id: NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS, scope };
+    let fields: Vec<ScopedField> = numbers(count).map(field).collect();
+    let each = field_values(device, &fields)?;
+    each.into_iter().try_fold(0u64, |sum, count| Ok(sum.saturating_add(count?)))
+}
+
+fn numbers(count: u64) -> impl Iterator<Item = u32> {
+    (0..count).map_while(|number| u32::try_from(number).ok())
+}
+
+// === impl NvLinkTraffic ===
+
+impl NvLinkTraffic {
+    /// Takes note of the counters, and makes readings of all that was said.
+    pub(super) fn follow(
+        &mut self,
+        counts: NvLinkCounts,
+        now: Timestamp,
+        complaints: &mut Complaints<'_>,
+    ) -> NvLinks {
+        let NvLinkCounts { links, up, data, crc, replays, recoveries, read_ns } = counts;
+        let most = links.as_ref().map_or(MAX_LINKS, |links| *links);
+        let mut reading = |said, most| {
+            complaints.reading(Question::NvLink, said, now, |value: &u64| *value <= most)
+        };
+        let any = u64::MAX;
+        let [received, sent] = data.map(|kib| {
+            let kib = reading(kib, any / KIB);
+            kib.map(|kib| kib * KIB)
+        });
+        let rate = |rate: &mut TrafficRate, bytes: &Reading<u64>| {
+            let sum = match bytes {
+                Reading::Value { value, at } => {
+                    Ok(TrafficSum { bytes: *value, wraps_after_bytes: None, read_ns, at: *at })
+                }
+                Reading::Absent { absent, detail } => Err((*absent, detail.to_string())),
+            };
+            rate.follow(sum, FASTEST_BYTES_PER_SECOND)
+        };
+        NvLinks {
+            nvlink_links: reading(links, MAX_LINKS),
+            nvlink_links_up: reading(up, most),
+            nvlink_received_bytes_per_second: rate(&mut self.received, &received),
+            nvlink_sent_bytes_per_second: rate(&mut self.sent, &sent),
+            nvlink_received_bytes_total: received,
+            nvlink_sent_bytes_total: sent,
+            nvlink_crc_errors_total: reading(crc, any),
+            nvlink_replays_total: reading(replays, any),
+            nvlink_recoveries_total: reading(recoveries, any),
+        }
+    }
+}
