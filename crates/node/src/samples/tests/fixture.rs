@@ -11,6 +11,7 @@ use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::metric::{DEFINITIONS, MetricKind, Scope};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::sensor::{SENSORS, Sensor, SensorValue};
 use telltale_schema::snapshot::{
     Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindMemory, Load,
     MemoryCounts, MetricSample, MetricValue, PcieLink, PcieTraffic, Pod, Process, ProcessSource,
@@ -130,8 +131,19 @@ fn gpu() -> Device {
     telemetry.memory_counts = Some(Box::new(MemoryCounts {
         category_bytes: BTreeMap::from([("tensors".into(), 700), ("model_code".into(), 300)]),
         corrected_errors_total: now(5),
+        corrected_errors_lifetime_total: now(6),
+        sram_uncorrected_errors_total: now(1),
         ..MemoryCounts::absent(Absence::Unsupported, "")
     }));
+    let is_counted = |sensor: &&Sensor| {
+        let part = sensor.part.filter(|part| !matches!(*part, "link" | "memory_counts"));
+        part.is_some() && sensor.value(&telemetry).is_none()
+    };
+    let counted: Vec<&Sensor> = SENSORS.iter().filter(is_counted).collect();
+    for sensor in counted {
+        let value = if sensor.is_whole() { SensorValue::Whole(1) } else { SensorValue::Float(1.0) };
+        sensor.put(&mut telemetry, now(value));
+    }
     let identity = DeviceIdentity::from(identity);
     Device { id: identity.display_id(), identity, telemetry, ..device(9) }
 }
