@@ -15,7 +15,10 @@ use telltale_schema::snapshot::{Snapshot, SourceStatus};
 
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
-use crate::hardware::{DrmSource, HostSource, HostUse, Links, NeuronSource, NvidiaSource, NvmlUse};
+use crate::hardware::{
+    DrmSource, HostParts, HostSource, HostUse, Links, NeuronSource, NvidiaSource, NvmlUse,
+    PartsReading,
+};
 use crate::health::Judge;
 use crate::legacy::LegacyClients;
 use crate::observation::MemoryClaim;
@@ -93,6 +96,7 @@ pub struct Collector {
     sources: Vec<SourceState>,
     host: (HostUse, SourceState),
     links: Links,
+    parts: (HostParts, Option<PartsReading>),
     processes: Processes,
     endpoints: EndpointUse,
     usage: UsageReader,
@@ -179,13 +183,15 @@ impl Collector {
             [Box::new(tenstorrent), Box::new(nvidia), Box::new(neuron), Box::new(drm)];
         let own = HostSource::new(Arc::clone(&tree), Arc::clone(&clock), timeout);
         let links = Links::new(Arc::clone(&tree), Arc::clone(&clock), limits);
+        let parts = HostParts::new(Arc::clone(&tree), Arc::clone(&clock), limits);
         let processes = Processes::new(tree, Arc::clone(&clock), places);
         let host = (host, SourceState::new(Box::new(own)));
         let sources = sources.into_iter().map(SourceState::new).collect();
         let mut usage = UsageReader::new(CallLimits { task: timeout, all: deadline });
         usage.follow(wants_usage);
         let judge = Judge::new(health);
-        Ok(Self { clock, sources, host, links, processes, endpoints, usage, judge })
+        let parts = (parts, None);
+        Ok(Self { clock, sources, host, links, parts, processes, endpoints, usage, judge })
     }
 
     /// Asks every source once.
@@ -237,12 +243,24 @@ impl Collector {
             sources,
             ..Snapshot::empty(taken_at)
         };
-        let hardware: Vec<_> = self.sources.iter().map(|asked| asked.source.name()).collect();
-        let now = self.moment();
-        self.judge.examine(&mut snapshot, &[], &hardware, now);
+        self.judge(round, &mut snapshot);
         self.add_usage(&mut snapshot);
         snapshot.collected_in_ns = self.clock.monotonic_ns().saturating_sub(started_ns);
         snapshot
+    }
+
+    /// Adds what is wrong with devices, parts of the machine and sources of hardware.
+    fn judge(&mut self, round: Round, snapshot: &mut Snapshot) {
+        let now = self.moment();
+        let (source, last) = &mut self.parts;
+        if round.sensors || last.is_none() {
+            *last = Some(source.read());
+        }
+        let parts = last.as_ref().map_or(&[][..], |last| &last.parts);
+        snapshot.sources.extend(last.iter().map(|last| &last.status).filter(is_news).cloned());
+        let hardware = self.sources.iter().map(|asked| asked.source.name());
+        let hardware: Vec<_> = hardware.chain([HostParts::NAME]).collect();
+        self.judge.examine(snapshot, parts, &hardware, now);
     }
 
     /// A rate of what processes and the host use is known after so long at the earliest.
@@ -427,6 +445,11 @@ impl SourceState {
             devices.extend(reading.devices.iter().filter(is_new).cloned());
         }
     }
+}
+
+/// Whether the status of a source that a person need not know of has something to say.
+fn is_news(status: &&SourceStatus) -> bool {
+    !status.errors.is_empty() || !status.notes.is_empty()
 }
 
 /// Who holds a device, over all devices.

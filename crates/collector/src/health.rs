@@ -8,22 +8,12 @@ mod words;
 use std::collections::BTreeMap;
 
 use telltale_schema::health::{Fault, FaultKind, HealthSettings, RULES, RuleSubject, Shape};
-use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, Snapshot};
 
+use crate::hardware::HostPart;
 use crate::rate::SampledAt;
 use readings::{DeviceReadings, Readings, SourceReadings};
 use track::Track;
-
-/// A part of the machine, as rules see it.
-pub(crate) struct Part<'a> {
-    /// Its kind, as rules name it.
-    pub(crate) kind: &'static str,
-    /// What distinguishes it from others of its kind.
-    pub(crate) name: &'a str,
-    /// What was read of it.
-    pub(crate) readings: &'a BTreeMap<&'static str, Reading<f64>>,
-}
 
 /// What earlier collections have shown, and the rules.
 #[derive(Debug, Default)]
@@ -55,7 +45,7 @@ impl Judge {
     pub(crate) fn examine(
         &mut self,
         snapshot: &mut Snapshot,
-        parts: &[Part<'_>],
+        parts: &[HostPart],
         hardware: &[&str],
         now: SampledAt,
     ) {
@@ -66,8 +56,8 @@ impl Judge {
             device.faults.extend(faults);
         }
         let mut faults = Vec::new();
-        for Part { kind, name, readings } in parts {
-            faults.extend(self.faults(RuleSubject::Part(kind), name, *readings, now));
+        for HostPart { kind, name, readings } in parts {
+            faults.extend(self.faults(RuleSubject::Part(kind.name()), name, readings, now));
         }
         let is_hanging =
             |device: &Device| device.faults.iter().any(|one| one.kind == FaultKind::DriverHangs);

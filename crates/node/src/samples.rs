@@ -10,6 +10,7 @@ mod applications;
 mod carry;
 mod device;
 mod entry;
+mod health;
 mod holders;
 mod label_sets;
 mod process;
@@ -158,6 +159,7 @@ impl Sampler {
         rows::add(&mut samples, visible, &self.options, &mut self.carry);
         holders::add(&mut samples, visible, self.options.holders_per_device);
         service::add(&mut samples, published, http);
+        health::add(&mut samples, &published.snapshot);
         alerts::add(&mut samples, published);
         samples
     }

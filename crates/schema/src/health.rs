@@ -55,6 +55,17 @@ impl Snapshot {
         let cause = gravest(&self.faults);
         Health { state: cause.map_or(HealthState::Ok, |fault| fault.kind.state()), cause }
     }
+
+    /// What is wrong with its devices, then with parts of the machine and with sources, each with the
+    /// name of what has it. Events are left out.
+    pub fn wrong(&self) -> impl Iterator<Item = (&str, &Fault)> {
+        let of_devices = self
+            .devices
+            .iter()
+            .flat_map(|device| device.faults.iter().map(|fault| (device.id.as_str(), fault)));
+        let of_parts = self.faults.iter().map(|fault| (fault.part.as_str(), fault));
+        of_devices.chain(of_parts).filter(|(_, fault)| fault.is_wrong())
+    }
 }
 
 /// The gravest of what is wrong, the first of several. An event is not wrong.

@@ -108,8 +108,8 @@ impl Snapshot {
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct SourceStatus {
     /// The source: `tenstorrent`, `drm`, `neuron`, `nvidia` and `host` where they have something,
-    /// `ledgers`, `endpoints`, `regions`, `processes`, and on
-    /// a node of Kubernetes `pods` and `kubelet`.
+    /// `ledgers`, `endpoints`, `regions`, `processes`, on a node of Kubernetes `pods` and `kubelet`,
+    /// and `parts` (fans, network interfaces and the like) where these could not be read.
     pub name: String,
     /// How long it took.
     pub duration_ns: u64,

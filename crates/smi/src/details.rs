@@ -4,6 +4,7 @@
 use telltale_schema::calendar;
 use telltale_schema::chip::ChipIdentity;
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
+use telltale_schema::health::HealthState;
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity;
 use telltale_schema::reading::{Absence, Reading};
@@ -18,7 +19,7 @@ use crate::machine::Machine;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::text::{cut, painted, width, wrapped};
-use crate::{links, metrics, rows, usage};
+use crate::{faults, links, metrics, rows, usage};
 
 /// The pages that `telltale smi --details` adds after the overview. Processes come first: they are
 /// what one searches for, and the sensors of a few devices fill a screen.
@@ -71,19 +72,14 @@ fn notes(snapshot: &Snapshot, page: &mut DetailsPage) {
     }
 }
 
-/// A paragraph for each device that has something wrong with it as a whole or with its link, and for each thing a source
-/// could not read.
+/// A line for each thing that is wrong with a device or a part of the machine, and for each that a source could not
+/// read.
 pub(crate) fn complaints(machines: &[Machine<'_>], style: &Style) -> String {
     let mut page = String::new();
     for machine in machines {
-        for device in &machine.snapshot.devices {
-            for fault in &device.faults {
-                let line = format!("{}: {}", printable(&device.id), printable(&fault.detail));
-                page.push_str(&painted(&machine.line(&line), Tone::Alarm, style));
-            }
-        }
-        for line in links::reduced(&machine.snapshot.devices) {
-            page.push_str(&painted(&machine.line(&printable(&line)), Tone::Warning, style));
+        for (state, line) in faults::lines(machine.snapshot) {
+            let tone = if state == HealthState::Failed { Tone::Alarm } else { Tone::Warning };
+            page.push_str(&painted(&machine.line(&printable(&line)), tone, style));
         }
         for source in &machine.snapshot.sources {
             for line in complaints_of(source) {
@@ -178,7 +174,8 @@ fn device_section(device: &Device, page: &mut DetailsPage) {
     let since = health.cause.map(|cause| format!(" since {}", calendar::format(cause.since)));
     page.line("health", &format!("{}{}", health.state.name(), since.unwrap_or_default()));
     for fault in &device.faults {
-        page.line(fault.kind.words(), &printable(&fault.detail));
+        let label = if fault.is_wrong() { "cause" } else { "event" };
+        page.line(label, &printable(&fault.detail));
     }
     telemetry_section(&device.telemetry, page);
     if let Some(link) = &device.telemetry.link {

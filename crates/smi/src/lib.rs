@@ -8,6 +8,7 @@ mod columns;
 pub mod csv;
 mod details;
 mod devices;
+mod faults;
 mod fields;
 mod fleet;
 mod history;

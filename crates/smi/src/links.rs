@@ -3,8 +3,7 @@
 use telltale_schema::sensor::SENSORS;
 use telltale_schema::snapshot::{Device, LinkState};
 
-/// Devices that are named where several links are alike.
-const NAMED: usize = 3;
+use crate::faults::named;
 
 /// What a device's link is, where it is known: `4.0 x16`, and how it stands.
 pub(crate) fn words(device: &Device) -> Option<(String, LinkState)> {
@@ -49,13 +48,6 @@ pub(crate) fn reduced(devices: &[Device]) -> Vec<String> {
             None => kinds.push((words, vec![&device.id])),
         }
     }
-    let line = |(words, ids): (String, Vec<&str>)| {
-        let named = ids[..ids.len().min(NAMED)].join(", ");
-        let more = match ids.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        format!("{named}{more}: PCIe link {words}")
-    };
+    let line = |(words, ids): (String, Vec<&str>)| format!("{}: PCIe link {words}", named(&ids));
     kinds.into_iter().map(line).collect()
 }

@@ -45,6 +45,7 @@ struct Rule {
     #[serde(default)]
     any_of: Vec<String>,
     r#while: Option<String>,
+    after: Option<String>,
     #[serde(default)]
     above: f64,
     #[serde(default)]
@@ -139,12 +140,12 @@ fn entry(code: &mut String, rule: &Rule, kind: &str) -> Result<(), String> {
     };
     let state = variant(&rule.state);
     let alert = rule.alert.as_ref().unwrap_or(name);
-    let only_while = &rule.r#while;
+    let (only_while, only_after) = (&rule.r#while, &rule.after);
     writeln!(
         code,
         "HealthRule {{ kind: FaultKind::{kind}, name: {name:?}, alert: {alert:?}, alert_after_seconds: {alert_after_seconds}, words: {words:?}, \
          about: RuleSubject::{about}, state: HealthState::{state}, shape: Shape::{shape}, \
-         only_while: {only_while:?}, thresholds: Thresholds {{ enabled: true, above: {above:?}, \
+         only_while: {only_while:?}, only_after: {only_after:?}, thresholds: Thresholds {{ enabled: true, above: {above:?}, \
          rise: {rise:?}, within_seconds: {within_seconds}, quiet_seconds: {quiet_seconds}, \
          hold_seconds: {hold_seconds} }}, ends: {ends:?}, action: {action:?} }},"
     )
@@ -211,5 +212,7 @@ fn found(rule: &Rule) -> String {
         0 => String::new(),
         seconds => format!(", for {seconds} s"),
     };
-    what + &only + &held
+    let after = rule.after.as_ref();
+    let after = after.map_or_else(String::new, |it| format!(" and `{it}` was above 0 before"));
+    what + &only + &after + &held
 }

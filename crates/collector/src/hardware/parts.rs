@@ -28,9 +28,6 @@ use crate::timeout::TaskName;
 use crate::tree::{Tree, Unreadable};
 use entry::{Entry, Found, Readings};
 
-/// The name of this source in a snapshot.
-const SOURCE: &str = "parts";
-
 /// Names of one class that are listed: hosts of containers have hundreds of virtual interfaces.
 const MAX_NAMES: usize = 4096;
 /// Task numbers of classes are from here on, those of entries below.
@@ -65,7 +62,8 @@ pub enum HostPartKind {
     NetworkInterface,
     /// `up`, `physical_state` (5 is a link that is up), `has_been_up` (it is up, or its link went down
     /// before), `rate_bits_per_second`, `link_recoveries_total`, `link_downs_total`,
-    /// `symbol_errors_total`, `receive_errors_total`, `gids` that are set, and `is_ethernet`.
+    /// `symbol_errors_total`, `receive_errors_total`, `gids` that are set, `routable_gids` of them
+    /// that reach beyond the link, and `is_ethernet`.
     InfinibandPort,
     /// `corrected_errors_total` and `uncorrected_errors_total`.
     MemoryController,
@@ -153,6 +151,9 @@ impl HostPartKind {
 // === impl HostParts ===
 
 impl HostParts {
+    /// The name of this source in a snapshot.
+    pub const NAME: &str = "parts";
+
     /// Of the machine under `tree`: one file may take the first of `limits`, each step of a read the
     /// second.
     pub fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, limits: (Duration, Duration)) -> Self {
@@ -167,7 +168,7 @@ impl HostParts {
         self.list(&mut inquiry.report);
         self.survey(&mut inquiry.report);
         let parts = self.read_parts(now, &mut inquiry.report);
-        PartsReading { parts, status: self.inquiry.status(inquiry, SOURCE) }
+        PartsReading { parts, status: self.inquiry.status(inquiry, Self::NAME) }
     }
 
     /// Learns which entries there are. Those of a class that cannot be listed stay.

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use telltale_schema::chip::ChipIdentity;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceClass, OtherIdentity};
@@ -9,7 +7,8 @@ use telltale_schema::snapshot::{
     Device, Load, MemoryCounts, PcieLink, Snapshot, SourceError, SourceStatus, Telemetry,
 };
 
-use super::{Judge, Part};
+use super::Judge;
+use crate::hardware::{HostPart, HostPartKind};
 use crate::rate::SampledAt;
 
 const SECOND: u64 = 1_000_000_000;
@@ -64,14 +63,14 @@ impl Examined {
 /// The faults of one part with these readings.
 fn part(
     judge: &mut Judge,
-    kind: &'static str,
+    kind: HostPartKind,
     all: &[(&'static str, f64)],
     second: u64,
 ) -> Vec<Fault> {
-    let readings: BTreeMap<_, _> =
+    let readings =
         all.iter().map(|(name, number)| (*name, Reading::new(*number, at(second)))).collect();
     let mut snapshot = Snapshot::empty(at(second));
-    let part = Part { kind, name: "x0", readings: &readings };
+    let part = HostPart { kind, name: "x0".to_owned(), readings };
     judge.examine(&mut snapshot, &[part], &[], moment(second));
     snapshot.faults
 }
@@ -108,7 +107,7 @@ fn a_counter_that_rises_is_a_trend_with_times() {
     let mut look = |total: f64, seconds| {
         part(
             &mut judge,
-            "infiniband_port",
+            HostPartKind::InfinibandPort,
             &[("link_recoveries_total", total), ("up", 1.0)],
             seconds,
         )
@@ -137,7 +136,7 @@ fn a_counter_that_rises_is_a_trend_with_times() {
 fn what_was_up_and_is_not_is_down_unless_it_is_disabled() {
     let look = |judge: &mut Judge, up: f64, enabled: f64, been: f64, second| {
         let all = [("up", up), ("is_enabled", enabled), ("has_been_up", been)];
-        let found = part(judge, "network_interface", &all, second);
+        let found = part(judge, HostPartKind::NetworkInterface, &all, second);
         found.iter().map(|fault| fault.kind).collect::<Vec<_>>()
     };
     let mut judge = Judge::default();
@@ -151,11 +150,22 @@ fn what_was_up_and_is_not_is_down_unless_it_is_disabled() {
 }
 
 #[test]
+fn a_fan_that_never_turned_does_not_fail() {
+    let mut judge = Judge::default();
+    let mut look = |turns: f64, alarm: f64, second| {
+        let all = [("alarm", alarm), ("revolutions_per_minute", turns)];
+        part(&mut judge, HostPartKind::Fan, &all, second).len()
+    };
+    assert_eq!(look(0.0, 1.0, 0), 0, "nothing is plugged in");
+    assert_eq!([look(900.0, 0.0, 1), look(0.0, 1.0, 2), look(900.0, 0.0, 3)], [0, 1, 0]);
+}
+
+#[test]
 fn a_slower_port_is_measured_by_what_it_was() {
     let mut judge = Judge::default();
     let mut look = |gigabits: f64, second| {
         let all = [("up", 1.0), ("speed_bits_per_second", gigabits * 1e9)];
-        part(&mut judge, "network_interface", &all, second)
+        part(&mut judge, HostPartKind::NetworkInterface, &all, second)
     };
     assert_eq!(look(400.0, 0), []);
     let found = look(100.0, 1);

@@ -103,6 +103,12 @@ impl Track {
         {
             return Ok(Finding::Clear);
         }
+        if let Some(name) = rule.only_after {
+            let value = readings.number(name).value().copied();
+            if self.most(value.unwrap_or_default()) <= 0.0 {
+                return Ok(Finding::Clear);
+            }
+        }
         let with_others = |name, value, at| with_others(readings, evidence(name, value, at));
         Ok(match rule.shape {
             Shape::Found => Finding::Clear,

@@ -98,6 +98,7 @@ fn furnish(machine: &Machine) {
         ("counters/symbol_error", "3\n"),
         ("counters/port_rcv_errors", "4\n"),
         ("gids/0", "fe80:0000:0000:0000:b8ce:f6ff:fe00:0001\n"),
+        ("gids/2", "0000:0000:0000:0000:0000:ffff:0a00:0001\n"),
         ("gids/1", "0000:0000:0000:0000:0000:0000:0000:0000\n"),
     ] {
         machine.write(&format!("{PORT}/{file}"), text);
@@ -183,7 +184,8 @@ fn each_part_has_what_the_kernel_says_of_it() {
         ("link_recoveries_total", 2.0),
         ("symbol_errors_total", 3.0),
         ("receive_errors_total", 4.0),
-        ("gids", 1.0),
+        ("gids", 2.0),
+        ("routable_gids", 1.0),
         ("is_ethernet", 1.0),
     ];
     assert_eq!(port, expected.map(|(name, value)| (name, Ok(value))).into());

@@ -33,9 +33,9 @@ pub enum FaultKind {
     PcieWidthBelowSlot,
     /// The PCIe link is slower than the device and its slot can do. Graphics processors slow an idle link, which is none.
     PcieSpeedBelowSlot,
-    /// The hardware monitor gives an alarm for a fan.
+    /// The hardware monitor gives an alarm for a fan that has turned.
     FanFailed,
-    /// The hardware monitor gives an alarm for a power supply, or it has no input.
+    /// The hardware monitor gives an alarm for a power supply.
     PowerSupplyFailed,
     /// The hardware monitor gives an alarm for a voltage.
     VoltageOutOfRange,
@@ -101,6 +101,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Failed,
         shape: Shape::Found,
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -122,6 +123,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Failed,
         shape: Shape::Found,
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -143,6 +145,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Ok,
         shape: Shape::Returns,
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -164,6 +167,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Ok,
         shape: Shape::Restarts("heartbeat_total"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -185,6 +189,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Failed,
         shape: Shape::Hangs,
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -206,6 +211,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Failed,
         shape: Shape::Hangs,
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -227,6 +233,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Failed,
         shape: Shape::Rises("thermal_trips_total"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -248,6 +255,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Warning,
         shape: Shape::Includes("throttled_by", &["hw_thermal_slowdown", "hw_power_brake_slowdown"]),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -269,6 +277,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Failed,
         shape: Shape::Above("uncorrected_errors_total"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -290,6 +299,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Warning,
         shape: Shape::Rises("corrected_errors_total"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -311,6 +321,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Warning,
         shape: Shape::Below("pcie_width", "pcie_width_max"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -332,6 +343,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Warning,
         shape: Shape::Below("pcie_generation", "pcie_generation_max"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -353,6 +365,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Warning,
         shape: Shape::Above("alarm"),
         only_while: None,
+        only_after: Some("revolutions_per_minute"),
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -374,6 +387,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Warning,
         shape: Shape::Above("alarm"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -395,6 +409,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Warning,
         shape: Shape::Above("alarm"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -416,6 +431,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Failed,
         shape: Shape::Lost("up"),
         only_while: Some("is_enabled"),
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -437,6 +453,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Warning,
         shape: Shape::Fell("speed_bits_per_second"),
         only_while: Some("up"),
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -458,6 +475,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Failed,
         shape: Shape::Lost("is_there"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -479,6 +497,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Warning,
         shape: Shape::Below("pcie_width", "pcie_width_max"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -500,6 +519,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Failed,
         shape: Shape::Lost("up"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -521,6 +541,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Warning,
         shape: Shape::Rises("link_recoveries_total"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -542,6 +563,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Failed,
         shape: Shape::Lost("routable_gids"),
         only_while: Some("up"),
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -563,6 +585,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Failed,
         shape: Shape::Above("uncorrected_errors_total"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,
@@ -584,6 +607,7 @@ pub static RULES: [HealthRule; 24] = [
         state: HealthState::Warning,
         shape: Shape::Rises("corrected_errors_total"),
         only_while: None,
+        only_after: None,
         thresholds: Thresholds {
             enabled: true,
             above: 0.0,

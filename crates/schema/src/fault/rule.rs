@@ -25,6 +25,8 @@ pub struct HealthRule {
     pub shape: Shape,
     /// A reading of the same subject that must be above 0 as well.
     pub only_while: Option<&'static str>,
+    /// A reading that must have been above 0 at some time: what was never used does not fail.
+    pub only_after: Option<&'static str>,
     /// What holds where the user sets nothing.
     pub thresholds: Thresholds,
     /// What ends it.

@@ -57,9 +57,11 @@ impl Device {
         self.faults.iter().find(|fault| fault.kind == kind)
     }
 
-    /// The names of its faults with a space between two; none where no fault is known.
+    /// The names of its faults with a space between two; none where no fault is known. Events are
+    /// left out.
     pub fn fault_names(&self) -> Option<String> {
-        let names: Vec<&str> = self.faults.iter().map(|fault| fault.kind.name()).collect();
+        let wrong = self.faults.iter().filter(|fault| fault.is_wrong());
+        let names: Vec<&str> = wrong.map(|fault| fault.kind.name()).collect();
         (!names.is_empty()).then(|| names.join(" "))
     }
 }

@@ -182,7 +182,7 @@ fn is_idle(device: &Device, holds: impl Fn() -> bool) -> bool {
         Reading::Absent { absent, .. } => *absent != Absence::NotKept || holds(),
     };
     !is_held
-        && device.faults.is_empty()
+        && device.fault_names().is_none()
         && spaces.into_iter().all(is_free)
         && !SENSORS.iter().any(|sensor| is_wrong(sensor, device))
 }

@@ -99,16 +99,12 @@ fn error_lines(mode: &KeyMode, view: &View) -> Vec<String> {
     if !matches!(mode, KeyMode::Page(OverlayPage::Errors, _)) {
         return Vec::new();
     }
-    let (devices, sources) =
-        view.displayed().map_or((&[][..], &[][..]), |it| (&it.devices, &it.sources));
     let mut lines = Vec::new();
-    for device in devices {
-        for fault in &device.faults {
-            lines.push(format!("{}: {}", device.id, fault.kind.words()));
-            lines.push(format!("    {}", fault.detail));
-        }
+    for (name, fault) in view.displayed().into_iter().flat_map(|it| it.wrong()) {
+        lines.push(format!("{name}: {}", fault.kind.words()));
+        lines.push(format!("    {}", fault.detail));
     }
-    for source in sources {
+    for source in view.displayed().into_iter().flat_map(|it| &it.sources) {
         for error in &source.errors {
             lines.push(format!("{}: {}", error.subject, error.reason.words()));
             lines.push(format!("    {}", error.detail));

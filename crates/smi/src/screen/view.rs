@@ -259,11 +259,10 @@ impl View {
         [devices, all_devices, processes, all_processes]
     }
 
-    /// What sources could not read, and what is wrong with devices as a whole.
+    /// What sources could not read, and what is wrong with devices and parts of the machine.
     pub(super) fn errors(&self) -> usize {
         let Some(snapshot) = self.displayed() else { return 0 };
-        let faults = snapshot.devices.iter().map(|device| device.faults.len());
         let errors = snapshot.sources.iter().map(|source| source.errors.len());
-        faults.chain(errors).sum()
+        errors.sum::<usize>() + snapshot.wrong().count()
     }
 }

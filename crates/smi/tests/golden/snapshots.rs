@@ -4,6 +4,7 @@ use telltale_schema::chip::{
     AsicId, BoardId, BoardType, ChipFacts, ChipIdentity, FactSource, PciAddress,
 };
 use telltale_schema::clock::Timestamp;
+use telltale_schema::health::{Fault, FaultKind};
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
@@ -71,8 +72,12 @@ pub(crate) fn troubled() -> Snapshot {
         reason: Absence::TimedOut,
         detail: String::from("the driver did not answer; a reset of the chip ends it"),
     };
+    let mut device = local_device();
+    let detail = "PCIe narrower than the slot: pcie width 8, pcie width max 16; reseat the card";
+    let narrow = FaultKind::PcieWidthBelowSlot;
+    device.faults.push(Fault::new(narrow, Timestamp(1), detail.to_owned()));
     Snapshot {
-        devices: vec![local_device(), remote_device()],
+        devices: vec![device, remote_device()],
         host: Some(Box::new(host())),
         processes: vec![
             trainer(),

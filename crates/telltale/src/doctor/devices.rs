@@ -5,9 +5,9 @@ use std::path::Path;
 use rustix::process::geteuid;
 use telltale_collector::hardware::{DriverlessBoard, driverless_boards};
 use telltale_schema::device::DeviceClass;
-use telltale_schema::health::FaultKind;
+use telltale_schema::health::{FaultKind, HealthState, RuleSubject};
 use telltale_schema::reading::Absence;
-use telltale_schema::snapshot::{Device, Snapshot, SourceError, SourceStatus};
+use telltale_schema::snapshot::{Snapshot, SourceError, SourceStatus};
 
 use super::finding::Finding;
 
@@ -22,7 +22,7 @@ pub(super) fn check(
 ) {
     let boards = driverless_boards(root);
     findings.push(devices(snapshot, root, &boards));
-    findings.extend(snapshot.devices.iter().flat_map(faults));
+    findings.extend(faults(snapshot));
     findings.extend(boards.iter().map(driverless));
     for (source, why) in absent {
         findings.push(without_devices(source, why, root));
@@ -93,12 +93,23 @@ fn devices(snapshot: &Snapshot, root: &Path, boards: &[DriverlessBoard]) -> Find
     }
 }
 
-/// What is wrong with a device as a whole.
-fn faults(device: &Device) -> impl Iterator<Item = Finding> {
-    device.faults.iter().map(|fault| {
-        let what = format!("{}: {}", device.id, fault.detail);
-        let finding = Finding::broken("device", what, "sudo dmesg | grep -i tenstorrent");
-        match (fault.kind, device.identity.chip().and_then(|chip| chip.driver_ordinal)) {
+/// What is wrong with devices and parts of the machine. Each text ends with what to do.
+fn faults(snapshot: &Snapshot) -> impl Iterator<Item = Finding> {
+    let number = |id: &str| {
+        let device = snapshot.devices.iter().find(|device| device.id == id)?;
+        device.identity.chip()?.driver_ordinal
+    };
+    snapshot.wrong().map(move |(name, fault)| {
+        let what = format!("{name}: {}", fault.detail);
+        let (subject, remedy) = match fault.kind.rule().about {
+            RuleSubject::Device => ("device", "telltale smi -d"),
+            RuleSubject::Source | RuleSubject::Part(_) => ("machine", "sudo dmesg"),
+        };
+        let finding = match fault.kind.state() {
+            HealthState::Failed => Finding::broken(subject, what, remedy),
+            _ => Finding::partly(subject, what, remedy),
+        };
+        match (fault.kind, number(name)) {
             (FaultKind::HeartbeatStopped, Some(number)) => {
                 finding.mended_by(format!("tt-smi -r {number}"))
             }

@@ -1866,9 +1866,9 @@ pub enum FaultKind {
     /// The PCIe link is slower than the device and its slot can do. Graphics processors slow an idle
     /// link, which is none.
     PcieSpeedBelowSlot = 12,
-    /// The hardware monitor gives an alarm for a fan.
+    /// The hardware monitor gives an alarm for a fan that has turned.
     FanFailed = 13,
-    /// The hardware monitor gives an alarm for a power supply, or it has no input.
+    /// The hardware monitor gives an alarm for a power supply.
     PowerSupplyFailed = 14,
     /// The hardware monitor gives an alarm for a voltage.
     VoltageOutOfRange = 15,

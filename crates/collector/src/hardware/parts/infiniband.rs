@@ -19,6 +19,7 @@ const NAMES: &[&str] = &[
     "symbol_errors_total",
     "receive_errors_total",
     "gids",
+    "routable_gids",
     "is_ethernet",
 ];
 
@@ -71,6 +72,7 @@ fn read(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
         Some(up) if *up == 0.0 => Reading::absent(Absence::Unknown, "the port is down"),
         _ => files.parsed("rate", rate),
     };
+    let [gids, routable_gids] = gids(&files);
     [
         ("up", up),
         ("physical_state", files.parsed("phys_state", state)),
@@ -80,7 +82,8 @@ fn read(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
         ("link_downs_total", downs),
         ("symbol_errors_total", files.counter("counters/symbol_error")),
         ("receive_errors_total", files.counter("counters/port_rcv_errors")),
-        ("gids", gids(&files)),
+        ("gids", gids),
+        ("routable_gids", routable_gids),
         ("is_ethernet", files.parsed("link_layer", is_ethernet)),
     ]
     .into()
@@ -107,26 +110,30 @@ fn is_ethernet(text: &str) -> Option<f64> {
     }
 }
 
-/// How many entries of the table of GIDs are set.
-fn gids(files: &PartFiles<'_>) -> Reading<f64> {
-    let table = match files.directory.directory("gids") {
-        Ok(table) => table,
-        Err(error) => return error.reading(),
-    };
-    let names = match table.names_up_to(MAX_GIDS) {
-        Ok(names) => names,
-        Err(error) => return error.reading(),
-    };
-    let mut set = 0u16;
+/// How many entries of the table of GIDs are set, and how many of these reach beyond the link.
+fn gids(files: &PartFiles<'_>) -> [Reading<f64>; 2] {
+    match count_gids(files) {
+        Ok(counts) => counts.map(|count| Reading::new(f64::from(count), files.now)),
+        Err(error) => [error.reading(), error.reading()],
+    }
+}
+
+fn count_gids(files: &PartFiles<'_>) -> Result<[u16; 2], Unreadable> {
+    let table = files.directory.directory("gids")?;
+    let names = table.names_up_to(MAX_GIDS)?;
+    let [mut set, mut routable] = [0u16; 2];
     for name in names.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
         match table.attribute(name) {
-            Ok(text) => set += u16::from(is_set(&text)),
+            Ok(text) => {
+                set += u16::from(is_set(&text));
+                routable += u16::from(is_set(&text) && !text.trim_ascii().starts_with(b"fe80:"));
+            }
             // Kernels before 4.1 have no text for an entry that is not set.
             Err(Unreadable::Errno(rustix::io::Errno::INVAL)) => {}
-            Err(error) => return error.reading(),
+            Err(error) => return Err(error),
         }
     }
-    Reading::new(f64::from(set), files.now)
+    Ok([set, routable])
 }
 
 fn is_set(gid: &[u8]) -> bool {

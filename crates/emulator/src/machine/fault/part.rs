@@ -36,7 +36,7 @@ pub enum PartFailure {
     PortDown,
     /// An InfiniBand port's link has recovered from errors so many more times.
     PortRecovered,
-    /// An InfiniBand port loses one of its GIDs.
+    /// An InfiniBand port loses its routable GID.
     PortWithoutGid,
     /// A memory controller has seen so many more errors that it could not correct.
     MemoryUncorrected,

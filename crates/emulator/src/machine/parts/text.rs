@@ -16,8 +16,6 @@ const NIC_MEGABITS: u32 = 200_000;
 const SLOT: Link = Link { speed: LinkSpeed::Gen4, width: LinkWidth::X16 };
 /// Mellanox, and its ConnectX-6.
 const ADAPTER_IDS: (&str, &str) = ("0x15b3", "0x101b");
-/// The GIDs that a port has, of the entries of its table.
-const GIDS: usize = 2;
 const GID_ENTRIES: usize = 8;
 const NO_GID: &str = "0000:0000:0000:0000:0000:0000:0000:0000";
 
@@ -139,11 +137,12 @@ impl Files<'_> {
         ] {
             self.add(&path, &format!("counters/{name}"), value);
         }
-        let gids = GIDS - usize::from(self.fails(PartFailure::PortWithoutGid, place));
+        let has_routable = !self.fails(PartFailure::PortWithoutGid, place);
         for entry in 0..GID_ENTRIES {
-            let gid = match entry < gids {
-                true => format!("fe80:0000:0000:0000:b8ce:f603:00{place:02x}:00{entry:02x}"),
-                false => NO_GID.to_owned(),
+            let gid = match entry {
+                0 => format!("fe80:0000:0000:0000:b8ce:f603:00{place:02x}:0000"),
+                1 if has_routable => format!("fd00:0000:0000:0000:b8ce:f603:00{place:02x}:0001"),
+                _ => NO_GID.to_owned(),
             };
             self.add(&path, &format!("gids/{entry}"), gid);
         }

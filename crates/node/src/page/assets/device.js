@@ -23,13 +23,16 @@ export function product({ board_type, model, driver }) {
   return board_type ?? model ?? driver ?? "unknown";
 }
 
-// Names of faults, as `telltale smi` writes them.
-const FAULTS = { heartbeat_stopped: "heartbeat stopped", vanished: "vanished" };
+// Faults of state ok are events, which are not wrong.
+const EVENTS = ["came_back", "was_reset"];
+
+/** Those of these faults that are wrong. */
+export const wrong = (faults) => (faults ?? []).filter(({ kind }) => !EVENTS.includes(kind));
 
 /** What is wrong with the device as a whole, in few words; empty where nothing is known to be. */
 export function faults(device) {
-  const known = device.faults ?? [];
-  return { text: known.map(({ kind }) => FAULTS[kind] ?? kind).join(", "), title: known.map(({ detail }) => detail).join("; ") };
+  const known = wrong(device.faults);
+  return { text: known.map(({ kind }) => kind.replaceAll("_", " ")).join(", "), title: known.map(({ detail }) => detail).join("; ") };
 }
 
 /** Its PCIe link in words, and whether it is less than the device and its slot can do; GPUs slow theirs when idle. */
@@ -78,5 +81,5 @@ export function folds(device) {
 
 /** Whether no process has the device open, nothing is in its memory, and nothing is known to be wrong with it. */
 export function isIdle(device) {
-  return value(device.holders)?.length === 0 && !device.faults?.length && ["dram", "l1"].every((name) => !used(device, name));
+  return value(device.holders)?.length === 0 && !wrong(device.faults).length && ["dram", "l1"].every((name) => !used(device, name));
 }

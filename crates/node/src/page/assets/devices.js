@@ -3,7 +3,7 @@
 import { bytes, clock, reason, value, written } from "./format.js";
 import { reading, share, space, text } from "./cells.js";
 import { hueOf } from "./colours.js";
-import { capacity, faults, folds, link, product, spaceOf, trays, used } from "./device.js";
+import { capacity, faults, folds, link, product, spaceOf, trays, used, wrong } from "./device.js";
 import { holders, parts } from "./holders.js";
 import { identity, named as namedProcess } from "./process.js";
 import { trend } from "./recent.js";
@@ -48,7 +48,7 @@ function column(sensor) {
 const COLUMNS = [
   { name: "id", title: "Device", cell: (device) => text(device.id), idle: ({ id }) => text(id), sort: (device) => device.place },
   { name: "board", title: "Board", has: ({ snapshot }) => snapshot.devices.some(({ identity }) => product(identity) !== product(snapshot.devices[0].identity)), cell: (device) => text(product(device.identity)), idle: ({ devices }) => text([...new Set(devices.map((one) => product(one.identity)))].join(", ")), sort: (device) => product(device.identity) },
-  { name: "fault", title: "Fault", className: "fault", has: (device) => device.faults?.length, cell: faults, sort: (device) => faults(device).text || undefined },
+  { name: "fault", title: "Fault", className: "fault", has: (device) => wrong(device.faults).length, cell: faults, sort: (device) => faults(device).text || undefined },
   { name: "link", title: "PCIe link", className: "fault", has: (device) => link(device)?.isReduced, cell: (device) => ({ text: link(device)?.isReduced ? link(device).text : "" }), sort: (device) => link(device)?.text },
   { name: "dram", title: "DRAM", number: true, cell: (device) => stack(device.snapshot, device, "dram"), idle: sumOf("dram"), sort: (device) => used(device, "dram") },
   { name: "trend", title: "DRAM, 10 minutes", cell: (device) => ({ trend: trend(`device/${device.id}/dram`, capacity(device, "dram")) }) },

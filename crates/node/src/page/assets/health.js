@@ -2,6 +2,7 @@
 
 import { clock } from "./format.js";
 import { element } from "./cells.js";
+import { wrong } from "./device.js";
 
 const at = (id) => document.getElementById(id);
 const SEVERITIES = ["info", "warning", "critical"];
@@ -9,10 +10,10 @@ const SEVERITIES = ["info", "warning", "critical"];
 /** The table of sources and what went wrong in them. */
 export function showSources(snapshot) {
   const failed = snapshot.sources.filter((source) => source.errors.length);
-  const faults = snapshot.devices.flatMap((device) => (device.faults || []).map((fault) => `${device.id}: ${fault.detail}`));
+  const faults = [...snapshot.devices.flatMap(({ id, faults }) => wrong(faults).map((fault) => ({ ...fault, part: id }))), ...wrong(snapshot.faults)].map(({ part, detail }) => `${part}: ${detail}`);
   const took = `${(snapshot.collected_in_ns / 1e6).toFixed(1)} ms to collect`;
-  const wrong = [faults.length ? `${faults.length} ${faults.length === 1 ? "device fault" : "device faults"}` : "", failed.length ? `${failed.length} with errors` : ""];
-  at("source-count").textContent = `${wrong.filter(Boolean).join(", ") || "all well"}, ${took}`;
+  const counts = [faults.length ? `${faults.length} ${faults.length === 1 ? "fault" : "faults"}` : "", failed.length ? `${failed.length} with errors` : ""];
+  at("source-count").textContent = `${counts.filter(Boolean).join(", ") || "all well"}, ${took}`;
   if (!at("sources-details").open) return;
   const rows = snapshot.sources.map((source) => {
     const row = element("tr");

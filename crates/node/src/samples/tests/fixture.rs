@@ -7,6 +7,7 @@ use std::time::Instant;
 use telltale_schema::chip::{AsicId, BoardId, BoardType, ChipFacts, ChipIdentity, FactSource};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
+use telltale_schema::health::{Fault, FaultKind};
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::metric::{DEFINITIONS, MetricKind, Scope};
 use telltale_schema::process::ProcessIdentity;
@@ -95,7 +96,7 @@ pub(crate) fn device(number: u64) -> Device {
         spaces: vec![space],
         kinds: vec![kind],
         holders: now(vec![Holder { pid: Some(7), open_descriptors: 1, memory_known: false }]),
-        faults: Vec::new(),
+        faults: vec![Fault::new(FaultKind::ThermalTrip, Timestamp(1), "hot".to_owned())],
     }
 }
 

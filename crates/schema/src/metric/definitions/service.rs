@@ -119,6 +119,19 @@ pub const CONFIGURATION_RELOADS_TOTAL: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
+/// 1 for each thing that is wrong: with a device (part is empty), or with a part of the machine (device is empty).
+pub const FAULT: &MetricDefinition = &MetricDefinition {
+    name: "telltale_fault",
+    unit: Unit::None,
+    kind: MetricKind::Gauge,
+    help: "1 for each thing that is wrong: with a device (part is empty), or with a part of the machine (device is empty).",
+    labels: &["device", "part", "fault", "state"],
+    scope: Scope::Service,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
 /// Times that the history could not be opened, written or read, or that its files were removed or replaced; it is tried again each time.
 pub const HISTORY_FAILURES_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_history_failures_total",
@@ -152,6 +165,19 @@ pub const HISTORY_UP: &MetricDefinition = &MetricDefinition {
     kind: MetricKind::Gauge,
     help: "1 when the history could be written and read the last time, 0 when the disk, its files or their directory did not allow it.",
     labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// How the parts of the machine are (fans, supplies, network, memory, drivers): 1 for the present state, ok, warning or failed, and 0 for the others.
+pub const HOST_HEALTH: &MetricDefinition = &MetricDefinition {
+    name: "telltale_host_health",
+    unit: Unit::None,
+    kind: MetricKind::Gauge,
+    help: "How the parts of the machine are (fans, supplies, network, memory, drivers): 1 for the present state, ok, warning or failed, and 0 for the others.",
+    labels: &["state"],
     scope: Scope::Service,
     since: "0.1.0",
     rate_of: None,
