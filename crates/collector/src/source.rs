@@ -36,12 +36,15 @@ pub struct DriverMemory {
 }
 
 /// What a driver counts for one process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DriverUsage {
     /// Its pid in our PID namespace.
     pub pid: u32,
     /// Bytes by kind: the device's own memory is DRAM, the host's that it uses system memory.
+    /// Empty where the driver does not count them.
     pub kinds: Vec<(MemoryKind, u64)>,
+    /// The share of the last second in which its work ran, 0 to 1, where the driver counts it.
+    pub busy_ratio: Option<f64>,
 }
 
 /// What a source says of the machine.

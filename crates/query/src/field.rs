@@ -72,6 +72,7 @@ pub(crate) enum Get {
     HeldBuffers,
     HeldAllocations,
     HeldFailed,
+    HeldBusy,
     Device,
     Board,
     Vendor,
@@ -129,7 +130,7 @@ static FIELDS: LazyLock<Vec<Field>> = LazyLock::new(|| {
 });
 
 #[rustfmt::skip]
-const OF_PROCESS: [Field; 35] = [
+const OF_PROCESS: [Field; 36] = [
     of_process("pid", COUNT, Get::Pid, "pid in the service's PID namespace"),
     of_process("namespace_pid", COUNT, Get::NamespacePid, "pid in the process's own PID namespace, where that differs"),
     of_process("name", FieldKind::Text, Get::Name, "short name of the process"),
@@ -165,6 +166,7 @@ const OF_PROCESS: [Field; 35] = [
     of_process("buffers", COUNT, Get::HeldBuffers, "its buffers on the device"),
     of_process("allocations", COUNT, Get::HeldAllocations, "its allocations on the device so far"),
     of_process("failed", COUNT, Get::HeldFailed, "its allocations on the device that failed"),
+    of_process("process_busy", SHARE, Get::HeldBusy, "share of the last second in which its work ran on the device, where the driver counts it for each process"),
 ];
 
 #[rustfmt::skip]
@@ -227,6 +229,7 @@ impl Field {
                     | Get::HeldBuffers
                     | Get::HeldAllocations
                     | Get::HeldFailed
+                    | Get::HeldBusy
             )
     }
 

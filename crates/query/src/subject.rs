@@ -82,6 +82,7 @@ impl<'a> Subject<'a> {
             Get::Accounting => Some(Value::from(held.accounting.name())),
             Get::HeldSpace(space) => held.live_bytes(space).map(number),
             Get::HeldKind(kind) => held_kind(held, kind).map(number),
+            Get::HeldBusy => held.busy_ratio.map(Value::Number),
             Get::HeldBuffers => held.live_buffers.map(number),
             Get::HeldPeak if is_recorded => {
                 Some(number(recorded().map(|usage| usage.peak_bytes).max().unwrap_or(0)))

@@ -479,6 +479,11 @@ fn kinds_table(snapshot: &Snapshot, process: &Process, page: &mut DetailsPage) {
             page.line("refused", &format!("{}: it {}", id(snapshot, held), printable(why)));
         }
     }
+    for held in &process.devices {
+        if let Some(ratio) = held.busy_ratio {
+            page.line("busy", &format!("{}: {:.0} %", id(snapshot, held), ratio * 100.0));
+        }
+    }
     let beside = rows::beside(&process.devices);
     if !beside.is_empty() {
         let ids: Vec<String> = beside.into_iter().map(|held| id(snapshot, held)).collect();

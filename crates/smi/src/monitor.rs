@@ -112,6 +112,11 @@ impl Monitor {
 impl<'a> MonitorRow<'a> {
     fn value(&self, field: &Field) -> Value<'a> {
         let is_of_process = self.process.is_some();
+        if let Some(ratio) =
+            self.held.and_then(|held| held.busy_ratio).filter(|_| field.name == "busy")
+        {
+            return Value::Number(ratio);
+        }
         // How busy a device is says something of a process only if no other has it.
         if is_of_process && field.name == "busy" && !self.is_alone_on_its_device() {
             return Value::Absent;

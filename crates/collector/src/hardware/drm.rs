@@ -132,8 +132,9 @@ impl DrmSource {
                 _ => Reading::new(users.iter().map(holder).collect(), clients.walked.at),
             };
             let counted = users.into_iter().filter(|usage| usage.counted);
-            let processes =
-                counted.map(|usage| DriverUsage { pid: usage.pid, kinds: usage.kinds }).collect();
+            let processes = counted
+                .map(|usage| DriverUsage { pid: usage.pid, kinds: usage.kinds, busy_ratio: None })
+                .collect();
             if let Some(memory) = &mut device.memory {
                 memory.processes = processes;
             }

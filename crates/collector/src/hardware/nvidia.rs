@@ -13,6 +13,7 @@ mod library;
 mod nvlink;
 mod part;
 mod power;
+mod process_use;
 mod question;
 mod raw_calls;
 mod traffic;

@@ -36,6 +36,13 @@ impl Reconciliation {
 
     fn add_usage(&mut self, index: usize, place: usize, usage: &DriverUsage) {
         let draft = &mut self.processes[place];
+        if usage.busy_ratio.is_some() {
+            held(&mut draft.process, index).busy_ratio = usage.busy_ratio;
+        }
+        // A driver that counts how busy a process is need not count its memory.
+        if usage.busy_ratio.is_some() && usage.kinds.is_empty() {
+            return;
+        }
         if draft.claimed.iter().any(|claimed| claimed.device == index) {
             return;
         }
@@ -86,6 +93,7 @@ mod tests {
         let usage = |(pid, bytes): &(u32, u64)| DriverUsage {
             pid: *pid,
             kinds: vec![(MemoryKind::Dram, *bytes)],
+            busy_ratio: None,
         };
         DeviceReading {
             holders: Reading::new(users.iter().map(|user| holder(user.0)).collect(), Timestamp(1)),

@@ -3,6 +3,7 @@
 
 mod counters;
 mod events;
+mod process_use;
 mod traffic;
 
 use std::fs;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use telltale_collector::clock::SystemClock;
 use telltale_collector::hardware::NvidiaSource;
-use telltale_collector::source::{DeviceReading, HardwareSource, SourceReading};
+use telltale_collector::source::{DeviceReading, DriverUsage, HardwareSource, SourceReading};
 use telltale_collector::tree::Tree;
 use telltale_collector::{CollectOptions, Collector, NvmlUse};
 use telltale_harness::compile_c;
@@ -125,7 +126,8 @@ fn busy(device: &DeviceReading) -> &Reading<f64> {
 
 fn users(device: &DeviceReading) -> Vec<(u32, u64)> {
     let memory = device.memory.as_ref().unwrap();
-    memory.processes.iter().map(|usage| (usage.pid, usage.kinds[0].1)).collect()
+    let counted = |usage: &DriverUsage| Some((usage.pid, usage.kinds.first()?.1));
+    memory.processes.iter().filter_map(counted).collect()
 }
 
 #[test]
@@ -161,6 +163,7 @@ fn nvidia_conforms() {
             "nvml/gpu0/pcie_replays",
             "nvml/gpu1/nvlink_links",
             "nvml/gpu1/nvlink_up",
+            "nvml/gpu0/process_use",
         ],
     }
     .conforms();

@@ -217,6 +217,9 @@ static const char *name_of(const field_value *field) {
     case 91: return "nvlink_links";
     case 138: return all ? "nvlink_tx" : NULL;
     case 139: return all ? "nvlink_rx" : NULL;
+    case 161: return all ? NULL : "nvlink_replays_of_each";
+    case 162: return all ? NULL : "nvlink_relinks_of_each";
+    case 163: return all ? NULL : "nvlink_crc_of_each";
     case 197: return "pcie_tx";
     case 198: return "pcie_rx";
     case 215: return all ? NULL : "nvlink_recoveries_of_each";
@@ -274,6 +277,26 @@ int nvmlDeviceGetDecoderUtilization(uintptr_t handle, unsigned *percent, unsigne
 }
 int nvmlDeviceGetPerformanceState(uintptr_t handle, unsigned *state) {
     return whole(handle, "pstate", state);
+}
+typedef struct { unsigned pid; unsigned long long at_us; unsigned sm, memory, encoder, decoder; } process_sample;
+/* Lines of `pid percent age`, of samples so many microseconds newer than asked for: an age that is not
+ * positive is an old one. */
+int nvmlDeviceGetProcessUtilization(uintptr_t handle, process_sample *list, unsigned *count,
+                                    unsigned long long since_us) {
+    char text[8192], *line, *rest = text;
+    int code = text_of(handle, "process_use", text, sizeof text);
+    if (code) return code;
+    unsigned room = list ? *count : 0, found = 0;
+    while ((line = strsep(&rest, "\n"))) {
+        process_sample one = {0};
+        long long newer;
+        if (sscanf(line, "%u %u %lld", &one.pid, &one.sm, &newer) != 3) continue;
+        one.at_us = since_us + newer;
+        if (found < room) list[found] = one;
+        found++;
+    }
+    *count = found;
+    return found == 0 ? NOT_FOUND : found > room ? INSUFFICIENT_SIZE : SUCCESS;
 }
 /* So many links are up, the first ones; the rest of them lead nowhere. */
 int nvmlDeviceGetNvLinkState(uintptr_t handle, unsigned link, unsigned *is_up) {

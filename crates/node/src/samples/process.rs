@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::metric::definitions::{
     HOLDER_MEMORY_LIVE_BYTES, HOLDER_MEMORY_PEAK_BYTES, HOLDER_START_TIME_SECONDS,
-    PROCESS_DOUBLE_FREES_TOTAL, PROCESS_INFO, PROCESS_MEMORY_ALLOCATED_BYTES_TOTAL,
-    PROCESS_MEMORY_ALLOCATIONS_TOTAL, PROCESS_MEMORY_BUFFERS,
+    PROCESS_BUSY_RATIO, PROCESS_DOUBLE_FREES_TOTAL, PROCESS_INFO,
+    PROCESS_MEMORY_ALLOCATED_BYTES_TOTAL, PROCESS_MEMORY_ALLOCATIONS_TOTAL, PROCESS_MEMORY_BUFFERS,
     PROCESS_MEMORY_FAILED_ALLOCATIONS_TOTAL, PROCESS_MEMORY_LIVE_BYTES, PROCESS_MEMORY_PEAK_BYTES,
     PROCESS_POD_INFO, PROCESS_REUSED_LIVE_ADDRESSES_TOTAL, PROCESS_THROTTLED,
     PROCESS_UNKNOWN_FREES_TOTAL, PROCESS_UNRECORDED_EVENTS_TOTAL, PROCESS_UPTIME_SECONDS,
@@ -35,6 +35,7 @@ struct Fields {
     info: usize,
     pod: usize,
     uptime: usize,
+    busy: usize,
     /// Values of memory: live bytes, and what only a process that records has, in this order.
     memory: [usize; 6],
     /// What went wrong in recording.
@@ -50,6 +51,7 @@ impl Fields {
             info: place(PROCESS_INFO),
             pod: place(PROCESS_POD_INFO),
             uptime: place(PROCESS_UPTIME_SECONDS),
+            busy: place(PROCESS_BUSY_RATIO),
             memory: [
                 place(PROCESS_MEMORY_LIVE_BYTES),
                 place(PROCESS_MEMORY_BUFFERS),
@@ -73,7 +75,7 @@ impl Fields {
     }
 
     fn has(&self, family: usize) -> bool {
-        [self.processes, self.info, self.pod, self.uptime].contains(&family)
+        [self.processes, self.info, self.pod, self.uptime, self.busy].contains(&family)
             || self.memory.contains(&family)
             || self.faults.contains(&family)
             || self.holders.contains(&family)
@@ -108,7 +110,9 @@ impl<'s, 'a> Making<'s, 'a> {
 
     /// An upper bound of how many series `process` has, those that it registers apart.
     pub(super) fn series_of(process: &Process) -> usize {
-        let of_devices = process.devices.iter().map(|held| held.kinds.len() * 6).sum::<usize>();
+        let of_device =
+            |held: &HeldDevice| held.kinds.len() * 6 + usize::from(held.busy_ratio.is_some());
+        let of_devices = process.devices.iter().map(of_device).sum::<usize>();
         let named = process.container.as_ref().is_some_and(|container| container.pod.is_some());
         of_devices
             + 7
@@ -209,6 +213,11 @@ impl<'s, 'a> Making<'s, 'a> {
         // Which devices there are was checked when the snapshot was made; what is not there has
         // no label to be distinguished by.
         let Some(second) = self.devices.get(held.device).copied() else { return };
+        if let Some(ratio) = held.busy_ratio {
+            let value = Some(SampleValue::Number(Number::Float(ratio)));
+            let (family, third) = (self.fields.busy, SetId::default());
+            entries.push(SampleEntry { family, second, third, value, joining: Joining::Sum });
+        }
         for held in &held.kinds {
             let third = self.kinds[usize::from(held.kind.code())];
             let recorded = held.usage.recorded();

@@ -13,6 +13,8 @@ pub struct DeviceErrors {
     pub xid_errors_total: Reading<u64>,
     /// The number of the last of these; absent while there was none.
     pub xid_last: Reading<u64>,
+    /// Packets that were sent again over its PCIe link, as its driver counts them.
+    pub pcie_replays_total: Reading<u64>,
     /// Rows of its memory that were replaced by spare ones because of corrected errors.
     pub remapped_rows_corrected: Reading<u64>,
     /// Rows that were replaced because of uncorrected errors.
@@ -27,8 +29,6 @@ pub struct DeviceErrors {
     pub retired_pages_uncorrected: Reading<u64>,
     /// 1 while a page waits for a restart of the driver to be retired, else 0.
     pub page_retirement_pending: Reading<u64>,
-    /// Packets that were sent again over its PCIe link, as its driver counts them.
-    pub pcie_replays_total: Reading<u64>,
     // End of these.
 }
 
@@ -39,6 +39,7 @@ impl DeviceErrors {
             // From sensors.toml: absences of errors.
             xid_errors_total: Reading::absent(reason, detail),
             xid_last: Reading::absent(reason, detail),
+            pcie_replays_total: Reading::absent(reason, detail),
             remapped_rows_corrected: Reading::absent(reason, detail),
             remapped_rows_uncorrected: Reading::absent(reason, detail),
             row_remap_pending: Reading::absent(reason, detail),
@@ -46,7 +47,6 @@ impl DeviceErrors {
             retired_pages_corrected: Reading::absent(reason, detail),
             retired_pages_uncorrected: Reading::absent(reason, detail),
             page_retirement_pending: Reading::absent(reason, detail),
-            pcie_replays_total: Reading::absent(reason, detail),
             // End of these.
         }
     }

@@ -27,6 +27,10 @@ pub struct HeldDevice {
     /// Buffers of all kinds; none when they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_buffers: Option<u64>,
+    /// The share of the last second in which its work ran on the device, 0 to 1; none where the driver
+    /// does not count it for each process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_ratio: Option<f64>,
 }
 
 /// How much is known of a process's memory on one device.

@@ -27,7 +27,7 @@ pub struct NvLinks {
     pub nvlink_crc_errors_total: Reading<u64>,
     /// Times that data was sent again on all its links.
     pub nvlink_replays_total: Reading<u64>,
-    /// Times that a link was trained again, of all its links.
+    /// Times that one of all its links was lost and came back.
     pub nvlink_recoveries_total: Reading<u64>,
     // End of these.
 }

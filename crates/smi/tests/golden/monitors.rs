@@ -45,10 +45,17 @@ fn busy(holders: u32) -> Snapshot {
 }
 
 #[test]
-fn a_process_is_as_busy_as_its_device_only_where_no_other_holds_it() {
+fn a_process_is_as_busy_as_counted_else_as_its_device_if_no_other_holds_it() {
     let monitor = Monitor::parse(RowsOf::Processes, "u").unwrap();
-    for (holders, expected) in [(1, Value::Number(0.5)), (2, Value::Absent)] {
-        let snapshot = busy(holders);
+    let counted = Some(0.125);
+    for (holders, own, expected) in [
+        (1, None, Value::Number(0.5)),
+        (2, None, Value::Absent),
+        (1, counted, Value::Number(0.125)),
+        (2, counted, Value::Number(0.125)),
+    ] {
+        let mut snapshot = busy(holders);
+        snapshot.processes[0].devices[0].busy_ratio = own;
         let rows = monitor.values(&snapshot);
         let [row] = &rows[..] else { panic!("{rows:?}") };
         let value = row.iter().find(|(name, _)| *name == "busy").unwrap();

@@ -959,6 +959,9 @@ pub struct DeviceErrors {
     /// The number of the last of these; absent while there was none.
     #[prost(message, optional, tag = "2")]
     pub xid_last: ::core::option::Option<WholeReading>,
+    /// Packets that were sent again over its PCIe link, as its driver counts them.
+    #[prost(message, optional, tag = "10")]
+    pub pcie_replays_total: ::core::option::Option<WholeReading>,
     /// Rows of its memory that were replaced by spare ones because of corrected errors.
     #[prost(message, optional, tag = "3")]
     pub remapped_rows_corrected: ::core::option::Option<WholeReading>,
@@ -978,13 +981,10 @@ pub struct DeviceErrors {
     #[prost(message, optional, tag = "8")]
     pub retired_pages_uncorrected: ::core::option::Option<WholeReading>,
     /// 1 while a page waits for a restart of the driver to be retired, else 0.
-    #[prost(message, optional, tag = "9")]
-    pub page_retirement_pending: ::core::option::Option<WholeReading>,
-    /// Packets that were sent again over its PCIe link, as its driver counts them.
     ///
     /// End of these.
-    #[prost(message, optional, tag = "10")]
-    pub pcie_replays_total: ::core::option::Option<WholeReading>,
+    #[prost(message, optional, tag = "9")]
+    pub page_retirement_pending: ::core::option::Option<WholeReading>,
 }
 /// NVLink links of a device: how many, what goes over them, and their errors.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1016,7 +1016,7 @@ pub struct NvLinks {
     /// Times that data was sent again on all its links.
     #[prost(message, optional, tag = "6")]
     pub nvlink_replays_total: ::core::option::Option<WholeReading>,
-    /// Times that a link was trained again, of all its links.
+    /// Times that one of all its links was lost and came back.
     ///
     /// End of these.
     #[prost(message, optional, tag = "7")]
@@ -1363,6 +1363,10 @@ pub struct HeldDevice {
     /// Why what the process says of its memory there is not believed; not set where it is.
     #[prost(string, optional, tag = "7")]
     pub refused: ::core::option::Option<::prost::alloc::string::String>,
+    /// The share of the last second in which its work ran on the device, 0 to 1; not set where the driver
+    /// does not count it for each process.
+    #[prost(double, optional, tag = "8")]
+    pub busy_ratio: ::core::option::Option<f64>,
 }
 /// What one process has of one kind of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2702,6 +2706,7 @@ pub mod numbers {
     pub mod device_errors {
         pub const XID_ERRORS_TOTAL: u32 = 1;
         pub const XID_LAST: u32 = 2;
+        pub const PCIE_REPLAYS_TOTAL: u32 = 10;
         pub const REMAPPED_ROWS_CORRECTED: u32 = 3;
         pub const REMAPPED_ROWS_UNCORRECTED: u32 = 4;
         pub const ROW_REMAP_PENDING: u32 = 5;
@@ -2709,7 +2714,6 @@ pub mod numbers {
         pub const RETIRED_PAGES_CORRECTED: u32 = 7;
         pub const RETIRED_PAGES_UNCORRECTED: u32 = 8;
         pub const PAGE_RETIREMENT_PENDING: u32 = 9;
-        pub const PCIE_REPLAYS_TOTAL: u32 = 10;
     }
     pub mod nv_links {
         pub const NVLINK_LINKS: u32 = 1;
@@ -2841,6 +2845,7 @@ pub mod numbers {
         pub const SPACES: u32 = 5;
         pub const LIVE_BUFFERS: u32 = 6;
         pub const REFUSED: u32 = 7;
+        pub const BUSY_RATIO: u32 = 8;
     }
     pub mod held_kind {
         pub const KIND: u32 = 1;

@@ -288,6 +288,7 @@ impl Drawn {
             }),
             live_buffers: self.maybe(Self::whole),
             refused: self.maybe(Self::text),
+            busy_ratio: self.maybe(|draw| draw.of(&[0.0, 0.25, 1.0])),
         }
     }
 

@@ -30,6 +30,8 @@ const SILENCE_NS: u64 = 10_000_000_000;
 /// Larger than any number of an XID error.
 const MAX_XID: u64 = 9_999;
 
+const HANGS: &str = "NVML did not come back when it was asked for events";
+
 /// What the thread is asked to follow: a GPU, and where to write its events down.
 type Followed = (Arc<Device<'static>>, Weak<Mutex<XidCount>>);
 
@@ -108,8 +110,6 @@ impl XidEvents {
         self.gpus = gpus;
     }
 }
-
-const HANGS: &str = "NVML did not come back when it was asked for events";
 
 /// Starts the thread; none where the system gives none.
 fn start(clock: Arc<dyn Clock>) -> Option<SyncSender<Followed>> {
@@ -244,6 +244,14 @@ impl XidErrors {
         };
         let detail = count.with_last(detail);
         (Reading::absent(reason, detail.as_str()), Reading::absent(reason, detail.as_str()))
+    }
+
+    /// NVML gave no handle for the GPU: the set of the one that it had may be of no use any more.
+    pub(super) fn doubt(&self, reason: Absence, detail: &str) {
+        let mut count = self.count();
+        if !matches!(count.state, State::Unasked | State::Refused(..)) {
+            count.state = State::Refused(reason, detail.to_owned());
+        }
     }
 
     /// Why a GPU does not answer, with the last that was heard of it, which may be the reason.

@@ -16,6 +16,7 @@ use super::events::XidErrors;
 use super::library::{Said, absence_of};
 use super::nvlink::{NvLinkCounts, NvLinkTraffic};
 use super::part;
+use super::process_use::ProcessUse;
 use super::question::{EccCounts, Engines, Identity, NvmlAnswer, Question};
 use super::traffic::Traffic;
 use super::users::User;
@@ -51,6 +52,8 @@ pub(super) struct Gpu {
     /// Bytes in use and bytes in all, of all of it.
     memory: Reading<(u64, u64)>,
     users: Reading<Vec<User>>,
+    /// How busy each process keeps it; none where that is not known now.
+    process_use: Option<ProcessUse>,
     traffic: Traffic,
     nvlink: NvLinkTraffic,
     pub(super) xid: XidErrors,
@@ -117,6 +120,7 @@ impl Gpu {
             device: DeviceReading::new(identity),
             memory: Reading::absent(Absence::TimedOut, SILENT),
             users: Reading::absent(Absence::TimedOut, SILENT),
+            process_use: None,
             traffic: Traffic::default(),
             nvlink: NvLinkTraffic::default(),
             xid: XidErrors::default(),
@@ -152,6 +156,7 @@ impl Gpu {
         // Its counters may start again while it is away.
         self.traffic = Traffic::default();
         self.nvlink = NvLinkTraffic::default();
+        self.xid.doubt(reason, detail);
         self.memory = Reading::absent(reason, detail);
         self.device.memory = Some(part::no_memory(reason, detail));
         for part in self.parts.values_mut() {
@@ -162,6 +167,7 @@ impl Gpu {
 
     /// Who used it a while ago may be another process by now.
     pub(super) fn forget_users(&mut self, reason: Absence, detail: &str) {
+        self.process_use = None;
         self.users = Reading::absent(reason, detail);
         part::forget_users(&mut self.device, reason, detail);
         self.forget_users_of_parts(reason, detail);
@@ -195,6 +201,7 @@ impl Gpu {
                 complaints.add(Absence::TimedOut, format!("{SILENT}: {}", question.words()));
                 match question {
                     Question::Users => self.users = Reading::absent(Absence::TimedOut, SILENT),
+                    Question::ProcessUse => self.process_use = None,
                     Question::Instances => self.forget_users_of_parts(Absence::TimedOut, SILENT),
                     _ => {}
                 }
@@ -212,6 +219,10 @@ impl Gpu {
             }
             Some(NvmlAnswer::Repairs(counts)) => {
                 self.device.telemetry.errors = Some(Box::new(counts.readings(now, complaints)));
+            }
+            Some(NvmlAnswer::ProcessUse(said)) => {
+                let found = complaints.reading(question, said, now, |_| true);
+                self.process_use = found.value().cloned();
             }
             Some(NvmlAnswer::NvLink(said)) => self.take_nvlink(said, now, complaints),
             Some(NvmlAnswer::Traffic(counters)) => {
@@ -382,6 +393,7 @@ impl Gpu {
             | NvmlAnswer::Energy(_)
             | NvmlAnswer::Repairs(_)
             | NvmlAnswer::NvLink(_)
+            | NvmlAnswer::ProcessUse(_)
             | NvmlAnswer::Traffic(_)
             | NvmlAnswer::Instances(_) => {}
         }
@@ -418,7 +430,7 @@ impl Gpu {
         });
         self.device.memory =
             Some(DriverMemory { used_bytes, capacity_bytes, processes: Vec::new() });
-        part::take_users(&mut self.device, &own, complaints);
+        part::take_users(&mut self.device, &own, self.process_use.as_ref(), complaints);
     }
 }
 

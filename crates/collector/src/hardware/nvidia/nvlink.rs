@@ -4,9 +4,10 @@ use nvml_wrapper::Device;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::sys_exports::field_id::{
     NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS, NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,
-    NVML_FI_DEV_NVLINK_LINK_COUNT, NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL,
-    NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
-    NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
+    NVML_FI_DEV_NVLINK_ERROR_DL_CRC, NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY,
+    NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, NVML_FI_DEV_NVLINK_LINK_COUNT,
+    NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL, NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,
+    NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
 };
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::reading::Reading;
@@ -35,6 +36,13 @@ const FIELDS: [ScopedField; 6] = [
     ScopedField { id: NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, scope: 0 },
     ScopedField { id: NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, scope: 0 },
     ScopedField { id: NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL, scope: 0 },
+];
+
+/// Checksum errors, replays and recoveries of one link, from Hopper on.
+const OF_EACH: [u32; 3] = [
+    NVML_FI_DEV_NVLINK_ERROR_DL_CRC,
+    NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY,
+    NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY,
 ];
 
 /// What NVML said of them.
@@ -75,17 +83,15 @@ impl NvLinkCounts {
             Ok(count) => (*count).min(MAX_LINKS),
             Err(_) => 0,
         };
+        let of_each = errors_of_each(device, count);
+        let [crc_of_each, replays_of_each, recoveries_of_each] = of_each;
         Ok(Some(Self {
             up: links_up(device, count),
-            recoveries: match recoveries {
-                // Blackwell counts them of each link.
-                Err(NvmlError::NotSupported) => recoveries_of_each(device, count),
-                sum => sum,
-            },
             links,
             data: [received, sent],
-            crc,
-            replays,
+            crc: or_sum(crc_of_each, crc),
+            replays: or_sum(replays_of_each, replays),
+            recoveries: or_sum(recoveries_of_each, recoveries),
             read_ns,
         }))
     }
@@ -104,11 +110,30 @@ fn links_up(device: &Device<'_>, count: u64) -> Said<u64> {
     Ok(up)
 }
 
-fn recoveries_of_each(device: &Device<'_>, count: u64) -> Said<u64> {
-    let field = |scope| ScopedField { id: NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS, scope };
-    let fields: Vec<ScopedField> = numbers(count).map(field).collect();
-    let each = field_values(device, &fields)?;
-    each.into_iter().try_fold(0u64, |sum, count| Ok(sum.saturating_add(count?)))
+/// Checksum errors, replays and recoveries of the first so many links, added up; why not, where a link
+/// does not count them.
+fn errors_of_each(device: &Device<'_>, count: u64) -> [Said<u64>; 3] {
+    let sum = |id| {
+        let fields: Vec<ScopedField> =
+            numbers(count).map(|scope| ScopedField { id, scope }).collect();
+        let each = field_values(device, &fields)?;
+        each.into_iter().try_fold(0u64, |sum, count| Ok(sum.saturating_add(count?)))
+    };
+    let [crc, replays, recoveries] = OF_EACH.map(sum);
+    // Blackwell counts these alone, as another field.
+    let recoveries = match recoveries {
+        Err(NvmlError::NotSupported) => sum(NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS),
+        known => known,
+    };
+    [crc, replays, recoveries]
+}
+
+/// What was said of each link, else, by older drivers and GPUs, of the sum.
+fn or_sum(of_each: Said<u64>, sum: Said<u64>) -> Said<u64> {
+    match of_each {
+        Err(NvmlError::NotSupported) => sum,
+        known => known,
+    }
 }
 
 fn numbers(count: u64) -> impl Iterator<Item = u32> {

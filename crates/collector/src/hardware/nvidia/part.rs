@@ -12,6 +12,7 @@ use telltale_schema::snapshot::{Load, Telemetry};
 use super::gpu::Complaints;
 use super::instances::Instance;
 use super::library::{Said, absence_of};
+use super::process_use::ProcessUse;
 use super::question::Question;
 use super::users::{User, holders, usage};
 use crate::limits::MAX_DEVICE_BYTES;
@@ -53,7 +54,8 @@ pub(super) fn parts(
             ..DeviceReading::new(identity)
         };
         let users = complaints.reading(Question::Instances, users, now, |_| true);
-        take_users(&mut part, &users, complaints);
+        // NVML does not count it of instances.
+        take_users(&mut part, &users, None, complaints);
         parts.insert(id, part);
     }
     parts
@@ -125,12 +127,13 @@ pub(super) fn rest(
 pub(super) fn take_users(
     device: &mut DeviceReading,
     users: &Reading<Vec<User>>,
+    process_use: Option<&ProcessUse>,
     complaints: &mut Complaints<'_>,
 ) {
     device.holders = users.clone().map(|users| holders(&users));
     let Some(memory) = &mut device.memory else { return };
     let most = memory.capacity_bytes.value().copied().unwrap_or(MAX_DEVICE_BYTES);
-    memory.processes = usage(users.value().map_or(&[][..], Vec::as_slice));
+    memory.processes = usage(users.value().map_or(&[][..], Vec::as_slice), process_use);
     let is_possible = |bytes: u64| bytes <= most;
     let first =
         memory.processes.iter().find(|one| one.kinds.iter().any(|(_, it)| !is_possible(*it)));

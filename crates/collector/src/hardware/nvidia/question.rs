@@ -18,6 +18,7 @@ use super::instances::{Instance, instances};
 use super::library::{Said, unsupported_if_refused};
 use super::nvlink::NvLinkCounts;
 use super::power::PowerCounts;
+use super::process_use::{ProcessUse, process_use};
 use super::traffic::TrafficCounters;
 use super::users::{User, Visibility, users};
 
@@ -43,6 +44,7 @@ pub(super) enum Question {
     Energy,
     Repairs,
     NvLink,
+    ProcessUse,
 }
 
 /// What NVML said to it.
@@ -71,6 +73,7 @@ pub(super) enum NvmlAnswer {
     Repairs(RepairCounts),
     /// None where it has no link.
     NvLink(Said<Option<NvLinkCounts>>),
+    ProcessUse(Said<ProcessUse>),
 }
 
 /// Errors of its memory that were found by its checksums (ECC).
@@ -114,7 +117,7 @@ pub(super) struct NvmlInquiry {
 
 impl Question {
     /// All of them, in the order in which they are asked.
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 17] = [
         Self::Identity,
         Self::Memory,
         Self::Users,
@@ -131,6 +134,7 @@ impl Question {
         Self::Energy,
         Self::Repairs,
         Self::NvLink,
+        Self::ProcessUse,
     ];
 
     /// What it asks for, for a person.
@@ -152,6 +156,7 @@ impl Question {
             Self::Energy => "its energy and limits of power",
             Self::Repairs => "its replaced rows and PCIe replays",
             Self::NvLink => "its NVLink",
+            Self::ProcessUse => "how busy processes keep it",
         }
     }
 }
@@ -191,6 +196,7 @@ impl NvmlInquiry {
             Question::Energy => NvmlAnswer::Energy(PowerCounts::of(device)),
             Question::Repairs => NvmlAnswer::Repairs(RepairCounts::of(device)),
             Question::NvLink => NvmlAnswer::NvLink(NvLinkCounts::of(device, &*self.clock)),
+            Question::ProcessUse => NvmlAnswer::ProcessUse(process_use(device, &*self.clock)),
         }
     }
 }

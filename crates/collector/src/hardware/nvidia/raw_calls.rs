@@ -5,6 +5,7 @@ use nvml_wrapper::Device;
 use nvml_wrapper::enums::device::SampleValue;
 use nvml_wrapper::error::{NvmlError, nvml_sym, nvml_try};
 use nvml_wrapper::struct_wrappers::device::FieldValueSample;
+pub(super) use nvml_wrapper_sys::bindings::nvmlProcessUtilizationSample_t as ProcessSample;
 use nvml_wrapper_sys::bindings::{nvmlFieldValue_t, nvmlValue_t};
 
 use super::library::{Said, unsupported_if_refused};
@@ -17,6 +18,9 @@ pub(super) struct ScopedField {
     pub(super) id: u32,
     pub(super) scope: u32,
 }
+
+/// Processes of one GPU whose use is taken.
+const MAX_PROCESSES: usize = 4096;
 
 /// The scope of a field of links that asks for the sum of all.
 pub(super) const ALL_LINKS: u32 = u32::MAX;
@@ -64,6 +68,22 @@ pub(super) fn remapped_rows(device: &Device<'_>) -> Said<RemappedRows> {
         )
     })?;
     Ok(rows)
+}
+
+/// What `nvmlDeviceGetProcessUtilization` reports: samples of processes that are newer than a time of
+/// the host's clock in microseconds, at most [`MAX_PROCESSES`]. The wrapper takes any number.
+#[allow(unsafe_code)]
+pub(super) fn process_samples(device: &Device<'_>, since_us: u64) -> Said<Vec<ProcessSample>> {
+    let call = nvml_sym(device.nvml().lib().nvmlDeviceGetProcessUtilization.as_ref())?;
+    let empty =
+        ProcessSample { pid: 0, timeStamp: 0, smUtil: 0, memUtil: 0, encUtil: 0, decUtil: 0 };
+    let mut samples = vec![empty; MAX_PROCESSES];
+    let mut count = u32::try_from(MAX_PROCESSES).map_err(|_| NvmlError::InvalidArg)?;
+    // SAFETY: the handle is as above; the call writes at most `count` structures, which the list has,
+    // and their number to `count`.
+    nvml_try(unsafe { call(device.handle(), samples.as_mut_ptr(), &raw mut count, since_us) })?;
+    samples.truncate(usize::try_from(count).unwrap_or(MAX_PROCESSES));
+    Ok(samples)
 }
 
 /// The values of fields, each with a scope, which the wrapper leaves at 0: the first link alone. A

@@ -16,6 +16,7 @@ use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::Holder;
 
 use super::library::Said;
+use super::process_use::ProcessUse;
 use crate::source::DriverUsage;
 use crate::tree::{Directory, Tree};
 
@@ -115,11 +116,16 @@ pub(super) fn holders(users: &[User]) -> Vec<Holder> {
 }
 
 /// What is counted for those who are seen.
-pub(super) fn usage(users: &[User]) -> Vec<DriverUsage> {
-    let counted = users.iter().filter_map(|user| Some((user.pid?, user.bytes?)));
-    counted
-        .map(|(pid, bytes)| DriverUsage { pid, kinds: vec![(MemoryKind::Dram, bytes)] })
-        .collect()
+pub(super) fn usage(users: &[User], process_use: Option<&ProcessUse>) -> Vec<DriverUsage> {
+    let counted = users.iter().filter_map(|user| {
+        let pid = user.pid?;
+        let kinds: Vec<(MemoryKind, u64)> =
+            user.bytes.map(|bytes| (MemoryKind::Dram, bytes)).into_iter().collect();
+        let busy_ratio = process_use.and_then(|all| all.get(&pid).copied().unwrap_or(Some(0.0)));
+        let is_counted = !kinds.is_empty() || busy_ratio.is_some();
+        is_counted.then_some(DriverUsage { pid, kinds, busy_ratio })
+    });
+    counted.collect()
 }
 
 #[cfg(test)]
@@ -154,7 +160,7 @@ mod tests {
         let pids: Vec<_> =
             holders(&users).iter().map(|one| (one.pid, one.open_descriptors)).collect();
         assert_eq!(pids, [(Some(7), 1), (Some(8), 1), (Some(9), 1), (None, 1)]);
-        let counted: Vec<u32> = usage(&users).iter().map(|usage| usage.pid).collect();
+        let counted: Vec<u32> = usage(&users, None).iter().map(|usage| usage.pid).collect();
         assert_eq!(counted, [8, 9]);
     }
 }

@@ -11,7 +11,7 @@ use super::{LIBRARY, compile, furnished, names, reasons, source};
 use crate::hardware::tree::Machine;
 
 /// As an A100-SXM4-80GB reports it: with remapped rows and 12 links, and no fan.
-const A100: [(&str, &str); 21] = [
+const A100: [(&str, &str); 22] = [
     ("name", "NVIDIA A100-SXM4-80GB\n"),
     ("corrected_lifetime", "31\n"),
     ("uncorrected_lifetime", "2\n"),
@@ -33,6 +33,7 @@ const A100: [(&str, &str); 21] = [
     ("nvlink_replays", "4\n"),
     ("nvlink_recoveries", "2\n"),
     ("fan", "!NOT_SUPPORTED"),
+    ("process_use", "71 40 900000\n"),
 ];
 
 /// As a GPU of a GB200 reports it: 18 links, of whose errors the driver counts recoveries alone, each
@@ -41,8 +42,8 @@ const GB200: [(&str, &str); 15] = [
     ("name", "NVIDIA GB200\n"),
     ("energy", "98765432101\n"),
     ("power_limit", "1200000\n"),
-    ("power_default", "1200000\n"),
-    ("power_range", "200000 1200000\n"),
+    ("power_default", "1000000\n"),
+    ("power_range", "400000 1200000\n"),
     ("encoder", "12\n"),
     ("decoder", "0\n"),
     ("pstate", "8\n"),
@@ -137,7 +138,7 @@ fn an_a100_and_a_gb200_report_what_each_of_them_counts() {
 }
 
 #[test]
-fn an_old_card_has_retired_pages_and_no_link() {
+fn an_old_card_has_retired_pages_and_no_link_and_a_hopper_errors_of_each() {
     let machine = furnished();
     let pages = [("retired_corrected", "4\n"), ("retired_uncorrected", "1 1\n")];
     furnish(&machine, 0, &pages);
@@ -153,6 +154,21 @@ fn an_old_card_has_retired_pages_and_no_link() {
     ];
     check(&reading.devices[0], &expected);
     assert!(reading.devices[0].telemetry.nvlink.is_none());
+    // A Hopper counts errors of each link, and no sum.
+    let links = [("nvlink_links", "18\n"), ("nvlink_up", "18\n")];
+    let of_each = [
+        ("nvlink_crc_of_each", "2\n"),
+        ("nvlink_replays_of_each", "1\n"),
+        ("nvlink_relinks_of_each", "3\n"),
+    ];
+    furnish(&machine, 1, &links);
+    furnish(&machine, 1, &of_each);
+    let expected = [
+        ("nvlink_crc_errors_total", Ok(36.0)),
+        ("nvlink_replays_total", Ok(18.0)),
+        ("nvlink_recoveries_total", Ok(54.0)),
+    ];
+    check(&source.read().devices[1], &expected);
     // A bridge that is there but leads nowhere is no link that is up.
     furnish(&machine, 0, &[("nvlink_links", "12\n"), ("nvlink_rx", "0\n"), ("nvlink_tx", "0\n")]);
     let reading = source.read();

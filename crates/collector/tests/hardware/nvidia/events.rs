@@ -94,6 +94,8 @@ fn a_gpu_that_fell_off_the_bus_says_which_error_was_the_last() {
         machine.write(&format!("nvml/gpu0/{call}"), text);
     }
     wait_for(&mut source, 0, [Ok(1), Ok(79)]);
+    raise(&machine, 0, &[94]);
+    wait_for(&mut source, 0, [Ok(2), Ok(94)]);
 }
 
 #[test]

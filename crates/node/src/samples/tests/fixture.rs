@@ -245,6 +245,7 @@ pub(crate) fn snapshot(devices: Vec<Device>, processes: Vec<Process>) -> Arc<Sna
 pub(crate) fn everything() -> Arc<Snapshot> {
     let device = device(1);
     let mut telling = process(7, "train", "ada", 500);
+    telling.devices[0].busy_ratio = Some(0.5);
     let mut samples = reported(&device.id);
     samples.extend([
         metric("steps", &[("phase", "warm \"up\"\n")], MetricValue::Counter(3)),

@@ -15,12 +15,12 @@ pub const DEVICE_NUMA_NODE: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// Errors of all NVLink links of the device: crc for checksums of flow control, replay for data sent again, recovery for links that began again.
+/// Errors of all NVLink links of the device: crc for checksums of flow control, replay for data sent again, recovery for links that were lost and came back.
 pub const DEVICE_NVLINK_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_device_nvlink_errors_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Errors of all NVLink links of the device: crc for checksums of flow control, replay for data sent again, recovery for links that began again.",
+    help: "Errors of all NVLink links of the device: crc for checksums of flow control, replay for data sent again, recovery for links that were lost and came back.",
     labels: &["device", "kind"],
     scope: Scope::Device,
     since: "0.1.0",

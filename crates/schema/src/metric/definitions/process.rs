@@ -80,6 +80,19 @@ pub const PROBLEMS_TOTAL: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
+/// Share of the last second in which the process's work ran on the device; processes that are alike add up.
+pub const PROCESS_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_busy_ratio",
+    unit: Unit::Ratio,
+    kind: MetricKind::Gauge,
+    help: "Share of the last second in which the process's work ran on the device; processes that are alike add up.",
+    labels: &["process", "user", "container_id", "pod_uid", "device"],
+    scope: Scope::Process,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
 /// 1 while the core's debug stream has a reader, else 0.
 pub const PROCESS_DEBUG_CONNECTED: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_debug_connected",

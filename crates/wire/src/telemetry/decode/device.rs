@@ -196,6 +196,7 @@ fn errors(from: message::DeviceErrors) -> Box<DeviceErrors> {
         // From sensors.toml: decoding of errors.
         xid_errors_total: reading(from.xid_errors_total),
         xid_last: reading(from.xid_last),
+        pcie_replays_total: reading(from.pcie_replays_total),
         remapped_rows_corrected: reading(from.remapped_rows_corrected),
         remapped_rows_uncorrected: reading(from.remapped_rows_uncorrected),
         row_remap_pending: reading(from.row_remap_pending),
@@ -203,7 +204,6 @@ fn errors(from: message::DeviceErrors) -> Box<DeviceErrors> {
         retired_pages_corrected: reading(from.retired_pages_corrected),
         retired_pages_uncorrected: reading(from.retired_pages_uncorrected),
         page_retirement_pending: reading(from.page_retirement_pending),
-        pcie_replays_total: reading(from.pcie_replays_total),
         // End of these.
     })
 }

@@ -74,6 +74,7 @@ fn held_device(from: message::HeldDevice, devices: usize) -> Result<HeldDevice, 
         spaces: from.spaces.into_iter().map(held_space).collect::<Result<_, _>>()?,
         live_buffers: from.live_buffers,
         refused: from.refused,
+        busy_ratio: from.busy_ratio.filter(|ratio| (0.0..=1.0).contains(ratio)),
     })
 }
 

@@ -154,6 +154,9 @@ fn held_device(to: &mut MessageWriter, held: &HeldDevice) {
     if let Some(why) = &held.refused {
         to.set_bytes(held_device::REFUSED, why.as_bytes());
     }
+    if let Some(ratio) = held.busy_ratio {
+        to.number(held_device::BUSY_RATIO, ratio);
+    }
 }
 
 fn held_kind(to: &mut MessageWriter, held: &HeldKind) {
