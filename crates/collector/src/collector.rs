@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use telltale_ledger::LedgerReading;
 use telltale_ledger::directory::RuntimeDirectory;
-use telltale_schema::clock::Clock;
+use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::device::DeviceIdentity;
 use telltale_schema::health::HealthSettings;
 use telltale_schema::snapshot::{Snapshot, SourceStatus};
@@ -101,6 +101,8 @@ pub struct Collector {
     endpoints: EndpointUse,
     usage: UsageReader,
     judge: Judge,
+    /// When the sources of hardware were read last.
+    read_at: Timestamp,
 }
 
 /// A source, and what it said last.
@@ -191,7 +193,18 @@ impl Collector {
         usage.follow(wants_usage);
         let judge = Judge::new(health);
         let parts = (parts, None);
-        Ok(Self { clock, sources, host, links, parts, processes, endpoints, usage, judge })
+        Ok(Self {
+            clock,
+            sources,
+            host,
+            links,
+            parts,
+            processes,
+            endpoints,
+            usage,
+            judge,
+            read_at: Timestamp(0),
+        })
     }
 
     /// Asks every source once.
@@ -255,12 +268,13 @@ impl Collector {
         let (source, last) = &mut self.parts;
         if round.sensors || last.is_none() {
             *last = Some(source.read());
+            self.read_at = snapshot.taken_at;
         }
         let parts = last.as_ref().map_or(&[][..], |last| &last.parts);
         snapshot.sources.extend(last.iter().map(|last| &last.status).filter(is_news).cloned());
         let hardware = self.sources.iter().map(|asked| asked.source.name());
         let hardware: Vec<_> = hardware.chain([HostParts::NAME]).collect();
-        self.judge.examine(snapshot, parts, &hardware, now);
+        self.judge.examine(snapshot, parts, (&hardware, self.read_at), now);
     }
 
     /// A rate of what processes and the host use is known after so long at the earliest.

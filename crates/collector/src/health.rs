@@ -7,10 +7,13 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use telltale_schema::clock::Timestamp;
 use telltale_schema::health::{Fault, FaultKind, HealthSettings, RULES, RuleSubject, Shape};
+use telltale_schema::reading::Reading;
+use telltale_schema::sensor::SENSORS;
 use telltale_schema::snapshot::{Device, Snapshot};
 
-use crate::hardware::HostPart;
+use crate::hardware::{HostPart, HostParts};
 use crate::rate::SampledAt;
 use readings::{DeviceReadings, Readings, SourceReadings};
 use track::Track;
@@ -41,12 +44,12 @@ impl Judge {
     }
 
     /// Adds to a snapshot what is wrong with its devices, and with these parts and sources. `hardware`
-    /// are the sources whose calls go into drivers.
+    /// are the sources whose calls go into drivers, which were read at that time.
     pub(crate) fn examine(
         &mut self,
         snapshot: &mut Snapshot,
         parts: &[HostPart],
-        hardware: &[&str],
+        (hardware, read_at): (&[&str], Timestamp),
         now: SampledAt,
     ) {
         self.subjects.values_mut().for_each(|known| known.is_here = false);
@@ -61,9 +64,12 @@ impl Judge {
         }
         let is_hanging =
             |device: &Device| device.faults.iter().any(|one| one.kind == FaultKind::DriverHangs);
-        let is_explained = snapshot.devices.iter().any(is_hanging);
         for status in snapshot.sources.iter().filter(|one| hardware.contains(&one.name.as_str())) {
-            let readings = SourceReadings { status, is_explained };
+            let own = || snapshot.devices.iter().filter(|device| is_of(device, &status.name));
+            let has_parts = status.name == HostParts::NAME && !parts.is_empty();
+            let is_read = has_parts || own().any(|device| is_fresh(device, read_at));
+            let is_explained = own().any(is_hanging);
+            let readings = SourceReadings { status, is_read, is_explained };
             faults.extend(self.faults(RuleSubject::Source, &status.name, &readings, now));
         }
         snapshot.faults = faults;
@@ -116,6 +122,25 @@ impl Judge {
             }
         }
         faults
+    }
+}
+
+/// Whether something of a device was read since then: what hangs keeps its last value.
+fn is_fresh(device: &Device, since: Timestamp) -> bool {
+    let mut own = SENSORS.iter().filter(|sensor| sensor.part != Some("link"));
+    own.any(|sensor| {
+        let reading = sensor.read(&device.telemetry);
+        matches!(reading, Some(Reading::Value { at, .. }) if at >= since)
+    })
+}
+
+/// Whether a device is this source's.
+fn is_of(device: &Device, source: &str) -> bool {
+    match source {
+        "tenstorrent" => device.identity.chip().is_some(),
+        "neuron" => device.identity.vendor() == "aws",
+        "nvidia" => device.identity.vendor() == "nvidia",
+        _ => !["tenstorrent", "aws", "nvidia"].contains(&device.identity.vendor()),
     }
 }
 

@@ -5,6 +5,7 @@
 mod bench;
 mod cleaning;
 mod containers;
+pub(crate) mod health;
 mod host_parts;
 mod hostile;
 mod killed;

@@ -11,6 +11,6 @@ mod host;
 mod last_resort;
 mod link;
 mod neuron;
-mod nvidia;
+pub(crate) mod nvidia;
 mod parts;
 mod tree;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
 
+mod classes;
 mod collecting;
 mod hardware;
 mod tenstorrent;

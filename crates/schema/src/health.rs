@@ -10,6 +10,10 @@ use crate::chip::FactSource;
 use crate::sensor::SENSORS;
 use crate::snapshot::{Device, Snapshot, SpaceUsage};
 
+/// Parts of the telemetry that are known of a device that does not answer: the kernel knows its link,
+/// and errors are counted by who watches.
+const ELSEWHERE: [Option<&str>; 2] = [Some("link"), Some("errors")];
+
 /// How a device is, and why.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Health<'a> {
@@ -35,7 +39,7 @@ impl Device {
     /// what its driver counts of its memory. The kernel knows of a link what no firmware has to say.
     pub fn is_read(&self) -> bool {
         let telemetry = &self.telemetry;
-        let mut sensors = SENSORS.iter().filter(|sensor| sensor.part != Some("link"));
+        let mut sensors = SENSORS.iter().filter(|sensor| !ELSEWHERE.contains(&sensor.part));
         // A driver that counts nothing but memory has read it all the same.
         let is_counted = |usage: &SpaceUsage| {
             usage.capacity_source == Some(FactSource::Driver) && usage.used_bytes.value().is_some()

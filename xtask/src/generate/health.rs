@@ -11,6 +11,7 @@ use super::{GenerateError, GeneratedFile, formatted};
 const SOURCE: &str = "crates/schema/health.toml";
 const RUST: &str = "crates/schema/src/fault/definitions.rs";
 const MESSAGES: &str = "crates/wire/proto/telemetry.proto";
+const EVENTS: &str = "crates/node/src/page/assets/faults.js";
 const PAGE: &str = "docs/health.md";
 /// What begins and ends the lines that are made, in messages and in the page.
 const MARKS: [(&str, &str, &str); 2] = [
@@ -71,6 +72,7 @@ pub(super) fn add(root: &Path, outputs: &mut Vec<GeneratedFile>) -> Result<(), G
     let rules = definitions.map_err(|error| wrong(error.to_string()))?.rule;
     let code = code(&rules).map_err(wrong)?;
     outputs.push(GeneratedFile { path: RUST.to_owned(), text: formatted(root, &code)? });
+    outputs.push(GeneratedFile { path: EVENTS.to_owned(), text: events(&rules) });
     for (path, begin, end) in MARKS {
         let lines = if path == PAGE { table(&rules) } else { numbers(&rules) };
         let made = outputs.iter_mut().find(|output| output.path == path);
@@ -140,12 +142,16 @@ fn entry(code: &mut String, rule: &Rule, kind: &str) -> Result<(), String> {
     };
     let state = variant(&rule.state);
     let alert = rule.alert.as_ref().unwrap_or(name);
+    let only_by = match rule.shape.as_str() {
+        "rises" if !any_of.is_empty() => format!("Some(({of:?}, &{any_of:?}))"),
+        _ => "None".to_owned(),
+    };
     let (only_while, only_after) = (&rule.r#while, &rule.after);
     writeln!(
         code,
         "HealthRule {{ kind: FaultKind::{kind}, name: {name:?}, alert: {alert:?}, alert_after_seconds: {alert_after_seconds}, words: {words:?}, \
          about: RuleSubject::{about}, state: HealthState::{state}, shape: Shape::{shape}, \
-         only_while: {only_while:?}, only_after: {only_after:?}, thresholds: Thresholds {{ enabled: true, above: {above:?}, \
+         only_while: {only_while:?}, only_after: {only_after:?}, only_by: {only_by}, thresholds: Thresholds {{ enabled: true, above: {above:?}, \
          rise: {rise:?}, within_seconds: {within_seconds}, quiet_seconds: {quiet_seconds}, \
          hold_seconds: {hold_seconds} }}, ends: {ends:?}, action: {action:?} }},"
     )
@@ -162,6 +168,16 @@ fn variant(name: &str) -> String {
         })
     };
     name.split('_').map(word).collect()
+}
+
+fn events(rules: &[Rule]) -> String {
+    let events = rules.iter().filter(|rule| rule.state == "ok");
+    let names: Vec<String> = events.map(|rule| format!("{:?}", rule.name)).collect();
+    format!(
+        "// Generated from {SOURCE} by `cargo xtask generate`. Do not edit.\n\n\
+         /** Faults that are mere events. */\nexport const EVENTS = [{}];\n",
+        names.join(", ")
+    )
 }
 
 fn numbers(rules: &[Rule]) -> String {
@@ -188,6 +204,10 @@ fn table(rules: &[Rule]) -> String {
     lines + "\n"
 }
 
+fn listed(values: &[String]) -> String {
+    values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
+}
+
 /// How a rule finds it, in words.
 fn found(rule: &Rule) -> String {
     let Rule { reading, of, any_of, above, rise, within_seconds, hold_seconds, .. } = rule;
@@ -200,8 +220,7 @@ fn found(rule: &Rule) -> String {
         "rises" => format!("`{reading}` rises by {rise} within {within_seconds} s"),
         "restarts" => format!("`{reading}` goes down"),
         "includes" => {
-            let values: Vec<String> = any_of.iter().map(|value| format!("`{value}`")).collect();
-            format!("`{reading}` is one of {}", values.join(", "))
+            format!("`{reading}` is one of {}", listed(any_of))
         }
         "lost" => format!("`{reading}` is 0 and was not"),
         "returns" => "it is there again".to_owned(),
@@ -214,5 +233,9 @@ fn found(rule: &Rule) -> String {
     };
     let after = rule.after.as_ref();
     let after = after.map_or_else(String::new, |it| format!(" and `{it}` was above 0 before"));
-    what + &only + &after + &held
+    let by = match rule.shape.as_str() {
+        "rises" if !any_of.is_empty() => format!(" while `{of}` is one of {}", listed(any_of)),
+        _ => String::new(),
+    };
+    what + &by + &only + &after + &held
 }

@@ -7,6 +7,7 @@
 //! machine's health is judged elsewhere.
 
 mod entry;
+mod gone;
 mod infiniband;
 mod mains;
 mod memory_controller;
@@ -27,6 +28,7 @@ use crate::report::SourceReport;
 use crate::timeout::TaskName;
 use crate::tree::{Tree, Unreadable};
 use entry::{Entry, Found, Readings};
+use gone::Cards;
 
 /// Names of one class that are listed: hosts of containers have hundreds of virtual interfaces.
 const MAX_NAMES: usize = 4096;
@@ -56,7 +58,7 @@ pub enum HostPartKind {
     PowerSupply,
     /// `alarm` and `volts`.
     Voltage,
-    /// A physical one: `up`, `is_enabled`, `has_been_up` since it was set up, `carrier_downs_total`,
+    /// A physical one: `is_there` (0 of one that is gone with its PCI function, for an hour), `up`, `is_enabled`, `has_been_up` since it was set up, `carrier_downs_total`,
     /// `speed_bits_per_second`, and of its PCIe link `pcie_width`, `pcie_generation`, the most of both
     /// that it and its slot can do (`_max`), and `pcie_{correctable,nonfatal,fatal}_errors_total`.
     NetworkInterface,
@@ -84,6 +86,7 @@ pub struct HostParts {
     entries: BTreeMap<EntryName, Entry>,
     /// The number of the next new entry.
     next_group: u32,
+    cards: Cards,
 }
 
 /// An entry of a class: the class's place among [`CLASSES`], and the name.
@@ -96,6 +99,9 @@ struct Class {
     prefix: &'static str,
     survey: fn(&crate::tree::Directory, &str) -> Result<Vec<Found>, Unreadable>,
 }
+
+/// The place of network interfaces among [`CLASSES`].
+const NETWORK: usize = 2;
 
 const CLASSES: [Class; 5] = [
     Class { path: "sys/class/hwmon", prefix: "hwmon", survey: sensor_chip::survey },
@@ -158,7 +164,7 @@ impl HostParts {
     /// second.
     pub fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, limits: (Duration, Duration)) -> Self {
         let inquiry = Inquiry::new(tree, clock, limits);
-        Self { inquiry, entries: BTreeMap::new(), next_group: 0 }
+        Self { inquiry, entries: BTreeMap::new(), next_group: 0, cards: Cards::default() }
     }
 
     /// Reads every part once.
@@ -243,6 +249,9 @@ impl HostParts {
                 }
                 None => found.absent(Absence::TimedOut, HUNG),
             };
+            if found.kind == HostPartKind::NetworkInterface {
+                self.cards.see(&entry.1, &found);
+            }
             let mut name = found.name(owners.contains(&found.owner));
             while parts.contains_key(&(found.kind, name.clone())) {
                 // Only a machine that lies has two of one name.
@@ -252,7 +261,10 @@ impl HostParts {
             parts.insert((found.kind, name), readings);
         }
         let part = |((kind, name), readings)| HostPart { kind, name, readings };
-        parts.into_iter().map(part).collect()
+        let mut parts: Vec<HostPart> = parts.into_iter().map(part).collect();
+        let listed = |name: &str| self.entries.contains_key(&(NETWORK, name.to_owned()));
+        parts.extend(self.cards.gone(&self.inquiry, CLASS_GROUPS - 1, listed, now));
+        parts
     }
 
     /// The parts that are read: of each kind as many as there may be.

@@ -11,6 +11,8 @@ use telltale_schema::snapshot::{Device, SourceStatus};
 
 /// Whether the device had vanished: for rules of the shape `returns`.
 pub(super) const VANISHED: &str = "vanished";
+/// Whether the driver says that it is gone.
+const LOST: &str = "lost";
 /// Whether calls did not return in time: for rules of the shape `hangs`.
 pub(super) const TIMED_OUT: &str = "timed_out";
 
@@ -36,6 +38,8 @@ pub(super) struct DeviceReadings<'a>(pub(super) &'a Device);
 /// Those of a source.
 pub(super) struct SourceReadings<'a> {
     pub(super) status: &'a SourceStatus,
+    /// Whether something of it is read all the same.
+    pub(super) is_read: bool,
     /// Whether a device explains it already.
     pub(super) is_explained: bool,
 }
@@ -43,18 +47,18 @@ pub(super) struct SourceReadings<'a> {
 // === impl DeviceReadings ===
 
 impl DeviceReadings<'_> {
-    /// Whether its driver answered nothing in time.
-    fn timed_out(&self) -> bool {
+    /// Whether nothing of it is read, for this reason.
+    fn is_unread(&self, why: Absence) -> bool {
         let telemetry = &self.0.telemetry;
-        let is_late = |reading: SensorReading<'_>| {
+        let is_so = |reading: SensorReading<'_>| {
             let absence = match reading {
                 SensorReading::Float(reading) => reading.absence(),
                 SensorReading::Whole(reading) => reading.absence(),
             };
-            absence.is_some_and(|(reason, _)| reason == Absence::TimedOut)
+            absence.is_some_and(|(reason, _)| reason == why)
         };
-        let mut own = SENSORS.iter().filter(|sensor| sensor.part != Some("link"));
-        !self.0.is_read() && own.any(|sensor| sensor.reading(telemetry).is_some_and(is_late))
+        let mut own = SENSORS.iter().filter(|sensor| sensor.part.is_none());
+        !self.0.is_read() && own.any(|sensor| sensor.reading(telemetry).is_some_and(is_so))
     }
 }
 
@@ -63,9 +67,11 @@ impl Readings for DeviceReadings<'_> {
         let at = Timestamp(0);
         let Self(device) = self;
         let flag = |is_so: bool| Reading::new(f64::from(u8::from(is_so)), at);
+        let has_vanished = device.fault(FaultKind::Vanished).is_some();
         match name {
-            VANISHED => return flag(device.fault(FaultKind::Vanished).is_some()),
-            TIMED_OUT => return flag(self.timed_out()),
+            VANISHED => return flag(has_vanished),
+            TIMED_OUT => return flag(self.is_unread(Absence::TimedOut)),
+            LOST => return flag(self.is_unread(Absence::Gone) && !has_vanished),
             _ => {}
         }
         // A graphics processor slows its link while it is idle, which is no fault.
@@ -109,9 +115,10 @@ impl Readings for BTreeMap<&'static str, Reading<f64>> {
 // === impl SourceReadings ===
 
 impl Readings for SourceReadings<'_> {
-    fn number(&self, _: &str) -> Reading<f64> {
-        let mut errors = self.status.errors.iter();
-        let is_late = errors.any(|error| error.reason == Absence::TimedOut);
-        Reading::new(f64::from(u8::from(is_late && !self.is_explained)), Timestamp(0))
+    fn number(&self, name: &str) -> Reading<f64> {
+        let late = self.status.errors.iter().filter(|error| error.reason == Absence::TimedOut);
+        let count = u32::try_from(late.count()).unwrap_or(u32::MAX);
+        let is_meant = !self.is_explained && self.is_read == (name != TIMED_OUT);
+        Reading::new(if is_meant { f64::from(count) } else { 0.0 }, Timestamp(0))
     }
 }

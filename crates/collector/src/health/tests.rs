@@ -46,7 +46,7 @@ impl Examined {
             sources: self.sources.clone(),
             ..Snapshot::empty(at(seconds))
         };
-        self.judge.examine(&mut snapshot, &[], &["nvidia"], moment(seconds));
+        self.judge.examine(&mut snapshot, &[], (&["nvidia"], at(seconds)), moment(seconds));
         snapshot
     }
 
@@ -71,7 +71,7 @@ fn part(
         all.iter().map(|(name, number)| (*name, Reading::new(*number, at(second)))).collect();
     let mut snapshot = Snapshot::empty(at(second));
     let part = HostPart { kind, name: "x0".to_owned(), readings };
-    judge.examine(&mut snapshot, &[part], &[], moment(second));
+    judge.examine(&mut snapshot, &[part], (&[], at(second)), moment(second));
     snapshot.faults
 }
 
@@ -177,6 +177,7 @@ fn a_slower_port_is_measured_by_what_it_was() {
 #[test]
 fn a_driver_that_hangs_is_found_by_its_device_else_by_its_source() {
     let mut machine = Examined::new();
+    machine.device.identity = OtherIdentity::new("0000:03:00.0", "nvidia", DeviceClass::Gpu).into();
     machine.device.telemetry = Telemetry::absent(Absence::TimedOut, "slow");
     let error = SourceError {
         subject: String::from("0"),

@@ -135,7 +135,13 @@ impl Track {
                 holds_if(value <= 0.0 && most > 0.0, || with_others(name, value, at))
             }
             Shape::Includes(name, any_of) => included(name, any_of, known(readings.words(name))?),
-            Shape::Rises(name) => self.rising(name, thresholds, known(readings.number(name))?, now),
+            Shape::Rises(name) => {
+                let by = rule.only_by.map(|(name, any_of)| {
+                    let found = known(readings.words(name));
+                    found.map(|found| included(name, any_of, found)).unwrap_or(Finding::Clear)
+                });
+                self.rising(name, thresholds, known(readings.number(name))?, by, now)
+            }
             Shape::Restarts(name) => {
                 let (value, at) = known(readings.number(name))?;
                 let before = self.last.replace(value).filter(|last| value < *last);
@@ -189,10 +195,16 @@ impl Track {
         name: &str,
         thresholds: &Thresholds,
         (value, at): (f64, Timestamp),
+        by: Option<Finding>,
         now: SampledAt,
     ) -> Finding {
+        let (counts, by) = match by {
+            Some(Finding::Holds(by)) => (true, by),
+            Some(_) => (false, Vec::new()),
+            None => (true, Vec::new()),
+        };
         match self.last.replace(value) {
-            Some(from) if value > from => {
+            Some(from) if value > from && counts => {
                 self.changed = Some(now);
                 if self.rises.len() == MAX_RISES {
                     self.merge_oldest();
@@ -222,7 +234,8 @@ impl Track {
         {
             self.since.get_or_insert(first.when);
             let before = evidence(name, first.from, first.when.at);
-            return Finding::Holds(vec![before, evidence(name, value, at)]);
+            let shown = [before].into_iter().chain(by).chain([evidence(name, value, at)]);
+            return Finding::Holds(shown.collect());
         }
         // Found before, and not yet quiet for long enough; or not found at all.
         Finding::Unknown

@@ -9,24 +9,28 @@ const MAX_OTHERS: usize = 3;
 /// What was seen and what to do, for a person.
 pub(super) fn detail(rule: &HealthRule, evidence: &[Evidence]) -> String {
     let seen = match (rule.shape, evidence) {
-        (Shape::Rises(name), [first, .., last]) => {
-            let seconds = last.at.since_ns(first.at) / 1_000_000_000;
+        (Shape::Rises(name), [first, between @ .., last]) => {
             let (before, now) = (number(name, first.value), number(name, last.value));
-            format!("{} rose from {before} to {now} in {}", title(name), span(seconds as f64))
+            let span = match last.at.since_ns(first.at) / 1_000_000_000 {
+                0 => String::new(),
+                seconds => format!(" in {}", span(seconds as f64)),
+            };
+            let by: String = between.iter().map(|it| format!(", {}", shown(it))).collect();
+            format!("{} rose from {before} to {now}{span}{by}", title(name))
         }
         (Shape::Restarts(name), [first, .., last]) => {
             format!("{} went from {} to {}", title(name), first.value, last.value)
         }
-        _ => {
-            let one =
-                |it: &Evidence| format!("{} {}", title(&it.reading), number(&it.reading, it.value));
-            evidence.iter().take(1 + MAX_OTHERS).map(one).collect::<Vec<_>>().join(", ")
-        }
+        _ => evidence.iter().take(1 + MAX_OTHERS).map(shown).collect::<Vec<_>>().join(", "),
     };
     match seen.is_empty() {
         true => format!("{}; {}", rule.words, rule.action),
         false => format!("{}: {seen}; {}", rule.words, rule.action),
     }
+}
+
+fn shown(it: &Evidence) -> String {
+    format!("{} {}", title(&it.reading), number(&it.reading, it.value))
 }
 
 /// The name of a reading in words, without its unit.

@@ -3,6 +3,7 @@
 
 mod counters;
 mod events;
+pub(crate) mod health;
 mod process_use;
 mod traffic;
 

@@ -160,6 +160,7 @@ fn each_part_has_what_the_kernel_says_of_it() {
     assert_eq!(of(HostPartKind::PowerSupply, "pmbus-7-0058"), supply.into());
     let nic = of(HostPartKind::NetworkInterface, "eth0");
     let expected = [
+        ("is_there", 1.0),
         ("up", 1.0),
         ("is_enabled", 1.0),
         ("has_been_up", 1.0),

@@ -27,6 +27,8 @@ pub struct HealthRule {
     pub only_while: Option<&'static str>,
     /// A reading that must have been above 0 at some time: what was never used does not fail.
     pub only_after: Option<&'static str>,
+    /// Rises count while this reading is one of these.
+    pub only_by: Option<(&'static str, &'static [&'static str])>,
     /// What holds where the user sets nothing.
     pub thresholds: Thresholds,
     /// What ends it.

@@ -1893,9 +1893,37 @@ pub enum FaultKind {
     /// The machine's memory had errors that could not be corrected.
     HostMemoryUncorrected = 23,
     /// The machine's memory corrects many errors.
+    HostMemoryCorrectedRising = 24,
+    /// The driver lists the device and says that it is lost: it does not answer on the bus.
+    DeviceLost = 25,
+    /// NVIDIA's driver reported an error of the hardware (XID), not of a program.
+    XidError = 26,
+    /// Rows of the memory are to be replaced by spare ones, which a reset does.
+    RowRemapPending = 27,
+    /// A row of the memory could not be replaced by a spare one.
+    RowRemapFailed = 28,
+    /// Pages of the memory are to be retired, which a reset does.
+    PageRetirementPending = 29,
+    /// Caches or registers of the device had errors that could not be corrected.
+    SramUncorrected = 30,
+    /// The device has fewer NVLink links up than it had.
+    NvlinkDown = 31,
+    /// NVLink links of the device were lost and came back: one is about to fail.
+    NvlinkErrorsRising = 32,
+    /// The PCIe link of the device had errors that made it unreliable, as the kernel reports them (AER).
+    PcieErrorsFatal = 33,
+    /// Transactions over the PCIe link of the device failed, as the kernel reports it (AER).
+    PcieErrorsNonfatal = 34,
+    /// The PCIe link of the device corrects many errors by itself (AER).
+    PcieErrorsCorrectedRising = 35,
+    /// The PCIe link of a network card had errors that made it unreliable (AER).
+    NetworkPcieErrorsFatal = 36,
+    /// A network interface lost its link several times.
+    NetworkLinkFlapping = 37,
+    /// A call of a source does not return, while others are answered.
     ///
     /// End of these.
-    HostMemoryCorrectedRising = 24,
+    CallHangs = 38,
 }
 impl FaultKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1929,6 +1957,20 @@ impl FaultKind {
             Self::RdmaGidMissing => "FAULT_KIND_RDMA_GID_MISSING",
             Self::HostMemoryUncorrected => "FAULT_KIND_HOST_MEMORY_UNCORRECTED",
             Self::HostMemoryCorrectedRising => "FAULT_KIND_HOST_MEMORY_CORRECTED_RISING",
+            Self::DeviceLost => "FAULT_KIND_DEVICE_LOST",
+            Self::XidError => "FAULT_KIND_XID_ERROR",
+            Self::RowRemapPending => "FAULT_KIND_ROW_REMAP_PENDING",
+            Self::RowRemapFailed => "FAULT_KIND_ROW_REMAP_FAILED",
+            Self::PageRetirementPending => "FAULT_KIND_PAGE_RETIREMENT_PENDING",
+            Self::SramUncorrected => "FAULT_KIND_SRAM_UNCORRECTED",
+            Self::NvlinkDown => "FAULT_KIND_NVLINK_DOWN",
+            Self::NvlinkErrorsRising => "FAULT_KIND_NVLINK_ERRORS_RISING",
+            Self::PcieErrorsFatal => "FAULT_KIND_PCIE_ERRORS_FATAL",
+            Self::PcieErrorsNonfatal => "FAULT_KIND_PCIE_ERRORS_NONFATAL",
+            Self::PcieErrorsCorrectedRising => "FAULT_KIND_PCIE_ERRORS_CORRECTED_RISING",
+            Self::NetworkPcieErrorsFatal => "FAULT_KIND_NETWORK_PCIE_ERRORS_FATAL",
+            Self::NetworkLinkFlapping => "FAULT_KIND_NETWORK_LINK_FLAPPING",
+            Self::CallHangs => "FAULT_KIND_CALL_HANGS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1959,6 +2001,20 @@ impl FaultKind {
             "FAULT_KIND_RDMA_GID_MISSING" => Some(Self::RdmaGidMissing),
             "FAULT_KIND_HOST_MEMORY_UNCORRECTED" => Some(Self::HostMemoryUncorrected),
             "FAULT_KIND_HOST_MEMORY_CORRECTED_RISING" => Some(Self::HostMemoryCorrectedRising),
+            "FAULT_KIND_DEVICE_LOST" => Some(Self::DeviceLost),
+            "FAULT_KIND_XID_ERROR" => Some(Self::XidError),
+            "FAULT_KIND_ROW_REMAP_PENDING" => Some(Self::RowRemapPending),
+            "FAULT_KIND_ROW_REMAP_FAILED" => Some(Self::RowRemapFailed),
+            "FAULT_KIND_PAGE_RETIREMENT_PENDING" => Some(Self::PageRetirementPending),
+            "FAULT_KIND_SRAM_UNCORRECTED" => Some(Self::SramUncorrected),
+            "FAULT_KIND_NVLINK_DOWN" => Some(Self::NvlinkDown),
+            "FAULT_KIND_NVLINK_ERRORS_RISING" => Some(Self::NvlinkErrorsRising),
+            "FAULT_KIND_PCIE_ERRORS_FATAL" => Some(Self::PcieErrorsFatal),
+            "FAULT_KIND_PCIE_ERRORS_NONFATAL" => Some(Self::PcieErrorsNonfatal),
+            "FAULT_KIND_PCIE_ERRORS_CORRECTED_RISING" => Some(Self::PcieErrorsCorrectedRising),
+            "FAULT_KIND_NETWORK_PCIE_ERRORS_FATAL" => Some(Self::NetworkPcieErrorsFatal),
+            "FAULT_KIND_NETWORK_LINK_FLAPPING" => Some(Self::NetworkLinkFlapping),
+            "FAULT_KIND_CALL_HANGS" => Some(Self::CallHangs),
             _ => None,
         }
     }

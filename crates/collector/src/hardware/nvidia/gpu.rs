@@ -399,19 +399,9 @@ impl Gpu {
         }
     }
 
-    /// What is counted here is not what a GPU says that is gone: it must not look as if it were read.
+    /// What is counted here, also of a GPU that is gone.
     fn settle_xid(&mut self, monotonic_ns: u64) {
-        let gone = match self.device.telemetry.temperature_celsius.absence() {
-            Some((Absence::Gone, detail)) => Some(self.xid.with_last(detail)),
-            _ => None,
-        };
-        let (total, last) = match gone {
-            Some(detail) => (
-                Reading::absent(Absence::Gone, detail.as_str()),
-                Reading::absent(Absence::Gone, detail.as_str()),
-            ),
-            None => self.xid.readings(monotonic_ns),
-        };
+        let (total, last) = self.xid.readings(monotonic_ns);
         let errors = &mut self.device.telemetry.errors;
         let errors =
             errors.get_or_insert_with(|| Box::new(DeviceErrors::absent(Absence::NotYet, "")));

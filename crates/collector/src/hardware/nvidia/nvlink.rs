@@ -110,14 +110,12 @@ fn links_up(device: &Device<'_>, count: u64) -> Said<u64> {
     Ok(up)
 }
 
-/// Checksum errors, replays and recoveries of the first so many links, added up; why not, where a link
-/// does not count them.
+/// Checksum errors, replays and recoveries of the first so many links, added up.
 fn errors_of_each(device: &Device<'_>, count: u64) -> [Said<u64>; 3] {
     let sum = |id| {
         let fields: Vec<ScopedField> =
             numbers(count).map(|scope| ScopedField { id, scope }).collect();
-        let each = field_values(device, &fields)?;
-        each.into_iter().try_fold(0u64, |sum, count| Ok(sum.saturating_add(count?)))
+        added_up(field_values(device, &fields)?)
     };
     let [crc, replays, recoveries] = OF_EACH.map(sum);
     // Blackwell counts these alone, as another field.
@@ -126,6 +124,19 @@ fn errors_of_each(device: &Device<'_>, count: u64) -> [Said<u64>; 3] {
         known => known,
     };
     [crc, replays, recoveries]
+}
+
+/// The sum of the links that count: one that is down may not.
+fn added_up(each: Vec<Said<u64>>) -> Said<u64> {
+    let mut sum: Option<u64> = None;
+    for said in each {
+        match said {
+            Ok(count) => sum = Some(sum.unwrap_or(0).saturating_add(count)),
+            Err(NvmlError::NotSupported) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    sum.ok_or(NvmlError::NotSupported)
 }
 
 /// What was said of each link, else, by older drivers and GPUs, of the sum.
@@ -180,5 +191,21 @@ impl NvLinkTraffic {
             nvlink_replays_total: reading(replays, any),
             nvlink_recoveries_total: reading(recoveries, any),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::added_up;
+    use nvml_wrapper::error::NvmlError;
+
+    #[test]
+    fn links_that_do_not_count_are_left_out_and_none_is_no_zero() {
+        let lacking = || Err(NvmlError::NotSupported);
+        assert_eq!(added_up(vec![Ok(3), lacking(), Ok(4)]).ok(), Some(7));
+        assert!(matches!(added_up(vec![lacking()]), Err(NvmlError::NotSupported)));
+        assert!(matches!(added_up(Vec::new()), Err(NvmlError::NotSupported)));
+        assert_eq!(added_up(vec![Ok(u64::MAX), Ok(1)]).ok(), Some(u64::MAX));
+        assert!(matches!(added_up(vec![Ok(3), Err(NvmlError::GpuLost)]), Err(NvmlError::GpuLost)));
     }
 }

@@ -1,18 +1,24 @@
 //! Physical network interfaces, from `/sys/class/net` (the kernel's
 //! `Documentation/ABI/testing/sysfs-class-net`), and the PCIe link of each.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use rustix::io::Errno;
+use telltale_schema::chip::PciAddress;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::PcieLink;
 
 use super::HostPartKind;
 use super::entry::{Found, Readings, cleaned};
+use super::gone::IS_THERE;
 use super::value::{PartFiles, implausible, truth};
 use crate::hardware::link::LinkFiles;
 use crate::tree::{Directory, Unreadable};
 
 const NAMES: &[&str] = &[
+    IS_THERE,
     "up",
     "is_enabled",
     "has_been_up",
@@ -44,11 +50,14 @@ pub(super) fn survey(directory: &Directory, name: &str) -> Result<Vec<Found>, Un
     if port.is_ok_and(|port| is_representative(&String::from_utf8_lossy(&port))) {
         return Ok(Vec::new());
     }
+    let function = directory.link("device").ok();
+    let function = function.as_deref().and_then(Path::file_name).and_then(OsStr::to_str);
     Ok(vec![Found {
         kind: HostPartKind::NetworkInterface,
         item: 1,
         owner: cleaned(name),
-        place: None,
+        // One of another bus has no such address.
+        place: function.filter(|it| it.parse::<PciAddress>().is_ok()).map(str::to_owned),
         channel: None,
         label: None,
         names: NAMES,
@@ -76,6 +85,7 @@ fn read(directory: &Directory, _: &Found, now: Timestamp) -> Readings {
         _ => speed(&files),
     };
     let mut readings = Readings::from([
+        (IS_THERE, files.is(true)),
         ("up", up),
         ("is_enabled", files.parsed("flags", is_enabled)),
         ("has_been_up", has_been_up),

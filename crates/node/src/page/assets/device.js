@@ -1,5 +1,6 @@
 // What one device is.
 
+import { EVENTS } from "./faults.js";
 import { value } from "./format.js";
 import { SENSORS, of } from "./sensors.js";
 
@@ -23,10 +24,7 @@ export function product({ board_type, model, driver }) {
   return board_type ?? model ?? driver ?? "unknown";
 }
 
-// Faults of state ok are events, which are not wrong.
-const EVENTS = ["came_back", "was_reset"];
-
-/** Those of these faults that are wrong. */
+/** Those of these faults that are wrong; events are not. */
 export const wrong = (faults) => (faults ?? []).filter(({ kind }) => !EVENTS.includes(kind));
 
 /** What is wrong with the device as a whole, in few words; empty where nothing is known to be. */

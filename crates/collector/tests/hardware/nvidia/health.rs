@@ -1,0 +1,121 @@
+//! What the library says of a sick GPU becomes what its rule says within two seconds.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use telltale_collector::{CollectOptions, Collector, NvmlUse};
+use telltale_harness::wait_until;
+use telltale_schema::clock::{Clock, ManualClock, Timestamp};
+use telltale_schema::health::{FaultKind, HealthState};
+use telltale_schema::snapshot::Snapshot;
+
+use super::{DEADLINE, LIBRARY, furnished};
+use crate::hardware::tree::Machine;
+
+const SECOND: u64 = 1_000_000_000;
+const SOON: Duration = Duration::from_secs(20);
+
+/// Files of the first GPU, what they say then, and what is found. Well is what comes last.
+const SICK: [(&str, &str, &str, FaultKind); 6] = [
+    ("uncorrected", "3\n", "0\n", FaultKind::MemoryUncorrected),
+    ("corrected", "400\n", "400\n", FaultKind::MemoryCorrectedRising),
+    ("throttled_by", "64\n", "4\n", FaultKind::ThrottledByHardware),
+    ("handle", "!GPU_IS_LOST", "1\n", FaultKind::DeviceLost),
+    ("remapped_rows", "1 1 1 0\n", "1 1 0 0\n", FaultKind::RowRemapPending),
+    ("remapped_rows", "1 1 0 1\n", "1 1 0 0\n", FaultKind::RowRemapFailed),
+];
+
+/// What is found in these tests.
+pub(crate) const FOUND: [FaultKind; 5] =
+    [SICK[0].3, SICK[1].3, FaultKind::DeviceLost, FaultKind::XidError, FaultKind::SourceHangs];
+
+/// A GPU that is collected once a second, and is well at first.
+struct Bench {
+    machine: Machine,
+    collector: Collector,
+    clock: Arc<ManualClock>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let machine = furnished();
+        machine.write("nvml/gpu0/remapped_rows", "1 1 0 0\n");
+        machine.write("nvml/gpu0/events", "1\n");
+        machine.write("nvml/gpu0/xid", "8\n");
+        let clock = Arc::new(ManualClock::starting_at(Timestamp(1_700_000_000 * SECOND)));
+        let options = CollectOptions {
+            root: machine.path().to_owned(),
+            nvml: NvmlUse::At(machine.path().join(LIBRARY)),
+            timeout: Duration::from_secs(1),
+            deadline: DEADLINE,
+            ..CollectOptions::default()
+        };
+        let shared = Arc::clone(&clock) as Arc<dyn Clock>;
+        let collector = Collector::with_clock(options, shared).unwrap();
+        let mut bench = Self { machine, collector, clock };
+        assert_eq!((bench.wrong(), bench.wrong()), (vec![], vec![]));
+        bench
+    }
+
+    fn next(&mut self) -> Snapshot {
+        self.clock.advance_ns(SECOND);
+        self.collector.collect()
+    }
+
+    fn wrong(&mut self) -> Vec<FaultKind> {
+        self.next().wrong().map(|(_, fault)| fault.kind).collect()
+    }
+}
+
+#[test]
+fn what_the_driver_says_of_a_sick_gpu_is_found_in_time() {
+    for (file, sick, well, kind) in SICK {
+        let mut bench = Bench::new();
+        bench.machine.write(&format!("nvml/gpu0/{file}"), sick);
+        let within = kind.rule().thresholds.hold_seconds + 2;
+        let found = (0..within).map(|_| bench.wrong()).find(|found| !found.is_empty());
+        assert_eq!(found.as_deref(), Some(&[kind][..]), "{file}: {sick}");
+        assert_eq!(bench.next().devices[0].health().state, kind.state());
+        bench.machine.write(&format!("nvml/gpu0/{file}"), well);
+        bench.clock.advance_ns(kind.rule().thresholds.quiet_seconds * SECOND);
+        assert_eq!(bench.wrong(), [], "{file}: {well}");
+    }
+}
+
+#[test]
+fn a_library_that_does_not_answer_is_found_and_holds_nothing_up() {
+    let handles = ["gpu0/handle", "gpu1/handle"];
+    for (calls, kind) in
+        [(&["gpu0/power"][..], FaultKind::CallHangs), (&handles[..], FaultKind::SourceHangs)]
+    {
+        let mut bench = Bench::new();
+        let hangs: Vec<_> =
+            calls.iter().map(|call| bench.machine.hang(&format!("nvml/{call}"))).collect();
+        let within = kind.rule().thresholds.hold_seconds + 2;
+        let started = Instant::now();
+        let found: Vec<_> = (0..within).map(|_| bench.wrong()).collect();
+        let bound = 3 * DEADLINE * u32::try_from(within).unwrap();
+        assert!(started.elapsed() < bound + SOON, "{calls:?}");
+        assert_eq!(found.last().map(Vec::as_slice), Some(&[kind][..]), "{calls:?}: {found:?}");
+        drop(hangs);
+    }
+}
+
+#[test]
+fn an_error_of_the_hardware_is_found_and_one_of_a_program_is_not() {
+    let mut bench = Bench::new();
+    bench.machine.write("nvml/gpu0/xid", "8\n31\n");
+    let total = |snapshot: &Snapshot| {
+        let errors = snapshot.devices[0].telemetry.errors.as_ref().unwrap();
+        errors.xid_errors_total.value().copied()
+    };
+    wait_until("the error of a program", SOON, || total(&bench.next()) == Some(1));
+    assert_eq!(bench.wrong(), []);
+    bench.machine.write("nvml/gpu0/xid", "8\n31\n79\n");
+    wait_until("the error of the hardware", SOON, || bench.wrong() == [FaultKind::XidError]);
+    let device = bench.next().devices.remove(0);
+    let health = device.health();
+    let cause = health.cause.unwrap();
+    assert_eq!(health.state, HealthState::Failed);
+    assert!(cause.detail.contains("79"), "{}", cause.detail);
+}
