@@ -1,6 +1,7 @@
 //! Whether devices, parts of the machine and sources are well: the rules of `health.toml`, checked
 //! over one collection after another. Pure: readings and times come in, faults come out.
 
+mod options;
 mod readings;
 mod track;
 mod words;
@@ -15,6 +16,7 @@ use telltale_schema::snapshot::{Device, Snapshot};
 
 use crate::hardware::{HostPart, HostParts};
 use crate::rate::SampledAt;
+pub use options::HealthOptions;
 use readings::{DeviceReadings, Readings, SourceReadings};
 use track::Track;
 

@@ -29,6 +29,7 @@ mod usage;
 pub use clean::{CleanReport, Cleaned};
 pub use collector::{CollectOptions, Collector, Round, clean};
 pub use hardware::{HardwareOptions, HostUse, NvmlUse};
+pub use health::HealthOptions;
 pub use processes::{
     Allocated, EndpointUse, KubeletError, ListAllocated, PodOptions, ProcessTexts,
     ProcessTextsError, process_texts,

@@ -19,9 +19,8 @@ use crate::kubelet::list_allocated;
 use crate::legacy::LegacyOptions;
 use crate::otlp::OtlpOptions;
 use crate::service::ServiceOptions;
-use telltale_collector::CollectOptions;
-use telltale_collector::PodOptions;
 use telltale_collector::hardware::HardwareOptions;
+use telltale_collector::{CollectOptions, HealthOptions, PodOptions};
 use telltale_server::log::{Format, Level};
 
 pub use consistency::ConfigurationRefusal;
@@ -87,6 +86,8 @@ pub struct Configuration {
     pub pods: PodOptions,
     /// Where devices are searched for.
     pub hardware: HardwareOptions,
+    /// From when on something is wrong with a device or a part of the machine.
+    pub health: HealthOptions,
     /// Export by OpenTelemetry's protocol.
     pub otlp: OtlpOptions,
 }
@@ -109,6 +110,7 @@ impl Default for Configuration {
             legacy: LegacyOptions::default(),
             pods: PodOptions::default(),
             hardware: HardwareOptions::default(),
+            health: HealthOptions::default(),
             otlp: OtlpOptions::default(),
         }
     }
@@ -170,6 +172,7 @@ impl Configuration {
             list_allocated: Some(list_allocated),
             host: self.hardware.host,
             nvml: self.hardware.nvml_use(),
+            health: self.health.settings(),
             ..CollectOptions::default()
         };
         ServiceOptions { collect, interval: self.interval(), legacy: None }

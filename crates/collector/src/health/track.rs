@@ -136,10 +136,7 @@ impl Track {
             }
             Shape::Includes(name, any_of) => included(name, any_of, known(readings.words(name))?),
             Shape::Rises(name) => {
-                let by = rule.only_by.map(|(name, any_of)| {
-                    let found = known(readings.words(name));
-                    found.map(|found| included(name, any_of, found)).unwrap_or(Finding::Clear)
-                });
+                let by = rule.only_by.map(|by| cause(readings, by));
                 self.rising(name, thresholds, known(readings.number(name))?, by, now)
             }
             Shape::Restarts(name) => {
@@ -261,6 +258,12 @@ fn known<T>(reading: Reading<T>) -> Known<T> {
         }
         Reading::Absent { .. } => Err(Finding::Clear),
     }
+}
+
+/// Whether a rise has one of the causes that count.
+fn cause(readings: &dyn Readings, (name, any_of): (&str, &[&str])) -> Finding {
+    let found = known(readings.words(name));
+    found.map(|found| included(name, any_of, found)).unwrap_or(Finding::Clear)
 }
 
 /// One of the words, or of the numbers.
