@@ -5,7 +5,7 @@
 
 mod chip;
 mod decode;
-mod faults;
+pub(crate) mod faults;
 mod fields;
 mod pids;
 mod traffic;

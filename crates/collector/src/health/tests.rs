@@ -1,3 +1,5 @@
+mod week;
+
 use telltale_schema::chip::ChipIdentity;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceClass, OtherIdentity};

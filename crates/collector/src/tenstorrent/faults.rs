@@ -19,11 +19,11 @@ pub const HEARTBEAT_TIMEOUT_NS: u64 = 3_000_000_000;
 pub const VANISHED_KEPT_NS: u64 = 3600 * 1_000_000_000;
 
 /// When a scan is: on the monotonic clock and on the wall's.
-pub(super) type Moment = (u64, Timestamp);
+pub(crate) type Moment = (u64, Timestamp);
 
 /// What earlier scans have seen, by the place on the bus, which no reset changes.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
+pub(crate) struct Faults {
     beats: BTreeMap<PciAddress, Beat>,
     seen: BTreeMap<PciAddress, ListedChip>,
 }
@@ -52,18 +52,18 @@ struct ListedChip {
 
 /// What the driver lists at this scan.
 #[derive(Clone, Copy)]
-pub(super) struct DriverListing<'a> {
+pub(crate) struct DriverListing<'a> {
     /// The numbers of chips that it lists; none where that could not be read.
-    pub(super) ordinals: Option<&'a [u32]>,
+    pub(crate) ordinals: Option<&'a [u32]>,
     /// Why there is no driver, if there is none.
-    pub(super) no_driver: bool,
+    pub(crate) no_driver: bool,
     /// Whether another driver has the chip at an address, as for a virtual machine: that is no fault.
-    pub(super) has_other_driver: &'a dyn Fn(PciAddress) -> bool,
+    pub(crate) has_other_driver: &'a dyn Fn(PciAddress) -> bool,
 }
 
 impl Faults {
     /// Adds to these chips what is wrong with them, and those that have vanished.
-    pub(super) fn annotate(
+    pub(crate) fn annotate(
         &mut self,
         chips: &mut Vec<ChipReading>,
         listing: DriverListing<'_>,

@@ -1,6 +1,7 @@
 //! `telltale serve`: its start, its inputs, and its end.
 
 mod legacy;
+mod outlives;
 mod reload;
 mod sockets;
 mod systemd;
