@@ -224,7 +224,7 @@ fn one_sample_says_in_every_form_what_the_service_has_found_by_watching() {
     let vanish = Fault::Vanish { ordinal: 0, returns_as: None };
     machine.inject(vanish.clone()).unwrap();
     service.says("alert device_vanished fires: device ");
-    says(&[], "251732099: the driver does not list it any more");
+    says(&[], "251732099, 251732099R: the driver does not list it any more");
     says(&["--json"], "\"kind\":\"vanished\"");
     says(&chosen, "251732099,vanished\r\n251732099R,vanished\r\n");
 

@@ -42,14 +42,15 @@ fn a_busy_galaxy_is_a_line_for_each_chip_and_sample() {
     });
     let devices = monitor(&root, &["dmon", "-c", "3", "-d", "0.1", "-s", "pmt"]);
     let rows = words(&devices);
-    let names = "# device temperature power dram dram_capacity l1 l1_capacity pcie_rx pcie_tx";
+    let names = "# device temperature power dram dram_capacity l1 l1_capacity pcie_rx pcie_tx \
+                 nvlink_rx nvlink_tx";
     assert_eq!(rows[0].join(" "), names);
-    assert_eq!(rows[1].join(" "), "# id C W MiB MiB MiB MiB MiB/s MiB/s");
+    assert_eq!(rows[1].join(" "), "# id C W MiB MiB MiB MiB MiB/s MiB/s MiB/s MiB/s");
     assert_eq!(rows.len(), 2 + 3 * 32, "{devices:?}");
     let chips: Vec<&str> = rows[2..].iter().map(|row| row[0]).collect();
     assert_eq!((chips[0], chips[9], chips[31], chips[32]), ("T1:N0", "T2:N1", "T4:N7", "T1:N0"));
     let rates = |row: &Vec<&str>| row[7].parse::<f64>().is_ok() && row[8].parse::<f64>().is_ok();
-    assert!(rows[2..].iter().all(|row| row.len() == 9 && rates(row)), "{devices:?}");
+    assert!(rows[2..].iter().all(|row| row.len() == 11 && rates(row)), "{devices:?}");
     let processes = monitor(&root, &["pmon", "-c", "2", "-d", "0.1"]);
     let rows = words(&processes);
     assert_eq!(rows[0].join(" "), "# device pid busy cpu dram l1 rss user command");

@@ -1,6 +1,6 @@
 // What one device is.
 
-import { EVENTS } from "./faults.js";
+import { STATES } from "./faults.js";
 import { value } from "./format.js";
 import { SENSORS, of } from "./sensors.js";
 
@@ -25,7 +25,10 @@ export function product({ board_type, model, driver }) {
 }
 
 /** Those of these faults that are wrong; events are not. */
-export const wrong = (faults) => (faults ?? []).filter(({ kind }) => !EVENTS.includes(kind));
+export const wrong = (faults) => (faults ?? []).filter(({ kind }) => STATES[kind] !== "ok");
+
+/** Whether it does not work. */
+export const hasFailed = (device) => wrong(device.faults).some(({ kind }) => STATES[kind] === "failed");
 
 /** What is wrong with the device as a whole, in few words; empty where nothing is known to be. */
 export function faults(device) {

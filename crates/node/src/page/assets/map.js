@@ -1,7 +1,7 @@
 // The devices as they stand in the machine, tray by tray: who holds them, or one metric as a heat map.
 
 import { bar, element, level, stacked } from "./cells.js";
-import { capacity, faults, isIdle, nameInTray, trays, used } from "./device.js";
+import { capacity, faults, hasFailed, isIdle, nameInTray, trays, used } from "./device.js";
 import { bytes, value, written } from "./format.js";
 import { holders, parts } from "./holders.js";
 import { SENSORS, named, of } from "./sensors.js";
@@ -130,7 +130,8 @@ function paint(tile, snapshot, device, metric, largest) {
   tile.classList.toggle("faulty", Boolean(wrong));
   tile.dataset.heat = metric.space ? "" : level(ratio);
   tile.style.setProperty("--heat", metric.space ? "0%" : `${Math.round(ratio * 45)}%`);
-  tile.querySelector(".value").textContent = wrong || words;
+  // What does not work has no value that means something.
+  tile.querySelector(".value").textContent = hasFailed(device) ? wrong : words;
   tile.lastElementChild.replaceWith(bar(ratio, by.parts));
   tile.ariaLabel = [device.id, `${metric.title} ${words}`, held, wrong].filter(Boolean).join(", ");
   tile.title = [device.id, held, by.title].filter(Boolean).join("; ");

@@ -76,7 +76,7 @@ fn stopped_firmware_and_a_vanished_chip_are_named_and_their_end_is_seen() {
     let alerts = browser.text("document.getElementById('alert-list').innerText");
     assert!(alerts.contains("heartbeat_stopped"), "{alerts}");
     let count = browser.text("document.getElementById('source-count').textContent");
-    assert!(count.starts_with("5 device faults, "), "{count}");
+    assert!(count.starts_with("5 faults, "), "{count}");
     for (name, width, phone) in [("faults-screen", 1280, false), ("faults-phone", 390, true)] {
         browser.window(width, 900, phone);
         is_well(browser, name);

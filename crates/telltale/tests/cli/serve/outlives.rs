@@ -128,7 +128,10 @@ fn with_little_memory_it_reports_each_fault_and_answers_the_watchdog() {
     inner.arg("serve").arg("--root").arg(&root).arg("--state-dir").arg(place.join("state"));
     inner.env("NOTIFY_SOCKET", place.join("notify"));
     inner.env("WATCHDOG_USEC", Duration::from_secs(2).as_micros().to_string());
-    let mut command = group.as_ref().map_or(inner, |group| group.holding(&inner));
+    let mut command = match &group {
+        Some(group) => group.holding(&inner),
+        None => inner,
+    };
     let service = Serving::start(&mut command);
     manager.hears("READY=1");
     assert!(running.runs_until(&root, |out| out.contains("\"alerts\":[]")), "it is well at first");
