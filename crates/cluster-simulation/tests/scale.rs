@@ -93,7 +93,7 @@ fn a_slow_rank_and_a_slow_link_are_found_among_a_thousand_that_report_training_s
             .zip(observations)
             .map(|(node, observation)| {
                 let activity = AgentActivity::Committed(epoch);
-                let body = FromNodeBody::Report(Report { activity, observation });
+                let body = FromNodeBody::Report(Report { activity, observation, fault: None });
                 let incarnation = Incarnation::new(1);
                 let message = FromNode { node: node.clone(), incarnation, sequence, body };
                 encode::node_message(&message, None).encode_to_vec()

@@ -365,7 +365,7 @@ impl Agent {
                 .map_or_else(Vec::new, |first| self.workers.reported(now, first, &observation));
             observation.failures =
                 first.map_or_else(Vec::new, |first| self.workers.failures(first));
-            let report = Report { activity, observation };
+            let report = Report { activity, observation, fault: None };
             self.send(FromNodeBody::Report(report), outputs);
         } else {
             self.next_message = now.after(self.policy.register_interval);

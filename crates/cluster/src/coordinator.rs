@@ -7,6 +7,7 @@
 mod behind;
 mod budget;
 mod evictions;
+mod health;
 mod incidents;
 mod leadership;
 mod leaving;
@@ -20,7 +21,7 @@ mod roster;
 mod round;
 
 use crate::epoch::{Epoch, JobIdentity, Revision, Term};
-use crate::incident::{Hold, Incident};
+use crate::incident::{Hold, HookOutcome, Incident, IncidentId};
 use crate::message::{FromNode, NotPrepared, ToNode};
 use crate::node::{NodeName, NodeState};
 use crate::policy::{Job, Policy, PolicyError};
@@ -81,6 +82,8 @@ pub enum Input {
         /// What became of it.
         outcome: StoreOutcome,
     },
+    /// The command that [`Output::BeforeDrain`] asked for last has ended.
+    BeforeDrainEnded(HookOutcome),
     /// Time has passed. To be given about ten times a second.
     Tick,
 }
@@ -100,6 +103,14 @@ pub enum Output {
     Store(Box<Decision>),
     /// An incident is new or stands differently.
     Incident(Box<Incident>),
+    /// Run the policy's command before these nodes are taken out of a job that runs, end it when its time is over, and
+    /// say how it ended. One that still runs for another incident must be ended first.
+    BeforeDrain {
+        /// For which incident.
+        incident: IncidentId,
+        /// The nodes.
+        nodes: Vec<NodeName>,
+    },
     /// Log that a node has said that it cannot prepare the present epoch.
     NotPrepared {
         /// Which.

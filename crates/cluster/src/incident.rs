@@ -15,6 +15,7 @@ use crate::observation::{FailureDetail, WorkerEnd};
 use crate::rank::Rank;
 use crate::time::Moment;
 use crate::verdict::Verdict;
+use crate::vitals::NodeFault;
 
 /// Events that one incident keeps; more are counted and dropped.
 pub const MAX_EVENTS: usize = 256;
@@ -67,6 +68,26 @@ pub enum FaultEvent {
     },
     /// Detection suspects something.
     Suspected(Verdict),
+    /// The health of a node has failed, and its workers may still run.
+    Unhealthy {
+        /// Which.
+        node: NodeName,
+        /// Why.
+        fault: NodeFault,
+    },
+    /// The command that runs before nodes are drained has ended. Nothing is wrong by it.
+    BeforeDrain(HookOutcome),
+}
+
+/// How the command that runs before nodes are drained has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookOutcome {
+    /// How its process ended; `None` if it was ended because its time was over.
+    pub end: Option<WorkerEnd>,
+    /// The last line that it printed, in at most 256 bytes; empty if it printed none.
+    pub last_line: String,
+    /// How long it took.
+    pub took: Duration,
 }
 
 impl FaultEvent {
@@ -77,7 +98,10 @@ impl FaultEvent {
             Self::WorkerFailed { .. } | Self::AgentRestarted { .. } | Self::NotStarted { .. } => {
                 true
             }
-            Self::Silent { .. } | Self::Suspected(_) => false,
+            Self::Silent { .. }
+            | Self::Suspected(_)
+            | Self::Unhealthy { .. }
+            | Self::BeforeDrain(_) => false,
         }
     }
 
@@ -144,6 +168,10 @@ pub enum Hold {
     Unsure,
     /// There is no spare for a node that is only suspected and still runs.
     NoSpare,
+    /// The command that runs before nodes are drained has not ended.
+    BeforeDrain,
+    /// The job still runs, and one more restart would end it.
+    RestartBudget,
 }
 
 /// One incident.
@@ -272,7 +300,10 @@ impl Incident {
             FaultEvent::AgentRestarted { node } | FaultEvent::NotStarted { node } => {
                 Some((node, false))
             }
-            FaultEvent::Silent { .. } | FaultEvent::Suspected(_) => None,
+            FaultEvent::Silent { .. }
+            | FaultEvent::Suspected(_)
+            | FaultEvent::Unhealthy { .. }
+            | FaultEvent::BeforeDrain(_) => None,
         });
         let mut heard = ends.filter(|(node, _)| is_heard(node)).peekable();
         heard.peek().is_some() && heard.all(|(_, is_survivor)| is_survivor)
@@ -320,11 +351,21 @@ impl Incident {
         })
     }
 
+    /// Nodes whose health has failed.
+    pub fn unhealthy(&self) -> impl Iterator<Item = &NodeName> {
+        self.events.iter().filter_map(|event| match event {
+            FaultEvent::Unhealthy { node, .. } => Some(node),
+            _ => None,
+        })
+    }
+
     /// Whether another node than this is silent, was missed or hangs, so that a worker that failed as survivors do may
     /// have missed it.
     fn is_explained_without(&self, node: &NodeName) -> bool {
         let is_signed = self.events.iter().any(|event| match event {
-            FaultEvent::Silent { node: silent } => silent != node,
+            FaultEvent::Silent { node: other } | FaultEvent::Unhealthy { node: other, .. } => {
+                other != node
+            }
             FaultEvent::Suspected(verdict) if verdict.kind.is_hang() => {
                 verdict.suspects.node() != Some(node)
             }
@@ -342,14 +383,17 @@ impl Incident {
             | FaultEvent::AgentRestarted { .. }
             | FaultEvent::NotStarted { .. } => true,
             FaultEvent::Suspected(verdict) => verdict.kind.is_hang(),
-            FaultEvent::WorkerFailed { .. } => false,
+            // A fault that was there for hours explains no program that fails at each start.
+            FaultEvent::WorkerFailed { .. }
+            | FaultEvent::Unhealthy { .. }
+            | FaultEvent::BeforeDrain(_) => false,
         };
         self.excused || !self.missed.is_empty() || self.events.iter().any(is_explanation)
     }
 
     /// The node that the job failed for, as far as the events show: the first whose worker ended as no
-    /// survivor does ([`WorkerEnd::is_cause`]); else the only one whose agent was restarted; else the
-    /// only one that failed, unless a silence, a hang or a plan of another explains that.
+    /// survivor does ([`WorkerEnd::is_cause`]); else the only one whose health has failed; else the only one whose
+    /// agent was restarted; else the only one that failed, unless a silence, a hang or a plan of another explains that.
     #[must_use]
     pub fn root_cause(&self) -> Option<Cause> {
         let certain = |node: &NodeName| Cause { node: node.clone(), certain: true };
@@ -360,6 +404,12 @@ impl Incident {
         }
         if self.excused {
             return None;
+        }
+        let mut unhealthy = self.unhealthy();
+        if let Some(first) = unhealthy.next() {
+            // A worker that failed may have done so for another reason.
+            let cause = Cause { node: first.clone(), certain: !self.ends_the_epoch() };
+            return unhealthy.all(|other| other == first).then_some(cause);
         }
         let mut restarted = self.restarted();
         if let Some(first) = restarted.next() {

@@ -10,6 +10,7 @@ use crate::epoch::{Epoch, JobIdentity, Term};
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::Observation;
 use crate::rank::{Rank, Slot, WorkersPerNode};
+use crate::vitals::NodeFault;
 
 /// What an agent tells the coordinator.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,6 +103,8 @@ pub struct Report {
     pub activity: AgentActivity,
     /// Its workers, their progress and latencies, all of the epoch that it has committed to.
     pub observation: Observation,
+    /// Why its health has failed, if it has ([`NodeHealth::failed`](crate::vitals::NodeHealth::failed)). The agent leaves it out: it travels in the vitals.
+    pub fault: Option<Box<NodeFault>>,
 }
 
 /// What became of an order.

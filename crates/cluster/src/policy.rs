@@ -31,7 +31,7 @@ pub enum Mode {
     /// is nothing left to disturb.
     #[default]
     Recover,
-    /// It also replaces a node that is only suspected, while the job still runs.
+    /// It also replaces a node that is only suspected, or whose health has failed, while the job still runs.
     Act,
 }
 
@@ -99,6 +99,12 @@ pub struct Policy {
     pub mass_silence_share: f64,
     /// How long such a crowd must be silent beyond the keep-alive before it is acted on.
     pub mass_silence_timeout: Duration,
+    /// How long the health of a node must have failed before it is acted on. A reset by an operator takes less.
+    pub health_settling: Duration,
+    /// The program with its arguments that runs before a node is taken out of a job that still runs; empty for none.
+    pub before_drain: Vec<String>,
+    /// How long that may take. The node is taken out then all the same.
+    pub before_drain_timeout: Duration,
     /// What to do without a spare.
     pub no_spare: NoSpare,
     /// The least port that rank 0 may listen on.
@@ -126,6 +132,9 @@ impl Default for Policy {
             hang_windows: 5,
             mass_silence_share: 0.2,
             mass_silence_timeout: Duration::from_secs(60),
+            health_settling: Duration::from_secs(5),
+            before_drain: Vec::new(),
+            before_drain_timeout: Duration::from_secs(60),
             no_spare: NoSpare::Hold,
             // Above what is registered for services and below Linux's ephemeral ports (32768 and up,
             // ip(7)), where another program's connection could hold a port.

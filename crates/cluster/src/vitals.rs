@@ -1,6 +1,6 @@
-//! How a node is, for people to see: processors, memory, processes, accelerators.
+//! How a node is: processors, memory, processes, and the health of its accelerators and of the machine.
 //!
-//! It travels with a report and goes into no verdict and no decision.
+//! It travels with a report and goes into no verdict. A failed health alone goes into decisions.
 
 use crate::rank::Rank;
 
@@ -18,8 +18,17 @@ pub struct Vitals {
     pub memory_total_bytes: Option<u64>,
     /// Its workers' processes; [`crate::rank::MAX_WORKERS`] at most.
     pub processes: Vec<WorkerProcess>,
-    /// Its accelerators, where a node service reports them; [`MAX_DEVICES`] at most.
-    pub devices: Vec<DeviceHealth>,
+    /// Its health, where a node service reports it.
+    pub health: NodeHealth,
+}
+
+/// The health of a node. Nothing is known where no node service reports it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodeHealth {
+    /// Its accelerators; [`MAX_DEVICES`] at most.
+    pub devices: Vec<PartHealth>,
+    /// The gravest of what is wrong with the machine around them.
+    pub host: Option<PartHealth>,
 }
 
 /// One worker's process.
@@ -35,11 +44,52 @@ pub struct WorkerProcess {
     pub resident_bytes: Option<u64>,
 }
 
-/// One accelerator of a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeviceHealth {
+/// The health of an accelerator, or of another part of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PartHealth {
     /// What the node service calls it; at most 128 bytes.
-    pub device: String,
-    /// What is wrong with it, in at most 512 bytes; `None` for nothing.
-    pub fault: Option<String>,
+    pub part: String,
+    /// How it is.
+    pub state: HealthState,
+    /// The rule that found what is wrong (`health.toml`); empty for nothing, and for what no rule found. At most
+    /// 128 bytes.
+    pub rule: String,
+    /// What is wrong with it, in at most 512 bytes; empty for nothing.
+    pub reason: String,
+}
+
+/// How a part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HealthState {
+    /// Nothing of it can be read, or its node does not report it.
+    #[default]
+    Unknown,
+    /// Nothing is known to be wrong.
+    Ok,
+    /// It works, and a person should look at it. An agent that reports no states has this for all that is wrong.
+    Warning,
+    /// It does not work.
+    Failed,
+}
+
+/// Why the health of a node has failed: the first of its parts that does not work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeFault {
+    /// The part; see [`PartHealth::part`].
+    pub part: String,
+    /// See [`PartHealth::rule`].
+    pub rule: String,
+    /// See [`PartHealth::reason`].
+    pub reason: String,
+}
+
+impl NodeHealth {
+    /// Why it has failed, if it has.
+    #[must_use]
+    pub fn failed(&self) -> Option<NodeFault> {
+        let mut parts = self.devices.iter().chain(&self.host);
+        let failed = parts.find(|one| one.state == HealthState::Failed)?;
+        let PartHealth { part, rule, reason, .. } = failed.clone();
+        Some(NodeFault { part, rule, reason })
+    }
 }

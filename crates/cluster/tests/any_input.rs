@@ -94,8 +94,11 @@ fn body() -> impl Strategy<Value = FromNodeBody> {
         known: None,
         planned_since,
     });
-    let report = (activity(), observation())
-        .prop_map(|(activity, observation)| Report { activity, observation });
+    let report = (activity(), observation()).prop_map(|(activity, observation)| Report {
+        activity,
+        observation,
+        fault: None,
+    });
     let acknowledge = (epoch(), step()).prop_map(|(epoch, step)| Acknowledgement { epoch, step });
     prop_oneof![
         1 => register.prop_map(FromNodeBody::Register),

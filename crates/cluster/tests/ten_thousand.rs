@@ -124,8 +124,10 @@ impl Bench {
         let epoch = self.state().epoch;
         let activity = slot.map_or(AgentActivity::Idle, |_| AgentActivity::Committed(epoch));
         let observation = Observation { workers, ..Observation::default() };
-        let input =
-            self.message(name(index), FromNodeBody::Report(Report { activity, observation }));
+        let input = self.message(
+            name(index),
+            FromNodeBody::Report(Report { activity, observation, fault: None }),
+        );
         self.give(input);
     }
 

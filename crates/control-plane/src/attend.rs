@@ -43,7 +43,7 @@ use telltale_cluster::observation::FailureDetail;
 use telltale_cluster::policy::AgentPolicy;
 use telltale_cluster::rank::{Rank, WorkersPerNode};
 use telltale_cluster::time::Moment;
-use telltale_cluster::vitals::DeviceHealth;
+use telltale_cluster::vitals::NodeHealth;
 
 pub use ending::{AgentEnding, Signals, SignalsError, is_hang_up_ignored};
 
@@ -73,8 +73,8 @@ pub struct AgentPlan {
     pub http: ServerOptions,
     /// What other tools write about collectives, and where.
     pub readers: Vec<(Format, PathBuf)>,
-    /// How the node's accelerators are, as entered from the node service.
-    pub devices: watch::Receiver<Vec<DeviceHealth>>,
+    /// The node's health, as the node service reports it.
+    pub health: watch::Receiver<NodeHealth>,
     /// Whether it stays when the job is over.
     pub stays: bool,
 }
@@ -129,7 +129,7 @@ pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<AgentEn
         intake,
         coordinators: plan.coordinators,
         keyring: plan.keyring,
-        devices: plan.devices,
+        health: plan.health,
         way: None,
         port: None,
         scope: None,
@@ -176,7 +176,7 @@ struct Driver {
     intake: Intake,
     coordinators: Vec<CoordinatorAddress>,
     keyring: Keyring,
-    devices: watch::Receiver<Vec<DeviceHealth>>,
+    health: watch::Receiver<NodeHealth>,
     way: Option<mpsc::Sender<NodeMessage>>,
     /// Rank 0's port, where that is this node's to hold.
     port: Option<HeldPort>,
@@ -499,7 +499,7 @@ impl Driver {
         self.log_unprepared(message);
         let Some(way) = &self.way else { return };
         let mut vitals = self.intake.vitals();
-        vitals.devices.clone_from(&self.devices.borrow());
+        vitals.health.clone_from(&self.health.borrow());
         let mut message = encode::node_message(message, Some(&vitals));
         if let Some(Body::Registration(registration)) = &mut message.body {
             registration.instance = self.instance;

@@ -22,7 +22,7 @@ use telltale_cluster::intake::{Counting, Observed, Queue};
 use telltale_cluster::observation::Observation;
 use telltale_cluster::rank::Rank;
 use telltale_cluster::tracking::windows::WindowLength;
-use telltale_cluster::vitals::{self, Vitals};
+use telltale_cluster::vitals::{self, NodeHealth, Vitals};
 use tokio::sync::Notify;
 
 use machine::MachineSample;
@@ -285,7 +285,7 @@ impl Current {
             memory_used_bytes: self.machine.memory_bytes.map(|(used, _)| used),
             memory_total_bytes: self.machine.memory_bytes.map(|(_, all)| all),
             processes: processes.collect(),
-            devices: Vec::new(),
+            health: NodeHealth::default(),
         }
     }
 }

@@ -14,6 +14,7 @@ mod detecting;
 mod engine;
 mod gauges;
 mod grpc;
+mod hook;
 mod http;
 mod incidents;
 mod keeper;

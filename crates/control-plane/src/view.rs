@@ -13,8 +13,8 @@ mod steps;
 mod words;
 
 pub use evidence::{EvidenceView, SuspectView, VerdictView};
-pub(crate) use incident::failed_starts;
 pub use incident::{EventView, ExplanationView, FinishedWorkerView, IncidentView};
+pub(crate) use incident::{failed_starts, hook_sentence};
 pub use matrix::{CellView, MatrixView};
 pub use node::{ActivityView, DeviceView, NodeView, ProcessView, WorkerView};
 pub use status::StatusView;

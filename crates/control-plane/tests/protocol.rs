@@ -21,7 +21,7 @@ use telltale_cluster::observation::{
     WorkerState,
 };
 use telltale_cluster::rank::{Rank, Slot, WorkersPerNode};
-use telltale_cluster::vitals::{DeviceHealth, Vitals, WorkerProcess};
+use telltale_cluster::vitals::{HealthState, NodeHealth, PartHealth, Vitals, WorkerProcess};
 use telltale_cluster::work::{FinishedOperation, Operations, Work};
 use telltale_control_plane::protocol::ProtocolError;
 use telltale_control_plane::protocol::decode::{DecodedOrder, coordinator_message, node_message};
@@ -105,7 +105,7 @@ fn report(number: u64, state: WorkerState) -> Report {
             _ => Vec::new(),
         },
     };
-    Report { activity: AgentActivity::Committed(Epoch::new(number)), observation }
+    Report { activity: AgentActivity::Committed(Epoch::new(number)), observation, fault: None }
 }
 
 fn identity(number: u64) -> Option<JobIdentity> {
@@ -194,11 +194,32 @@ fn orders() -> impl Strategy<Value = Order> {
     ])
 }
 
+/// Of devices in each state, and of the machine.
+fn health(failed: bool) -> NodeHealth {
+    let part = |name: &str, state| PartHealth {
+        part: name.to_owned(),
+        state,
+        rule: if state == HealthState::Failed { "vanished" } else { "" }.to_owned(),
+        reason: if state == HealthState::Ok { "" } else { "why" }.to_owned(),
+    };
+    let devices = [HealthState::Ok, HealthState::Warning, HealthState::Unknown];
+    let devices = devices.into_iter().map(|state| part("0", state)).collect();
+    let host = if failed { HealthState::Failed } else { HealthState::Ok };
+    NodeHealth { devices, host: Some(part("eth0", host)) }
+}
+
 proptest! {
     #[test]
-    fn what_an_agent_reports_arrives(body in bodies(), incarnation: u64, sequence: u64) {
+    fn what_an_agent_reports_arrives(
+        mut body in bodies(), incarnation: u64, sequence: u64, failed in any::<bool>(),
+    ) {
         let incarnation = Incarnation::new(incarnation);
+        if let FromNodeBody::Report(report) = &mut body {
+            // What the vitals have is read from them.
+            report.fault = health(failed).failed().map(Box::new);
+        }
         let reported = FromNode { node: name("rack-3.node_7"), incarnation, sequence, body };
+        let health = health(failed);
         let vitals = Vitals {
             processors_busy_ratio: Some(0.5),
             memory_used_bytes: Some(1),
@@ -209,10 +230,7 @@ proptest! {
                 processors: Some(1.5),
                 resident_bytes: None,
             }],
-            devices: vec![
-                DeviceHealth { device: "0".to_owned(), fault: None },
-                DeviceHealth { device: "1".to_owned(), fault: Some("hot".to_owned()) },
-            ],
+            health,
         };
         let bytes = encode::node_message(&reported, Some(&vitals)).encode_to_vec();
         let heard = node_message(&bytes, None).unwrap();

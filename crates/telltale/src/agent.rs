@@ -1,6 +1,6 @@
 //! `telltale agent`: supervises a node's workers as a coordinator orders.
 
-mod devices;
+mod health;
 mod init;
 
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use tracing::warn;
 use telltale_cluster::agent::Identity;
 use telltale_cluster::message::JobOutcome;
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
-use telltale_cluster::vitals::DeviceHealth;
+use telltale_cluster::vitals::NodeHealth;
 use telltale_control_plane::attend::{AgentEnding, AgentPlan, Signals, attend};
 use telltale_control_plane::intake::server::ServerOptions;
 use telltale_control_plane::reach::{CoordinatorAddress, Keyring};
@@ -136,7 +136,7 @@ fn plan(
         listeners,
         http: ServerOptions { token, tls, hosts: vec![host] },
         readers,
-        devices: devices(arguments.node_service),
+        health: health(arguments.node_service),
         stays: arguments.stay,
     };
     Ok((plan, files))
@@ -179,12 +179,12 @@ fn as_under_torchrun(workers: u32) -> impl Iterator<Item = (OsString, OsString)>
     missing.map(|name| (name.into(), "1".into()))
 }
 
-/// How accelerators are, of the service that is named or of the one where services are.
-fn devices(service: Option<NodeService>) -> watch::Receiver<Vec<DeviceHealth>> {
+/// The node's health, of the service that is named or of the one where services are.
+fn health(service: Option<NodeService>) -> watch::Receiver<NodeHealth> {
     match service {
-        Some(NodeService::Off) => watch::channel(Vec::new()).1,
-        Some(NodeService::Socket(path)) => devices::follow(vec![path]),
-        None => devices::follow(sockets(&LocationArguments { root: None, runtime_dir: None })),
+        Some(NodeService::Off) => watch::channel(NodeHealth::default()).1,
+        Some(NodeService::Socket(path)) => health::follow(vec![path]),
+        None => health::follow(sockets(&LocationArguments { root: None, runtime_dir: None })),
     }
 }
 

@@ -3,13 +3,13 @@
 mod behind;
 mod commands;
 mod crowds;
-mod devices;
 mod endings;
 mod escapes;
 mod etcd;
 mod files;
 mod forged_files;
 mod forged_posts;
+mod health;
 mod held_up;
 mod job;
 mod lost;

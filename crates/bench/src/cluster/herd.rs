@@ -239,7 +239,11 @@ impl Node {
         let (activity, first) = (self.activity, self.first_rank);
         if activity.running().is_none() {
             let observation = Observation::default();
-            return self.message(FromNodeBody::Report(Report { activity, observation }));
+            return self.message(FromNodeBody::Report(Report {
+                activity,
+                observation,
+                fault: None,
+            }));
         }
         let ranks = (first..first + WORKERS).map(Rank);
         let workers = ranks
@@ -259,7 +263,7 @@ impl Node {
             .collect();
         let edges = (1..=EDGES).map(|far| edge(first, far, nodes, done)).collect();
         let observation = Observation { workers, progress, edges, ..Observation::default() };
-        self.message(FromNodeBody::Report(Report { activity, observation }))
+        self.message(FromNodeBody::Report(Report { activity, observation, fault: None }))
     }
 }
 

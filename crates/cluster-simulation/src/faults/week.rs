@@ -317,7 +317,10 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
                 self.answered += u64::from(acted);
             }
             Output::Refuse { .. } => self.refused += 1,
-            Output::Answer { .. } | Output::NotPrepared { .. } | Output::Stray { .. } => {}
+            Output::Answer { .. }
+            | Output::NotPrepared { .. }
+            | Output::BeforeDrain { .. }
+            | Output::Stray { .. } => {}
             Output::StepDown(why) => panic!("nobody else decides here: {why:?}"),
         }
     }

@@ -288,6 +288,7 @@ impl World {
             Output::Answer { .. }
             | Output::Refuse { .. }
             | Output::Stray { .. }
+            | Output::BeforeDrain { .. }
             | Output::NotPrepared { .. } => {}
         }
     }

@@ -25,10 +25,24 @@ struct IncidentAction {
     lost: BTreeSet<NodeName>,
     /// Nodes that run and are suspected.
     suspected: BTreeSet<NodeName>,
+    /// Nodes that run and whose health has failed.
+    drained: BTreeSet<NodeName>,
     /// Why not more is done.
     hold: Option<Hold>,
     /// Whether the job must be restarted even if no node is evicted.
     restart: bool,
+}
+
+impl IncidentAction {
+    /// All that lose their slots.
+    fn evicted(&self) -> BTreeSet<NodeName> {
+        self.lost.iter().chain(&self.suspected).chain(&self.drained).cloned().collect()
+    }
+
+    /// Whether the job could go on without this.
+    fn stops_a_job_that_runs(&self) -> bool {
+        !self.restart && self.lost.is_empty()
+    }
 }
 
 /// What was last reported of the open incident.
@@ -222,7 +236,7 @@ impl Leadership {
             return None;
         }
         let answer = self.answer(context);
-        let evicted: BTreeSet<NodeName> = answer.lost.union(&answer.suspected).cloned().collect();
+        let evicted = answer.evicted();
         let something = answer.restart || !evicted.is_empty();
         if something && self.state.mode == Mode::Observe {
             self.wait_with_incident(context, Some(Hold::Mode));
@@ -233,6 +247,12 @@ impl Leadership {
             return None;
         }
         let spent = self.budgets.restarts(context);
+        if answer.stops_a_job_that_runs()
+            && let Some(hold) = self.spares_the_job(context, &evicted, spent)
+        {
+            self.wait_with_incident(context, Some(hold));
+            return None;
+        }
         self.note_missed(context.policy.keep_alive);
         let incident = self.incident.as_ref()?;
         let repeats = self.repeats.after(incident, context.policy.budget_window);
@@ -243,28 +263,56 @@ impl Leadership {
         }
         let why =
             Why::Incident { incident: incident.id, evicted: evicted.iter().cloned().collect() };
+        let next = self.without_evicted(context, &answer, &repeated_on);
+        Some((why, next))
+    }
+
+    /// The next epoch without those who are evicted, with spares in their places.
+    fn without_evicted(
+        &mut self,
+        context: &StepContext<'_>,
+        answer: &IncidentAction,
+        repeated_on: &BTreeSet<NodeName>,
+    ) -> StoredState {
         let mut next = self.state.clone().next_epoch(false);
         // Who had finished and said goodbye is needed again and is not there, which is no node's fault.
         for node in self.roster.leaving.keys() {
             next.map.vacate(node);
         }
-        for node in &evicted {
+        for node in &answer.evicted() {
             next.map.vacate(node);
             if answer.suspected.contains(node) {
                 next.barred.entry(node.clone()).or_insert(Bar::Suspected);
+            } else if answer.drained.contains(node) {
+                next.barred.entry(node.clone()).or_insert(Bar::Draining);
             } else {
                 self.budgets.blame(context, &mut next, node);
             }
         }
         // Not the nodes are at fault.
-        for node in &repeated_on {
+        for node in repeated_on {
             next.failures.remove(node);
             if next.barred.get(node) == Some(&Bar::Quarantined) {
                 next.barred.remove(node);
             }
         }
         self.planner(context).fill(&mut next);
-        Some((why, next))
+        next
+    }
+
+    /// Why a job that still runs is not restarted without these nodes now: no restart is left, which would end it, or
+    /// the command that runs before has not ended.
+    fn spares_the_job(
+        &mut self,
+        context: &mut StepContext<'_>,
+        evicted: &BTreeSet<NodeName>,
+        spent: u32,
+    ) -> Option<Hold> {
+        let incident = self.incident.as_ref()?.id;
+        if spent >= context.policy.restart_budget {
+            return Some(Hold::RestartBudget);
+        }
+        (!self.before_drain.is_over(context, incident, evicted)).then_some(Hold::BeforeDrain)
     }
 
     /// Whether a node not yet heard by this leader may still say why the others failed: that its agent was
@@ -334,14 +382,51 @@ impl Leadership {
         }
         lost.retain(|node| self.state.has_slot(node) && !self.roster.leaving.contains_key(node));
         let (lost, mut hold) = self.allowed(context, &lost, 0);
-        let (suspected, unsure) = self.suspected(context, &lost);
-        hold = hold.or(unsure);
+        let (drained, undrained) = self.drained(context, &lost);
+        let taken = lost.union(&drained).cloned().collect();
+        let (suspected, unsure) = self.suspected(context, &taken);
+        hold = hold.or(undrained).or(unsure);
         // A job that hangs has nothing to lose by a restart, even in the same places.
         let act = self.state.mode == Mode::Act;
         let mut hangs = self.suspicions.iter().filter(|verdict| verdict.kind.is_hang());
         restart |=
             act && self.doubt(context).is_none() && hangs.any(|one| lasts(one, context.policy, 1));
-        IncidentAction { lost, suspected, hold, restart }
+        IncidentAction { lost, suspected, drained, hold, restart }
+    }
+
+    /// Nodes to drain since their health has failed, beside those that are `lost`: as many as there are spares whose
+    /// own health has not.
+    fn drained(
+        &mut self,
+        context: &StepContext<'_>,
+        lost: &BTreeSet<NodeName>,
+    ) -> (BTreeSet<NodeName>, Option<Hold>) {
+        let noticed = self.roster.unhealthy.noticed_in(self.state.epoch);
+        let noticed = noticed.filter(|node| self.roster.is_at_work(&self.state, node));
+        let noticed: BTreeSet<NodeName> =
+            noticed.filter(|node| !lost.contains(*node)).cloned().collect();
+        if noticed.is_empty() {
+            return (noticed, None);
+        }
+        if self.state.mode != Mode::Act {
+            return (BTreeSet::new(), Some(Hold::Mode));
+        }
+        self.replaceable(context, noticed, lost)
+    }
+
+    /// Those of the nodes that run which may be taken out now, beside those that are `lost` and need spares more.
+    fn replaceable(
+        &mut self,
+        context: &StepContext<'_>,
+        nodes: BTreeSet<NodeName>,
+        lost: &BTreeSet<NodeName>,
+    ) -> (BTreeSet<NodeName>, Option<Hold>) {
+        let spares = self.roster.healthy_spares().saturating_sub(lost.len());
+        let replaceable: BTreeSet<NodeName> = nodes.into_iter().take(spares).collect();
+        if replaceable.is_empty() {
+            return (replaceable, Some(Hold::NoSpare));
+        }
+        self.allowed(context, &replaceable, lost.len())
     }
 
     /// Nodes to replace on suspicion: one alone is named, often enough in a row, and a
@@ -372,13 +457,7 @@ impl Leadership {
         if named.is_empty() {
             return (named, Some(Hold::Unsure));
         }
-        // Those who are lost need spares more.
-        let spares = self.roster.spares.len().saturating_sub(lost.len());
-        let replaceable: BTreeSet<NodeName> = named.into_iter().take(spares).collect();
-        if replaceable.is_empty() {
-            return (replaceable, Some(Hold::NoSpare));
-        }
-        self.allowed(context, &replaceable, lost.len())
+        self.replaceable(context, named, lost)
     }
 
     /// Leaves the incident open for a reason, or closes it when nothing of it is left. It is reported when

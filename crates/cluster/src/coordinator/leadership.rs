@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::behind::{Ahead, Behind, Stored};
 use super::evictions::{Budgets, counts_as_restart, resumes_after_giving_up};
+use super::health::BeforeDrain;
 use super::incidents::ReportedIncident;
 use super::mass_silence::{MassSilence, SilenceEvidence};
 use super::operator::{MAX_WAITING_ORDERS, OperatorOrder, OrderRefused, Planner, RequestId};
@@ -68,6 +69,8 @@ pub(super) struct Leadership {
     pub(super) mass_silence: MassSilence,
     pub(super) budgets: Budgets,
     pub(super) repeats: Repeats,
+    /// The command that runs before nodes are drained.
+    pub(super) before_drain: BeforeDrain,
     /// Whether another job than the one asked for is stored, and the first decision is to end it.
     pub(super) ends_other_job: bool,
     /// Agents that know more than is stored.
@@ -109,6 +112,7 @@ impl Leadership {
             mass_silence: MassSilence::default(),
             budgets: Budgets::restored(now, &state),
             repeats: Repeats::default(),
+            before_drain: BeforeDrain::default(),
             ends_other_job: false,
             ahead: Ahead::of(&state),
             state,
@@ -132,8 +136,15 @@ impl Leadership {
             Input::Verdicts { epoch, verdicts } => self.suspect(context, epoch, verdicts),
             Input::Operator { request, order } => self.order(context, request, order),
             Input::Stored { decision, outcome } => self.stored(context, decision, outcome)?,
+            Input::BeforeDrainEnded(outcome) => {
+                let (open, answered) = (self.incident.as_mut(), self.answered.as_mut());
+                self.before_drain.ended(context.now, outcome, open, answered);
+            }
             Input::Tick => {
                 self.check_silence(context);
+                for event in self.roster.notice_health(context, &self.state) {
+                    self.event(context, event);
+                }
                 let seen = SilenceEvidence {
                     roster: &self.roster,
                     state: &self.state,

@@ -57,8 +57,13 @@ impl Leadership {
             FromNodeBody::Register(registration) => {
                 self.register(context, &node, (incarnation, sequence), registration);
             }
-            FromNodeBody::Report(report) => {
+            FromNodeBody::Report(mut report) => {
                 self.roster.note_heard(context, &self.state, &node, sequence);
+                self.roster.unhealthy.heed(
+                    context.now,
+                    &node,
+                    report.fault.take().map(|fault| *fault),
+                );
                 self.report(context, &node, &report);
             }
             FromNodeBody::Acknowledge(acknowledgement) => {

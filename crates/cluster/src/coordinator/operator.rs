@@ -85,13 +85,14 @@ pub(super) struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Fills vacant slots with spares, in the order of slots and of names; and adds slots where the
-    /// job has fewer than it should and spares are left.
+    /// Fills vacant slots with spares, in the order of slots and of names, those whose health has failed last; and
+    /// adds slots where the job has fewer than it should and spares are left.
     pub(super) fn fill(&self, next: &mut StoredState) {
         let free =
             |node: &&NodeName| !next.barred.contains_key(*node) && next.map.slot_of(node).is_none();
-        let mut spares =
-            self.roster.spares.iter().filter(free).cloned().collect::<Vec<_>>().into_iter();
+        let mut spares: Vec<NodeName> = self.roster.spares.iter().filter(free).cloned().collect();
+        spares.sort_by_key(|spare| self.roster.unhealthy.contains(spare));
+        let mut spares = spares.into_iter();
         let vacancies: Vec<Slot> = next.map.vacancies().collect();
         for slot in vacancies {
             let Some(spare) = spares.next() else { return };

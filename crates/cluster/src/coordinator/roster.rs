@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::StepContext;
+use super::health::UnhealthyNodes;
 use crate::epoch::Epoch;
+use crate::incident::FaultEvent;
 use crate::message::{AgentActivity, FromNode};
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::policy::{self, Policy};
 use crate::rank::WorkersPerNode;
-use crate::stored::StoredState;
+use crate::stored::{Phase, StoredState};
 use crate::time::Moment;
 
 /// All nodes that are known.
@@ -31,6 +33,8 @@ pub(super) struct Roster {
     /// Members whose agents said that they end, in which life, and that have a slot, or will once a decision
     /// is stored.
     pub(super) leaving: BTreeMap<NodeName, Incarnation>,
+    /// Members whose health has failed, as they reported last.
+    pub(super) unhealthy: UnhealthyNodes,
 }
 
 /// What is known of one node.
@@ -130,6 +134,7 @@ impl Roster {
         self.spares.remove(node);
         self.overdue.remove(node);
         self.leaving.remove(node);
+        self.unhealthy.forget(node);
     }
 
     /// Checks again whether a node could take a slot.
@@ -149,6 +154,34 @@ impl Roster {
         } else {
             self.spares.remove(node);
         }
+    }
+
+    /// How many spares are there whose health has not failed.
+    pub(super) fn healthy_spares(&self) -> usize {
+        self.spares.iter().filter(|spare| !self.unhealthy.contains(spare)).count()
+    }
+
+    /// Nodes whose health has failed for long enough while they work in the running epoch, each once.
+    pub(super) fn notice_health(
+        &mut self,
+        context: &StepContext<'_>,
+        state: &StoredState,
+    ) -> Vec<FaultEvent> {
+        if !matches!(state.phase, Phase::Committed(_)) {
+            return Vec::new();
+        }
+        let mut unhealthy = std::mem::take(&mut self.unhealthy);
+        let events = unhealthy.notice(context, state.epoch, |node| self.is_at_work(state, node));
+        self.unhealthy = unhealthy;
+        events
+    }
+
+    /// Whether a node has a slot, is heard and has not finished or left.
+    pub(super) fn is_at_work(&self, state: &StoredState, node: &NodeName) -> bool {
+        state.has_slot(node)
+            && !self.silent.contains(node)
+            && !self.finished.contains(node)
+            && !self.leaving.contains_key(node)
     }
 
     /// Whether a node's agent is there, as far as is known.
@@ -189,6 +222,7 @@ impl Roster {
         }
         self.spares.retain(|node| self.members.contains_key(node));
         self.overdue.retain(|node| self.members.contains_key(node));
+        self.unhealthy.retain(|node| self.members.contains_key(node));
         self.checks.retain(|(_, node)| self.members.contains_key(node));
     }
 }

@@ -4,6 +4,7 @@ mod behind;
 mod crowds;
 mod failover;
 mod faults;
+mod health;
 mod leaving;
 mod operators;
 mod repeats;
@@ -29,6 +30,7 @@ use crate::rank::{Rank, WorkersPerNode};
 use crate::stored::{Decision, Phase, StoreOutcome, StoredState, Why};
 use crate::time::Moment;
 use crate::verdict::{Suspects, Verdict, VerdictKind};
+use crate::vitals::NodeFault;
 
 fn name(text: &str) -> NodeName {
     NodeName::new(text).unwrap()
@@ -65,6 +67,10 @@ struct Cluster {
     refusals: Vec<(NodeName, Stale)>,
     strays: Vec<NodeName>,
     stepped_down: Option<StepDown>,
+    /// The health of nodes that has failed.
+    faults: BTreeMap<NodeName, NodeFault>,
+    /// Before whose drains the command was to be run.
+    hooks: Vec<Vec<NodeName>>,
     workers: u32,
 }
 
@@ -101,6 +107,8 @@ impl Cluster {
             refusals: Vec::new(),
             strays: Vec::new(),
             stepped_down: None,
+            faults: BTreeMap::new(),
+            hooks: Vec::new(),
             workers,
         };
         cluster.lead(1);
@@ -135,6 +143,7 @@ impl Cluster {
             Output::Refuse { node, why } => self.refusals.push((node, why)),
             Output::Stray { node, .. } => self.strays.push(node),
             Output::NotPrepared { .. } => {}
+            Output::BeforeDrain { nodes, .. } => self.hooks.push(nodes),
             Output::StepDown(reason) => self.stepped_down = Some(reason),
         }
     }
@@ -255,7 +264,11 @@ impl Cluster {
         let failures = workers.iter().filter(has_failed).map(|one| (one.rank, detail.clone()));
         let failures = failures.collect();
         let observation = Observation { workers, failures, ..Observation::default() };
-        let report = Report { activity: node.activity, observation };
+        let report = Report {
+            activity: node.activity,
+            observation,
+            fault: self.faults.get(name).cloned().map(Box::new),
+        };
         self.say(name, FromNodeBody::Report(report));
     }
 
@@ -285,6 +298,17 @@ impl Cluster {
 
     fn fail(&mut self, text: &str, end: WorkerEnd) {
         self.end(text, 0, WorkerState::Failed { end, age: Duration::ZERO });
+    }
+
+    /// A part of a node does not work.
+    fn break_part(&mut self, text: &str) {
+        let [part, rule, reason] = ["0", "heartbeat_stopped", "it stands still"].map(str::to_owned);
+        self.faults.insert(name(text), NodeFault { part, rule, reason });
+    }
+
+    /// All of a node works again.
+    fn mend(&mut self, text: &str) {
+        self.faults.remove(&name(text));
     }
 
     /// A node is not heard any more.

@@ -16,7 +16,7 @@ use telltale_cluster::message::{
 use telltale_cluster::node::{Incarnation, NodeName};
 use telltale_cluster::vitals::Vitals;
 
-pub(crate) use incident::{hold, incident, matrix, verdict, verdict_kind};
+pub(crate) use incident::{before_drain, hold, incident, matrix, verdict, verdict_kind};
 pub(crate) use report::{nanoseconds, vitals, worker};
 pub(crate) use steps::steps;
 pub(crate) use trace::trace;

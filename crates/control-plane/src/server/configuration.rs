@@ -7,6 +7,7 @@ use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 use telltale_server::bounded_file;
 use telltale_server::listen::Address;
@@ -143,6 +144,9 @@ pub struct PolicyOptions {
     pub hang_windows: u32,
     pub mass_silence_share: f64,
     pub mass_silence_timeout_seconds: f64,
+    pub health_settling_seconds: f64,
+    pub before_drain: Vec<String>,
+    pub before_drain_timeout_seconds: f64,
     /// How few nodes the job may shrink to when no spare comes; it waits for one if this is not set.
     pub shrink_to_nodes: Option<u32>,
     /// How long a spare is waited for before that.
@@ -190,6 +194,15 @@ pub enum RuleOption {
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
+    /// The command before drains cannot be executed.
+    #[error(
+        "policy.before_drain must begin with the absolute path of a program that this user may execute, and \
+         {program:?} is none"
+    )]
+    Hook {
+        /// What it begins with.
+        program: String,
+    },
     /// A file cannot be read.
     #[error("cannot read {}; make it readable, or name another file", path.display())]
     Read {
@@ -292,6 +305,9 @@ impl Default for PolicyOptions {
             hang_windows: policy.hang_windows,
             mass_silence_share: policy.mass_silence_share,
             mass_silence_timeout_seconds: policy.mass_silence_timeout.as_secs_f64(),
+            health_settling_seconds: policy.health_settling.as_secs_f64(),
+            before_drain: policy.before_drain,
+            before_drain_timeout_seconds: policy.before_drain_timeout.as_secs_f64(),
             shrink_to_nodes: None,
             shrink_after_seconds: 60.0,
             least_port: policy.least_port,
@@ -348,6 +364,9 @@ impl Configuration {
             return Err(ConfigurationError::ZeroNodes);
         }
         let policy = self.policy.policy()?;
+        if let Some(program) = policy.before_drain.first().filter(|program| !is_program(program)) {
+            return Err(ConfigurationError::Hook { program: program.clone() });
+        }
         Ok(Plan {
             job: Job { name: self.job.name.clone(), slots, workers },
             detection: self.detection.settings(policy.keep_alive)?,
@@ -448,6 +467,12 @@ impl PolicyOptions {
                 "mass_silence_timeout_seconds",
                 self.mass_silence_timeout_seconds,
             )?,
+            health_settling: seconds("health_settling_seconds", self.health_settling_seconds)?,
+            before_drain: self.before_drain.clone(),
+            before_drain_timeout: seconds(
+                "before_drain_timeout_seconds",
+                self.before_drain_timeout_seconds,
+            )?,
             no_spare,
             least_port: self.least_port,
             greatest_port: self.greatest_port,
@@ -488,6 +513,12 @@ impl DetectionOptions {
             settling_windows: self.settling_windows,
         })
     }
+}
+
+/// Whether this is the absolute path of a program that this user may execute.
+fn is_program(path: &str) -> bool {
+    let path = Path::new(path);
+    path.is_absolute() && path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok()
 }
 
 fn seconds(key: &'static str, value: f64) -> Result<Duration, ConfigurationError> {
@@ -541,6 +572,8 @@ mod tests {
                 "[detection]\nlatency_threshold_seconds = -0.1\n[job]\nnodes = 1\n",
                 "latency_threshold_seconds is -0.1",
             ),
+            ("[policy]\nbefore_drain = [\"/etc/passwd\"]\n[job]\nnodes = 1\n", "before_drain"),
+            ("[policy]\nbefore_drain = [\"true\"]\n[job]\nnodes = 1\n", "absolute path"),
             ("[listen]\ngrpc = [\"localhost\"]\n", "is no address"),
         ];
         for (text, expected) in cases {

@@ -19,6 +19,7 @@ use super::clock::Clock;
 use super::counters::{Counters, RefusalReason};
 use super::decisions::Decisions;
 use super::detecting::Detection;
+use super::hook::Hook;
 use super::incidents::Incidents;
 use super::mailbox::{MailboxError, MailboxEvent, Question, Reply, StreamEnding, not_leading};
 use super::roster::{Orders, Roster, StreamId};
@@ -100,6 +101,8 @@ pub(super) struct Engine {
     /// Since when agents know more than is stored.
     behind_since: Option<Moment>,
     outputs: Vec<Output>,
+    /// What runs before nodes are drained.
+    hook: Hook,
     /// What the log last showed an epoch waiting for.
     waits_for: Option<Hold>,
     stands: watch::Sender<Standing>,
@@ -149,6 +152,7 @@ impl Engine {
             trouble: None,
             behind_since: None,
             outputs: Vec::new(),
+            hook: Hook::default(),
             waits_for: None,
             stands,
             failed: None,
@@ -177,6 +181,7 @@ impl Engine {
                     Some(seen) => self.take_verdicts(seen),
                     None => break Err(ServeError::Ended("the thread of detection")),
                 },
+                outcome = self.hook.ended() => self.take_hook(outcome),
                 _ = tick.tick() => {
                     self.heed_authority();
                     self.step(Input::Tick);
@@ -397,6 +402,7 @@ impl Engine {
             warn!("{why}");
         }
         self.storing = None;
+        self.hook.end();
         self.step(Input::LeadershipLost);
         self.report_standing();
         self.roster.end(&not_leading(&self.standing()));

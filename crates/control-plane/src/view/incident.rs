@@ -7,8 +7,8 @@ use telltale_cluster::coordinator::{MAX_FAILED_STARTS, STARTUP_WINDOW};
 use telltale_schema::text::printable;
 use telltale_wire::cluster::message::sign::Kind;
 use telltale_wire::cluster::message::{
-    FinishedWorker, GetIncidentResponse, GetStepsResponse, Incident, IncidentStanding, Sign,
-    SuspectKind, VerdictKind,
+    BeforeDrain, FinishedWorker, GetIncidentResponse, GetStepsResponse, Incident, IncidentStanding,
+    Sign, SuspectKind, VerdictKind,
 };
 
 use super::evidence::VerdictView;
@@ -29,8 +29,8 @@ pub struct IncidentView {
     pub last_sign_unix_ms: u64,
     /// `collecting`, `held`, `answered`, `passed`, `given_up` or `reset`.
     pub standing: &'static str,
-    /// Why nothing is done: `mode`, `grace`, `mass_silence`, `eviction_budget`, `unsure` or
-    /// `no_spare`.
+    /// Why nothing is done: `mode`, `grace`, `mass_silence`, `eviction_budget`, `unsure`, `no_spare`, `before_drain`
+    /// or `restart_budget`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<&'static str>,
     /// The epoch that answers it.
@@ -68,7 +68,7 @@ pub struct FinishedWorkerView {
 /// One event of an incident.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventView {
-    /// `worker_failed`, `silent`, `agent_restarted`, `not_started` or `suspected`.
+    /// `worker_failed`, `silent`, `agent_restarted`, `not_started`, `suspected`, `unhealthy` or `before_drain`.
     pub kind: &'static str,
     /// The node, where it is of one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ pub struct EventView {
     /// When a worker failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_unix_ms: Option<u64>,
-    /// Its exception, or what the system says of its end.
+    /// A worker's exception, or what the system says of its end; why a health has failed; the last line of a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The path of its log on its node.
@@ -135,11 +135,13 @@ impl From<&FinishedWorker> for FinishedWorkerView {
 
 /// What is suspected, where nothing is known to have failed.
 fn suspected(incident: &Incident) -> Vec<Suspicion> {
-    let suspicions = incident.signs.iter().map(|event| match &event.kind {
-        Some(Kind::Suspected(verdict)) => Some(Suspicion {
-            kind: verdict.kind(),
-            names_a_node: matches!(&verdict.suspects[..], [one] if one.kind() == SuspectKind::Node),
-        }),
+    let is_fault = |event: &&Sign| !matches!(event.kind, Some(Kind::BeforeDrain(_)));
+    let suspicions = incident.signs.iter().filter(is_fault).map(|event| match &event.kind {
+        Some(Kind::Suspected(verdict)) => match &verdict.suspects[..] {
+            [one] if one.kind() == SuspectKind::Node => Some(Suspicion::Node(verdict.kind())),
+            _ => Some(Suspicion::Other(verdict.kind())),
+        },
+        Some(Kind::Unhealthy(_)) => Some(Suspicion::Health),
         _ => None,
     });
     suspicions.collect::<Option<_>>().unwrap_or_default()
@@ -268,8 +270,34 @@ impl EventView {
                 let known = of_node("suspected", &String::new(), text);
                 Self { node: None, ..known }
             }
+            Kind::Unhealthy(fault) => {
+                let (part, reason) = (printable(&fault.part), printable(&fault.reason));
+                let part = if part.is_empty() { String::new() } else { format!(": {part}") };
+                let text = format!("the health of {} has failed{part}: {reason}", fault.node);
+                let message = Some(reason);
+                Self { message, ..of_node("unhealthy", &fault.node, text) }
+            }
+            Kind::BeforeDrain(ended) => {
+                let known = of_node("before_drain", &String::new(), hook_sentence(ended));
+                let message = Some(&ended.last_line).filter(|line| !line.is_empty());
+                Self { node: None, message: message.map(|line| printable(line)), ..known }
+            }
         })
     }
+}
+
+/// How the command that runs before nodes are drained has ended, as a sentence.
+pub(crate) fn hook_sentence(ended: &BeforeDrain) -> String {
+    let took = words::duration(ended.took_ms.saturating_mul(1_000_000));
+    let end = match &ended.end {
+        Some(end) => format!("it ended after {took}: {}", words::end(end)),
+        None => format!("it was ended after {took}, since its time was over"),
+    };
+    let line = match ended.last_line.as_str() {
+        "" => String::new(),
+        line => format!("; its last line: {}", printable(line)),
+    };
+    format!("the command before the drain: {end}{line}")
 }
 
 impl From<&GetIncidentResponse> for ExplanationView {

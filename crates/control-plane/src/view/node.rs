@@ -1,7 +1,7 @@
 //! Nodes, their workers, processes and devices.
 
 use serde::Serialize;
-use telltale_wire::cluster::message::{Node, Worker};
+use telltale_wire::cluster::message::{DeviceHealth, Node, Worker};
 
 use super::words;
 
@@ -49,6 +49,9 @@ pub struct NodeView {
     pub processes: Vec<ProcessView>,
     /// Its accelerators, where a node service reports them.
     pub devices: Vec<DeviceView>,
+    /// The gravest of what is wrong with the machine around them, where a node service reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<DeviceView>,
 }
 
 /// What an agent does.
@@ -88,7 +91,7 @@ pub struct ProcessView {
     pub resident_bytes: Option<u64>,
 }
 
-/// One accelerator.
+/// One accelerator, or another part of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceView {
     /// What its node's service calls it.
@@ -98,6 +101,12 @@ pub struct DeviceView {
     /// What is wrong.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// `ok`, `warning` or `failed`, where its agent reports that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<&'static str>,
+    /// The rule that found what is wrong.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rule: String,
 }
 
 impl From<&Node> for NodeView {
@@ -132,16 +141,17 @@ impl From<&Node> for NodeView {
                     resident_bytes: process.resident_bytes,
                 })
                 .collect(),
-            devices: vitals
-                .devices
-                .into_iter()
-                .map(|device| DeviceView {
-                    device: device.device,
-                    healthy: device.healthy,
-                    reason: device.reason,
-                })
-                .collect(),
+            devices: vitals.devices.into_iter().map(DeviceView::from).collect(),
+            host: vitals.host.map(DeviceView::from),
         }
+    }
+}
+
+impl From<DeviceHealth> for DeviceView {
+    fn from(from: DeviceHealth) -> Self {
+        let health = words::health(from.state());
+        let DeviceHealth { device, healthy, reason, rule, .. } = from;
+        Self { device, healthy, reason, health, rule }
     }
 }
 

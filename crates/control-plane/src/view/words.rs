@@ -1,8 +1,8 @@
 //! Words for what the protocol numbers, and for spans of time.
 
 use telltale_wire::cluster::message::{
-    ActivityKind, HoldReason, IncidentStanding, JobOutcome, JobPhase, Mode, NodeBar, NodeState,
-    SuspectKind, VerdictKind, WorkerEnd, WorkerState, worker_end,
+    ActivityKind, HealthState, HoldReason, IncidentStanding, JobOutcome, JobPhase, Mode, NodeBar,
+    NodeState, SuspectKind, VerdictKind, WorkerEnd, WorkerState, worker_end,
 };
 
 /// What stands for a number that this version does not know.
@@ -85,6 +85,15 @@ pub(super) fn worker_state(state: WorkerState) -> &'static str {
     }
 }
 
+pub(super) fn health(state: HealthState) -> Option<&'static str> {
+    match state {
+        HealthState::Unspecified => None,
+        HealthState::Ok => Some("ok"),
+        HealthState::Warning => Some("warning"),
+        HealthState::Failed => Some("failed"),
+    }
+}
+
 pub(super) fn standing(standing: IncidentStanding) -> &'static str {
     match standing {
         IncidentStanding::Unspecified => UNKNOWN,
@@ -106,6 +115,8 @@ pub(super) fn hold(hold: HoldReason) -> Option<&'static str> {
         HoldReason::EvictionBudget => Some("eviction_budget"),
         HoldReason::Unsure => Some("unsure"),
         HoldReason::NoSpare => Some("no_spare"),
+        HoldReason::BeforeDrain => Some("before_drain"),
+        HoldReason::RestartBudget => Some("restart_budget"),
     }
 }
 
@@ -117,16 +128,25 @@ pub(super) fn hold_of(word: &str) -> HoldReason {
 
 /// What is suspected, as far as it decides what is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Suspicion {
-    pub(crate) kind: VerdictKind,
-    /// Whether one node is suspected, and nothing else.
-    pub(crate) names_a_node: bool,
+pub(crate) enum Suspicion {
+    /// One node, and nothing else, by a verdict of this kind.
+    Node(VerdictKind),
+    /// Something else, by a verdict of this kind.
+    Other(VerdictKind),
+    /// A node whose health has failed.
+    Health,
 }
 
 /// Why nothing is done, as the end of a sentence that begins with "nothing is done:". `suspected` has
 /// what is suspected, where nothing has failed.
 pub(crate) fn held(hold: HoldReason, suspected: &[Suspicion]) -> &'static str {
-    let are_links = suspected.iter().all(|one| one.kind == VerdictKind::SlowLink);
+    let is_link = |one: &Suspicion| {
+        matches!(
+            one,
+            Suspicion::Node(VerdictKind::SlowLink) | Suspicion::Other(VerdictKind::SlowLink)
+        )
+    };
+    let are_links = suspected.iter().all(is_link);
     match (hold, suspected) {
         (HoldReason::Mode, []) => {
             return "in mode observe nothing is restarted; `telltale cluster mode recover` has it \
@@ -134,11 +154,17 @@ pub(crate) fn held(hold: HoldReason, suspected: &[Suspicion]) -> &'static str {
         }
         (_, []) => {}
         (HoldReason::Mode | HoldReason::Unsure, _) if are_links => return "links are not replaced",
+        (HoldReason::Mode, _) if suspected.contains(&Suspicion::Health) => {
+            return "a node that still runs is left alone though its health has failed; `telltale cluster mode act` \
+                    has it drained";
+        }
         (HoldReason::Mode, _) => {
             return "a node that only hangs or is slow is left alone; `telltale cluster mode act` has \
                     it replaced";
         }
-        (HoldReason::Unsure, _) if suspected.iter().any(|one| one.names_a_node) => {
+        (HoldReason::Unsure, _)
+            if suspected.iter().any(|one| !matches!(one, Suspicion::Other(_))) =>
+        {
             return "it has not lasted for long enough";
         }
         (HoldReason::Unsure, _) => return "no single node is named",
@@ -165,6 +191,13 @@ fn hold_sentence(hold: HoldReason) -> &'static str {
         }
         HoldReason::Unsure => "no single node is named, or not for long enough",
         HoldReason::NoSpare => "there is no spare",
+        HoldReason::BeforeDrain => {
+            "the command of `before_drain` runs; the drain goes on when it ends, or after `before_drain_timeout`"
+        }
+        HoldReason::RestartBudget => {
+            "the restart budget is used up (`restart_budget`, `budget_window`), and the job still runs; \
+             `telltale cluster drain` takes a node out without it"
+        }
     }
 }
 
@@ -300,14 +333,17 @@ mod tests {
 
     #[test]
     fn what_is_not_done_for_the_mode_is_reported_with_what_helps() {
-        let suspicion = |kind, names_a_node| Suspicion { kind, names_a_node };
-        let node = suspicion(VerdictKind::SlowNode, true);
-        let link = suspicion(VerdictKind::SlowLink, false);
-        let hang = suspicion(VerdictKind::NonCommunicationHang, false);
+        let node = Suspicion::Node(VerdictKind::SlowNode);
+        let link = Suspicion::Other(VerdictKind::SlowLink);
+        let hang = Suspicion::Other(VerdictKind::NonCommunicationHang);
+        let health = Suspicion::Health;
         for (hold, suspected, expected) in [
             (HoldReason::Mode, &[][..], "`telltale cluster mode recover`"),
             (HoldReason::Mode, &[node], "`telltale cluster mode act`"),
             (HoldReason::Mode, &[node, link], "`telltale cluster mode act`"),
+            (HoldReason::Mode, &[health], "though its health has failed"),
+            (HoldReason::Mode, &[health, link], "`telltale cluster mode act`"),
+            (HoldReason::RestartBudget, &[health], "`restart_budget`"),
             (HoldReason::Mode, &[link], "links are not replaced"),
             (HoldReason::Unsure, &[link], "links are not replaced"),
             (HoldReason::Unsure, &[node, link], "it has not lasted for long enough"),

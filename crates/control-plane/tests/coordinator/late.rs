@@ -50,7 +50,11 @@ fn transfers(epoch: Epoch, worker: u32, from: u32, to: &[(u32, u64)]) -> FromNod
     let workers = vec![WorkerObservation { rank: Rank(worker), state: WorkerState::Running }];
     let edges = to.iter().map(edge).collect();
     let observation = Observation { workers, edges, ..Observation::default() };
-    FromNodeBody::Report(Report { activity: AgentActivity::Committed(epoch), observation })
+    FromNodeBody::Report(Report {
+        activity: AgentActivity::Committed(epoch),
+        observation,
+        fault: None,
+    })
 }
 
 /// All three tell that their transfers to the other two take as long as usual, but for those from rank 0

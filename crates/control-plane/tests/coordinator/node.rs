@@ -88,7 +88,7 @@ impl Node {
     pub(crate) async fn report(&mut self, epoch: Epoch, rank: u32, state: WorkerState) {
         let workers = vec![WorkerObservation { rank: Rank(rank), state }];
         let observation = Observation { workers, ..Observation::default() };
-        let report = Report { activity: AgentActivity::Committed(epoch), observation };
+        let report = Report { activity: AgentActivity::Committed(epoch), observation, fault: None };
         self.say(FromNodeBody::Report(report)).await;
     }
 

@@ -2,12 +2,12 @@
 //! `cluster.proto`. What is not named here is once in a message, or as small as the bytes of it.
 
 use super::message::numbers::{
-    coordinator_message, decision_summary, device_health, finished_worker, get_incident_response,
-    get_rank_map_response, get_status_response, get_steps_response, get_trace_response, incident,
-    latency_matrix, list_decisions_response, list_incidents_response, list_nodes_response, node,
-    node_message, operations, progress, rank_wait, refusal, repetition, report, sign, slot_holder,
-    slow_link, slow_rank, slow_stage, stage_work, step_analysis, traffic, verdict, vitals, worker,
-    worker_failed,
+    before_drain, coordinator_message, decision_summary, device_health, finished_worker,
+    get_incident_response, get_rank_map_response, get_status_response, get_steps_response,
+    get_trace_response, incident, latency_matrix, list_decisions_response, list_incidents_response,
+    list_nodes_response, node, node_message, operations, progress, rank_wait, refusal, repetition,
+    report, sign, slot_holder, slow_link, slow_rank, slow_stage, stage_work, step_analysis,
+    traffic, unhealthy, verdict, vitals, worker, worker_failed,
 };
 use crate::limits::cluster::{
     MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_FAILURE_BYTES, MAX_FINISHED,
@@ -100,11 +100,13 @@ const PROGRESS: &[FieldLimit] = &[FieldLimit {
 const VITALS: &[FieldLimit] = &[
     many(vitals::PROCESSES, "processes", MAX_WORKERS, &[]),
     many(vitals::DEVICES, "devices", MAX_DEVICES, DEVICE),
+    once(vitals::HOST, "state of the machine", DEVICE),
 ];
 
 const DEVICE: &[FieldLimit] = &[
     text(device_health::DEVICE, "device name", MAX_NAME_BYTES),
     text(device_health::REASON, "state of a device", MAX_TEXT_BYTES),
+    text(device_health::RULE, "rule", MAX_NAME_BYTES),
 ];
 
 /// Limits of a message to an agent.
@@ -177,6 +179,20 @@ const SIGN: &[FieldLimit] = &[
         ],
     ),
     once(sign::SUSPECTED, "suspicions", VERDICT),
+    once(
+        sign::UNHEALTHY,
+        "failed health",
+        &[
+            text(unhealthy::PART, "part", MAX_NAME_BYTES),
+            text(unhealthy::RULE, "rule", MAX_NAME_BYTES),
+            text(unhealthy::REASON, "state of a part", MAX_TEXT_BYTES),
+        ],
+    ),
+    once(
+        sign::BEFORE_DRAIN,
+        "ends of commands",
+        &[text(before_drain::LAST_LINE, "line of a command", MAX_FAILURE_BYTES)],
+    ),
 ];
 
 const VERDICT: &[FieldLimit] = &[

@@ -324,7 +324,7 @@ pub struct Window {
     #[prost(uint32, tag = "8")]
     pub overlapped: u32,
 }
-/// How a node is, for people to see.
+/// How a node is. A failed health goes into decisions; all else is for people to see.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Vitals {
     /// How busy its processors were since the last report, 0 to 1 (Metrics.cpu_usage).
@@ -342,6 +342,9 @@ pub struct Vitals {
     /// Its accelerators, where a node service reports them. At most 64.
     #[prost(message, repeated, tag = "5")]
     pub devices: ::prost::alloc::vec::Vec<DeviceHealth>,
+    /// The gravest of what is wrong with the machine around them, where a node service reports it; `device` is the part.
+    #[prost(message, optional, tag = "6")]
+    pub host: ::core::option::Option<DeviceHealth>,
 }
 /// One worker's process.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
@@ -359,7 +362,7 @@ pub struct WorkerProcess {
     #[prost(uint64, optional, tag = "4")]
     pub resident_bytes: ::core::option::Option<u64>,
 }
-/// One accelerator of a node.
+/// One accelerator of a node, or another part.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeviceHealth {
     /// What the node service calls it; at most 128 bytes.
@@ -371,6 +374,12 @@ pub struct DeviceHealth {
     /// What is wrong; at most 512 bytes.
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
+    /// How it is. Absent from earlier versions, by which no node is drained.
+    #[prost(enumeration = "HealthState", tag = "4")]
+    pub state: i32,
+    /// The rule that found what is wrong, "heartbeat_stopped"; empty for what no rule found. At most 128 bytes.
+    #[prost(string, tag = "5")]
+    pub rule: ::prost::alloc::string::String,
 }
 /// What became of an order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -766,7 +775,7 @@ pub struct FinishedWorker {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Sign {
     /// What was seen.
-    #[prost(oneof = "sign::Kind", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "sign::Kind", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub kind: ::core::option::Option<sign::Kind>,
 }
 /// Nested message and enum types in `Sign`.
@@ -789,7 +798,42 @@ pub mod sign {
         /// Detection suspects a node.
         #[prost(message, tag = "5")]
         Suspected(super::Verdict),
+        /// The health of a node has failed.
+        #[prost(message, tag = "6")]
+        Unhealthy(super::Unhealthy),
+        /// The command that runs before nodes are drained has ended.
+        #[prost(message, tag = "7")]
+        BeforeDrain(super::BeforeDrain),
     }
+}
+/// The health of a node has failed, and its workers may still run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Unhealthy {
+    /// Which.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// The part of it that does not work; at most 128 bytes.
+    #[prost(string, tag = "2")]
+    pub part: ::prost::alloc::string::String,
+    /// The rule that found it; at most 128 bytes.
+    #[prost(string, tag = "3")]
+    pub rule: ::prost::alloc::string::String,
+    /// What is wrong; at most 512 bytes.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The command that runs before nodes are drained has ended.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeforeDrain {
+    /// How it ended; absent if it was ended because its time was over.
+    #[prost(message, optional, tag = "1")]
+    pub end: ::core::option::Option<WorkerEnd>,
+    /// The last line that it printed; at most 256 bytes.
+    #[prost(string, tag = "2")]
+    pub last_line: ::prost::alloc::string::String,
+    /// How long it took, in milliseconds.
+    #[prost(uint64, tag = "3")]
+    pub took_ms: u64,
 }
 /// A worker failed.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1715,6 +1759,43 @@ impl CollectiveKind {
         }
     }
 }
+/// How a device or another part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HealthState {
+    /// An earlier version's, or nothing of it can be read.
+    Unspecified = 0,
+    /// Nothing is known to be wrong.
+    Ok = 1,
+    /// It works, and a person should look at it.
+    Warning = 2,
+    /// It does not work.
+    Failed = 3,
+}
+impl HealthState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HEALTH_STATE_UNSPECIFIED",
+            Self::Ok => "HEALTH_STATE_OK",
+            Self::Warning => "HEALTH_STATE_WARNING",
+            Self::Failed => "HEALTH_STATE_FAILED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HEALTH_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "HEALTH_STATE_OK" => Some(Self::Ok),
+            "HEALTH_STATE_WARNING" => Some(Self::Warning),
+            "HEALTH_STATE_FAILED" => Some(Self::Failed),
+            _ => None,
+        }
+    }
+}
 /// How far an agent may have come with an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -2028,6 +2109,10 @@ pub enum HoldReason {
     Unsure = 5,
     /// There is no spare.
     NoSpare = 6,
+    /// The command that runs before nodes are drained has not ended.
+    BeforeDrain = 7,
+    /// The job still runs, and one more restart would end it.
+    RestartBudget = 8,
 }
 impl HoldReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2043,6 +2128,8 @@ impl HoldReason {
             Self::EvictionBudget => "HOLD_REASON_EVICTION_BUDGET",
             Self::Unsure => "HOLD_REASON_UNSURE",
             Self::NoSpare => "HOLD_REASON_NO_SPARE",
+            Self::BeforeDrain => "HOLD_REASON_BEFORE_DRAIN",
+            Self::RestartBudget => "HOLD_REASON_RESTART_BUDGET",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2055,6 +2142,8 @@ impl HoldReason {
             "HOLD_REASON_EVICTION_BUDGET" => Some(Self::EvictionBudget),
             "HOLD_REASON_UNSURE" => Some(Self::Unsure),
             "HOLD_REASON_NO_SPARE" => Some(Self::NoSpare),
+            "HOLD_REASON_BEFORE_DRAIN" => Some(Self::BeforeDrain),
+            "HOLD_REASON_RESTART_BUDGET" => Some(Self::RestartBudget),
             _ => None,
         }
     }
@@ -2348,6 +2437,7 @@ pub mod numbers {
         pub const MEMORY_TOTAL_BYTES: u32 = 3;
         pub const PROCESSES: u32 = 4;
         pub const DEVICES: u32 = 5;
+        pub const HOST: u32 = 6;
     }
     pub mod worker_process {
         pub const RANK: u32 = 1;
@@ -2359,6 +2449,8 @@ pub mod numbers {
         pub const DEVICE: u32 = 1;
         pub const HEALTHY: u32 = 2;
         pub const REASON: u32 = 3;
+        pub const STATE: u32 = 4;
+        pub const RULE: u32 = 5;
     }
     pub mod acknowledgement {
         pub const EPOCH: u32 = 1;
@@ -2497,6 +2589,19 @@ pub mod numbers {
         pub const AGENT_RESTARTED: u32 = 3;
         pub const NOT_STARTED: u32 = 4;
         pub const SUSPECTED: u32 = 5;
+        pub const UNHEALTHY: u32 = 6;
+        pub const BEFORE_DRAIN: u32 = 7;
+    }
+    pub mod unhealthy {
+        pub const NODE: u32 = 1;
+        pub const PART: u32 = 2;
+        pub const RULE: u32 = 3;
+        pub const REASON: u32 = 4;
+    }
+    pub mod before_drain {
+        pub const END: u32 = 1;
+        pub const LAST_LINE: u32 = 2;
+        pub const TOOK_MS: u32 = 3;
     }
     pub mod worker_failed {
         pub const NODE: u32 = 1;

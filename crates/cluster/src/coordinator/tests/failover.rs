@@ -191,7 +191,7 @@ fn failure(cluster: &Cluster, incarnation: u64, sequence: u64, epoch: u64) -> Fr
         node: name("a"),
         incarnation: Incarnation::new(node.incarnation + incarnation - 1),
         sequence: node.sequence + sequence,
-        body: FromNodeBody::Report(Report { activity, observation }),
+        body: FromNodeBody::Report(Report { activity, observation, fault: None }),
     }
 }
 

@@ -20,7 +20,7 @@ use telltale_cluster::observation::{
 };
 use telltale_cluster::rank::Rank;
 use telltale_cluster::tracking::windows::MAX_WINDOW_SAMPLES;
-use telltale_cluster::vitals::{DeviceHealth, Vitals, WorkerProcess};
+use telltale_cluster::vitals::{HealthState, NodeHealth, PartHealth, Vitals, WorkerProcess};
 
 pub(super) fn report(from: message::Report) -> Result<(Report, Option<Vitals>), ProtocolError> {
     let activity = activity(from.activity)?;
@@ -38,7 +38,8 @@ pub(super) fn report(from: message::Report) -> Result<(Report, Option<Vitals>), 
         traffic: all(from.traffic, traffic)?,
     };
     let vitals = from.vitals.map(vitals).transpose()?;
-    Ok((Report { activity, observation }, vitals))
+    let fault = vitals.as_ref().and_then(|vitals| vitals.health.failed()).map(Box::new);
+    Ok((Report { activity, observation, fault }, vitals))
 }
 
 fn all<From, To>(
@@ -222,7 +223,10 @@ fn vitals(from: message::Vitals) -> Result<Vitals, ProtocolError> {
         memory_used_bytes: from.memory_used_bytes,
         memory_total_bytes: from.memory_total_bytes,
         processes: all(from.processes, process)?,
-        devices: from.devices.into_iter().map(device).collect(),
+        health: NodeHealth {
+            devices: from.devices.into_iter().map(part).collect(),
+            host: from.host.map(part),
+        },
     })
 }
 
@@ -238,8 +242,18 @@ fn process(from: message::WorkerProcess) -> Result<WorkerProcess, ProtocolError>
     })
 }
 
-fn device(from: message::DeviceHealth) -> DeviceHealth {
-    DeviceHealth { device: from.device, fault: (!from.healthy).then_some(from.reason) }
+fn part(from: message::DeviceHealth) -> PartHealth {
+    use message::HealthState as Wire;
+    let state = match from.state() {
+        // An earlier version says only whether something is wrong.
+        Wire::Unspecified if !from.healthy => HealthState::Warning,
+        Wire::Unspecified => HealthState::Unknown,
+        Wire::Ok => HealthState::Ok,
+        Wire::Warning => HealthState::Warning,
+        Wire::Failed => HealthState::Failed,
+    };
+    let message::DeviceHealth { device: part, rule, reason, .. } = from;
+    PartHealth { part, state, rule, reason }
 }
 
 fn within(value: f64, most: f64) -> Result<f64, ProtocolError> {

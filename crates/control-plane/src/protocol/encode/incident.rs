@@ -6,7 +6,7 @@ use telltale_wire::cluster::message;
 
 use super::report::{nanoseconds, worker_end};
 use telltale_cluster::detection::LatencyMatrix;
-use telltale_cluster::incident::{FaultEvent, Hold, Incident, Standing};
+use telltale_cluster::incident::{FaultEvent, Hold, HookOutcome, Incident, Standing};
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{
     Bandwidth, Evidence, Side, SlowSteps, Suspect, Suspects, Verdict, VerdictKind,
@@ -58,6 +58,8 @@ pub(crate) const fn hold(from: Hold) -> message::HoldReason {
         Hold::EvictionBudget => Wire::EvictionBudget,
         Hold::Unsure => Wire::Unsure,
         Hold::NoSpare => Wire::NoSpare,
+        Hold::BeforeDrain => Wire::BeforeDrain,
+        Hold::RestartBudget => Wire::RestartBudget,
     }
 }
 
@@ -78,8 +80,24 @@ fn event(from: &FaultEvent, unix_ms: UnixMs<'_>) -> message::Sign {
         FaultEvent::AgentRestarted { node } => Kind::AgentRestarted(node.as_str().to_owned()),
         FaultEvent::NotStarted { node } => Kind::NotStarted(node.as_str().to_owned()),
         FaultEvent::Suspected(one) => Kind::Suspected(verdict(one, unix_ms)),
+        FaultEvent::Unhealthy { node, fault } => Kind::Unhealthy(message::Unhealthy {
+            node: node.as_str().to_owned(),
+            part: fault.part.clone(),
+            rule: fault.rule.clone(),
+            reason: fault.reason.clone(),
+        }),
+        FaultEvent::BeforeDrain(one) => Kind::BeforeDrain(before_drain(one)),
     };
     message::Sign { kind: Some(kind) }
+}
+
+/// How the command that runs before nodes are drained has ended.
+pub(crate) fn before_drain(from: &HookOutcome) -> message::BeforeDrain {
+    message::BeforeDrain {
+        end: from.end.map(worker_end),
+        last_line: from.last_line.clone(),
+        took_ms: nanoseconds(from.took) / 1_000_000,
+    }
 }
 
 /// The kind of a verdict.

@@ -12,7 +12,7 @@ use telltale_cluster::observation::{
     FailureDetail, GroupProgress, Traffic, Withheld, WorkerEnd, WorkerObservation, WorkerState,
 };
 use telltale_cluster::rank::Rank;
-use telltale_cluster::vitals::{DeviceHealth, Vitals, WorkerProcess};
+use telltale_cluster::vitals::{HealthState, PartHealth, Vitals, WorkerProcess};
 
 pub(super) fn report(from: &Report, reported: Option<&Vitals>) -> message::Report {
     let observation = &from.observation;
@@ -160,7 +160,8 @@ pub(crate) fn vitals(from: &Vitals) -> message::Vitals {
         memory_used_bytes: from.memory_used_bytes,
         memory_total_bytes: from.memory_total_bytes,
         processes: from.processes.iter().map(process).collect(),
-        devices: from.devices.iter().map(device).collect(),
+        devices: from.health.devices.iter().map(part).collect(),
+        host: from.health.host.as_ref().map(part),
     }
 }
 
@@ -173,10 +174,19 @@ const fn process(from: &WorkerProcess) -> message::WorkerProcess {
     }
 }
 
-fn device(from: &DeviceHealth) -> message::DeviceHealth {
+fn part(from: &PartHealth) -> message::DeviceHealth {
+    use message::HealthState as Wire;
+    let state = match from.state {
+        HealthState::Unknown => Wire::Unspecified,
+        HealthState::Ok => Wire::Ok,
+        HealthState::Warning => Wire::Warning,
+        HealthState::Failed => Wire::Failed,
+    };
     message::DeviceHealth {
-        device: from.device.clone(),
-        healthy: from.fault.is_none(),
-        reason: from.fault.clone().unwrap_or_default(),
+        device: from.part.clone(),
+        healthy: !matches!(from.state, HealthState::Warning | HealthState::Failed),
+        reason: from.reason.clone(),
+        state: state.into(),
+        rule: from.rule.clone(),
     }
 }

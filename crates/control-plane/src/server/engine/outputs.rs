@@ -7,13 +7,16 @@ use tracing::{error, info, warn};
 use super::Engine;
 use crate::protocol::encode;
 use crate::server::decisions;
+use crate::server::hook::HookCommand;
 use crate::view::{self, Suspicion, held, waiting};
-use telltale_cluster::coordinator::{Output, StepDown};
+use telltale_cluster::coordinator::{Input, Output, StepDown};
 use telltale_cluster::epoch::Epoch;
-use telltale_cluster::incident::{FaultEvent, Incident, Repetition, Standing};
+use telltale_cluster::incident::{
+    FaultEvent, HookOutcome, Incident, IncidentId, Repetition, Standing,
+};
 use telltale_cluster::message::ToNode;
 use telltale_cluster::node::NodeName;
-use telltale_cluster::observation::WorkerState;
+use telltale_cluster::observation::{WorkerEnd, WorkerState};
 use telltale_cluster::stored::{Decision, StoreOutcome, Why};
 use telltale_cluster::time::Moment;
 
@@ -26,6 +29,7 @@ impl Engine {
                 self.store.store(decision);
             }
             Output::Incident(incident) => self.report_incident(now, &incident),
+            Output::BeforeDrain { incident, nodes } => self.run_hook(incident, &nodes),
             Output::NotPrepared { node, why } => {
                 let epoch = self.coordinator.state().map_or(0, |state| state.epoch.number());
                 warn!(epoch = %epoch, node = %node, "epoch {epoch}: node {node} cannot run it: {why}");
@@ -103,6 +107,36 @@ impl Engine {
         }
     }
 
+    /// Runs the policy's command before these nodes are taken out of a job that runs.
+    fn run_hook(&mut self, incident: IncidentId, nodes: &[NodeName]) {
+        let names: Vec<&str> = nodes.iter().map(NodeName::as_str).collect();
+        let names = names.join(" ");
+        let words = self.policy.before_drain.clone();
+        let program = words.first().cloned().unwrap_or_default();
+        info!(incident = %incident, "incident {incident}: runs {program} before {names} is drained");
+        let epoch = self.coordinator.state().map_or(0, |state| state.epoch.number());
+        let environment = vec![
+            ("TELLTALE_JOB", self.job.name.clone()),
+            ("TELLTALE_EPOCH", epoch.to_string()),
+            ("TELLTALE_INCIDENT", incident.to_string()),
+            ("TELLTALE_NODES", names),
+            ("TELLTALE_REASON", self.incidents.first_event(incident).unwrap_or_default()),
+        ];
+        let limit = self.policy.before_drain_timeout;
+        self.hook.start(HookCommand { words, environment, limit });
+    }
+
+    /// Takes how that command has ended.
+    pub(super) fn take_hook(&mut self, outcome: HookOutcome) {
+        let program = self.policy.before_drain.first().map_or("", String::as_str);
+        let said = view::hook_sentence(&encode::before_drain(&outcome));
+        match outcome.end {
+            Some(WorkerEnd::Code(0)) => info!("{program}: {said}"),
+            _ => warn!("{program}: {said}; the drain goes on"),
+        }
+        self.step(Input::BeforeDrainEnded(outcome));
+    }
+
     fn why_given_up(&self, repetition: &Repetition) -> String {
         view::failed_starts(repetition.failed_starts).unwrap_or_else(|| {
             format!(
@@ -177,11 +211,16 @@ impl Engine {
 
 /// What is suspected, where nothing is known to have failed.
 fn suspected(incident: &Incident) -> Vec<Suspicion> {
-    let suspicions = incident.events.iter().map(|event| match event {
-        FaultEvent::Suspected(verdict) => Some(Suspicion {
-            kind: encode::verdict_kind(verdict.kind),
-            names_a_node: verdict.suspects.node().is_some(),
-        }),
+    let is_fault = |event: &&FaultEvent| !matches!(event, FaultEvent::BeforeDrain(_));
+    let suspicions = incident.events.iter().filter(is_fault).map(|event| match event {
+        FaultEvent::Suspected(verdict) => {
+            let kind = encode::verdict_kind(verdict.kind);
+            match verdict.suspects.node() {
+                Some(_) => Some(Suspicion::Node(kind)),
+                None => Some(Suspicion::Other(kind)),
+            }
+        }
+        FaultEvent::Unhealthy { .. } => Some(Suspicion::Health),
         _ => None,
     });
     suspicions.collect::<Option<_>>().unwrap_or_default()

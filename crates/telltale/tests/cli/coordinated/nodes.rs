@@ -147,7 +147,12 @@ impl Node {
         let activity = Some(self.activity());
         let device = |device: &str, reason: &str| {
             let healthy = reason.is_empty();
-            DeviceHealth { device: device.to_owned(), healthy, reason: reason.to_owned() }
+            DeviceHealth {
+                device: device.to_owned(),
+                healthy,
+                reason: reason.to_owned(),
+                ..DeviceHealth::default()
+            }
         };
         let devices = vec![device("0", ""), device("1", "does not answer")];
         let vitals = Some(Vitals { devices, ..Vitals::default() });

@@ -9,10 +9,10 @@ use super::{Serving, serve};
 use crate::cli::command::{TIMEOUT, said};
 
 /// The socket on which systemd would listen.
-pub(super) struct Manager(UnixDatagram);
+struct Manager(UnixDatagram);
 
 impl Manager {
-    pub(super) fn new(place: &Scratch) -> Self {
+    fn new(place: &Scratch) -> Self {
         let socket = UnixDatagram::bind(place.join("notify")).unwrap();
         socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         Self(socket)
@@ -20,7 +20,7 @@ impl Manager {
 
     /// The next message that begins with `words`.
     #[track_caller]
-    pub(super) fn hears(&self, words: &str) -> String {
+    fn hears(&self, words: &str) -> String {
         let mut buffer = [0; 4096];
         loop {
             let length = self.0.recv(&mut buffer).unwrap_or_else(|_| panic!("nobody says {words}"));

@@ -1,0 +1,261 @@
+//! The health of this node, as the node service of this machine reports it.
+//!
+//! It is asked from time to time on a task of its own. The agent takes what is known and never waits;
+//! where no service runs, nothing is known. What follows from it is the coordinator's decision.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+use tracing::debug;
+
+use telltale_cluster::vitals::{HealthState, MAX_DEVICES, NodeHealth, PartHealth};
+use telltale_node::grpc::connect;
+use telltale_schema::health::{self, FaultKind, Health};
+use telltale_schema::snapshot::Snapshot;
+use telltale_schema::text::with_causes;
+use telltale_wire::telemetry::Client;
+use telltale_wire::telemetry::message::{Alert, AlertSeverity, AlertState};
+use tokio::sync::watch;
+
+/// How often the service is asked: often enough that a fault which has passed is not reported for long.
+const INTERVAL: Duration = Duration::from_secs(2);
+/// How long it may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// Bytes of a part's name and of what is wrong with it, as the coordinator takes them
+/// (`cluster.proto`).
+const MAX_NAME_BYTES: usize = 128;
+const MAX_REASON_BYTES: usize = 512;
+
+/// Asks whichever of `sockets` has a service, until it is no longer wanted.
+pub(super) fn follow(sockets: Vec<PathBuf>) -> watch::Receiver<NodeHealth> {
+    let (known, receiver) = watch::channel(NodeHealth::default());
+    tokio::spawn(async move {
+        let mut asking = HealthPoller { sockets, client: None, listed: BTreeSet::new() };
+        loop {
+            let answered = tokio::time::timeout(TIMEOUT, asking.ask()).await;
+            let health = answered.unwrap_or_else(|_| Err(String::from("it took too long")));
+            known.send_replace(health.unwrap_or_else(|reason| {
+                debug!("the node service reports no health: {reason}");
+                asking.client = None;
+                NodeHealth::default()
+            }));
+            tokio::select! {
+                () = known.closed() => return,
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+        }
+    });
+    receiver
+}
+
+struct HealthPoller {
+    sockets: Vec<PathBuf>,
+    client: Option<Client>,
+    /// Devices that were there once.
+    listed: BTreeSet<String>,
+}
+
+impl HealthPoller {
+    async fn ask(&mut self) -> Result<NodeHealth, String> {
+        if self.client.is_none() {
+            self.client = Some(reach(&self.sockets).await?);
+        }
+        let client = self.client.as_mut().expect("it was just put in");
+        let snapshot = client.devices().await.map_err(|error| with_causes(&error))?;
+        let alerts = client.alerts().await.map_err(|error| with_causes(&error))?.alerts;
+        Ok(node_health(&snapshot, &alerts, &mut self.listed))
+    }
+}
+
+/// A client of the first service that answers.
+async fn reach(sockets: &[PathBuf]) -> Result<Client, String> {
+    let mut reason = String::from("there is no runtime directory with its socket");
+    for socket in sockets {
+        match connect(socket).await {
+            Ok(client) => return Ok(client),
+            Err(error) => reason = with_causes(&error),
+        }
+    }
+    Err(reason)
+}
+
+/// The health of the machine and of each device, those included that were `known` and are listed no longer.
+fn node_health(snapshot: &Snapshot, alerts: &[Alert], known: &mut BTreeSet<String>) -> NodeHealth {
+    let listed: BTreeSet<&str> = snapshot.devices.iter().map(|device| device.id.as_str()).collect();
+    let mut devices: Vec<PartHealth> = snapshot
+        .devices
+        .iter()
+        .map(|device| {
+            let health = part(&device.id, device.health());
+            match health.state {
+                HealthState::Warning | HealthState::Failed => health,
+                HealthState::Unknown | HealthState::Ok => alerted(health, &device.id, alerts),
+            }
+        })
+        .collect();
+    for device in known.iter().filter(|device| !listed.contains(device.as_str())) {
+        let (state, rule) = (HealthState::Failed, FaultKind::Vanished.name().to_owned());
+        let reason = String::from("the node service lists it no longer");
+        devices.push(PartHealth { part: cut(device, MAX_NAME_BYTES), state, rule, reason });
+    }
+    devices.truncate(MAX_DEVICES);
+    let new = listed.into_iter().filter(|device| !known.contains(*device)).map(str::to_owned);
+    let room = MAX_DEVICES.saturating_sub(known.len());
+    let new: Vec<String> = new.take(room).collect();
+    known.extend(new);
+    let host = snapshot.host_health();
+    let host = part(host.cause.map_or("", |fault| &fault.part), host);
+    NodeHealth { devices, host: Some(host) }
+}
+
+fn part(name: &str, health: Health<'_>) -> PartHealth {
+    PartHealth {
+        part: cut(name, MAX_NAME_BYTES),
+        state: match health.state {
+            health::HealthState::Ok => HealthState::Ok,
+            health::HealthState::Unknown => HealthState::Unknown,
+            health::HealthState::Warning => HealthState::Warning,
+            health::HealthState::Failed => HealthState::Failed,
+        },
+        rule: health.cause.map(|fault| fault.kind.name().to_owned()).unwrap_or_default(),
+        reason: health.cause.map(|fault| cut(&fault.detail, MAX_REASON_BYTES)).unwrap_or_default(),
+    }
+}
+
+/// The same with the alerts that fire about the device itself. Full memory and what a process does are no fault of a
+/// device, unless the user has made a critical rule of it. Nothing that a rule of alerts says drains a node.
+fn alerted(health: PartHealth, device: &str, alerts: &[Alert]) -> PartHealth {
+    let firing = alerts.iter().filter(|alert| {
+        alert.device_id == device
+            && alert.state() == AlertState::Firing
+            && alert.process.is_none()
+            && match alert.severity() {
+                AlertSeverity::Critical => true,
+                AlertSeverity::Warning => alert.space == 0,
+                AlertSeverity::Info | AlertSeverity::Unspecified => false,
+            }
+    });
+    let reasons: Vec<&str> = firing.map(|alert| alert.text.as_str()).collect();
+    if reasons.is_empty() {
+        return health;
+    }
+    let reason = cut(&reasons.join("; "), MAX_REASON_BYTES);
+    PartHealth { state: HealthState::Warning, reason, ..health }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    text[..text.floor_char_boundary(most)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use telltale_schema::chip::ChipIdentity;
+    use telltale_schema::clock::Timestamp;
+    use telltale_schema::health::Fault;
+    use telltale_schema::snapshot::Device;
+    use telltale_wire::telemetry::message::{MemorySpace, ProcessIdentity};
+
+    fn alert(device: &str, severity: AlertSeverity, text: &str) -> Alert {
+        Alert {
+            device_id: device.to_owned(),
+            severity: severity.into(),
+            state: AlertState::Firing.into(),
+            text: text.to_owned(),
+            ..Alert::default()
+        }
+    }
+
+    fn fault(kind: FaultKind, part: &str, detail: &str) -> Fault {
+        Fault { part: part.to_owned(), ..Fault::new(kind, Timestamp(1), detail.to_owned()) }
+    }
+
+    /// A machine of devices with these faults.
+    fn machine(devices: &[(&str, &[Fault])]) -> Snapshot {
+        let device = |(id, faults): &(&str, &[Fault])| Device {
+            faults: faults.to_vec(),
+            ..Device::unread(*id, ChipIdentity::default())
+        };
+        Snapshot { devices: devices.iter().map(device).collect(), ..Snapshot::empty(Timestamp(1)) }
+    }
+
+    #[track_caller]
+    fn check(snapshot: &Snapshot, alerts: &[Alert], expected: &[(&str, HealthState, &str, &str)]) {
+        let found = node_health(snapshot, alerts, &mut BTreeSet::new()).devices;
+        let found: Vec<_> =
+            found.iter().map(|one| (&*one.part, one.state, &*one.rule, &*one.reason)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_device_s_health_is_its_state_with_the_rule_that_found_it() {
+        let stopped = fault(FaultKind::HeartbeatStopped, "", "its heartbeat stands still");
+        let narrow = fault(FaultKind::PcieWidthBelowSlot, "", "x8 of x16");
+        let snapshot = machine(&[("a", &[narrow.clone(), stopped]), ("b", &[narrow]), ("c", &[])]);
+        let (failed, warning) = (HealthState::Failed, HealthState::Warning);
+        let expected = [
+            ("a", failed, "heartbeat_stopped", "its heartbeat stands still"),
+            ("b", warning, "pcie_width_below_slot", "x8 of x16"),
+            ("c", HealthState::Unknown, "", ""),
+        ];
+        check(&snapshot, &[], &expected);
+        // What is known of its health says more than alerts do.
+        check(&snapshot, &[alert("a", AlertSeverity::Critical, "it is hot")], &expected);
+    }
+
+    #[test]
+    fn alerts_about_a_device_itself_and_critical_ones_are_warnings() {
+        let full = MemorySpace::Dram.into();
+        let warning = AlertSeverity::Warning;
+        let alerts = [
+            alert("a", warning, "it is hot"),
+            alert("a", AlertSeverity::Info, "no process uses it"),
+            Alert { state: AlertState::Pending.into(), ..alert("b", warning, "not yet") },
+            Alert { space: full, ..alert("b", warning, "its DRAM is nearly full") },
+            Alert { process: Some(ProcessIdentity::default()), ..alert("b", warning, "a leak") },
+            alert("c", warning, "another's"),
+        ];
+        let both = machine(&[("a", &[]), ("b", &[])]);
+        let unknown = ("b", HealthState::Unknown, "", "");
+        check(&both, &alerts, &[("a", HealthState::Warning, "", "it is hot"), unknown]);
+        let critical = Alert { space: full, ..alert("b", AlertSeverity::Critical, "no L1 left") };
+        let of_a = ("a", HealthState::Unknown, "", "");
+        check(&both, &[critical], &[of_a, ("b", HealthState::Warning, "", "no L1 left")]);
+    }
+
+    #[test]
+    fn a_device_that_is_listed_no_longer_has_failed() {
+        let mut known = BTreeSet::new();
+        node_health(&machine(&[("a", &[]), ("b", &[])]), &[], &mut known);
+        let later = node_health(&machine(&[("b", &[])]), &[], &mut known);
+        let failed = later.failed().expect("a is gone");
+        assert_eq!((&*failed.part, &*failed.rule), ("a", "vanished"));
+    }
+
+    #[test]
+    fn a_part_of_the_machine_that_failed_is_a_fault_of_the_node() {
+        let down = fault(FaultKind::NetworkLinkDown, "eth7", "its link is down");
+        let fan = fault(FaultKind::FanFailed, "fan1", "it stands still");
+        let health = |faults: &[Fault]| {
+            let snapshot = Snapshot { faults: faults.to_vec(), ..machine(&[("a", &[])]) };
+            node_health(&snapshot, &[], &mut BTreeSet::new())
+        };
+        let failed = health(&[down, fan.clone()]).failed().expect("a link is down");
+        assert_eq!((&*failed.part, &*failed.rule), ("eth7", "network_link_down"));
+        assert_eq!(health(&[fan]).failed(), None, "a fan is a warning");
+    }
+
+    #[test]
+    fn no_more_is_reported_than_a_coordinator_takes() {
+        let names: Vec<String> = (0..MAX_DEVICES + 9).map(|number| number.to_string()).collect();
+        let many: Vec<(&str, &[Fault])> = names.iter().map(|name| (&**name, &[][..])).collect();
+        let mut known = BTreeSet::new();
+        assert_eq!(node_health(&machine(&many), &[], &mut known).devices.len(), MAX_DEVICES);
+        assert_eq!(known.len(), MAX_DEVICES);
+        let long = fault(FaultKind::Vanished, "", &"\u{e9}x".repeat(300));
+        let name = "\u{e9}".repeat(100);
+        let found = node_health(&machine(&[(&name, &[long])]), &[], &mut BTreeSet::new());
+        assert_eq!(found.devices[0].part.len(), MAX_NAME_BYTES);
+        assert!(found.devices[0].reason.len() <= MAX_REASON_BYTES);
+    }
+}
