@@ -116,7 +116,7 @@ impl Node {
             // Suspended: the wall's clock goes on, the other one does not, or both do.
             let away = self.random.next() % 7200;
             self.now.at = Timestamp(self.now.at.0 + away * SECOND);
-            passed += if away % 2 == 0 { away } else { 0 };
+            passed += if away.is_multiple_of(2) { away } else { 0 };
         }
         if self.random.happens(ONCE_IN) {
             let step = (self.random.next() % 86_400) * SECOND;
