@@ -9,6 +9,7 @@ use proptest::{collection::vec, option};
 use telltale_cluster::agent::{Agent, AgentInput, AgentOutput, Exit, Identity, LocalRank};
 use telltale_cluster::coordinator::{Coordinator, Input, OperatorOrder, Output, RequestId};
 use telltale_cluster::epoch::{Epoch, Revision, Term};
+use telltale_cluster::incident::HookOutcome;
 use telltale_cluster::message::{
     Acknowledgement, AgentActivity, Assignment, FromNode, FromNodeBody, JobOutcome, Master,
     NotPrepared, Order, OrderStep, Ports, Registration, Report, ToNode,
@@ -22,6 +23,7 @@ use telltale_cluster::rank::{Rank, Slot, WorkersPerNode};
 use telltale_cluster::stored::{Decision, DecisionNumber, StoreOutcome};
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
+use telltale_cluster::vitals::NodeFault;
 
 fn node() -> impl Strategy<Value = NodeName> {
     (0..5_u8).prop_map(|index| NodeName::new(&format!("n{index}")).expect("a name"))
@@ -85,6 +87,11 @@ fn step() -> impl Strategy<Value = OrderStep> {
     ]
 }
 
+fn fault() -> NodeFault {
+    let [part, rule, reason] = ["0", "vanished", "it is gone"].map(str::to_owned);
+    NodeFault { part, rule, reason }
+}
+
 fn body() -> impl Strategy<Value = FromNodeBody> {
     let since = option::of((0_u64..4).prop_map(Incarnation::new));
     let register = (activity(), since).prop_map(|(activity, planned_since)| Registration {
@@ -94,11 +101,9 @@ fn body() -> impl Strategy<Value = FromNodeBody> {
         known: None,
         planned_since,
     });
-    let report = (activity(), observation()).prop_map(|(activity, observation)| Report {
-        activity,
-        observation,
-        fault: None,
-    });
+    let fault = option::weighted(0.3, Just(()).prop_map(|()| Box::new(fault())));
+    let report = (activity(), observation(), fault)
+        .prop_map(|(activity, observation, fault)| Report { activity, observation, fault });
     let acknowledge = (epoch(), step()).prop_map(|(epoch, step)| Acknowledgement { epoch, step });
     prop_oneof![
         1 => register.prop_map(FromNodeBody::Register),
@@ -116,6 +121,10 @@ fn operator_order() -> impl Strategy<Value = OperatorOrder> {
         node().prop_map(OperatorOrder::Readmit),
         Just(OperatorOrder::SetMode(Mode::Act))
     ]
+}
+
+fn hook_outcome() -> HookOutcome {
+    HookOutcome { end: None, last_line: String::new(), took: Duration::ZERO }
 }
 
 /// One thing that happens to a coordinator.
@@ -164,6 +173,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         300 => node().prop_map(Happening::Obeys),
         20 => verdicts.prop_map(Happening::Input),
         10 => operator.prop_map(Happening::Input),
+        10 => Just(Happening::Input(Input::BeforeDrainEnded(hook_outcome()))),
         1 => stray.prop_map(Happening::Input),
         1 => Just(Happening::Input(Input::LeadershipLost)),
         3 => Just(Happening::Leads),
@@ -215,7 +225,8 @@ fn likelier(mut message: FromNode, sequence: u64, coordinator: &Coordinator) -> 
 
 fn check_coordinator(happenings: Vec<Happening>, no_spare: NoSpare) {
     let job = Job { name: "job".to_owned(), slots: 3, workers: two() };
-    let policy = Policy { no_spare, mode: Mode::Act, ..Policy::default() };
+    let before_drain = vec!["/bin/save".to_owned()];
+    let policy = Policy { no_spare, mode: Mode::Act, before_drain, ..Policy::default() };
     let mut coordinator = Coordinator::new(job, policy).expect("a job that can be run");
     let mut store = Store::default();
     let mut reported: BTreeMap<NodeName, (Epoch, OrderStep)> = BTreeMap::new();
