@@ -17,6 +17,8 @@ const MAX_RISES: usize = 64;
 pub(super) struct Track {
     /// Since when it holds.
     since: Option<SampledAt>,
+    /// Whether it has held for long enough.
+    is_found: bool,
     /// What showed it last.
     evidence: Vec<Evidence>,
     /// The value of the collection before.
@@ -60,6 +62,7 @@ impl Track {
         let changed_ns = now.monotonic_ns.saturating_sub(now.at.since_ns(last_at));
         Self {
             since: Some(since),
+            is_found: true,
             evidence: fault.evidence.clone(),
             last: values().next_back(),
             most: values().reduce(f64::max),
@@ -79,16 +82,16 @@ impl Track {
         let found = self.find(rule, thresholds, readings, now).unwrap_or_else(|finding| finding);
         match found {
             Finding::Holds(evidence) => {
-                self.since.get_or_insert(now);
+                let since = *self.since.get_or_insert(now);
+                self.is_found = elapsed(since, now) >= nanoseconds(thresholds.hold_seconds);
                 self.evidence = evidence;
             }
-            Finding::Clear => self.since = None,
+            Finding::Clear => (self.since, self.is_found) = (None, false),
+            // What was found goes on; nothing is found by what is not known.
             Finding::Unknown => {}
         }
-        let since = self.since?;
-        let held_ns = now.monotonic_ns.saturating_sub(since.monotonic_ns);
-        let is_long_enough = held_ns >= nanoseconds(thresholds.hold_seconds);
-        is_long_enough.then(|| (since.at, self.evidence.clone()))
+        let since = self.since.filter(|_| self.is_found)?;
+        Some((since.at, self.evidence.clone()))
     }
 
     fn find(

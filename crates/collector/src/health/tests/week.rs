@@ -130,9 +130,12 @@ impl Node {
         if self.going_on.get(&Happening::Reset).is_some_and(|until| *until <= second) {
             (self.heartbeat, self.corrected) = (10, 0);
         }
+        // Late twice in half a minute would be a driver that hangs.
+        let was_late = self.is(Happening::Late);
         self.going_on.retain(|_, until| *until > second);
         for (happening, seconds) in HAPPENINGS {
-            if self.random.happens(ONCE_IN) {
+            let may_be = happening != Happening::Late || !was_late;
+            if self.random.happens(ONCE_IN) && may_be {
                 self.going_on.insert(happening, second + seconds);
             }
         }
