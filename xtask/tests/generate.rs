@@ -144,6 +144,8 @@ fn lay_out(root: &Path) {
     };
     write(metrics::SOURCE, &definition(&[]));
     write("crates/schema/sensors.toml", "sensor = []\n");
+    write("crates/schema/health.toml", "rule = []\n");
+    write("docs/health.md", "<!-- From health.toml. -->\n<!-- End of these. -->\n");
     for part in ["device", "errors", "link", "nvlink", "power"] {
         let path = format!("crates/schema/src/snapshot/{part}.rs");
         write(&path, "// Nothing between marks.\n");
@@ -151,6 +153,7 @@ fn lay_out(root: &Path) {
     write("crates/wire/src/telemetry/decode/device.rs", "// Nothing between marks.\n");
     write("docs/query.md", "Nothing between marks.\n");
     write("deploy/grafana/telltale.json", include_str!("../../deploy/grafana/telltale.json"));
-    let proto = "syntax = \"proto3\";\npackage telemetry.v1;\nmessage Sensors {}\n";
+    let proto = "syntax = \"proto3\";\npackage telemetry.v1;\nmessage Sensors {}\n\
+                 enum FaultKind {\n  FAULT_KIND_UNSPECIFIED = 0;\n  // From health.toml.\n  // End of these.\n}\n";
     write("crates/wire/proto/telemetry.proto", proto);
 }

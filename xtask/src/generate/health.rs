@@ -112,7 +112,7 @@ fn code(rules: &[Rule]) -> Result<String, String> {
          #[serde(rename_all = \"snake_case\")]\npub enum FaultKind {{\n{variants}}}\n\n\
          impl FaultKind {{\n/// All of them. A kind's place is its number in messages.\n\
          pub const ALL: [Self; {count}] = [{all}];\n}}\n\n\
-         /// Every rule, each at the place of its kind.\n\
+         /// Every rule, each at the place of its kind.\n#[rustfmt::skip]\n\
          pub static RULES: [HealthRule; {count}] = [\n{entries}];\n"
     ))
 }
