@@ -47,7 +47,7 @@ const FAULTS: [(&str, &str); 21] = [
 struct Group(PathBuf);
 
 impl Group {
-    /// None where this machine lets nobody make one.
+    /// None where this machine allows none.
     fn new() -> Option<Self> {
         let name = format!("telltale-test-{}", std::process::id());
         for (hierarchy, limit) in
