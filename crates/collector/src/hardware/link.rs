@@ -43,6 +43,8 @@ const SPEEDS: [[&str; 2]; 7] = [
     ["64.0", "64"],
     ["128.0", "128"],
 ];
+/// The vendor of the ports that QEMU makes up (its `docs/specs/pci-ids.rst`).
+const MADE_UP_VENDOR: &[u8] = b"0x1b36";
 /// Widths that PCI Express has.
 const WIDTHS: [u64; 7] = [1, 2, 4, 8, 12, 16, 32];
 /// What the kernel writes of a width that it does not know: nothing trained, or nothing answers.
@@ -52,6 +54,8 @@ const ASLEEP: &str = "the device sleeps, and asking for its link would wake it u
 const DOWN: &str = "the link is down";
 const UNCOUNTED: &str = "the driver does not count it";
 const NO_LINK: &str = "the kernel shows no PCIe link";
+const NO_SLOT: &str =
+    "the kernel shows no port above it, as in a virtual machine: what its slot can do is not known";
 const NO_AER: &str = "the kernel counts no PCIe errors of it";
 
 /// Reads the links of one machine, periodically if asked.
@@ -92,8 +96,8 @@ pub(super) struct LimitFiles {
     /// The way from the function to the one whose link it is.
     at: String,
     most: [Text; 2],
-    /// Of the port above; a device of the root complex has none.
-    slot: [Text; 2],
+    /// Of the port above, where there is one.
+    slot: Option<[Text; 2]>,
     numa_node: Text,
 }
 
@@ -220,7 +224,7 @@ impl LinkFiles {
             limits: LimitFiles {
                 at: String::new(),
                 most: [Err(error), Err(error)],
-                slot: [Err(error), Err(error)],
+                slot: Some([Err(error), Err(error)]),
                 numa_node: Err(error),
             },
         }
@@ -231,8 +235,13 @@ impl LinkFiles {
         let Self { now: [speed, width], errors: [correctable, nonfatal, fatal], limits } = self;
         let most = |which: usize, parse: fn(&str) -> Result<u64, Absence>| {
             let own = reading(&limits.most[which], parse, NO_LINK, now);
+            let Some(slot) = &limits.slot else {
+                return own
+                    .value()
+                    .map_or(own.clone(), |_| Reading::absent(Absence::Unknown, NO_SLOT));
+            };
             // A slot that does not say what it can do is no limit.
-            match (own, reading(&limits.slot[which], parse, NO_LINK, now).value()) {
+            match (own, reading(&slot[which], parse, NO_LINK, now).value()) {
                 (Reading::Value { value, at }, Some(slot)) => Reading::new(value.min(*slot), at),
                 (own, _) => own,
             }
@@ -263,11 +272,20 @@ impl LimitFiles {
         let [numa_node] = texts(function, "", ["numa_node"]);
         Self {
             most: texts(function, &at, ["max_link_speed", "max_link_width"]),
-            slot: texts(function, &at, ["../max_link_speed", "../max_link_width"]),
+            slot: has_port(function, &at)
+                .then(|| texts(function, &at, ["../max_link_speed", "../max_link_width"])),
             numa_node,
             at,
         }
     }
+}
+
+/// Whether the function at the end of this way is below a port of the machine. One that a virtual
+/// machine was given is below none, or below one that its hypervisor makes up: a T4 or L40S of a
+/// cloud has 8 of 16 lanes there, and is well.
+fn has_port(function: &Directory, at: &str) -> bool {
+    let vendor = function.attribute(&format!("{at}../vendor"));
+    vendor.is_ok_and(|text| !text.starts_with(MADE_UP_VENDOR))
 }
 
 /// Files of the function at the end of this way from another one.

@@ -72,10 +72,22 @@ fn a_link_is_compared_with_what_card_and_slot_can_both_do() {
         card(&machine, &format!("{ROOT_PORT}/0000:03:00.0"), card_link);
         assert_eq!(values(&link_of(&mut collector(&machine).0)), expected.map(Ok));
     }
-    // A function of the root complex itself has no slot.
-    let machine = Machine::new();
-    card(&machine, "sys/devices/pci0000:00/0000:00:08.0", SOUND);
-    assert_eq!(values(&link_of(&mut collector(&machine).0)), [4, 16, 4, 16].map(Ok));
+}
+
+#[test]
+fn what_the_slot_of_a_virtual_machine_can_do_is_not_known() {
+    // What a T4 of a cloud has there, and an L40S: half of their lanes go to another one's card.
+    let half = ["8.0 GT/s PCIe\n", "8\n", "8.0 GT/s PCIe\n", "16\n"];
+    let expected = [Ok(3), Ok(8), Err(Absence::Unknown), Err(Absence::Unknown)];
+    let below_none = Machine::new();
+    card(&below_none, "sys/devices/pci0000:00/0000:00:1e.0", half);
+    let below_qemu = Machine::new();
+    function(&below_qemu, ROOT_PORT, "0x1b36\n", SOUND);
+    card(&below_qemu, &format!("{ROOT_PORT}/0000:03:00.0"), half);
+    for machine in [below_none, below_qemu] {
+        let mut collector = collector(&machine).0;
+        assert_eq!(values(&link_of(&mut collector)), expected);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! GPUs of a library that stands in for NVIDIA's (`nvml.c`): what is made of its answers, its errors,
 //! its silence and its absurdities. Nothing here needs a GPU.
 
+mod captured;
 mod counters;
 mod events;
 pub(crate) mod health;

@@ -15,7 +15,10 @@ use opentelemetry_proto::tonic::metrics::v1::{
     ResourceMetrics, ScopeMetrics, Sum,
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
-use telltale_schema::metric::otlp::{Instrument, attribute, instrument, name_of};
+use telltale_schema::metric::MetricDefinition;
+use telltale_schema::metric::otlp::{
+    HEALTH_STATE, Instrument, attribute, health_state, instrument, name_of,
+};
 use telltale_wire::exposition::Number;
 
 use super::OtlpOptions;
@@ -150,7 +153,9 @@ impl Messages {
         let (mut numbers, mut histograms) = (Vec::new(), Vec::new());
         for sample in family.samples() {
             let mut attributes = common.clone();
-            attributes.extend(samples.labels(sample).map(|(label, value)| labelled(label, value)));
+            let own = samples.labels(sample);
+            attributes
+                .extend(own.map(|(label, value)| labelled(family.definition(), label, value)));
             let created = family.created().map(|created| created.0);
             let mut since = |total: f64| {
                 created
@@ -275,8 +280,11 @@ fn text(name: &str, value: &str) -> KeyValue {
     KeyValue { key: name.to_owned(), value, ..KeyValue::default() }
 }
 
-fn labelled(label: &str, value: &str) -> KeyValue {
-    let name = attribute(label).unwrap_or(label);
+fn labelled(metric: Option<&MetricDefinition>, label: &str, value: &str) -> KeyValue {
+    let name = attribute(metric, label).unwrap_or(label);
+    if name == HEALTH_STATE {
+        return text(name, health_state(value));
+    }
     match value.parse::<i64>() {
         Ok(number) if matches!(label, "pid" | "namespace_pid") => {
             let value = Some(AnyValue { value: Some(Any::IntValue(number)) });

@@ -20,6 +20,7 @@ use opentelemetry_proto::tonic::metrics::v1::{Metric, NumberDataPoint};
 use prost::Message;
 use rcgen::{CertifiedKey, KeyPair};
 use telltale_schema::clock::Timestamp;
+use telltale_schema::health::{Fault, FaultKind};
 use telltale_schema::snapshot::Snapshot;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
@@ -107,7 +108,8 @@ fn devices_and_processes_have_the_conventions_names() {
         let gauge = |name: &str| metric.name == name;
         let Some(Data::Sum(sum)) = &metric.data else { continue };
         assert_eq!(sum.aggregation_temporality, 2, "cumulative");
-        let both_ways = gauge("hw.gpu.memory.usage") || gauge("hw.gpu.memory.limit");
+        let both_ways = ["hw.gpu.memory.usage", "hw.gpu.memory.limit", "hw.status"];
+        let both_ways = both_ways.into_iter().any(gauge);
         assert_eq!(sum.is_monotonic, !both_ways, "{}", metric.name);
     }
     let histogram = metrics(&request).into_iter().find_map(|metric| match &metric.data {
@@ -116,6 +118,29 @@ fn devices_and_processes_have_the_conventions_names() {
     });
     let histogram = histogram.unwrap();
     assert_eq!((histogram.count, histogram.bucket_counts), (3, vec![1, 2]));
+}
+
+#[test]
+fn health_is_a_status_in_the_states_of_the_conventions() {
+    let mut snapshot = (*fixture::snapshot(vec![fixture::device(1)], vec![])).clone();
+    let present = |snapshot: &Snapshot, name: &str| -> Vec<String> {
+        let request = made(vec![Arc::new(snapshot.clone())]).remove(0);
+        let points = numbers(&request, name).iter();
+        let present = points.filter(|point| point.value == Some(Point::AsInt(1)));
+        let states = present.flat_map(|point| attributes(&point.attributes));
+        states.filter(|(name, _)| name == "hw.state").map(|(_, state)| state).collect()
+    };
+    for (kind, state) in [
+        (FaultKind::ThermalTrip, "failed"),
+        (FaultKind::PcieSpeedBelowSlot, "degraded"),
+        (FaultKind::WasReset, "ok"),
+    ] {
+        let fault = Fault::new(kind, Timestamp(1), String::new());
+        snapshot.devices[0].faults = vec![fault.clone()];
+        snapshot.faults = vec![fault];
+        assert_eq!(present(&snapshot, "hw.status"), [state]);
+        assert_eq!(present(&snapshot, "telltale.host.health"), [state]);
+    }
 }
 
 #[test]

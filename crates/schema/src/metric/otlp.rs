@@ -81,8 +81,16 @@ fn unit(unit: Unit) -> &'static str {
 }
 
 /// The attribute that a label of ours becomes; one that a process registered keeps its name.
-pub fn attribute(label: &str) -> Option<&'static str> {
-    const ATTRIBUTES: [(&str, &str); 26] = [
+pub fn attribute(metric: Option<&MetricDefinition>, label: &str) -> Option<&'static str> {
+    /// Labels that mean something else with some metrics: the beginning of their names.
+    const WITH: [(&str, &str, &str); 5] = [
+        ("telltale_process", "state", "telltale.process.state"),
+        ("telltale_device_health", "state", HEALTH_STATE),
+        ("telltale_host_health", "state", HEALTH_STATE),
+        ("telltale_fault", "state", HEALTH_STATE),
+        ("telltale_device_nvlink_errors", "kind", "error.type"),
+    ];
+    const ATTRIBUTES: [(&str, &str); 25] = [
         ("device", "hw.id"),
         ("sensor", "hw.sensor_location"),
         ("serial", "hw.serial_number"),
@@ -106,9 +114,21 @@ pub fn attribute(label: &str) -> Option<&'static str> {
         ("pod_namespace", "k8s.namespace.name"),
         ("pod_name", "k8s.pod.name"),
         ("container_name", "k8s.container.name"),
-        ("state", "telltale.process.state"),
         ("source", "telltale.source"),
         ("version", "service.version"),
     ];
+    let name = metric.map_or("", |metric| metric.name);
+    let special = WITH.iter().find(|(start, other, _)| *other == label && name.starts_with(start));
+    if let Some((_, _, attribute)) = special {
+        return Some(attribute);
+    }
     ATTRIBUTES.iter().find(|(other, _)| *other == label).map(|(_, attribute)| *attribute)
+}
+
+/// The attribute that says how hardware is.
+pub const HEALTH_STATE: &str = "hw.state";
+
+/// How the conventions call a state of health; `unknown` they do not have.
+pub fn health_state(state: &str) -> &str {
+    if state == "warning" { "degraded" } else { state }
 }

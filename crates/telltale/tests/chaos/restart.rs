@@ -33,7 +33,7 @@ const ENOUGH: u64 = 600;
 /// collection and a transaction.
 const UNWRITTEN: Duration = Duration::from_millis(1_000 + 1_500);
 /// How late a collection may be on a busy machine.
-const LATE: Duration = Duration::from_secs(2);
+const LATE: Duration = Duration::from_secs(5);
 /// How closely the history is scanned.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// What the history's time and the clock differ by at most.

@@ -33,8 +33,14 @@ impl Serving {
     /// Reads the log up to the line that has `words`.
     #[track_caller]
     pub(crate) fn says(&mut self, words: &str) -> String {
-        let found = self.log.by_ref().map(Result::unwrap).find(|line| line.contains(words));
-        found.unwrap_or_else(|| panic!("it ended without saying {words:?}"))
+        let mut others = Vec::new();
+        for line in self.log.by_ref().map(Result::unwrap) {
+            if line.contains(words) {
+                return line;
+            }
+            others.push(line);
+        }
+        panic!("it ended without saying {words:?}, but: {others:#?}")
     }
 
     /// Its pid.
@@ -242,7 +248,7 @@ fn what_a_running_service_cannot_change_is_named() {
     let root = place.join("root");
     fs::create_dir(&root).unwrap();
     let mut command = telltale();
-    command.arg("serve").arg("--config").arg(&file).env("TELLTALE_ROOT", &root);
+    command.args(["serve", "--http", "off", "--config"]).arg(&file).env("TELLTALE_ROOT", &root);
     command.env("TELLTALE_RUNTIME_DIR", place.path());
     let mut service = Serving::start(&mut command);
     service.says("collecting");

@@ -62,7 +62,8 @@ function hottest(snapshot) {
   const degrees = (device) => value(device.telemetry.temperature_celsius);
   const device = known.reduce((one, other) => (degrees(other) > degrees(one) ? other : one));
   const limit = value(device.telemetry.temperature_limit_celsius);
-  return ["Hottest", `${digits(degrees(device))} °C`, device.id, limit === undefined ? undefined : Math.min(degrees(device) / limit, 1)];
+  if (limit === undefined) return ["Hottest", `${digits(degrees(device))} °C`, device.id];
+  return ["Hottest", `${digits(degrees(device))} / ${digits(limit)} °C`, device.id, Math.min(degrees(device) / limit, 1)];
 }
 
 function power(snapshot) {

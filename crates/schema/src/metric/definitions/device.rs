@@ -129,7 +129,11 @@ pub const DEVICE_HEALTH: &MetricDefinition = &MetricDefinition {
     scope: Scope::Device,
     since: "0.1.0",
     rate_of: None,
-    otlp: None,
+    otlp: Some(Convention {
+        name: "hw.status",
+        adds_up: true,
+        attribute: Some(("hw.type", "gpu")),
+    }),
 };
 
 /// Heartbeats of the management firmware; a device whose count stands still has stopped.

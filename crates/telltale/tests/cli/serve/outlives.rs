@@ -151,7 +151,7 @@ fn with_little_memory_it_reports_each_fault_and_answers_the_watchdog() {
     let mut inner = telltale();
     inner.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
     inner.arg("serve").arg("--root").arg(&root).arg("--state-dir").arg(place.join("state"));
-    inner.env("NOTIFY_SOCKET", place.join("notify"));
+    inner.args(["--http", "127.0.0.1:0"]).env("NOTIFY_SOCKET", place.join("notify"));
     inner.env("WATCHDOG_USEC", Duration::from_secs(2).as_micros().to_string());
     let mut command = match &group {
         Some(group) => group.holding(&inner),
