@@ -9,7 +9,9 @@ mod words;
 use std::collections::BTreeMap;
 
 use telltale_schema::clock::Timestamp;
-use telltale_schema::health::{Fault, FaultKind, HealthSettings, RULES, RuleSubject, Shape};
+use telltale_schema::health::{
+    Evidence, Fault, FaultKind, HealthSettings, RULES, RuleSubject, Shape,
+};
 use telltale_schema::reading::Reading;
 use telltale_schema::sensor::SENSORS;
 use telltale_schema::snapshot::{Device, Snapshot};
@@ -27,6 +29,15 @@ pub(crate) struct Judge {
     subjects: BTreeMap<SubjectKey, KnownSubject>,
 }
 
+/// How long a subject is remembered that a collection has not seen: one that was late.
+const REMEMBERED_NS: u64 = 60_000_000_000;
+
+/// Subjects that are remembered without being seen.
+const MAX_UNSEEN: usize = 1024;
+
+/// The kind of a device, in a key.
+const DEVICE: &str = "device";
+
 /// A device, a part or a source: its kind and its name.
 type SubjectKey = (&'static str, String);
 
@@ -34,8 +45,10 @@ type SubjectKey = (&'static str, String);
 #[derive(Debug, Default)]
 struct KnownSubject {
     tracks: BTreeMap<FaultKind, Track>,
-    /// Whether this collection has it.
-    is_here: bool,
+    /// When a collection last had it; none of one that only another reader has seen.
+    seen_ns: Option<u64>,
+    /// Until when it is remembered without being seen.
+    until_ns: u64,
 }
 
 // === impl Judge ===
@@ -54,7 +67,6 @@ impl Judge {
         (hardware, read_at): (&[&str], Timestamp),
         now: SampledAt,
     ) {
-        self.subjects.values_mut().for_each(|known| known.is_here = false);
         for device in &mut snapshot.devices {
             device.faults.retain(|fault| self.settings.of(fault.kind).enabled);
             let faults = self.faults(RuleSubject::Device, &device.id, &DeviceReadings(device), now);
@@ -68,21 +80,52 @@ impl Judge {
             |device: &Device| device.faults.iter().any(|one| one.kind == FaultKind::DriverHangs);
         for status in snapshot.sources.iter().filter(|one| hardware.contains(&one.name.as_str())) {
             let own = || snapshot.devices.iter().filter(|device| is_of(device, &status.name));
-            let has_parts = status.name == HostParts::NAME && !parts.is_empty();
-            let is_read = has_parts || own().any(|device| is_fresh(device, read_at));
+            let is_read = match status.name == HostParts::NAME {
+                true => parts.iter().any(|part| is_part_fresh(part, read_at)),
+                false => own().any(|device| is_fresh(device, read_at)),
+            };
             let is_explained = own().any(is_hanging);
             let readings = SourceReadings { status, is_read, is_explained };
             faults.extend(self.faults(RuleSubject::Source, &status.name, &readings, now));
         }
+        self.forget(now);
+        faults.extend(self.faults_of_unseen(now));
         snapshot.faults = faults;
-        self.subjects.retain(|_, known| known.is_here);
+    }
+
+    /// Forgets subjects that were not seen for a while, and more than there may be.
+    fn forget(&mut self, now: SampledAt) {
+        self.subjects.retain(|_, known| now.monotonic_ns <= known.until_ns);
+        let unseen = |known: &KnownSubject| known.seen_ns != Some(now.monotonic_ns);
+        let mut left = MAX_UNSEEN;
+        self.subjects.retain(|_, known| {
+            let stays = !unseen(known) || left > 0;
+            left -= usize::from(unseen(known) && stays);
+            stays
+        });
+    }
+
+    /// What was found of parts and sources that this collection has not seen.
+    fn faults_of_unseen(&self, now: SampledAt) -> Vec<Fault> {
+        let is_unseen = |(kind, _): &SubjectKey, known: &KnownSubject| {
+            *kind != DEVICE && known.seen_ns != Some(now.monotonic_ns)
+        };
+        let unseen = self.subjects.iter().filter(|(key, known)| is_unseen(key, known));
+        let found = unseen.flat_map(|((_, name), known)| {
+            let of = |(kind, track): (&FaultKind, &Track)| {
+                let (since, evidence) = track.found()?;
+                Some(fault(*kind, name.clone(), since, evidence))
+            };
+            known.tracks.iter().filter_map(of).collect::<Vec<_>>()
+        });
+        found.collect()
     }
 
     /// Takes over the faults that another reader has found by watching this machine for longer. The
     /// next collection confirms or refutes those that one reading shows; the others go on.
     pub(crate) fn learn(&mut self, snapshot: &Snapshot, now: SampledAt) {
         let of_devices = snapshot.devices.iter().flat_map(|device| {
-            device.faults.iter().map(|fault| (("device", device.id.clone()), fault))
+            device.faults.iter().map(|fault| ((DEVICE, device.id.clone()), fault))
         });
         let of_parts = snapshot
             .faults
@@ -91,6 +134,7 @@ impl Judge {
         for (key, fault) in of_devices.chain(of_parts) {
             if fault.kind.rule().shape != Shape::Found {
                 let known = self.subjects.entry(key).or_default();
+                known.until_ns = now.monotonic_ns.saturating_add(REMEMBERED_NS);
                 known.tracks.insert(fault.kind, Track::learned(fault, now));
             }
         }
@@ -105,7 +149,8 @@ impl Judge {
         now: SampledAt,
     ) -> Vec<Fault> {
         let known = self.subjects.entry((kind_name(about), name.to_owned())).or_default();
-        known.is_here = true;
+        known.seen_ns = Some(now.monotonic_ns);
+        known.until_ns = now.monotonic_ns.saturating_add(REMEMBERED_NS);
         let rules = RULES.iter().filter(|rule| rule.about == about && rule.shape != Shape::Found);
         let mut faults = Vec::new();
         for rule in rules {
@@ -119,12 +164,21 @@ impl Judge {
                     RuleSubject::Device => String::new(),
                     RuleSubject::Source | RuleSubject::Part(_) => name.to_owned(),
                 };
-                let detail = words::detail(rule, &evidence);
-                faults.push(Fault { kind: rule.kind, part, since, detail, evidence });
+                faults.push(fault(rule.kind, part, since, evidence));
             }
         }
         faults
     }
+}
+
+fn fault(kind: FaultKind, part: String, since: Timestamp, evidence: Vec<Evidence>) -> Fault {
+    let detail = words::detail(kind.rule(), &evidence);
+    Fault { kind, part, since, detail, evidence }
+}
+
+/// Whether something of a part was read since then.
+fn is_part_fresh(part: &HostPart, since: Timestamp) -> bool {
+    part.readings.values().any(|it| matches!(it, Reading::Value { at, .. } if *at >= since))
 }
 
 /// Whether something of a device was read since then: what hangs keeps its last value.
@@ -149,7 +203,7 @@ fn is_of(device: &Device, source: &str) -> bool {
 /// The kind of a subject, in a key.
 const fn kind_name(about: RuleSubject) -> &'static str {
     match about {
-        RuleSubject::Device => "device",
+        RuleSubject::Device => DEVICE,
         RuleSubject::Source => "source",
         RuleSubject::Part(kind) => kind,
     }

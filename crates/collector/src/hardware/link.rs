@@ -43,7 +43,7 @@ const SPEEDS: [[&str; 2]; 7] = [
     ["64.0", "64"],
     ["128.0", "128"],
 ];
-/// The vendor of the ports that QEMU makes up (its `docs/specs/pci-ids.rst`).
+/// The vendor of the ports that QEMU makes up (its list of PCI ids).
 const MADE_UP_VENDOR: &[u8] = b"0x1b36";
 /// Widths that PCI Express has.
 const WIDTHS: [u64; 7] = [1, 2, 4, 8, 12, 16, 32];

@@ -10,7 +10,7 @@ use telltale_schema::snapshot::{
 };
 
 use super::Judge;
-use crate::hardware::{HostPart, HostPartKind};
+use crate::hardware::{HostPart, HostPartKind, HostParts};
 use crate::rate::SampledAt;
 
 const SECOND: u64 = 1_000_000_000;
@@ -121,6 +121,7 @@ fn a_counter_that_rises_is_a_trend_with_times() {
     assert_eq!(found[0].kind, FaultKind::InfinibandRecoveriesRising);
     assert_eq!((found[0].since, found[0].part.as_str()), (at(60), "x0"));
     assert!(found[0].detail.contains("rose from 502 to 505 in 21m00s"), "{}", found[0].detail);
+    assert_eq!(look(505.0, 1500)[0].detail, found[0].detail, "it says the same until it rises");
     assert_eq!(found[0].kind.state(), HealthState::Warning);
     // It goes on until the counter was quiet for an hour, and is one fault all the while.
     let quiet = 60 + 21 * 60;
@@ -132,6 +133,95 @@ fn a_counter_that_rises_is_a_trend_with_times() {
     }
     assert_eq!(look(510.0, 16_702).len(), 1);
     assert_eq!(look(0.0, 16_703), []);
+}
+
+#[test]
+fn a_counter_that_rises_more_slowly_than_its_rule_for_hours_is_no_trend() {
+    let mut machine = Examined::new();
+    let thresholds = FaultKind::MemoryCorrectedRising.rule().thresholds;
+    let every = thresholds.within_seconds / (thresholds.rise as u64 * 3 / 4);
+    for number in 0..1000 {
+        let mut counts = MemoryCounts::absent(Absence::Unsupported, "");
+        counts.corrected_errors_total = value(number);
+        machine.device.telemetry.memory_counts = Some(Box::new(counts));
+        assert_eq!(machine.kinds(number * every), [], "{number}");
+    }
+}
+
+#[test]
+fn what_was_found_is_not_over_because_it_cannot_be_read() {
+    let mut machine = Examined::new();
+    let mut counts = MemoryCounts::absent(Absence::Unsupported, "");
+    for (reading, is_found) in [
+        (Reading::absent(Absence::Failed, "EIO"), false),
+        (value(2), true),
+        (Reading::absent(Absence::Failed, "EIO"), true),
+        (Reading::absent(Absence::Gone, ""), true),
+        (value(0), false),
+        (value(2), true),
+        (Reading::absent(Absence::Resetting, ""), false),
+    ] {
+        counts.uncorrected_errors_total = reading;
+        machine.device.telemetry.memory_counts = Some(Box::new(counts.clone()));
+        let expected: &[FaultKind] = if is_found { &[FaultKind::MemoryUncorrected] } else { &[] };
+        assert_eq!(machine.kinds(0), expected, "{:?}", counts.uncorrected_errors_total);
+    }
+}
+
+#[test]
+fn a_part_that_one_collection_has_not_seen_is_remembered_for_a_while() {
+    let mut judge = Judge::default();
+    let mut look = |up: f64, second| {
+        let all = [("up", up), ("is_enabled", 1.0)];
+        let found = part(&mut judge, HostPartKind::NetworkInterface, &all, second);
+        let mut unseen = Snapshot::empty(at(second));
+        judge.examine(&mut unseen, &[], (&[], at(second)), moment(second + 30));
+        let kinds = |faults: &[Fault]| faults.iter().map(|fault| fault.kind).collect::<Vec<_>>();
+        let mut later = Snapshot::empty(at(second));
+        if up == 0.0 {
+            judge.examine(&mut later, &[], (&[], at(second)), moment(second + 61));
+        }
+        (kinds(&found), kinds(&unseen.faults), kinds(&later.faults))
+    };
+    let down = vec![FaultKind::NetworkLinkDown];
+    assert_eq!(look(1.0, 0), (vec![], vec![], vec![]));
+    assert_eq!(look(0.0, 31), (down.clone(), down, vec![]));
+    assert_eq!(look(0.0, 100), (vec![], vec![], vec![]), "by then it is another one");
+}
+
+#[test]
+fn parts_that_hang_are_their_source_s_whatever_other_devices_do() {
+    let mut machine = Examined::new();
+    machine.device.identity = OtherIdentity::new("0000:03:00.0", "amd", DeviceClass::Gpu).into();
+    let late = || Reading::absent(Absence::TimedOut, "slow");
+    let error = SourceError {
+        subject: String::from("hwmon0"),
+        reason: Absence::TimedOut,
+        detail: String::new(),
+    };
+    let status = SourceStatus {
+        name: HostParts::NAME.to_owned(),
+        duration_ns: 1,
+        errors: vec![error],
+        errors_dropped: 0,
+        notes: Vec::new(),
+    };
+    let mut look = |rpm: Reading<f64>, second| {
+        let mut snapshot = Snapshot::empty(at(second));
+        machine.device.telemetry.power_watts = Reading::new(20.0, at(second));
+        (snapshot.devices, snapshot.sources) = (vec![machine.device.clone()], vec![status.clone()]);
+        let readings = [("revolutions_per_minute", rpm)].into_iter().collect();
+        let fan = HostPart { kind: HostPartKind::Fan, name: "x0".to_owned(), readings };
+        let names = (&[HostParts::NAME][..], at(second));
+        machine.judge.examine(&mut snapshot, &[fan], names, moment(second));
+        snapshot.faults.iter().map(|fault| fault.kind).collect::<Vec<_>>()
+    };
+    let hold = FaultKind::SourceHangs.rule().thresholds.hold_seconds;
+    look(late(), 0);
+    assert_eq!(look(late(), hold), [FaultKind::SourceHangs]);
+    look(Reading::new(900.0, at(hold + 1)), hold + 1);
+    let hold = hold + 1 + FaultKind::CallHangs.rule().thresholds.hold_seconds;
+    assert_eq!(look(Reading::new(900.0, at(hold)), hold), [FaultKind::CallHangs]);
 }
 
 #[test]
@@ -172,7 +262,11 @@ fn a_slower_port_is_measured_by_what_it_was() {
     assert_eq!(look(400.0, 0), []);
     let found = look(100.0, 1);
     assert_eq!(found[0].kind, FaultKind::NetworkSpeedLow);
-    assert!(found[0].detail.contains("100 Gbit/s, most seen 400 Gbit/s"), "{}", found[0].detail);
+    assert!(
+        found[0].detail.contains("100 Gbit/s, highest speed 400 Gbit/s"),
+        "{}",
+        found[0].detail
+    );
     assert_eq!(look(400.0, 2), []);
 }
 
@@ -295,4 +389,21 @@ fn what_another_reader_found_goes_on_until_a_reading_refutes_it() {
     assert_eq!(taught.faults(3)[0].since, known.devices[0].faults[0].since);
     taught.device.telemetry.thermal_trips_total = value(0);
     assert_eq!(taught.kinds(4), [], "it has been reset meanwhile");
+}
+
+#[test]
+fn a_card_that_is_gone_is_known_to_a_reader_that_never_saw_it() {
+    let mut judge = Judge::default();
+    let kind = HostPartKind::NetworkInterface;
+    part(&mut judge, kind, &[("is_there", 1.0)], 0);
+    let mut known = Snapshot::empty(at(1));
+    known.faults = part(&mut judge, kind, &[("is_there", 0.0)], 1);
+    assert_eq!(known.faults[0].kind, FaultKind::NetworkCardGone);
+    let mut taught = Judge::default();
+    taught.learn(&known, moment(2));
+    let mut once = Snapshot::empty(at(2));
+    taught.examine(&mut once, &[], (&[], at(2)), moment(2));
+    assert_eq!(once.faults, known.faults);
+    assert_eq!(part(&mut taught, kind, &[("is_there", 0.0)], 3).len(), 1);
+    assert_eq!(part(&mut taught, kind, &[("is_there", 1.0)], 4), []);
 }

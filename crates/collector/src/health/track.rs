@@ -9,8 +9,8 @@ use telltale_schema::reading::{Absence, Reading};
 use super::readings::{Readings, TIMED_OUT, VANISHED};
 use crate::rate::SampledAt;
 
-/// Rises of one counter that are remembered.
-const MAX_RISES: usize = 64;
+/// Spans that the time of a rule is divided into: rises of one span are remembered as one.
+const SPANS: u64 = 64;
 
 /// What is remembered of one rule over one subject.
 #[derive(Debug, Default)]
@@ -30,12 +30,13 @@ pub(super) struct Track {
     changed: Option<SampledAt>,
 }
 
-/// A counter that rose.
+/// A counter that rose, once or several times within a span.
 #[derive(Debug, Clone, Copy)]
 struct Rise {
-    when: SampledAt,
+    first: SampledAt,
     from: f64,
     to: f64,
+    last: SampledAt,
 }
 
 /// What one collection shows.
@@ -58,6 +59,8 @@ impl Track {
         let monotonic_ns = now.monotonic_ns.saturating_sub(ago);
         let since = SampledAt { monotonic_ns, at: fault.since };
         let values = || fault.evidence.iter().map(|one| one.value);
+        // What was lost, was there.
+        let was_there = matches!(fault.kind.rule().shape, Shape::Lost(_)).then_some(1.0);
         let last_at = fault.evidence.last().map_or(now.at, |one| one.at);
         let changed_ns = now.monotonic_ns.saturating_sub(now.at.since_ns(last_at));
         Self {
@@ -65,7 +68,7 @@ impl Track {
             is_found: true,
             evidence: fault.evidence.clone(),
             last: values().next_back(),
-            most: values().reduce(f64::max),
+            most: values().chain(was_there).reduce(f64::max),
             rises: VecDeque::new(),
             changed: Some(SampledAt { monotonic_ns: changed_ns, at: last_at }),
         }
@@ -90,6 +93,11 @@ impl Track {
             // What was found goes on; nothing is found by what is not known.
             Finding::Unknown => {}
         }
+        self.found()
+    }
+
+    /// Since when what was found holds, and what showed it.
+    pub(super) fn found(&self) -> Option<(Timestamp, Vec<Evidence>)> {
         let since = self.since.filter(|_| self.is_found)?;
         Some((since.at, self.evidence.clone()))
     }
@@ -128,7 +136,8 @@ impl Track {
             Shape::Fell(name) => {
                 let (value, at) = known(readings.number(name))?;
                 let most = self.most(value);
-                let before = || vec![evidence(name, value, at), evidence("most_seen", most, at)];
+                let highest = format!("highest_{name}");
+                let before = || vec![evidence(name, value, at), evidence(&highest, most, at)];
                 holds_if(value < most, before)
             }
             Shape::Lost(name) => {
@@ -140,7 +149,7 @@ impl Track {
             Shape::Includes(name, any_of) => included(name, any_of, known(readings.words(name))?),
             Shape::Rises(name) => {
                 let by = rule.only_by.map(|by| cause(readings, by));
-                self.rising(name, thresholds, known(readings.number(name))?, by, now)
+                self.rising(name, thresholds, known(readings.number(name))?.0, by, now)
             }
             Shape::Restarts(name) => {
                 let (value, at) = known(readings.number(name))?;
@@ -194,7 +203,7 @@ impl Track {
         &mut self,
         name: &str,
         thresholds: &Thresholds,
-        (value, at): (f64, Timestamp),
+        value: f64,
         by: Option<Finding>,
         now: SampledAt,
     ) -> Finding {
@@ -206,10 +215,11 @@ impl Track {
         match self.last.replace(value) {
             Some(from) if value > from && counts => {
                 self.changed = Some(now);
-                if self.rises.len() == MAX_RISES {
-                    self.merge_oldest();
+                let span = nanoseconds(thresholds.within_seconds) / SPANS;
+                match self.rises.back_mut().filter(|rise| elapsed(rise.first, now) < span) {
+                    Some(rise) => (rise.to, rise.last) = (value, now),
+                    None => self.rises.push_back(Rise { first: now, from, to: value, last: now }),
                 }
-                self.rises.push_back(Rise { when: now, from, to: value });
             }
             // It starts again: what was wrong was before.
             Some(from) if value < from => {
@@ -227,39 +237,33 @@ impl Track {
             return Finding::Clear;
         }
         let within = nanoseconds(thresholds.within_seconds);
-        self.rises.retain(|rise| elapsed(rise.when, now) <= within);
+        self.rises.retain(|rise| elapsed(rise.first, now) <= within);
         let risen: f64 = self.rises.iter().map(|rise| rise.to - rise.from).sum();
         if risen >= thresholds.rise
-            && let Some(first) = self.rises.front()
+            && let (Some(first), Some(last)) = (self.rises.front(), self.rises.back())
         {
-            self.since.get_or_insert(first.when);
-            let before = evidence(name, first.from, first.when.at);
-            let shown = [before].into_iter().chain(by).chain([evidence(name, value, at)]);
-            return Finding::Holds(shown.collect());
+            self.since.get_or_insert(first.first);
+            let before = evidence(name, first.from, first.first.at);
+            let after = evidence(name, last.to, last.last.at);
+            return Finding::Holds([before].into_iter().chain(by).chain([after]).collect());
         }
         // Found before, and not yet quiet for long enough; or not found at all.
         Finding::Unknown
     }
-
-    /// Makes one rise of the two oldest.
-    fn merge_oldest(&mut self) {
-        if let Some(oldest) = self.rises.pop_front()
-            && let Some(next) = self.rises.front_mut()
-        {
-            next.from = oldest.from;
-        }
-    }
 }
 
-/// The value of a reading. One that is late or not understood changes nothing; one that cannot be had is
-/// nothing to go by.
+/// The value of a reading. Without one, what was found still holds: what fails often cannot be read
+/// any more. A device that has no such reading, is being reset, or is in other hands by intent, is
+/// judged by what comes next.
 fn known<T>(reading: Reading<T>) -> Known<T> {
     match reading {
         Reading::Value { value, at } => Ok((value, at)),
-        Reading::Absent { absent: Absence::TimedOut | Absence::NotUnderstood, .. } => {
-            Err(Finding::Unknown)
-        }
-        Reading::Absent { .. } => Err(Finding::Clear),
+        Reading::Absent { absent, .. } => Err(match absent {
+            Absence::Unsupported | Absence::Resetting | Absence::Hidden | Absence::NotAsked => {
+                Finding::Clear
+            }
+            _ => Finding::Unknown,
+        }),
     }
 }
 

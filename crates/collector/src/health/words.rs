@@ -2,6 +2,7 @@
 
 use telltale_schema::health::{Evidence, HealthRule, Shape};
 use telltale_schema::quantity::span;
+use telltale_schema::sensor::SENSORS;
 
 /// Readings of a part that are shown beside the one of the rule.
 const MAX_OTHERS: usize = 3;
@@ -21,6 +22,9 @@ pub(super) fn detail(rule: &HealthRule, evidence: &[Evidence]) -> String {
         (Shape::Restarts(name), [first, .., last]) => {
             format!("{} went from {} to {}", title(name), first.value, last.value)
         }
+        (Shape::Below(name, _), [value, most]) => {
+            format!("{} {} of {}", title(name), number(name, value.value), number(name, most.value))
+        }
         _ => evidence.iter().take(1 + MAX_OTHERS).map(shown).collect::<Vec<_>>().join(", "),
     };
     match seen.is_empty() {
@@ -33,13 +37,16 @@ fn shown(it: &Evidence) -> String {
     format!("{} {}", title(&it.reading), number(&it.reading, it.value))
 }
 
-/// The name of a reading in words, without its unit.
+/// The name of a reading: its title where it has one, else its words without the unit.
 fn title(name: &str) -> String {
+    if let Some(sensor) = SENSORS.iter().find(|sensor| sensor.field == name) {
+        return sensor.title.to_owned();
+    }
     name.trim_end_matches("_bits_per_second").trim_end_matches("_total").replace('_', " ")
 }
 
 fn number(name: &str, value: f64) -> String {
-    if name.ends_with("_bits_per_second") || name == "most_seen" && value >= 1e6 {
+    if name.ends_with("_bits_per_second") {
         return format!("{} Gbit/s", value / 1e9);
     }
     match value.fract() == 0.0 {

@@ -125,6 +125,7 @@ fn what_is_no_speed_or_width_is_absent_with_its_reason() {
         ("max_link_speed", "\u{1b}[31m GT/s\n", Absence::Implausible),
     ] {
         let machine = Machine::new();
+        function(&machine, ROOT_PORT, "0x1022\n", SOUND);
         let path = format!("{ROOT_PORT}/0000:03:00.0");
         card(&machine, &path, SOUND);
         machine.write(&format!("{path}/{file}"), text);
@@ -139,6 +140,7 @@ fn what_is_no_speed_or_width_is_absent_with_its_reason() {
 #[test]
 fn a_link_that_cannot_be_read_says_why_and_a_sleeping_device_is_left_alone() {
     let machine = Machine::new();
+    function(&machine, ROOT_PORT, "0x1022\n", SOUND);
     let path = format!("{ROOT_PORT}/0000:03:00.0");
     card(&machine, &path, SOUND);
     machine.fail(&format!("{path}/current_link_width"), "EACCES");
@@ -175,6 +177,7 @@ fn errors(link: &PcieLink) -> [Found; 3] {
 #[test]
 fn errors_of_a_function_are_seen_within_a_second_and_absent_where_the_kernel_counts_none() {
     let machine = Machine::new();
+    function(&machine, ROOT_PORT, "0x1022\n", SOUND);
     let path = format!("{ROOT_PORT}/0000:03:00.0");
     card(&machine, &path, SOUND);
     let (mut collector, clock) = collector(&machine);

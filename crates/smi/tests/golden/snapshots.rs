@@ -73,7 +73,7 @@ pub(crate) fn troubled() -> Snapshot {
         detail: String::from("the driver did not answer; a reset of the chip ends it"),
     };
     let mut device = local_device();
-    let detail = "PCIe narrower than the slot: pcie width 8, pcie width max 16; reseat the card";
+    let detail = "PCIe narrower than the slot: PCIe lanes 8 of 16; reseat the card";
     let narrow = FaultKind::PcieWidthBelowSlot;
     device.faults.push(Fault::new(narrow, Timestamp(1), detail.to_owned()));
     Snapshot {

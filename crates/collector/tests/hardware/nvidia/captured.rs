@@ -27,7 +27,8 @@ fn captures() -> Vec<Capture> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/nvidia-captures.csv");
     let text = fs::read_to_string(path).unwrap();
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
-    let of = |gpu: usize| rows.iter().map(|row| (row[0].to_owned(), row[gpu].to_owned()));
+    let rows = rows.as_slice();
+    let of = |gpu: usize| rows.iter().map(move |row| (row[0].to_owned(), row[gpu].to_owned()));
     (1..rows[0].len()).map(|gpu| Capture(of(gpu).collect())).collect()
 }
 

@@ -298,7 +298,7 @@ fn is_rate(word: &str) -> bool {
 fn link(_: &Galaxy, seen: &Seen<'_>) -> bool {
     seen.text
         .lines()
-        .any(|line| line.contains("3.0 x4 of 4.0 x8") || line.contains("width 4, pcie width max 8"))
+        .any(|line| line.contains("3.0 x4 of 4.0 x8") || line.contains("PCIe lanes 4 of 8"))
 }
 
 fn numa(galaxy: &Galaxy, seen: &Seen<'_>) -> bool {
