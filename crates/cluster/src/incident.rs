@@ -254,19 +254,15 @@ impl Incident {
 
     /// Nodes whose health has failed.
     pub fn unhealthy(&self) -> impl Iterator<Item = &NodeName> {
-        self.events.iter().filter_map(|event| match event {
-            FaultEvent::Unhealthy { node, .. } => Some(node),
-            _ => None,
-        })
+        self.unhealthy_if(|_| true)
     }
 
     /// Whether another node than this is silent, was missed or hangs, so that a worker that failed as survivors do may
     /// have missed it.
     fn is_explained_without(&self, node: &NodeName) -> bool {
         let is_signed = self.events.iter().any(|event| match event {
-            FaultEvent::Silent { node: other } | FaultEvent::Unhealthy { node: other, .. } => {
-                other != node
-            }
+            FaultEvent::Silent { node: other }
+            | FaultEvent::Unhealthy { node: other, is_new: true, .. } => other != node,
             FaultEvent::Suspected(verdict) if verdict.kind.is_hang() => {
                 verdict.suspects.node() != Some(node)
             }
@@ -293,8 +289,9 @@ impl Incident {
     }
 
     /// The node that the job failed for, as far as the events show: the first whose worker ended as no
-    /// survivor does ([`WorkerEnd::is_cause`]); else the only one whose health has failed; else the only one whose
-    /// agent was restarted; else the only one that failed, unless a silence, a hang or a plan of another explains that.
+    /// survivor does ([`WorkerEnd::is_cause`]); else the only one whose health has failed in this epoch; else the only
+    /// one whose agent was restarted; else the only one that failed, unless a silence, a hang or a plan of another
+    /// explains that; else the only one whose health had failed before.
     #[must_use]
     pub fn root_cause(&self) -> Option<Cause> {
         let certain = |node: &NodeName| Cause { node: node.clone(), certain: true };
@@ -306,11 +303,8 @@ impl Incident {
         if self.excused {
             return None;
         }
-        let mut unhealthy = self.unhealthy();
-        if let Some(first) = unhealthy.next() {
-            // A worker that failed may have done so for another reason.
-            let cause = Cause { node: first.clone(), certain: !self.ends_the_epoch() };
-            return unhealthy.all(|other| other == first).then_some(cause);
+        if self.unhealthy_if(|is_new| is_new).next().is_some() {
+            return self.only_unhealthy(|is_new| is_new);
         }
         let mut restarted = self.restarted();
         if let Some(first) = restarted.next() {
@@ -321,9 +315,27 @@ impl Incident {
             FaultEvent::WorkerFailed { node, .. } => Some(node),
             _ => None,
         });
-        let first = failed.next()?;
+        let Some(first) = failed.next() else { return self.only_unhealthy(|_| true) };
         let alone = self.has_every_end() && failed.all(|other| other == first);
-        (alone && !self.is_explained_without(first)).then(|| likely(first))
+        match alone && !self.is_explained_without(first) {
+            true => Some(likely(first)),
+            false => self.only_unhealthy(|_| true),
+        }
+    }
+
+    fn unhealthy_if(&self, counts: impl Fn(bool) -> bool) -> impl Iterator<Item = &NodeName> {
+        self.events.iter().filter_map(move |event| match event {
+            FaultEvent::Unhealthy { node, is_new, .. } if counts(*is_new) => Some(node),
+            _ => None,
+        })
+    }
+
+    /// The only one of these nodes, if there is one. A worker that failed may have done so for another reason.
+    fn only_unhealthy(&self, counts: impl Fn(bool) -> bool) -> Option<Cause> {
+        let mut nodes = self.unhealthy_if(counts);
+        let first = nodes.next()?;
+        let cause = Cause { node: first.clone(), certain: !self.ends_the_epoch() };
+        nodes.all(|other| other == first).then_some(cause)
     }
 }
 

@@ -83,9 +83,9 @@ impl UnhealthyNodes {
         for (node, one) in &mut self.0 {
             let is_due = context.now >= one.since.after(settling);
             if is_due && one.noticed_in != Some(epoch) && is_at_work(node) {
-                one.noticed_in = Some(epoch);
+                let is_new = one.noticed_in.replace(epoch).is_none();
                 let (node, fault) = (node.clone(), one.fault.clone());
-                events.push(FaultEvent::Unhealthy { node, fault });
+                events.push(FaultEvent::Unhealthy { node, fault, is_new });
             }
         }
         events

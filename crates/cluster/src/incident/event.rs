@@ -48,6 +48,8 @@ pub enum FaultEvent {
         node: NodeName,
         /// Why.
         fault: NodeFault,
+        /// Whether it began in this epoch: an older one was there while the job ran well.
+        is_new: bool,
     },
     /// The command that runs before nodes are drained has ended. Nothing is wrong by it.
     BeforeDrain(HookOutcome),

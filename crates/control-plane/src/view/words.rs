@@ -91,6 +91,7 @@ pub(super) fn health(state: HealthState) -> Option<&'static str> {
         HealthState::Ok => Some("ok"),
         HealthState::Warning => Some("warning"),
         HealthState::Failed => Some("failed"),
+        HealthState::Unknown => Some("unknown"),
     }
 }
 

@@ -11,7 +11,7 @@ use tracing::debug;
 use telltale_cluster::vitals::{HealthState, MAX_DEVICES, NodeHealth, PartHealth};
 use telltale_node::grpc::connect;
 use telltale_schema::health::{self, FaultKind, Health};
-use telltale_schema::snapshot::Snapshot;
+use telltale_schema::snapshot::{Device, Snapshot};
 use telltale_schema::text::with_causes;
 use telltale_wire::telemetry::Client;
 use telltale_wire::telemetry::message::{Alert, AlertSeverity, AlertState};
@@ -95,17 +95,26 @@ fn node_health(snapshot: &Snapshot, alerts: &[Alert], known: &mut BTreeSet<Strin
         .collect();
     for device in known.iter().filter(|device| !listed.contains(device.as_str())) {
         let (state, rule) = (HealthState::Failed, FaultKind::Vanished.name().to_owned());
-        let reason = String::from("the node service lists it no longer");
+        let reason = "the node service lists it no longer; if that is meant so, restart the agent";
+        let reason = reason.to_owned();
         devices.push(PartHealth { part: cut(device, MAX_NAME_BYTES), state, rule, reason });
     }
     devices.truncate(MAX_DEVICES);
-    let new = listed.into_iter().filter(|device| !known.contains(*device)).map(str::to_owned);
+    let new = snapshot.devices.iter().filter(|device| is_lasting(device));
+    let new = new.filter(|device| !known.contains(&device.id)).map(|device| device.id.clone());
     let room = MAX_DEVICES.saturating_sub(known.len());
     let new: Vec<String> = new.take(room).collect();
     known.extend(new);
     let host = snapshot.host_health();
     let host = part(host.cause.map_or("", |fault| &fault.part), host);
     NodeHealth { devices, host: Some(host) }
+}
+
+/// Whether it is a card whose driver answers, so that it has failed once it is listed no longer. A chip of Tenstorrent
+/// stays in the list with the rule `vanished`; what only a process names, a part of a card and the host may go.
+fn is_lasting(device: &Device) -> bool {
+    let is_card = device.identity.other().is_some_and(|other| other.parent.is_none());
+    is_card && device.identity.pci().is_some() && device.is_read()
 }
 
 fn part(name: &str, health: Health<'_>) -> PartHealth {
@@ -152,8 +161,10 @@ mod tests {
     use super::*;
     use telltale_schema::chip::ChipIdentity;
     use telltale_schema::clock::Timestamp;
+    use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
     use telltale_schema::health::Fault;
-    use telltale_schema::snapshot::Device;
+    use telltale_schema::reading::{Absence, Reading};
+    use telltale_schema::snapshot::Telemetry;
     use telltale_wire::telemetry::message::{MemorySpace, ProcessIdentity};
 
     fn alert(device: &str, severity: AlertSeverity, text: &str) -> Alert {
@@ -177,6 +188,16 @@ mod tests {
             ..Device::unread(*id, ChipIdentity::default())
         };
         Snapshot { devices: devices.iter().map(device).collect(), ..Snapshot::empty(Timestamp(1)) }
+    }
+
+    /// A card whose driver answers.
+    fn card(id: &str) -> Device {
+        let mut identity = OtherIdentity::new(id, "nvidia", DeviceClass::Gpu);
+        identity.pci = Some("0000:03:00.0".parse().unwrap());
+        let mut card =
+            Device { identity: identity.into(), ..Device::unread(id, ChipIdentity::default()) };
+        card.telemetry.power_watts = Reading::new(70.0, Timestamp(1));
+        card
     }
 
     #[track_caller]
@@ -225,11 +246,24 @@ mod tests {
 
     #[test]
     fn a_device_that_is_listed_no_longer_has_failed() {
+        // Only named by a process, a part of a card, the host, and a chip, of which the service says it.
+        let named = Device { telemetry: Telemetry::absent(Absence::Unknown, ""), ..card("named") };
+        let mut part = card("part");
+        if let DeviceIdentity::Other(identity) = &mut part.identity {
+            identity.parent = Some(String::from("a"));
+        }
+        let host = OtherIdentity::new("host", "", DeviceClass::Host);
+        let host = Device { identity: host.into(), ..card("host") };
+        let chip = Device { identity: ChipIdentity::default().into(), ..card("chip") };
+        let all = vec![card("a"), card("b"), named, part, host, chip];
         let mut known = BTreeSet::new();
-        node_health(&machine(&[("a", &[]), ("b", &[])]), &[], &mut known);
-        let later = node_health(&machine(&[("b", &[])]), &[], &mut known);
-        let failed = later.failed().expect("a is gone");
-        assert_eq!((&*failed.part, &*failed.rule), ("a", "vanished"));
+        node_health(&Snapshot { devices: all, ..machine(&[]) }, &[], &mut known);
+        let later = Snapshot { devices: vec![card("b")], ..machine(&[]) };
+        let later = node_health(&later, &[], &mut known);
+        let failed: Vec<_> =
+            later.devices.iter().filter(|one| one.state == HealthState::Failed).collect();
+        assert_eq!(failed.len(), 1);
+        assert_eq!((&*failed[0].part, &*failed[0].rule), ("a", "vanished"));
     }
 
     #[test]
@@ -248,9 +282,10 @@ mod tests {
     #[test]
     fn no_more_is_reported_than_a_coordinator_takes() {
         let names: Vec<String> = (0..MAX_DEVICES + 9).map(|number| number.to_string()).collect();
-        let many: Vec<(&str, &[Fault])> = names.iter().map(|name| (&**name, &[][..])).collect();
+        let devices = names.iter().map(|name| card(name)).collect();
+        let many = Snapshot { devices, ..machine(&[]) };
         let mut known = BTreeSet::new();
-        assert_eq!(node_health(&machine(&many), &[], &mut known).devices.len(), MAX_DEVICES);
+        assert_eq!(node_health(&many, &[], &mut known).devices.len(), MAX_DEVICES);
         assert_eq!(known.len(), MAX_DEVICES);
         let long = fault(FaultKind::Vanished, "", &"\u{e9}x".repeat(300));
         let name = "\u{e9}".repeat(100);

@@ -1763,7 +1763,7 @@ impl CollectiveKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum HealthState {
-    /// An earlier version's, or nothing of it can be read.
+    /// An earlier version's.
     Unspecified = 0,
     /// Nothing is known to be wrong.
     Ok = 1,
@@ -1771,6 +1771,8 @@ pub enum HealthState {
     Warning = 2,
     /// It does not work.
     Failed = 3,
+    /// Nothing of it can be read.
+    Unknown = 4,
 }
 impl HealthState {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1783,6 +1785,7 @@ impl HealthState {
             Self::Ok => "HEALTH_STATE_OK",
             Self::Warning => "HEALTH_STATE_WARNING",
             Self::Failed => "HEALTH_STATE_FAILED",
+            Self::Unknown => "HEALTH_STATE_UNKNOWN",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1792,6 +1795,7 @@ impl HealthState {
             "HEALTH_STATE_OK" => Some(Self::Ok),
             "HEALTH_STATE_WARNING" => Some(Self::Warning),
             "HEALTH_STATE_FAILED" => Some(Self::Failed),
+            "HEALTH_STATE_UNKNOWN" => Some(Self::Unknown),
             _ => None,
         }
     }

@@ -220,6 +220,12 @@ fn a_failure_is_attributed_to_the_node_whose_health_had_failed() {
     cluster.pass(2 * SECOND);
     assert_eq!(cluster.epoch(), 2);
     assert_eq!(cluster.state().failures, BTreeMap::from([(name("b"), 1)]));
-    // It is an incident of the next epoch too.
+    // It is an incident of the next epoch too, and no cause of what fails there alone.
+    cluster.pass(10 * SECOND);
     assert_eq!(cluster.coordinator.incident().unwrap().unhealthy().next(), Some(&name("b")));
+    cluster.fail("a", WorkerEnd::Code(1));
+    cluster.pass(2 * SECOND);
+    assert_eq!(cluster.epoch(), 3);
+    let charged = BTreeMap::from([(name("a"), 1), (name("b"), 1)]);
+    assert_eq!(cluster.state().failures, charged);
 }

@@ -247,7 +247,7 @@ fn part(from: message::DeviceHealth) -> PartHealth {
     let state = match from.state() {
         // An earlier version says only whether something is wrong.
         Wire::Unspecified if !from.healthy => HealthState::Warning,
-        Wire::Unspecified => HealthState::Unknown,
+        Wire::Unspecified | Wire::Unknown => HealthState::Unknown,
         Wire::Ok => HealthState::Ok,
         Wire::Warning => HealthState::Warning,
         Wire::Failed => HealthState::Failed,

@@ -80,7 +80,7 @@ fn event(from: &FaultEvent, unix_ms: UnixMs<'_>) -> message::Sign {
         FaultEvent::AgentRestarted { node } => Kind::AgentRestarted(node.as_str().to_owned()),
         FaultEvent::NotStarted { node } => Kind::NotStarted(node.as_str().to_owned()),
         FaultEvent::Suspected(one) => Kind::Suspected(verdict(one, unix_ms)),
-        FaultEvent::Unhealthy { node, fault } => Kind::Unhealthy(message::Unhealthy {
+        FaultEvent::Unhealthy { node, fault, .. } => Kind::Unhealthy(message::Unhealthy {
             node: node.as_str().to_owned(),
             part: fault.part.clone(),
             rule: fault.rule.clone(),

@@ -177,7 +177,7 @@ const fn process(from: &WorkerProcess) -> message::WorkerProcess {
 fn part(from: &PartHealth) -> message::DeviceHealth {
     use message::HealthState as Wire;
     let state = match from.state {
-        HealthState::Unknown => Wire::Unspecified,
+        HealthState::Unknown => Wire::Unknown,
         HealthState::Ok => Wire::Ok,
         HealthState::Warning => Wire::Warning,
         HealthState::Failed => Wire::Failed,
