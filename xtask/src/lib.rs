@@ -5,6 +5,7 @@
 
 pub mod finding;
 pub mod generate;
+pub mod gpu;
 pub mod layout;
 pub mod parsed;
 pub mod pictures;

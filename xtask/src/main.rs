@@ -1,6 +1,6 @@
 //! The command line of the repository's chores: `cargo xtask <chore>`.
 //!
-//! Exit status: 0 fine, 1 the chore found something or failed, 2 usage.
+//! Exit status: 0 fine, 1 the chore found something or failed, 2 usage, 3 `gpu` could not check everything.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -10,7 +10,9 @@ use std::time::SystemTime;
 
 use clap::{Parser, Subcommand};
 use xtask::finding::Finding;
-use xtask::{generate, layout, pictures, repository, site, size, skipped, tidy};
+use xtask::gpu::programs::Programs;
+use xtask::gpu::report::Outcome as Compared;
+use xtask::{generate, gpu, layout, pictures, repository, site, size, skipped, tidy};
 
 /// Repository chores.
 #[derive(Debug, Parser)]
@@ -45,6 +47,15 @@ enum Chore {
         #[arg(value_name = "DIR", default_value = "target/pictures")]
         directory: PathBuf,
     },
+    /// On a machine with NVIDIA's GPUs, compare Telltale with nvidia-smi, PyTorch and NCCL; print a table in Markdown
+    Gpu {
+        /// Compare nothing; build and fill this folder, from which it runs on a machine without the repository
+        #[arg(long, value_name = "DIR", conflicts_with = "programs")]
+        into: Option<PathBuf>,
+        /// Build nothing; use the programs of a folder that --into has filled
+        #[arg(long, value_name = "DIR")]
+        programs: Option<PathBuf>,
+    },
     /// Run what every change must pass, as .ci/run does, but install nothing
     Ci,
     /// Write the files that are made from others: metric definitions, protobuf messages, JSON Schemas
@@ -58,6 +69,9 @@ enum Chore {
 /// Whether the chore found nothing to complain about.
 type Outcome = Result<bool, Box<dyn Error>>;
 
+/// The exit status of a comparison that agrees as far as it went.
+const NOT_ALL_CHECKED: u8 = 3;
+
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().chore {
         Chore::Tidy => run_tidy(),
@@ -68,6 +82,11 @@ fn main() -> ExitCode {
         Chore::Pictures { directory } => run_pictures(&directory),
         Chore::Ci => run_ci(),
         Chore::Generate { check } => run_generate(check),
+        Chore::Gpu { into: Some(folder), .. } => fill(&folder),
+        Chore::Gpu { into: None, programs } => match run_gpu(programs.as_deref()) {
+            Ok(Compared::NotAllChecked) => return ExitCode::from(NOT_ALL_CHECKED),
+            other => other.map(|compared| compared == Compared::Agrees),
+        },
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -136,6 +155,26 @@ fn run_pictures(directory: &Path) -> Outcome {
         println!("wrote docs/{name}");
     }
     Ok(true)
+}
+
+fn fill(folder: &Path) -> Outcome {
+    let programs = Programs::build(&repository::root())?;
+    programs.copy(&std::env::current_exe()?, folder)?;
+    println!("{} is filled; its README has the command", folder.display());
+    Ok(true)
+}
+
+fn run_gpu(folder: Option<&Path>) -> Result<Compared, Box<dyn Error>> {
+    // A machine without a GPU need not build first.
+    gpu::find()?;
+    let programs = match folder {
+        Some(folder) => Programs::in_folder(folder)?,
+        None => Programs::build(&repository::root())?,
+    };
+    let report = gpu::compare(&programs)?;
+    report.remarks().for_each(|remark| eprintln!("{remark}"));
+    print!("{report}");
+    Ok(report.outcome())
 }
 
 fn run_ci() -> Outcome {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
 
 mod generate;
+mod gpu;
 mod layout;
 mod new_sensor;
 mod pictures;

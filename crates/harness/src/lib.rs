@@ -2,7 +2,7 @@
 //! processes, other users, PID namespaces, etcd, C and C++ sources, binaries of other packages,
 //! certificates (with the feature of this name), and a strict reader of Prometheus' texts.
 //!
-//! This crate is a development dependency only (`xtask` alone links it, to print the skip file).
+//! This crate is a development dependency only (`xtask` alone links it, for the skip file and a scratch directory).
 //! It knows nothing about Telltale's own formats, and it never signals a process that it did not
 //! start. Failures panic with what was tried: in a test that is the report.
 #![forbid(unsafe_code)]
