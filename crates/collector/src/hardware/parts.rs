@@ -52,15 +52,17 @@ pub struct HostPart {
 /// What a part is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostPartKind {
-    /// `revolutions_per_minute`, `minimum_revolutions_per_minute` and `alarm`.
+    /// `revolutions_per_minute`, `minimum_revolutions_per_minute`, `is_used` (it turns or must) and
+    /// `alarm`.
     Fan,
     /// `alarm` and `watts`; of one that the kernel shows as mains, `online`.
     PowerSupply,
     /// `alarm` and `volts`.
     Voltage,
-    /// A physical one: `is_there` (0 of one that is gone with its PCI function, for an hour), `up`, `is_enabled`, `has_been_up` since it was set up, `carrier_downs_total`,
-    /// `speed_bits_per_second`, and of its PCIe link `pcie_width`, `pcie_generation`, the most of both
-    /// that it and its slot can do (`_max`), and `pcie_{correctable,nonfatal,fatal}_errors_total`.
+    /// A physical one: `is_there` (0 of one that is gone with its PCI function, for an hour), `up`,
+    /// `is_enabled`, `has_been_up` since it was set up, `carrier_downs_total`, `speed_bits_per_second`,
+    /// and of its PCIe link `pcie_width`, `pcie_generation`, the most of both that it and its slot can do
+    /// (`_max`), and `pcie_{correctable,nonfatal,fatal}_errors_total`.
     NetworkInterface,
     /// `up`, `physical_state` (5 is a link that is up), `has_been_up` (it is up, or its link went down
     /// before), `rate_bits_per_second`, `link_recoveries_total`, `link_downs_total`,

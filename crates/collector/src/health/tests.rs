@@ -245,7 +245,7 @@ fn what_was_up_and_is_not_is_down_unless_it_is_disabled() {
 fn a_fan_that_never_turned_does_not_fail() {
     let mut judge = Judge::default();
     let mut look = |turns: f64, alarm: f64, second| {
-        let all = [("alarm", alarm), ("revolutions_per_minute", turns)];
+        let all = [("alarm", alarm), ("is_used", turns)];
         part(&mut judge, HostPartKind::Fan, &all, second).len()
     };
     assert_eq!(look(0.0, 1.0, 0), 0, "nothing is plugged in");

@@ -48,20 +48,26 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        let mut bench = Self::with(&[]);
+        for _ in 0..3 {
+            assert_eq!(bench.wrong(), [], "it is well");
+        }
+        bench
+    }
+
+    /// One that has these faults before it is collected for the first time.
+    fn with(faults: &[&str]) -> Self {
         let scratch = Scratch::new();
         let root = scratch.join("machine");
-        let machine =
+        let mut machine =
             Machine::create(&root, MachineKind::P150, &MachineOptions::default()).unwrap();
+        faults.iter().for_each(|fault| machine.inject(fault.parse().unwrap()).unwrap());
         let clock = Arc::new(ManualClock::starting_at(Timestamp(1_700_000_000 * SECOND)));
         let options =
             CollectOptions { root, timeout: Duration::from_secs(5), ..CollectOptions::default() };
         let shared = Arc::clone(&clock) as Arc<dyn Clock>;
         let collector = Collector::with_clock(options, shared).unwrap();
-        let mut bench = Self { machine, collector, clock, _scratch: scratch };
-        for _ in 0..3 {
-            assert_eq!(bench.wrong(), [], "it is well");
-        }
-        bench
+        Self { machine, collector, clock, _scratch: scratch }
     }
 
     fn next(&mut self) -> Snapshot {
@@ -111,6 +117,12 @@ fn each_injected_fault_is_found_in_time_and_is_over_in_time() {
             assert_eq!(bench.wrong(), [], "{text}");
         }
     }
+}
+
+#[test]
+fn a_fan_that_stands_still_from_the_start_is_found_and_an_empty_header_is_not() {
+    let fan = (FaultKind::FanFailed, "nct6798/fan2".to_owned());
+    assert_eq!(Bench::with(&["fan:nct6798/fan2:stopped"]).wrong(), [fan]);
 }
 
 #[test]

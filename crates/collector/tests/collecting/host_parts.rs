@@ -69,11 +69,17 @@ fn every_part_of_a_server_is_read_and_every_reading_is_known() {
                 "fan nct6798/fan2",
                 "fan nct6798/fan3",
                 "fan nct6798/fan4",
+                "fan nct6798/fan5",
                 "power_supply pmbus-7-0058",
                 "power_supply pmbus-7-0059",
                 "voltage nct6798/in0",
                 "voltage nct6798/in1",
                 "voltage nct6798/in2",
+                "voltage nct6798/in3",
+                "voltage nct6798/in4",
+                "voltage nct6798/in5",
+                "voltage nct6798/in6",
+                "voltage nct6798/in7",
                 "network_interface eth0",
                 "network_interface eth1",
                 "infiniband_port mlx5_0/1",
@@ -137,6 +143,21 @@ const FAILURES: [(&str, &str, &[&str]); 11] = [
     ("port:mlx5_1/1:recovered:7", "infiniband_port mlx5_1/1", &["link_recoveries_total"]),
     ("memory:mc0:uncorrected", "memory_controller mc0", &["uncorrected_errors_total"]),
 ];
+
+#[test]
+fn what_a_board_does_not_use_raises_no_alarm_and_is_not_used() {
+    let mut bench = Bench::new(MachineKind::N150);
+    let root = bench.machine.root().join("sys/class/hwmon/hwmon2");
+    let text = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+    assert_eq!([text("in3_alarm"), text("fan5_alarm")], ["1\n", "1\n"], "the chip raises them");
+    let readings = bench.readings();
+    let that = |is_so: fn(&str, f64) -> bool| -> Vec<&str> {
+        let found = readings.iter().filter(|((.., name), it)| is_so(name, *it.value().unwrap()));
+        found.map(|((_, part, _), _)| part.as_str()).collect()
+    };
+    assert_eq!(that(|name, value| name == "alarm" && value > 0.0), Vec::<&str>::new());
+    assert_eq!(that(|name, value| name == "is_used" && value <= 0.0), ["nct6798/fan5"]);
+}
 
 #[test]
 fn each_failure_shows_in_its_readings_and_in_no_other() {

@@ -2,6 +2,7 @@
 //! driver should have written.
 
 mod hostile;
+mod sensor_chips;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -89,6 +90,8 @@ fn furnish(machine: &Machine) {
     ] {
         machine.write(&format!("{NIC}/{file}"), text);
     }
+    let (port, _) = NIC.rsplit_once('/').unwrap();
+    machine.write(&format!("{port}/vendor"), "0x1022\n");
     for (file, text) in [
         ("link_layer", "Ethernet\n"),
         ("state", "4: ACTIVE\n"),
@@ -151,9 +154,11 @@ fn each_part_has_what_the_kernel_says_of_it() {
     let missing = Err(Absence::Unsupported);
     let fan = "revolutions_per_minute";
     let least = "minimum_revolutions_per_minute";
-    let sound = [(fan, Ok(6200.0)), (least, Ok(1500.0)), ("alarm", Ok(0.0))];
+    let used = ("is_used", Ok(1.0));
+    let sound = [(fan, Ok(6200.0)), (least, Ok(1500.0)), used, ("alarm", Ok(0.0))];
     assert_eq!(of(HostPartKind::Fan, "nct6798/fan1"), sound.into());
-    let faulty = [(fan, Ok(0.0)), (least, missing), ("alarm", Ok(1.0))];
+    let unused = ("is_used", Ok(0.0));
+    let faulty = [(fan, Ok(0.0)), (least, missing), unused, ("alarm", Ok(1.0))];
     assert_eq!(of(HostPartKind::Fan, "nct6798/CPU fan"), faulty.into());
     let voltage = [("alarm", Ok(0.0)), ("volts", Ok(12.096))];
     assert_eq!(of(HostPartKind::Voltage, "nct6798/in0"), voltage.into());

@@ -1870,7 +1870,7 @@ pub enum FaultKind {
     /// The PCIe link is slower than the device and its slot can do. Graphics processors slow an idle
     /// link, which is none.
     PcieSpeedBelowSlot = 12,
-    /// The hardware monitor gives an alarm for a fan that has turned.
+    /// The hardware monitor gives an alarm for a fan that has turned or must.
     FanFailed = 13,
     /// The hardware monitor gives an alarm for a power supply.
     PowerSupplyFailed = 14,

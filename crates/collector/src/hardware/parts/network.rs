@@ -36,7 +36,7 @@ const NAMES: &[&str] = &[
 /// The flag of an interface that was set up (`IFF_UP`).
 const IFF_UP: u64 = 1;
 /// No interface is faster, in megabits a second.
-const MAX_MEGABITS: i64 = 100_000_000;
+const MAX_MEGABITS: u32 = 100_000_000;
 
 const DOWN: &str = "the link is down";
 
@@ -116,9 +116,11 @@ fn is_enabled(flags: &str) -> Option<f64> {
 /// The speed that it negotiated; -1 is one that the driver does not know.
 fn speed(files: &PartFiles<'_>) -> Reading<f64> {
     match files.text("speed") {
+        Ok(text) if text == "-1" => {
+            Reading::absent(Absence::Unknown, "the driver does not know it")
+        }
         Ok(text) => match text.parse() {
-            Ok(-1) => Reading::absent(Absence::Unknown, "the driver does not know it"),
-            Ok(0..=MAX_MEGABITS) => files.number("speed", 1e-6, 0.0..=f64::MAX),
+            Ok(megabits @ 0..=MAX_MEGABITS) => Reading::new(f64::from(megabits) * 1e6, files.now),
             _ => implausible(&text),
         },
         Err(Unreadable::Errno(Errno::INVAL)) => {

@@ -1,5 +1,8 @@
 //! Fans, voltages and power supplies of chips of sensors, from `/sys/class/hwmon` (the kernel's
-//! `Documentation/hwmon/sysfs-interface.rst`, and `pmbus-core.rst` for supplies).
+//! `Documentation/hwmon/sysfs-interface.rst`).
+
+mod alarm;
+mod supply;
 
 use std::collections::BTreeSet;
 
@@ -19,25 +22,13 @@ const MAX_CHANNEL: u32 = 99;
 /// Between the numbers of parts of different kinds.
 const KIND_ITEMS: u32 = 1000;
 
-/// How the drivers of power supplies begin; others are known by an alarm of their power.
-const SUPPLY_DRIVERS: [&str; 9] =
-    ["acbel", "bel-pfe", "cffps", "crps", "dps", "fsp", "ipsps", "pfe", "pmbus"];
+/// A lower minimum of a fan was not set: it is what a chip's registers have when it starts up, 10 where all
+/// bits are set. No fan of a server turns so slowly.
+const MIN_SET_REVOLUTIONS: f64 = 300.0;
 
-/// What a channel may say to raise an alarm, after its name.
-const ALARMS: [&str; 8] = [
-    "alarm",
-    "min_alarm",
-    "max_alarm",
-    "crit_alarm",
-    "lcrit_alarm",
-    "cap_alarm",
-    "rated_max_alarm",
-    "fault",
-];
-
-const FAN: &[&str] = &["revolutions_per_minute", "minimum_revolutions_per_minute", "alarm"];
+const FAN: &[&str] =
+    &["revolutions_per_minute", "minimum_revolutions_per_minute", "is_used", "alarm"];
 const VOLTAGE: &[&str] = &["alarm", "volts"];
-const SUPPLY: &[&str] = &["alarm", "watts"];
 
 /// A channel of a chip: what it measures, and its number.
 type Channel<'a> = (&'a str, u32);
@@ -56,7 +47,6 @@ pub(super) fn survey(directory: &Directory, _: &str) -> Result<Vec<Found>, Unrea
     let device = directory.link("device").ok();
     let device = device.and_then(|path| Some(cleaned(path.file_name()?.to_str()?)));
     let files: Vec<(Channel<'_>, &str)> = names.iter().filter_map(|name| channel(name)).collect();
-    let is_supply = is_supply(&driver, &files);
     // Chips on an I2C bus are often several of one kind, and all are known by where they are.
     let by_place = device.as_deref().filter(|device| is_on_i2c(device));
     let owner = by_place.map_or_else(|| driver.clone(), |place| format!("{driver}-{place}"));
@@ -76,10 +66,10 @@ pub(super) fn survey(directory: &Directory, _: &str) -> Result<Vec<Found>, Unrea
         let channel = Some(format!("fan{number}"));
         found.push(part(HostPartKind::Fan, KIND_ITEMS + number, channel, FAN, read_fan));
     }
-    if is_supply {
-        found.push(part(HostPartKind::PowerSupply, 1, None, SUPPLY, read_supply));
+    if supply::is_supply(&driver, &files) {
+        found.push(part(HostPartKind::PowerSupply, 1, None, supply::NAMES, supply::read));
     } else {
-        for number in numbers(&files, "in", |suffix| ALARMS.contains(&suffix)) {
+        for number in numbers(&files, "in", |suffix| alarm::ALARMS.contains(&suffix)) {
             let (channel, item) = (Some(format!("in{number}")), 2 * KIND_ITEMS + number);
             found.push(part(HostPartKind::Voltage, item, channel, VOLTAGE, read_voltage));
         }
@@ -107,15 +97,6 @@ fn numbers(
     wanted.map(|((_, number), _)| *number).collect()
 }
 
-/// Whether a chip is a power supply's: it says if its power is wrong, or its driver is for supplies.
-fn is_supply(driver: &str, files: &[(Channel<'_>, &str)]) -> bool {
-    let has = |kinds: &[&str]| files.iter().any(|((kind, _), _)| kinds.contains(kind));
-    let is_known = SUPPLY_DRIVERS.iter().any(|known| driver.starts_with(known));
-    let says_so =
-        files.iter().any(|((kind, _), suffix)| *kind == "power" && ALARMS.contains(suffix));
-    says_so || (is_known && has(&["power", "curr"]))
-}
-
 /// `7-0058`: a bus and an address.
 fn is_on_i2c(device: &str) -> bool {
     device.split_once('-').is_some_and(|(bus, address)| {
@@ -128,61 +109,37 @@ fn read_fan(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
     let files = PartFiles { directory, now };
     let channel = found.channel.as_deref().unwrap_or_default();
     let speed = |what: &str| files.number(&format!("{channel}_{what}"), 1.0, 0.0..=1e6);
+    let (turns, minimum) = (speed("input"), speed("min"));
+    let is_used = is_used(&files, &turns, &minimum);
     [
-        ("revolutions_per_minute", speed("input")),
-        ("minimum_revolutions_per_minute", speed("min")),
-        ("alarm", alarm(&files, channel)),
+        ("revolutions_per_minute", turns),
+        ("minimum_revolutions_per_minute", minimum),
+        ("is_used", is_used),
+        ("alarm", alarm::of_channel(&files, channel)),
     ]
     .into()
+}
+
+/// Whether a fan is there: it turns, or it must by a minimum that was set.
+fn is_used(files: &PartFiles<'_>, turns: &Reading<f64>, minimum: &Reading<f64>) -> Reading<f64> {
+    let is_set = minimum.value().is_some_and(|minimum| *minimum >= MIN_SET_REVOLUTIONS);
+    match turns.value() {
+        Some(turns) if *turns > 0.0 => files.is(true),
+        _ if is_set && alarm::are_set(files) => files.is(true),
+        _ => turns.clone().map(|_| 0.0),
+    }
 }
 
 fn read_voltage(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
     let files = PartFiles { directory, now };
     let channel = found.channel.as_deref().unwrap_or_default();
     let volts = files.number(&format!("{channel}_input"), 1e3, -1e4..=1e4);
-    [("alarm", alarm(&files, channel)), ("volts", volts)].into()
-}
-
-/// A supply's alarms are those of its power, its currents and its voltages; its watts are what it takes,
-/// or what it gives where it does not say.
-fn read_supply(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
-    let files = PartFiles { directory, now };
-    let names = match directory.names_up_to(MAX_FILES) {
-        Ok(names) => names,
-        Err(error) => return found.absent(error.absence(), &error.to_string()),
-    };
-    let alarms = names.iter().filter(|name| {
-        channel(name).is_some_and(|((kind, _), suffix)| {
-            ["power", "curr", "in"].contains(&kind) && ALARMS.contains(&suffix)
-        })
-    });
-    let alarm = files.any(alarms.map(String::as_str));
-    [("alarm", alarm), ("watts", watts(&files, &names))].into()
-}
-
-/// The power of the channel that is called the input, or of the first.
-fn watts(files: &PartFiles<'_>, names: &[String]) -> Reading<f64> {
-    let channels: Vec<_> = names.iter().filter_map(|name| channel(name)).collect();
-    let measured = numbers(&channels, "power", |what| ["input", "average"].contains(&what));
-    let is_input = |number: &&u32| {
-        let label = files.text(&format!("power{number}_label"));
-        label.is_ok_and(|label| label.starts_with("pin"))
-    };
-    let number = measured.iter().find(is_input).or(measured.first()).copied().unwrap_or(1);
-    let has_input = names.contains(&format!("power{number}_input"));
-    let what = if has_input { "input" } else { "average" };
-    files.number(&format!("power{number}_{what}"), 1e6, 0.0..=1e6)
-}
-
-/// Whether any of a channel's alarms is on.
-fn alarm(files: &PartFiles<'_>, channel: &str) -> Reading<f64> {
-    let names = ALARMS.map(|alarm| format!("{channel}_{alarm}"));
-    files.any(names.iter().map(String::as_str))
+    [("alarm", alarm::of_channel(&files, channel)), ("volts", volts)].into()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{channel, is_on_i2c, is_supply};
+    use super::{channel, is_on_i2c};
 
     #[test]
     fn a_file_is_of_a_channel() {
@@ -198,16 +155,6 @@ mod tests {
         ] {
             assert_eq!(channel(name), expected, "{name}");
         }
-    }
-
-    #[test]
-    fn a_supply_says_what_is_wrong_with_its_power_or_has_a_driver_for_supplies() {
-        let is = |driver, names: &[&str]| {
-            is_supply(driver, &names.iter().filter_map(|name| channel(name)).collect::<Vec<_>>())
-        };
-        assert!(is("x", &["power1_alarm"]) && is("x", &["power2_cap_alarm"]));
-        assert!(is("pmbus", &["curr1_input"]) && is("dps920ab", &["power1_input"]));
-        assert!(!is("pmbus", &["temp1_input"]) && !is("x", &["power1_input", "curr1_alarm"]));
     }
 
     #[test]

@@ -52,27 +52,26 @@ impl PartFiles<'_> {
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// 1 where one of these files says so, 0 where those that are there do not. One that cannot be read
-    /// leaves it open, unless another one says so.
-    pub(super) fn any<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Reading<f64> {
-        let mut found = Reading::absent(Absence::Unsupported, "");
-        for name in names {
-            let reading = self.parsed(name, truth);
-            match (reading.value(), reading.absence(), found.absence()) {
-                (Some(value), ..) if *value > 0.0 => return reading,
-                (_, Some((Absence::Unsupported, _)), _) => {}
-                // A failure is the answer, whatever files after it say that nothing is wrong.
-                (_, Some(_), _) | (_, None, Some((Absence::Unsupported, _))) => found = reading,
-                _ => {}
-            }
-        }
-        found
-    }
-
     /// A truth.
     pub(super) fn is(&self, truth: bool) -> Reading<f64> {
         Reading::new(f64::from(u8::from(truth)), self.now)
     }
+}
+
+/// 1 where one of these truths is, 0 where those that are there are not. One that cannot be read leaves
+/// it open, unless another one is. They are read until then.
+pub(super) fn any(truths: impl IntoIterator<Item = Reading<f64>>) -> Reading<f64> {
+    let mut found = Reading::absent(Absence::Unsupported, "");
+    for reading in truths {
+        match (reading.value(), reading.absence(), found.absence()) {
+            (Some(value), ..) if *value > 0.0 => return reading,
+            (_, Some((Absence::Unsupported, _)), _) => {}
+            // A failure is the answer, whatever files after it say that nothing is wrong.
+            (_, Some(_), _) | (_, None, Some((Absence::Unsupported, _))) => found = reading,
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The absent reading of a text that should have been something else.

@@ -232,7 +232,6 @@ impl Node {
             readings: readings.iter().map(|(name, it)| (*name, self.reading(*it))).collect(),
         };
         let alarm = f64::from(u8::from(broken_fan));
-        let turns = if broken_fan { 0.0 } else { 6000.0 };
         let is_enabled = f64::from(u8::from(!self.is(Happening::Disabled)));
         let interface = [
             ("is_there", 1.0),
@@ -242,9 +241,10 @@ impl Node {
             ("carrier_downs_total", self.carrier_downs),
         ];
         let mut parts = vec![
-            part(HostPartKind::Fan, "fan1", &[("alarm", alarm), ("revolutions_per_minute", turns)]),
-            // A header without a fan, and a port without a cable.
-            part(HostPartKind::Fan, "fan2", &[("alarm", 1.0), ("revolutions_per_minute", 0.0)]),
+            part(HostPartKind::Fan, "fan1", &[("alarm", alarm), ("is_used", 1.0)]),
+            // A header without a fan, a voltage without limits, and a port without a cable.
+            part(HostPartKind::Fan, "fan2", &[("alarm", 1.0), ("is_used", 0.0)]),
+            part(HostPartKind::Voltage, "in3", &[("alarm", 0.0), ("volts", 1.02)]),
             part(
                 HostPartKind::NetworkInterface,
                 "eth1",

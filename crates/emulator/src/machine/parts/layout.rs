@@ -10,6 +10,9 @@ pub(crate) const SENSOR_CHIP: (&str, &str) = ("nct6798", "platform/nct6775.656")
 pub(crate) const FANS: usize = 4;
 /// Millivolts of each voltage and the least that they may be.
 pub(crate) const VOLTAGES: [(u32, u32); 3] = [(12_096, 10_800), (5_040, 4_500), (3_312, 2_970)];
+/// Millivolts of the inputs after them, for which the board has set no limits, as boards ship: their alarms
+/// are on for ever.
+pub(crate) const VOLTAGES_WITHOUT_LIMITS: [u32; 5] = [1_024, 2_040, 1_472, 248, 184];
 
 /// The driver of the supplies, the adapter that their bus is of, and where they are on the bus.
 pub(crate) const SUPPLY_DRIVER: &str = "pmbus";

@@ -5,7 +5,10 @@ use super::super::aer::{AerCounts, AerSeverity};
 use super::super::fault::PartFailure;
 use super::super::link::{Link, LinkSpeed, LinkWidth};
 use super::Failing;
-use super::layout::{Adapter, MEMORY, NICS, PORTS, SENSOR_CHIP, SUPPLY_DRIVER, VOLTAGES, hwmons};
+use super::layout::{
+    Adapter, FANS, MEMORY, NICS, PORTS, SENSOR_CHIP, SUPPLY_DRIVER, VOLTAGES,
+    VOLTAGES_WITHOUT_LIMITS, hwmons,
+};
 use super::model::PartsModel;
 
 const FAN_MIN: u32 = 1_500;
@@ -81,6 +84,21 @@ impl Files<'_> {
             self.add(path, &format!("in{place}_input"), millivolts);
             self.add(path, &format!("in{place}_min"), least);
             self.add(path, &format!("in{place}_alarm"), u8::from(low));
+        }
+        self.unused(path);
+    }
+
+    /// What a board does not use: a header without a fan, and voltages of which no limits are set.
+    fn unused(&mut self, path: &str) {
+        for file in ["input", "min"] {
+            self.add(path, &format!("fan{}_{file}", FANS + 1), 0);
+        }
+        self.add(path, &format!("fan{}_alarm", FANS + 1), 1);
+        for (place, millivolts) in (VOLTAGES.len()..).zip(VOLTAGES_WITHOUT_LIMITS) {
+            self.add(path, &format!("in{place}_input"), millivolts);
+            self.add(path, &format!("in{place}_min"), 0);
+            self.add(path, &format!("in{place}_max"), 0);
+            self.add(path, &format!("in{place}_alarm"), 1);
         }
     }
 
