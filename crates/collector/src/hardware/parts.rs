@@ -67,7 +67,7 @@ pub enum HostPartKind {
     /// `up`, `physical_state` (5 is a link that is up), `has_been_up` (it is up, or its link went down
     /// before), `rate_bits_per_second`, `link_recoveries_total`, `link_downs_total`,
     /// `symbol_errors_total`, `receive_errors_total`, `gids` that are set, `routable_gids` of them
-    /// that reach beyond the link, and `is_ethernet`.
+    /// that reach beyond the link, and `is_infiniband` (or it is Ethernet).
     InfinibandPort,
     /// `corrected_errors_total` and `uncorrected_errors_total`.
     MemoryController,

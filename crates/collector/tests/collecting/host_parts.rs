@@ -112,7 +112,7 @@ fn the_values_are_those_of_the_files() {
         (port, "mlx5_1/1", "rate_bits_per_second", 200e9),
         (port, "mlx5_1/1", "physical_state", 5.0),
         (port, "mlx5_1/1", "gids", 2.0),
-        (port, "mlx5_1/1", "is_ethernet", 0.0),
+        (port, "mlx5_1/1", "is_infiniband", 1.0),
     ] {
         let found = value(kind, name, reading);
         assert!((found - expected).abs() < 1e-9, "{name} {reading}: {found}");

@@ -193,7 +193,7 @@ fn each_part_has_what_the_kernel_says_of_it() {
         ("receive_errors_total", 4.0),
         ("gids", 2.0),
         ("routable_gids", 1.0),
-        ("is_ethernet", 1.0),
+        ("is_infiniband", 0.0),
     ];
     assert_eq!(port, expected.map(|(name, value)| (name, Ok(value))).into());
     let memory = [("corrected_errors_total", Ok(12.0)), ("uncorrected_errors_total", Ok(0.0))];

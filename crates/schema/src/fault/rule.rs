@@ -13,7 +13,8 @@ pub struct HealthRule {
     pub name: &'static str,
     /// The name of its alert rule.
     pub alert: &'static str,
-    /// How long it must last before its alert fires: a reset takes some things away for a while.
+    /// How long it must last before its alert fires and a node is drained for it: a reset takes some
+    /// things away for a while, and a link trains for seconds.
     pub alert_after_seconds: u64,
     /// Its name in a few words.
     pub words: &'static str,

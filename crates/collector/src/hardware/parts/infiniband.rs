@@ -20,7 +20,7 @@ const NAMES: &[&str] = &[
     "receive_errors_total",
     "gids",
     "routable_gids",
-    "is_ethernet",
+    "is_infiniband",
 ];
 
 /// The state of a port that carries data.
@@ -84,7 +84,7 @@ fn read(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
         ("receive_errors_total", files.counter("counters/port_rcv_errors")),
         ("gids", gids),
         ("routable_gids", routable_gids),
-        ("is_ethernet", files.parsed("link_layer", is_ethernet)),
+        ("is_infiniband", files.parsed("link_layer", is_infiniband)),
     ]
     .into()
 }
@@ -102,10 +102,10 @@ fn rate(text: &str) -> Option<f64> {
     (0.0..=MAX_GIGABITS).contains(&gigabits).then_some(gigabits * 1e9)
 }
 
-fn is_ethernet(text: &str) -> Option<f64> {
+fn is_infiniband(text: &str) -> Option<f64> {
     match text {
-        "Ethernet" => Some(1.0),
-        "InfiniBand" => Some(0.0),
+        "InfiniBand" => Some(1.0),
+        "Ethernet" => Some(0.0),
         _ => None,
     }
 }
