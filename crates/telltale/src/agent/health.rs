@@ -10,7 +10,7 @@ use tracing::debug;
 
 use telltale_cluster::vitals::{HealthState, MAX_DEVICES, NodeHealth, PartHealth};
 use telltale_node::grpc::connect;
-use telltale_schema::health::{self, FaultKind, Health};
+use telltale_schema::health::{self, Fault, FaultKind};
 use telltale_schema::snapshot::{Device, Snapshot};
 use telltale_schema::text::with_causes;
 use telltale_wire::telemetry::Client;
@@ -86,10 +86,13 @@ fn node_health(snapshot: &Snapshot, alerts: &[Alert], known: &mut BTreeSet<Strin
         .devices
         .iter()
         .map(|device| {
-            let health = part(&device.id, device.health());
-            match health.state {
-                HealthState::Warning | HealthState::Failed => health,
-                HealthState::Unknown | HealthState::Ok => alerted(health, &device.id, alerts),
+            let lasting = |fault: &Fault| lasts(fault, &device.id, alerts);
+            match worst(&device.faults, lasting) {
+                Some((fault, state)) => part(&device.id, state, Some(fault)),
+                None => {
+                    let health = part(&device.id, known_state(device.health().state), None);
+                    alerted(health, &device.id, alerts)
+                }
             }
         })
         .collect();
@@ -100,34 +103,62 @@ fn node_health(snapshot: &Snapshot, alerts: &[Alert], known: &mut BTreeSet<Strin
         devices.push(PartHealth { part: cut(device, MAX_NAME_BYTES), state, rule, reason });
     }
     devices.truncate(MAX_DEVICES);
-    let new = snapshot.devices.iter().filter(|device| is_lasting(device));
+    let new = snapshot.devices.iter().filter(|device| is_answering_card(device));
     let new = new.filter(|device| !known.contains(&device.id)).map(|device| device.id.clone());
     let room = MAX_DEVICES.saturating_sub(known.len());
     let new: Vec<String> = new.take(room).collect();
     known.extend(new);
-    let host = snapshot.host_health();
-    let host = part(host.cause.map_or("", |fault| &fault.part), host);
+    let host = match worst(&snapshot.faults, |fault| lasts(fault, &fault.part, alerts)) {
+        Some((fault, state)) => part(&fault.part, state, Some(fault)),
+        None => part("", HealthState::Ok, None),
+    };
     NodeHealth { devices, host: Some(host) }
 }
 
 /// Whether it is a card whose driver answers, so that it has failed once it is listed no longer. A chip of Tenstorrent
 /// stays in the list with the rule `vanished`; what only a process names, a part of a card and the host may go.
-fn is_lasting(device: &Device) -> bool {
+fn is_answering_card(device: &Device) -> bool {
     let is_card = device.identity.other().is_some_and(|other| other.parent.is_none());
     is_card && device.identity.pci().is_some() && device.is_read()
 }
 
-fn part(name: &str, health: Health<'_>) -> PartHealth {
+/// The most severe of what is wrong, the first of several, and what its part is with it. What may pass by
+/// itself and does not last yet is a warning: a link trains for seconds, and no node is drained for that.
+fn worst(faults: &[Fault], lasts: impl Fn(&Fault) -> bool) -> Option<(&Fault, HealthState)> {
+    let state = |fault: &Fault| match known_state(fault.kind.state()) {
+        HealthState::Failed if !lasts(fault) => HealthState::Warning,
+        state => state,
+    };
+    let wrong = faults.iter().rev().filter(|fault| fault.is_wrong());
+    let states = wrong.map(|fault| (fault, state(fault)));
+    states.max_by_key(|(_, state)| *state == HealthState::Failed)
+}
+
+/// Whether a fault of this device or part has lasted for as long as its alert waits. Without an alert that
+/// waits it has.
+fn lasts(fault: &Fault, about: &str, alerts: &[Alert]) -> bool {
+    let mut own = alerts.iter().filter(|alert| {
+        alert.rule == fault.kind.rule().alert
+            && [&alert.device_id, &alert.part, &alert.source].into_iter().any(|it| it == about)
+    });
+    !own.any(|alert| alert.state() == AlertState::Pending)
+}
+
+fn known_state(state: health::HealthState) -> HealthState {
+    match state {
+        health::HealthState::Ok => HealthState::Ok,
+        health::HealthState::Unknown => HealthState::Unknown,
+        health::HealthState::Warning => HealthState::Warning,
+        health::HealthState::Failed => HealthState::Failed,
+    }
+}
+
+fn part(name: &str, state: HealthState, fault: Option<&Fault>) -> PartHealth {
     PartHealth {
         part: cut(name, MAX_NAME_BYTES),
-        state: match health.state {
-            health::HealthState::Ok => HealthState::Ok,
-            health::HealthState::Unknown => HealthState::Unknown,
-            health::HealthState::Warning => HealthState::Warning,
-            health::HealthState::Failed => HealthState::Failed,
-        },
-        rule: health.cause.map(|fault| fault.kind.name().to_owned()).unwrap_or_default(),
-        reason: health.cause.map(|fault| cut(&fault.detail, MAX_REASON_BYTES)).unwrap_or_default(),
+        state,
+        rule: fault.map(|fault| fault.kind.name().to_owned()).unwrap_or_default(),
+        reason: fault.map(|fault| cut(&fault.detail, MAX_REASON_BYTES)).unwrap_or_default(),
     }
 }
 
@@ -277,6 +308,44 @@ mod tests {
         let failed = health(&[down, fan.clone()]).failed().expect("a link is down");
         assert_eq!((&*failed.part, &*failed.rule), ("eth7", "network_link_down"));
         assert_eq!(health(&[fan]).failed(), None, "a fan is a warning");
+    }
+
+    #[test]
+    fn what_may_pass_by_itself_drains_no_node_before_its_alert_fires() {
+        let down = fault(FaultKind::NetworkLinkDown, "eth7", "its link is down");
+        let hangs = fault(FaultKind::SourceHangs, "nvidia", "it hangs");
+        let of = |faults: &[Fault], alerts: &[Alert]| {
+            let snapshot = Snapshot { faults: faults.to_vec(), ..machine(&[("a", &[])]) };
+            let host = node_health(&snapshot, alerts, &mut BTreeSet::new()).host.unwrap();
+            (host.part, host.state)
+        };
+        let alert = |part: &str, state: AlertState| Alert {
+            rule: "network_link_down".to_owned(),
+            part: part.to_owned(),
+            state: state.into(),
+            ..Alert::default()
+        };
+        let (failed, waits) = (HealthState::Failed, AlertState::Pending);
+        for (alerts, expected) in [
+            (vec![alert("eth7", waits)], HealthState::Warning),
+            (vec![alert("eth7", AlertState::Firing)], failed),
+            (vec![alert("eth8", waits)], failed),
+            // The user has switched the alert off.
+            (vec![], failed),
+        ] {
+            let found = of(std::slice::from_ref(&down), &alerts);
+            assert_eq!(found, ("eth7".to_owned(), expected), "{alerts:?}");
+        }
+        let found = of(&[down, hangs], &[alert("eth7", waits)]);
+        assert_eq!(found, ("nvidia".to_owned(), failed), "another one lasts");
+        let stopped = fault(FaultKind::HeartbeatStopped, "", "it stands still");
+        let pending = Alert {
+            rule: "heartbeat_stopped".to_owned(),
+            device_id: "a".to_owned(),
+            ..alert("", waits)
+        };
+        let warning = ("a", HealthState::Warning, "heartbeat_stopped", "it stands still");
+        check(&machine(&[("a", &[stopped])]), &[pending], &[warning]);
     }
 
     #[test]
