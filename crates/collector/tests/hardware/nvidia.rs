@@ -158,6 +158,8 @@ fn nvidia_conforms() {
             "nvml/gpu0/pcie_rx",
             "nvml/gpu1/pcie_tx",
             "nvml/gpu0/corrected_lifetime",
+            "nvml/gpu0/sram_uncorrected",
+            "nvml/gpu0/sram_uncorrected_lifetime",
             "nvml/gpu0/energy",
             "nvml/gpu0/power_range",
             "nvml/gpu0/encoder",

@@ -248,8 +248,8 @@ int nvmlDeviceGetRemappedRows(uintptr_t handle, unsigned *corrected, unsigned *u
 }
 int nvmlDeviceGetMemoryErrorCounter(uintptr_t handle, int kind, int counter, int location,
                                     unsigned long long *count) {
-    if (kind == CORRECTED || counter == VOLATILE || location != SRAM) return INVALID_ARGUMENT;
-    return number_of(handle, "sram_uncorrected", count);
+    if (kind == CORRECTED || location != SRAM) return INVALID_ARGUMENT;
+    return number_of(handle, counter == VOLATILE ? "sram_uncorrected" : "sram_uncorrected_lifetime", count);
 }
 int nvmlDeviceGetPcieReplayCounter(uintptr_t handle, unsigned *count) {
     return whole(handle, "pcie_replays", count);

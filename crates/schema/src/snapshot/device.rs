@@ -195,9 +195,13 @@ pub struct MemoryCounts {
     /// Errors that it could not correct, over the device's whole life.
     #[serde(default = "Reading::<u64>::unreported")]
     pub uncorrected_errors_lifetime_total: Reading<u64>,
-    /// Errors that its SRAM (caches, registers) could not correct, over the device's whole life.
+    /// Errors that its SRAM (caches, registers) could not correct, since the driver was loaded or
+    /// the device reset.
     #[serde(default = "Reading::<u64>::unreported")]
     pub sram_uncorrected_errors_total: Reading<u64>,
+    /// The same over the device's whole life.
+    #[serde(default = "Reading::<u64>::unreported")]
+    pub sram_uncorrected_lifetime_total: Reading<u64>,
     // End of these.
 }
 
@@ -299,6 +303,7 @@ impl MemoryCounts {
             corrected_errors_lifetime_total: Reading::absent(reason, detail),
             uncorrected_errors_lifetime_total: Reading::absent(reason, detail),
             sram_uncorrected_errors_total: Reading::absent(reason, detail),
+            sram_uncorrected_lifetime_total: Reading::absent(reason, detail),
             // End of these.
         }
     }

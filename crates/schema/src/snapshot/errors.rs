@@ -13,6 +13,13 @@ pub struct DeviceErrors {
     pub xid_errors_total: Reading<u64>,
     /// The number of the last of these; absent while there was none.
     pub xid_last: Reading<u64>,
+    /// Those of the XID errors that mean the hardware, by the rule `xid_error`; counted from 0
+    /// again after a reset.
+    #[serde(default = "Reading::<u64>::unreported")]
+    pub xid_hardware_errors_total: Reading<u64>,
+    /// The number of the last of those; absent while there was none.
+    #[serde(default = "Reading::<u64>::unreported")]
+    pub xid_hardware_last: Reading<u64>,
     /// Packets that were sent again over its PCIe link, as its driver counts them.
     pub pcie_replays_total: Reading<u64>,
     /// Rows of its memory that were replaced by spare ones because of corrected errors.
@@ -39,6 +46,8 @@ impl DeviceErrors {
             // From sensors.toml: absences of errors.
             xid_errors_total: Reading::absent(reason, detail),
             xid_last: Reading::absent(reason, detail),
+            xid_hardware_errors_total: Reading::absent(reason, detail),
+            xid_hardware_last: Reading::absent(reason, detail),
             pcie_replays_total: Reading::absent(reason, detail),
             remapped_rows_corrected: Reading::absent(reason, detail),
             remapped_rows_uncorrected: Reading::absent(reason, detail),

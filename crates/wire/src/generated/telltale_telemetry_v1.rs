@@ -959,6 +959,13 @@ pub struct DeviceErrors {
     /// The number of the last of these; absent while there was none.
     #[prost(message, optional, tag = "2")]
     pub xid_last: ::core::option::Option<WholeReading>,
+    /// Those of the XID errors that mean the hardware, by the rule `xid_error`; counted from 0 again
+    /// after a reset.
+    #[prost(message, optional, tag = "11")]
+    pub xid_hardware_errors_total: ::core::option::Option<WholeReading>,
+    /// The number of the last of those; absent while there was none.
+    #[prost(message, optional, tag = "12")]
+    pub xid_hardware_last: ::core::option::Option<WholeReading>,
     /// Packets that were sent again over its PCIe link, as its driver counts them.
     #[prost(message, optional, tag = "10")]
     pub pcie_replays_total: ::core::option::Option<WholeReading>,
@@ -1083,11 +1090,15 @@ pub struct MemoryCounts {
     /// Errors that it could not correct, over the device's whole life.
     #[prost(message, optional, tag = "5")]
     pub uncorrected_errors_lifetime_total: ::core::option::Option<WholeReading>,
-    /// Errors that its SRAM (caches, registers) could not correct, over the device's whole life.
+    /// Errors that its SRAM (caches, registers) could not correct, since the driver was loaded or the
+    /// device reset.
+    #[prost(message, optional, tag = "7")]
+    pub sram_uncorrected_errors_total: ::core::option::Option<WholeReading>,
+    /// The same over the device's whole life.
     ///
     /// End of these.
     #[prost(message, optional, tag = "6")]
-    pub sram_uncorrected_errors_total: ::core::option::Option<WholeReading>,
+    pub sram_uncorrected_lifetime_total: ::core::option::Option<WholeReading>,
 }
 /// The memory that one purpose has.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2762,6 +2773,8 @@ pub mod numbers {
     pub mod device_errors {
         pub const XID_ERRORS_TOTAL: u32 = 1;
         pub const XID_LAST: u32 = 2;
+        pub const XID_HARDWARE_ERRORS_TOTAL: u32 = 11;
+        pub const XID_HARDWARE_LAST: u32 = 12;
         pub const PCIE_REPLAYS_TOTAL: u32 = 10;
         pub const REMAPPED_ROWS_CORRECTED: u32 = 3;
         pub const REMAPPED_ROWS_UNCORRECTED: u32 = 4;
@@ -2800,7 +2813,8 @@ pub mod numbers {
         pub const UNCORRECTED_ERRORS_TOTAL: u32 = 3;
         pub const CORRECTED_ERRORS_LIFETIME_TOTAL: u32 = 4;
         pub const UNCORRECTED_ERRORS_LIFETIME_TOTAL: u32 = 5;
-        pub const SRAM_UNCORRECTED_ERRORS_TOTAL: u32 = 6;
+        pub const SRAM_UNCORRECTED_ERRORS_TOTAL: u32 = 7;
+        pub const SRAM_UNCORRECTED_LIFETIME_TOTAL: u32 = 6;
     }
     pub mod category_bytes {
         pub const NAME: u32 = 1;

@@ -3,6 +3,9 @@
 //! One thread asks for them twice a second, and writes down what there was; a reader takes what is
 //! written there and never waits. The thread ends with the source, or stays in a call that hangs. Each
 //! GPU has an event set of its own, as a GPU that fell off the bus can no longer be asked which it is.
+//!
+//! Errors that mean the hardware are counted by themselves: a program's error often follows one of them
+//! at once, and the number of the last error is then the program's.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,6 +17,7 @@ use nvml_wrapper::enums::event::XidError;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, EventSet};
 use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::health::FaultKind;
 use telltale_schema::reading::{Absence, Reading};
 
 use super::library::{MAX_GPUS, Said, absence_of};
@@ -32,8 +36,9 @@ const MAX_XID: u64 = 9_999;
 
 const HANGS: &str = "NVML did not come back when it was asked for events";
 
-/// What the thread is asked to follow: a GPU, and where to write its events down.
-type Followed = (Arc<Device<'static>>, Weak<Mutex<XidCount>>);
+/// What the thread is asked to follow: a GPU, where to write its events down, and the number of the
+/// event set that is asked for.
+type Followed = (Arc<Device<'static>>, Weak<Mutex<XidCount>>, u64);
 
 /// The thread's end that a source has.
 #[derive(Default)]
@@ -48,12 +53,29 @@ pub(super) struct XidErrors {
     collections: u32,
 }
 
+/// How many errors a GPU had, and the number of the last.
+#[derive(Debug)]
+pub(super) struct XidReadings {
+    /// All of them.
+    pub(super) any: [Reading<u64>; 2],
+    /// Those that mean the hardware, since the GPU was reset.
+    pub(super) hardware: [Reading<u64>; 2],
+}
+
 #[derive(Debug, Default)]
 struct XidCount {
+    any: Errors,
+    hardware: Errors,
+    state: State,
+    /// The number of the event set whose waits are believed: the last that was asked for.
+    set: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Errors {
     total: u64,
     /// Of the last error; none where the driver did not report it.
     last: Option<u64>,
-    state: State,
 }
 
 /// Whether events of a GPU are followed.
@@ -66,8 +88,8 @@ enum State {
     Asked { since_ns: u64 },
     /// The thread last looked then.
     Followed { at: Timestamp, looked_ns: u64 },
-    /// NVML does not report them.
-    Refused(Absence, String),
+    /// NVML does not report them. The thread was asked once more then, by such a clock.
+    Refused { reason: Absence, detail: String, asked_ns: Option<u64> },
 }
 
 // === impl XidEvents ===
@@ -84,30 +106,32 @@ impl XidEvents {
         let mut count = errors.count();
         let is_wanted = match &count.state {
             State::Unasked => errors.collections > 1,
-            State::Refused(reason, _) => *reason != Absence::Unsupported,
+            // Once is enough: a set that replaces another one loses what waits in that.
+            State::Refused { reason, asked_ns, .. } => {
+                *reason != Absence::Unsupported && asked_ns.is_none()
+            }
             State::Asked { .. } | State::Followed { .. } => false,
         };
         if !is_wanted {
             return;
         }
-        let gpus = self.gpus.take().or_else(|| start(Arc::clone(clock)));
-        let asked = (Arc::clone(device), Arc::downgrade(&errors.count));
-        count.state = match gpus.as_ref().map(|gpus| gpus.try_send(asked)) {
-            // A reason stands until the next one, or events.
-            Some(Ok(())) if matches!(count.state, State::Refused(..)) => {
-                std::mem::take(&mut count.state)
-            }
-            Some(Ok(())) => State::Asked { since_ns: clock.monotonic_ns() },
+        if self.gpus.is_none() {
+            self.gpus = start(Arc::clone(clock));
+        }
+        count.set += 1;
+        let asked = (Arc::clone(device), Arc::downgrade(&errors.count), count.set);
+        let since_ns = clock.monotonic_ns();
+        match self.gpus.as_ref().map(|gpus| gpus.try_send(asked)) {
+            Some(Ok(())) => count.state.ask(since_ns),
             // It hangs with as many to do as there can be.
             Some(Err(TrySendError::Full(_))) => {
-                State::Refused(Absence::TimedOut, String::from(HANGS))
+                count.state = State::refused(Absence::TimedOut, HANGS);
             }
             Some(Err(TrySendError::Disconnected(_))) | None => {
-                State::Refused(Absence::Failed, String::from("there is no thread to wait for them"))
+                count.state =
+                    State::refused(Absence::Failed, "there is no thread to wait for them");
             }
-        };
-        drop(count);
-        self.gpus = gpus;
+        }
     }
 }
 
@@ -122,23 +146,26 @@ fn start(clock: Arc<dyn Clock>) -> Option<SyncSender<Followed>> {
 
 /// What the thread does, until the source is gone.
 fn run(asked: &Receiver<Followed>, clock: &dyn Clock) {
-    let mut sets: Vec<(EventSet<'static>, Weak<Mutex<XidCount>>)> = Vec::new();
+    let mut sets: Vec<(EventSet<'static>, Weak<Mutex<XidCount>>, u64)> = Vec::new();
     loop {
         match asked.recv_timeout(ROUND) {
-            Ok((device, errors)) => {
-                sets.retain(|(_, known)| !known.ptr_eq(&errors));
+            Ok((device, errors, number)) => {
+                sets.retain(|(_, known, _)| !known.ptr_eq(&errors));
                 match event_set(&device) {
-                    Ok(set) => sets.push((set, errors)),
-                    Err(error) => note(&errors, |count| count.refuse(&error)),
+                    Ok(set) => sets.push((set, errors, number)),
+                    Err(error) => note(&errors, |count| count.found(number, Err(error), clock)),
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        sets.retain(|(_, errors)| errors.strong_count() > 0);
-        for (set, errors) in &sets {
+        sets.retain(|(_, errors, _)| errors.strong_count() > 0);
+        for (set, errors, number) in &sets {
             let (events, end) = take(set);
-            note(errors, |count| count.take(&events, end, clock));
+            note(errors, |count| {
+                events.into_iter().for_each(|event| count.add(event));
+                count.found(*number, end, clock);
+            });
         }
     }
 }
@@ -180,42 +207,72 @@ fn take(set: &EventSet<'static>) -> (Vec<Option<u64>>, Said<()>) {
     (numbers, Ok(()))
 }
 
-// === impl XidCount ===
+/// Whether an error of this number means the hardware: the rule of health names those that do.
+fn is_of_hardware(number: u64) -> bool {
+    let numbers = FaultKind::XidError.rule().only_by.map_or(&[][..], |(_, numbers)| numbers);
+    numbers.iter().any(|one| one.parse() == Ok(number))
+}
 
-impl XidCount {
-    fn take(&mut self, events: &[Option<u64>], end: Said<()>, clock: &dyn Clock) {
-        let more = u64::try_from(events.len()).unwrap_or(u64::MAX);
-        self.total = self.total.saturating_add(more);
-        if let Some(last) = events.last() {
-            self.last = *last;
-        }
-        match end {
-            Ok(()) => {
-                let (at, looked_ns) = (clock.now(), clock.monotonic_ns());
-                self.state = State::Followed { at, looked_ns };
-            }
-            Err(error) => self.refuse(&error),
-        }
+// === impl State ===
+
+impl State {
+    fn refused(reason: Absence, detail: impl Into<String>) -> Self {
+        Self::Refused { reason, detail: detail.into(), asked_ns: None }
     }
 
-    /// The number of the last error as a reading at the time of the look.
-    fn last(&self, at: Timestamp) -> Reading<u64> {
-        match self.last {
+    /// The thread is asked now. A reason stands until the next one, or events.
+    fn ask(&mut self, now_ns: u64) {
+        match self {
+            Self::Refused { asked_ns, .. } => *asked_ns = Some(now_ns),
+            other => *other = Self::Asked { since_ns: now_ns },
+        }
+    }
+}
+
+// === impl Errors ===
+
+impl Errors {
+    fn add(&mut self, number: Option<u64>) {
+        *self = Self { total: self.total.saturating_add(1), last: number };
+    }
+
+    /// Both as readings at the time of the look.
+    fn readings(self, at: Timestamp) -> [Reading<u64>; 2] {
+        let last = match self.last {
             Some(last) => Reading::new(last, at).keep_if(|last| *last <= MAX_XID),
             None if self.total == 0 => Reading::absent(Absence::NotYet, "there was none"),
             None => Reading::absent(Absence::NotUnderstood, "the driver did not report its number"),
+        };
+        [Reading::new(self.total, at), last]
+    }
+}
+
+// === impl XidCount ===
+
+impl XidCount {
+    fn add(&mut self, number: Option<u64>) {
+        self.any.add(number);
+        if number.is_some_and(is_of_hardware) {
+            self.hardware.add(number);
         }
+    }
+
+    /// How a set was made, or a wait for its events ended. One that was replaced has no say.
+    fn found(&mut self, number: u64, end: Said<()>, clock: &dyn Clock) {
+        if number != self.set {
+            return;
+        }
+        self.state = match end {
+            Ok(()) => State::Followed { at: clock.now(), looked_ns: clock.monotonic_ns() },
+            Err(error) => State::refused(absence_of(&error), error.to_string()),
+        };
     }
 
     fn with_last(&self, detail: &str) -> String {
-        match self.last {
+        match self.any.last {
             Some(last) => format!("{detail}; the last XID error was {last}"),
             None => detail.to_owned(),
         }
-    }
-
-    fn refuse(&mut self, error: &NvmlError) {
-        self.state = State::Refused(absence_of(error), error.to_string());
     }
 }
 
@@ -226,32 +283,43 @@ impl XidErrors {
         locked(&self.count)
     }
 
-    /// How many there were, and the number of the last.
-    pub(super) fn readings(&self, monotonic_ns: u64) -> (Reading<u64>, Reading<u64>) {
+    /// What is known of them.
+    pub(super) fn readings(&self, monotonic_ns: u64) -> XidReadings {
         let count = self.count();
         let is_silent = |since_ns: u64| monotonic_ns.saturating_sub(since_ns) > SILENCE_NS;
         let (reason, detail) = match &count.state {
             State::Unasked => (Absence::NotYet, "counted from the second collection on"),
-            State::Asked { since_ns } if is_silent(*since_ns) => (Absence::TimedOut, HANGS),
-            State::Followed { looked_ns, .. } if is_silent(*looked_ns) => {
+            State::Asked { since_ns }
+            | State::Followed { looked_ns: since_ns, .. }
+            | State::Refused { asked_ns: Some(since_ns), .. }
+                if is_silent(*since_ns) =>
+            {
                 (Absence::TimedOut, HANGS)
             }
             State::Asked { .. } => (Absence::NotYet, "NVML is being asked for events"),
-            State::Refused(reason, detail) => (*reason, detail.as_str()),
+            State::Refused { reason, detail, .. } => (*reason, detail.as_str()),
             State::Followed { at, .. } => {
-                return (Reading::new(count.total, *at), count.last(*at));
+                let (any, hardware) = (count.any.readings(*at), count.hardware.readings(*at));
+                return XidReadings { any, hardware };
             }
         };
         let detail = count.with_last(detail);
-        (Reading::absent(reason, detail.as_str()), Reading::absent(reason, detail.as_str()))
+        let absent = || [Reading::absent(reason, &*detail), Reading::absent(reason, &*detail)];
+        XidReadings { any: absent(), hardware: absent() }
     }
 
     /// NVML gave no handle for the GPU: the set of the one that it had may be of no use any more.
     pub(super) fn doubt(&self, reason: Absence, detail: &str) {
         let mut count = self.count();
-        if !matches!(count.state, State::Unasked | State::Refused(..)) {
-            count.state = State::Refused(reason, detail.to_owned());
+        if !matches!(count.state, State::Unasked | State::Refused { .. }) {
+            count.state = State::refused(reason, detail);
+            count.set += 1;
         }
+    }
+
+    /// The GPU was reset: what its hardware had before is over.
+    pub(super) fn restart(&self) {
+        self.count().hardware = Errors::default();
     }
 
     /// Why a GPU does not answer, with the last that was heard of it, which may be the reason.

@@ -12,7 +12,7 @@ use telltale_schema::snapshot::{
     DeviceErrors, Load, MemoryCounts, NvLinks, PcieLink, Power, Telemetry,
 };
 
-use super::events::XidErrors;
+use super::events::{XidErrors, XidReadings};
 use super::library::{Said, absence_of};
 use super::nvlink::{NvLinkCounts, NvLinkTraffic};
 use super::part;
@@ -57,6 +57,8 @@ pub(super) struct Gpu {
     traffic: Traffic,
     nvlink: NvLinkTraffic,
     pub(super) xid: XidErrors,
+    /// The driver had lost it or asked for a reset, and it has not answered since.
+    is_away: bool,
     /// Its instances by their numbers, in MIG mode.
     pub(super) parts: BTreeMap<u32, DeviceReading>,
 }
@@ -124,6 +126,7 @@ impl Gpu {
             traffic: Traffic::default(),
             nvlink: NvLinkTraffic::default(),
             xid: XidErrors::default(),
+            is_away: false,
             parts: BTreeMap::new(),
         };
         gpu.forget(Absence::TimedOut, SILENT);
@@ -157,6 +160,7 @@ impl Gpu {
         self.traffic = Traffic::default();
         self.nvlink = NvLinkTraffic::default();
         self.xid.doubt(reason, detail);
+        self.is_away |= matches!(reason, Absence::Gone | Absence::Resetting);
         self.memory = Reading::absent(reason, detail);
         self.device.memory = Some(part::no_memory(reason, detail));
         for part in self.parts.values_mut() {
@@ -299,13 +303,15 @@ impl Gpu {
         let mut reading = |said| complaints.reading(Question::Errors, said, now, |_| true);
         let [corrected, uncorrected] = counts.volatile.map(&mut reading);
         let [lifetime_corrected, lifetime_uncorrected] = counts.lifetime.map(&mut reading);
+        let [sram, sram_lifetime] = counts.sram.map(&mut reading);
         self.device.telemetry.memory_counts = Some(Box::new(MemoryCounts {
             category_bytes: BTreeMap::new(),
             corrected_errors_total: corrected,
             uncorrected_errors_total: uncorrected,
             corrected_errors_lifetime_total: lifetime_corrected,
             uncorrected_errors_lifetime_total: lifetime_uncorrected,
-            sram_uncorrected_errors_total: reading(counts.sram),
+            sram_uncorrected_errors_total: sram,
+            sram_uncorrected_lifetime_total: sram_lifetime,
         }));
     }
 
@@ -401,16 +407,30 @@ impl Gpu {
 
     /// What is counted here, also of a GPU that is gone.
     fn settle_xid(&mut self, monotonic_ns: u64) {
-        let (total, last) = self.xid.readings(monotonic_ns);
+        let XidReadings { any, hardware } = self.xid.readings(monotonic_ns);
         let errors = &mut self.device.telemetry.errors;
         let errors =
             errors.get_or_insert_with(|| Box::new(DeviceErrors::absent(Absence::NotYet, "")));
-        errors.xid_errors_total = total;
-        errors.xid_last = last;
+        [errors.xid_errors_total, errors.xid_last] = any;
+        [errors.xid_hardware_errors_total, errors.xid_hardware_last] = hardware;
+    }
+
+    /// One that is read again after it was lost, or after it asked for a reset, was reset.
+    fn notice_reset(&mut self, complaints: &Complaints<'_>) {
+        let [is_lost, needs_reset, is_late] =
+            [Absence::Gone, Absence::Resetting, Absence::TimedOut]
+                .map(|reason| complaints.reported.contains(&reason));
+        if is_lost || needs_reset {
+            self.is_away = true;
+        } else if self.is_away && !is_late {
+            self.is_away = false;
+            self.xid.restart();
+        }
     }
 
     /// After all answers: what is its own, without what its parts have, and its events.
     pub(super) fn settle(&mut self, monotonic_ns: u64, complaints: &mut Complaints<'_>) {
+        self.notice_reset(complaints);
         self.settle_xid(monotonic_ns);
         let (used_bytes, capacity_bytes) = part::rest(&self.memory, &self.parts, complaints);
         let outside = |user: &User| user.instance.is_none_or(|id| !self.parts.contains_key(&id));

@@ -79,12 +79,13 @@ pub(super) enum NvmlAnswer {
 /// Errors of its memory that were found by its checksums (ECC).
 #[derive(Debug)]
 pub(super) struct EccCounts {
-    /// Since the driver was loaded: those corrected, and those not.
+    /// Since the driver was loaded or the GPU reset: those corrected, and those not.
     pub(super) volatile: [Said<u64>; 2],
     /// The same over the life of the GPU.
     pub(super) lifetime: [Said<u64>; 2],
-    /// Of caches and registers, not corrected, over the life of the GPU.
-    pub(super) sram: Said<u64>,
+    /// Of caches and registers, not corrected: since the driver was loaded or the GPU reset, and over
+    /// the life of the GPU.
+    pub(super) sram: [Said<u64>; 2],
 }
 
 /// How busy its video engines are, in percent, and its performance state.
@@ -210,15 +211,15 @@ impl EccCounts {
         let both = |counter| {
             [MemoryError::Corrected, MemoryError::Uncorrected].map(|kind| total(kind, counter))
         };
-        let sram = device.memory_error_counter(
-            MemoryError::Uncorrected,
-            EccCounter::Aggregate,
-            MemoryLocation::SRAM,
-        );
+        let sram = |counter| {
+            let of_sram = MemoryLocation::SRAM;
+            let said = device.memory_error_counter(MemoryError::Uncorrected, counter, of_sram);
+            said.map_err(unsupported_if_refused)
+        };
         Self {
             volatile: both(EccCounter::Volatile),
             lifetime: both(EccCounter::Aggregate),
-            sram: sram.map_err(unsupported_if_refused),
+            sram: [EccCounter::Volatile, EccCounter::Aggregate].map(sram),
         }
     }
 }

@@ -228,6 +228,7 @@ impl Node {
         let mut errors = DeviceErrors::absent(Absence::Unsupported, "");
         errors.xid_errors_total = self.reading(self.xids);
         errors.xid_last = self.reading([13, 31, 43, 45][(self.xids % 4) as usize]);
+        errors.xid_hardware_errors_total = self.reading(0);
         telemetry.errors = Some(Box::new(errors));
         let mut link = PcieLink::absent(Absence::Unsupported, "");
         link.pcie_generation = self.reading(if is_busy { 5 } else { 1 });

@@ -11,11 +11,12 @@ use super::{LIBRARY, compile, furnished, names, reasons, source};
 use crate::hardware::tree::Machine;
 
 /// As an A100-SXM4-80GB reports it: with remapped rows and 12 links, and no fan.
-const A100: [(&str, &str); 22] = [
+const A100: [(&str, &str); 23] = [
     ("name", "NVIDIA A100-SXM4-80GB\n"),
     ("corrected_lifetime", "31\n"),
     ("uncorrected_lifetime", "2\n"),
-    ("sram_uncorrected", "1\n"),
+    ("sram_uncorrected", "0\n"),
+    ("sram_uncorrected_lifetime", "1\n"),
     ("energy", "1234567890\n"),
     ("power_limit", "400000\n"),
     ("power_default", "400000\n"),
@@ -95,7 +96,8 @@ fn an_a100_and_a_gb200_report_what_each_of_them_counts() {
         ("corrected_errors_total", Ok(12.0)),
         ("corrected_errors_lifetime_total", Ok(31.0)),
         ("uncorrected_errors_lifetime_total", Ok(2.0)),
-        ("sram_uncorrected_errors_total", Ok(1.0)),
+        ("sram_uncorrected_errors_total", Ok(0.0)),
+        ("sram_uncorrected_lifetime_total", Ok(1.0)),
         ("energy_joules_total", Ok(1_234_567.89)),
         ("power_limit_watts", Ok(400.0)),
         ("power_limit_default_watts", Ok(400.0)),
@@ -124,6 +126,7 @@ fn an_a100_and_a_gb200_report_what_each_of_them_counts() {
     check(a100, &of_a100);
     let of_gb200 = [
         ("sram_uncorrected_errors_total", NOT_THERE),
+        ("sram_uncorrected_lifetime_total", NOT_THERE),
         ("power_limit_max_watts", Ok(1200.0)),
         ("encoder_busy_ratio", Ok(0.12)),
         ("performance_state", Ok(8.0)),
@@ -190,6 +193,7 @@ fn a_library_without_these_functions_reports_the_rest() {
     let first = &reading.devices[0];
     let lacking = [
         "sram_uncorrected_errors_total",
+        "sram_uncorrected_lifetime_total",
         "energy_joules_total",
         "power_limit_default_watts",
         "power_limit_max_watts",

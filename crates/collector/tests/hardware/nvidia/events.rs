@@ -28,7 +28,7 @@ fn with_events() -> Machine {
 }
 
 /// The driver reports these errors of a GPU.
-fn raise(machine: &Machine, gpu: u32, numbers: &[u64]) {
+pub(super) fn raise(machine: &Machine, gpu: u32, numbers: &[u64]) {
     let path = machine.path().join(format!("nvml/gpu{gpu}/xid"));
     let mut file = OpenOptions::new().append(true).open(path).unwrap();
     let lines: String = numbers.iter().map(|number| format!("{number}\n")).collect();
@@ -40,10 +40,17 @@ type Found = [Result<u64, Absence>; 2];
 
 fn found(reading: &SourceReading, gpu: usize) -> Found {
     let errors = reading.devices[gpu].telemetry.errors.as_ref().unwrap();
-    let one = |reading: &Reading<u64>| {
-        reading.value().copied().ok_or_else(|| reading.absence().unwrap().0)
-    };
-    [one(&errors.xid_errors_total), one(&errors.xid_last)]
+    [&errors.xid_errors_total, &errors.xid_last].map(number)
+}
+
+/// The same of those that mean the hardware.
+fn of_hardware(reading: &SourceReading, gpu: usize) -> Found {
+    let errors = reading.devices[gpu].telemetry.errors.as_ref().unwrap();
+    [&errors.xid_hardware_errors_total, &errors.xid_hardware_last].map(number)
+}
+
+fn number(reading: &Reading<u64>) -> Result<u64, Absence> {
+    reading.value().copied().ok_or_else(|| reading.absence().unwrap().0)
 }
 
 fn wait_for(source: &mut NvidiaSource, gpu: usize, expected: Found) {
@@ -98,6 +105,50 @@ fn a_gpu_that_fell_off_the_bus_says_which_error_was_the_last() {
     wait_for(&mut source, 0, [Ok(1), Ok(79)]);
     raise(&machine, 0, &[94]);
     wait_for(&mut source, 0, [Ok(2), Ok(94)]);
+}
+
+#[test]
+fn errors_of_the_hardware_are_counted_apart_from_those_of_programs() {
+    let machine = with_events();
+    let mut source = source(&machine);
+    source.read();
+    wait_for(&mut source, 0, NONE_YET);
+    // A program's error follows at once.
+    raise(&machine, 0, &[48, 45]);
+    wait_for(&mut source, 0, [Ok(2), Ok(45)]);
+    assert_eq!(of_hardware(&source.read(), 0), [Ok(1), Ok(48)]);
+    raise(&machine, 0, &[31, 999, 13]);
+    wait_for(&mut source, 0, [Ok(5), Ok(13)]);
+    assert_eq!(of_hardware(&source.read(), 0), [Ok(1), Ok(48)]);
+    assert_eq!(of_hardware(&source.read(), 1), NONE_YET);
+}
+
+#[test]
+fn what_the_hardware_had_is_over_when_the_gpu_was_reset() {
+    let cases = [("handle", "!GPU_IS_LOST", "1\n"), ("temperature", "!RESET_REQUIRED", "41\n")];
+    for (call, sick, well) in cases {
+        let machine = with_events();
+        let mut source = source(&machine);
+        source.read();
+        wait_for(&mut source, 0, NONE_YET);
+        raise(&machine, 0, &[79]);
+        wait_for(&mut source, 0, [Ok(1), Ok(79)]);
+        assert_eq!(of_hardware(&source.read(), 0), [Ok(1), Ok(79)], "{call}");
+        machine.write(&format!("nvml/gpu0/{call}"), sick);
+        source.read();
+        // Silence does not show that it was reset.
+        machine.write(&format!("nvml/gpu0/{call}"), well);
+        let hang = machine.hang("nvml/gpu0/power");
+        wait_for(&mut source, 0, [Ok(1), Ok(79)]);
+        assert_eq!(of_hardware(&source.read(), 0), [Ok(1), Ok(79)], "{call}");
+        drop(hang);
+        machine.write("nvml/gpu0/power", "119500\n");
+        wait_until("the reset to be noticed", SOON, || of_hardware(&source.read(), 0) == NONE_YET);
+        wait_for(&mut source, 0, [Ok(1), Ok(79)]);
+        raise(&machine, 0, &[48]);
+        wait_for(&mut source, 0, [Ok(2), Ok(48)]);
+        assert_eq!(of_hardware(&source.read(), 0), [Ok(1), Ok(48)], "{call}");
+    }
 }
 
 #[test]

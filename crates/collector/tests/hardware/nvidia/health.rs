@@ -9,6 +9,7 @@ use telltale_schema::clock::{Clock, ManualClock, Timestamp};
 use telltale_schema::health::{FaultKind, HealthState};
 use telltale_schema::snapshot::Snapshot;
 
+use super::events::raise;
 use super::{DEADLINE, LIBRARY, furnished};
 use crate::hardware::tree::Machine;
 
@@ -16,9 +17,10 @@ const SECOND: u64 = 1_000_000_000;
 const SOON: Duration = Duration::from_secs(20);
 
 /// Files of the first GPU, what they say then, and what is found. Well is what comes last.
-const SICK: [(&str, &str, &str, FaultKind); 6] = [
+const SICK: [(&str, &str, &str, FaultKind); 7] = [
     ("uncorrected", "3\n", "0\n", FaultKind::MemoryUncorrected),
     ("corrected", "400\n", "400\n", FaultKind::MemoryCorrectedRising),
+    ("sram_uncorrected", "2\n", "0\n", FaultKind::SramUncorrected),
     ("throttled_by", "64\n", "4\n", FaultKind::ThrottledByHardware),
     ("handle", "!GPU_IS_LOST", "1\n", FaultKind::DeviceLost),
     ("remapped_rows", "1 1 1 0\n", "1 1 0 0\n", FaultKind::RowRemapPending),
@@ -40,6 +42,9 @@ impl Bench {
     fn new() -> Self {
         let machine = furnished();
         machine.write("nvml/gpu0/remapped_rows", "1 1 0 0\n");
+        // Of long ago, which does not make it sick.
+        machine.write("nvml/gpu0/sram_uncorrected_lifetime", "1\n");
+        machine.write("nvml/gpu0/uncorrected_lifetime", "2\n");
         machine.write("nvml/gpu0/events", "1\n");
         machine.write("nvml/gpu0/xid", "8\n");
         let clock = Arc::new(ManualClock::starting_at(Timestamp(1_700_000_000 * SECOND)));
@@ -104,18 +109,25 @@ fn a_library_that_does_not_answer_is_found_and_holds_nothing_up() {
 #[test]
 fn an_error_of_the_hardware_is_found_and_one_of_a_program_is_not() {
     let mut bench = Bench::new();
-    bench.machine.write("nvml/gpu0/xid", "8\n31\n");
+    raise(&bench.machine, 0, &[31]);
     let total = |snapshot: &Snapshot| {
         let errors = snapshot.devices[0].telemetry.errors.as_ref().unwrap();
         errors.xid_errors_total.value().copied()
     };
     wait_until("the error of a program", SOON, || total(&bench.next()) == Some(1));
     assert_eq!(bench.wrong(), []);
-    bench.machine.write("nvml/gpu0/xid", "8\n31\n79\n");
+    // Programs that had it open fail at once, and the last error is theirs.
+    raise(&bench.machine, 0, &[79, 45]);
     wait_until("the error of the hardware", SOON, || bench.wrong() == [FaultKind::XidError]);
     let device = bench.next().devices.remove(0);
     let health = device.health();
     let cause = health.cause.unwrap();
     assert_eq!(health.state, HealthState::Failed);
     assert!(cause.detail.contains("79"), "{}", cause.detail);
+    // Lost and read again: it was reset.
+    bench.machine.write("nvml/gpu0/handle", "!GPU_IS_LOST");
+    assert_eq!(bench.wrong(), [FaultKind::DeviceLost]);
+    bench.machine.write("nvml/gpu0/handle", "1\n");
+    wait_until("its errors to be followed again", SOON, || total(&bench.next()) == Some(3));
+    assert_eq!(bench.wrong(), []);
 }

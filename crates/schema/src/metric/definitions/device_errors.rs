@@ -93,12 +93,25 @@ pub const DEVICE_ROW_REMAP_PENDING: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
-/// Errors that the device's SRAM (caches, registers) could not correct, over its whole life.
+/// Errors that the device's SRAM (caches, registers) could not correct, since the driver was loaded or the device reset.
 pub const DEVICE_SRAM_UNCORRECTED_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_device_sram_uncorrected_errors_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Errors that the device's SRAM (caches, registers) could not correct, over its whole life.",
+    help: "Errors that the device's SRAM (caches, registers) could not correct, since the driver was loaded or the device reset.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// Errors that the device's SRAM could not correct over its whole life, which a restart does not clear.
+pub const DEVICE_SRAM_UNCORRECTED_LIFETIME_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_sram_uncorrected_lifetime_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Errors that the device's SRAM could not correct over its whole life, which a restart does not clear.",
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
@@ -112,6 +125,32 @@ pub const DEVICE_XID_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "XID errors of NVIDIA's driver on the device, since the reader first saw it.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// XID errors of NVIDIA's driver that mean the device's hardware (docs/health.md), since the reader first saw it or it was reset.
+pub const DEVICE_XID_HARDWARE_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_xid_hardware_errors_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "XID errors of NVIDIA's driver that mean the device's hardware (docs/health.md), since the reader first saw it or it was reset.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    rate_of: None,
+    otlp: None,
+};
+
+/// Number of the last XID error of NVIDIA's driver that means the device's hardware, since the reader first saw it or it was reset.
+pub const DEVICE_XID_HARDWARE_LAST: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_xid_hardware_last",
+    unit: Unit::None,
+    kind: MetricKind::Gauge,
+    help: "Number of the last XID error of NVIDIA's driver that means the device's hardware, since the reader first saw it or it was reset.",
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",

@@ -43,6 +43,44 @@ pub(super) const XID_LAST: Sensor = Sensor {
     access: access!(Whole, errors: DeviceErrors, xid_last),
 };
 
+pub(super) const XID_HARDWARE_ERRORS_TOTAL: Sensor = Sensor {
+    field: "xid_hardware_errors_total",
+    part: Some("errors"),
+    proto: 11,
+    metric: metric::DEVICE_XID_HARDWARE_ERRORS_TOTAL,
+    label: None,
+    history: Some(53),
+    title: "XID errors of hardware",
+    name: "xid_hardware",
+    help: "XID errors that mean the hardware, since the reader first saw the device or it was reset",
+    decimals: 0,
+    heading: "XID ERRORS OF HARDWARE",
+    is_column: false,
+    is_graph: false,
+    is_csv: false,
+    limit: None,
+    access: access!(Whole, errors: DeviceErrors, xid_hardware_errors_total),
+};
+
+pub(super) const XID_HARDWARE_LAST: Sensor = Sensor {
+    field: "xid_hardware_last",
+    part: Some("errors"),
+    proto: 12,
+    metric: metric::DEVICE_XID_HARDWARE_LAST,
+    label: None,
+    history: Some(54),
+    title: "last XID error of hardware",
+    name: "xid_hardware_last",
+    help: "number of the last XID error that means the hardware",
+    decimals: 0,
+    heading: "LAST XID ERROR OF HARDWARE",
+    is_column: false,
+    is_graph: false,
+    is_csv: false,
+    limit: None,
+    access: access!(Whole, errors: DeviceErrors, xid_hardware_last),
+};
+
 pub(super) const PCIE_REPLAYS_TOTAL: Sensor = Sensor {
     field: "pcie_replays_total",
     part: Some("errors"),

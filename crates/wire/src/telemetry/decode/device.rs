@@ -159,6 +159,7 @@ fn memory_counts(from: message::MemoryCounts) -> Box<MemoryCounts> {
         corrected_errors_lifetime_total: reading(from.corrected_errors_lifetime_total),
         uncorrected_errors_lifetime_total: reading(from.uncorrected_errors_lifetime_total),
         sram_uncorrected_errors_total: reading(from.sram_uncorrected_errors_total),
+        sram_uncorrected_lifetime_total: reading(from.sram_uncorrected_lifetime_total),
         // End of these.
     })
 }
@@ -196,6 +197,8 @@ fn errors(from: message::DeviceErrors) -> Box<DeviceErrors> {
         // From sensors.toml: decoding of errors.
         xid_errors_total: reading(from.xid_errors_total),
         xid_last: reading(from.xid_last),
+        xid_hardware_errors_total: reading(from.xid_hardware_errors_total),
+        xid_hardware_last: reading(from.xid_hardware_last),
         pcie_replays_total: reading(from.pcie_replays_total),
         remapped_rows_corrected: reading(from.remapped_rows_corrected),
         remapped_rows_uncorrected: reading(from.remapped_rows_uncorrected),
