@@ -8,13 +8,14 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use telltale_schema::chip::FactSource;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::health::{
     Evidence, Fault, FaultKind, HealthSettings, RULES, RuleSubject, Shape,
 };
-use telltale_schema::reading::Reading;
+use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::sensor::SENSORS;
-use telltale_schema::snapshot::{Device, Snapshot};
+use telltale_schema::snapshot::{Device, Snapshot, SourceError, SourceStatus, SpaceUsage};
 
 use crate::hardware::{HostPart, HostParts};
 use crate::rate::SampledAt;
@@ -67,9 +68,15 @@ impl Judge {
         (hardware, read_at): (&[&str], Timestamp),
         now: SampledAt,
     ) {
-        for device in &mut snapshot.devices {
+        let of_hardware = |status: &&SourceStatus| hardware.contains(&status.name.as_str());
+        let Snapshot { devices, sources, .. } = &mut *snapshot;
+        for device in devices {
             device.faults.retain(|fault| self.settings.of(fault.kind).enabled);
-            let faults = self.faults(RuleSubject::Device, &device.id, &DeviceReadings(device), now);
+            let mut errors = sources.iter().filter(of_hardware).flat_map(|status| &status.errors);
+            let is_late = errors.any(|error| is_late_answer(error, device));
+            let is_late = is_late && !is_fresh(device, read_at);
+            let readings = DeviceReadings { device, is_late };
+            let faults = self.faults(RuleSubject::Device, &device.id, &readings, now);
             device.faults.extend(faults);
         }
         let mut faults = Vec::new();
@@ -78,7 +85,7 @@ impl Judge {
         }
         let is_hanging =
             |device: &Device| device.faults.iter().any(|one| one.kind == FaultKind::DriverHangs);
-        for status in snapshot.sources.iter().filter(|one| hardware.contains(&one.name.as_str())) {
+        for status in snapshot.sources.iter().filter(of_hardware) {
             let own = || snapshot.devices.iter().filter(|device| is_of(device, &status.name));
             let is_read = match status.name == HostParts::NAME {
                 true => parts.iter().any(|part| is_part_fresh(part, read_at)),
@@ -181,13 +188,24 @@ fn is_part_fresh(part: &HostPart, since: Timestamp) -> bool {
     part.readings.values().any(|it| matches!(it, Reading::Value { at, .. } if *at >= since))
 }
 
-/// Whether something of a device was read since then: what hangs keeps its last value.
+/// Whether this says that a device did not answer something in time.
+fn is_late_answer(error: &SourceError, device: &Device) -> bool {
+    error.reason == Absence::TimedOut && error.subject == device.id
+}
+
+/// Whether something of a device was read since then: what hangs keeps its last value. The kernel knows
+/// the link of one that hangs, and its errors are counted by who watches.
 fn is_fresh(device: &Device, since: Timestamp) -> bool {
-    let mut own = SENSORS.iter().filter(|sensor| sensor.part != Some("link"));
-    own.any(|sensor| {
+    let mut own = SENSORS.iter().filter(|it| !matches!(it.part, Some("link" | "errors")));
+    let is_sensor_fresh = own.any(|sensor| {
         let reading = sensor.read(&device.telemetry);
         matches!(reading, Some(Reading::Value { at, .. }) if at >= since)
-    })
+    });
+    let is_counted = |usage: &SpaceUsage| {
+        let is_fresh = matches!(usage.used_bytes, Reading::Value { at, .. } if at >= since);
+        usage.capacity_source == Some(FactSource::Driver) && is_fresh
+    };
+    is_sensor_fresh || device.spaces.iter().any(is_counted)
 }
 
 /// Whether a device is this source's.

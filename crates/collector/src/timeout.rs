@@ -19,6 +19,10 @@ pub(crate) const MAX_STUCK: usize = 16;
 /// hangs twice is wedged, and waiting for each of its attributes does not help.
 const MAX_STUCK_IN_GROUP: usize = 2;
 
+/// Threads that may be left behind in one group, over all calls: one wedged chip with many attributes
+/// must leave room for the others.
+const MAX_LEFT_IN_GROUP: usize = 4;
+
 /// The workers' stack: they keep one attribute buffer on it.
 const STACK_BYTES: usize = 128 * 1024;
 
@@ -212,7 +216,9 @@ impl<T, R> Call<T, R> {
             progress.next += 1;
             let Some(task) = progress.tasks.get_mut(index).and_then(Option::take) else { continue };
             let hung = progress.hung_in_group.get(&name.group).copied().unwrap_or(0);
-            if hung < MAX_STUCK_IN_GROUP && !locked(&self.stuck).contains(name) {
+            let stuck = locked(&self.stuck);
+            let left = stuck.iter().filter(|one| one.group == name.group).count();
+            if hung < MAX_STUCK_IN_GROUP && left < MAX_LEFT_IN_GROUP && !stuck.contains(name) {
                 progress.current = Some((index, Instant::now()));
                 return Some((index, task));
             }
@@ -230,7 +236,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CallLimits, MAX_STUCK, TaskName, Timeout};
+    use super::{CallLimits, MAX_LEFT_IN_GROUP, MAX_STUCK, TaskName, Timeout};
     use std::sync::mpsc::{Receiver, channel};
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
@@ -280,6 +286,19 @@ mod tests {
         assert_eq!(results.last(), Some(&Some(99)));
         assert_eq!(results.iter().flatten().count(), 1);
         assert_eq!(timeout.stuck(), 2);
+    }
+
+    #[test]
+    fn a_group_that_stays_wedged_leaves_room_for_the_others() {
+        let timeout = Timeout::default();
+        let (_open, gate) = channel();
+        let gate = Arc::new(Mutex::new(gate));
+        for _ in 0..MAX_STUCK {
+            let wedged = (0..20).map(|item| task(7, item, Some(gate.clone())));
+            let tasks = wedged.chain([task(8, 99, None)]).collect();
+            assert_eq!(timeout.run(tasks, work, LIMITS).last(), Some(&Some(99)));
+        }
+        assert_eq!(timeout.stuck(), MAX_LEFT_IN_GROUP);
     }
 
     #[test]

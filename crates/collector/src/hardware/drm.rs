@@ -188,8 +188,10 @@ impl HardwareSource for DrmSource {
                 }
                 _ => {
                     let detail = "the driver did not answer in time";
-                    report.error(card.name.as_str(), Absence::TimedOut, detail);
-                    last.unwrap_or_else(|| card.silent(detail))
+                    let kept = last.unwrap_or_else(|| card.silent(detail));
+                    let subject = kept.0.identity.display_id();
+                    report.error(subject, Absence::TimedOut, format!("{}: {detail}", card.name));
+                    kept
                 }
             };
             devices.push(reported.0.clone());

@@ -33,7 +33,11 @@ pub(super) trait Readings {
 }
 
 /// Those of a device.
-pub(super) struct DeviceReadings<'a>(pub(super) &'a Device);
+pub(super) struct DeviceReadings<'a> {
+    pub(super) device: &'a Device,
+    /// Whether it did not answer in time, and what is known of it is of before.
+    pub(super) is_late: bool,
+}
 
 /// Those of a source.
 pub(super) struct SourceReadings<'a> {
@@ -49,7 +53,7 @@ pub(super) struct SourceReadings<'a> {
 impl DeviceReadings<'_> {
     /// Whether nothing of it is read, for this reason.
     fn is_unread(&self, why: Absence) -> bool {
-        let telemetry = &self.0.telemetry;
+        let telemetry = &self.device.telemetry;
         let is_so = |reading: SensorReading<'_>| {
             let absence = match reading {
                 SensorReading::Float(reading) => reading.absence(),
@@ -58,19 +62,19 @@ impl DeviceReadings<'_> {
             absence.is_some_and(|(reason, _)| reason == why)
         };
         let mut own = SENSORS.iter().filter(|sensor| sensor.part.is_none());
-        !self.0.is_read() && own.any(|sensor| sensor.reading(telemetry).is_some_and(is_so))
+        !self.device.is_read() && own.any(|sensor| sensor.reading(telemetry).is_some_and(is_so))
     }
 }
 
 impl Readings for DeviceReadings<'_> {
     fn number(&self, name: &str) -> Reading<f64> {
         let at = Timestamp(0);
-        let Self(device) = self;
+        let Self { device, is_late } = self;
         let flag = |is_so: bool| Reading::new(f64::from(u8::from(is_so)), at);
         let has_vanished = device.fault(FaultKind::Vanished).is_some();
         match name {
             VANISHED => return flag(has_vanished),
-            TIMED_OUT => return flag(self.is_unread(Absence::TimedOut)),
+            TIMED_OUT => return flag(*is_late || self.is_unread(Absence::TimedOut)),
             LOST => return flag(self.is_unread(Absence::Gone) && !has_vanished),
             _ => {}
         }
@@ -89,7 +93,7 @@ impl Readings for DeviceReadings<'_> {
         if name != "throttled_by" {
             return self.number(name).map(|value| vec![value.to_string()]);
         }
-        let load = self.0.telemetry.load.as_ref();
+        let load = self.device.telemetry.load.as_ref();
         let unread = || Reading::absent(Absence::Unsupported, "its driver gives no reason");
         load.map_or_else(unread, |load| load.throttled_by.clone())
     }

@@ -6,7 +6,8 @@ use telltale_schema::device::{DeviceClass, OtherIdentity};
 use telltale_schema::health::{Fault, FaultKind, HealthSettings, HealthState, RuleSetting};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Device, Load, MemoryCounts, PcieLink, Snapshot, SourceError, SourceStatus, Telemetry,
+    Device, DeviceErrors, Load, MemoryCounts, PcieLink, Snapshot, SourceError, SourceStatus,
+    Telemetry,
 };
 
 use super::Judge;
@@ -300,6 +301,35 @@ fn a_driver_that_hangs_is_found_by_its_device_else_by_its_source() {
     let hanging: Vec<_> = found.faults.iter().map(|one| (one.kind, one.part.as_str())).collect();
     assert_eq!(hanging, [(FaultKind::SourceHangs, "nvidia")], "a stopped process is none");
     assert_eq!(found.host_health().state, HealthState::Failed);
+}
+
+#[test]
+fn a_device_that_keeps_its_last_values_hangs_all_the_same() {
+    let mut machine = Examined::new();
+    machine.device.identity = OtherIdentity::new("7", "nvidia", DeviceClass::Gpu).into();
+    // What the watcher of events counts is no answer of the device.
+    let mut errors = DeviceErrors::absent(Absence::Unsupported, "");
+    errors.xid_errors_total = Reading::new(0, at(9));
+    machine.device.telemetry.errors = Some(Box::new(errors));
+    let late = |subject: &str| SourceStatus {
+        name: String::from("nvidia"),
+        duration_ns: 1,
+        errors: vec![SourceError {
+            subject: subject.to_owned(),
+            reason: Absence::TimedOut,
+            detail: String::from("slow"),
+        }],
+        errors_dropped: 0,
+        notes: Vec::new(),
+    };
+    machine.sources = vec![late("8")];
+    assert_eq!((machine.kinds(1), machine.kinds(2)), (vec![], vec![]), "another device hangs");
+    machine.sources = vec![late("7")];
+    assert_eq!(machine.kinds(3), [], "one late answer is no hang");
+    assert_eq!(machine.kinds(4), [FaultKind::DriverHangs]);
+    // One question of many is late.
+    machine.device.telemetry.power_watts = Reading::new(21.0, at(5));
+    assert_eq!(machine.kinds(5), []);
 }
 
 #[test]

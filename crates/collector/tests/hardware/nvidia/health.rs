@@ -7,7 +7,7 @@ use telltale_collector::{CollectOptions, Collector, NvmlUse};
 use telltale_harness::wait_until;
 use telltale_schema::clock::{Clock, ManualClock, Timestamp};
 use telltale_schema::health::{FaultKind, HealthState};
-use telltale_schema::snapshot::Snapshot;
+use telltale_schema::snapshot::{Device, Snapshot};
 
 use super::events::raise;
 use super::{DEADLINE, LIBRARY, furnished};
@@ -40,6 +40,11 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::within((Duration::from_secs(1), DEADLINE))
+    }
+
+    /// One call may take the first of these, all together the second.
+    fn within((timeout, deadline): (Duration, Duration)) -> Self {
         let machine = furnished();
         machine.write("nvml/gpu0/remapped_rows", "1 1 0 0\n");
         // Of long ago, which does not make it sick.
@@ -51,8 +56,8 @@ impl Bench {
         let options = CollectOptions {
             root: machine.path().to_owned(),
             nvml: NvmlUse::At(machine.path().join(LIBRARY)),
-            timeout: Duration::from_secs(1),
-            deadline: DEADLINE,
+            timeout,
+            deadline,
             ..CollectOptions::default()
         };
         let shared = Arc::clone(&clock) as Arc<dyn Clock>;
@@ -130,4 +135,58 @@ fn an_error_of_the_hardware_is_found_and_one_of_a_program_is_not() {
     bench.machine.write("nvml/gpu0/handle", "1\n");
     wait_until("its errors to be followed again", SOON, || total(&bench.next()) == Some(3));
     assert_eq!(bench.wrong(), []);
+}
+
+/// What each question to a GPU reads first; the list of GPUs is answered.
+const CALLS: [&str; 17] = [
+    "pci",
+    "memory",
+    "compute",
+    "utilization",
+    "temperature",
+    "power",
+    "sm_clock",
+    "fan",
+    "throttled_by",
+    "corrected",
+    "pcie_rx",
+    "mig_mode",
+    "encoder",
+    "energy",
+    "remapped_rows",
+    "nvlink_links",
+    "process_use",
+];
+
+#[test]
+fn a_gpu_that_hangs_in_every_call_is_found_while_the_other_one_answers() {
+    // As many calls in a row may hang in one collection, and the other GPU still has its turn.
+    let mut bench = Bench::within((Duration::from_millis(250), Duration::from_secs(10)));
+    let more =
+        [("mig_mode", "0\n"), ("encoder", "0\n"), ("energy", "1\n"), ("nvlink_links", "0\n")];
+    for (call, text) in [&more[..], &[("process_use", "70 1 0\n")]].concat() {
+        bench.machine.write(&format!("nvml/gpu0/{call}"), text);
+    }
+    let well = CALLS.map(|call| (call, bench.machine.text(&format!("nvml/gpu0/{call}"))));
+    bench.next();
+    let hangs = CALLS.map(|call| bench.machine.hang(&format!("nvml/gpu0/{call}")));
+    let kind = FaultKind::DriverHangs;
+    let within = kind.rule().thresholds.hold_seconds + 1;
+    let found = (0..within).map(|_| bench.next()).last().unwrap();
+    let kinds = |device: &Device| device.faults.iter().map(|one| one.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(&found.devices[0]), [kind]);
+    let [sick, other] = [0, 1].map(|gpu| &found.devices[gpu]);
+    assert!(sick.is_read(), "what was known of it stays");
+    assert_eq!((sick.health().state, other.health().state), (HealthState::Failed, HealthState::Ok));
+    assert_eq!(found.faults, [], "the device explains it");
+    // However long it lasts.
+    for _ in 0..CALLS.len() {
+        let snapshot = bench.next();
+        assert_eq!(snapshot.wrong().map(|(_, one)| one.kind).collect::<Vec<_>>(), [kind]);
+    }
+    drop(hangs);
+    for (call, text) in well {
+        bench.machine.write(&format!("nvml/gpu0/{call}"), text);
+    }
+    wait_until("it to answer", SOON, || bench.wrong().is_empty());
 }
