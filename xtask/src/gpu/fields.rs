@@ -169,7 +169,8 @@ pub(super) const FIELDS: &[Field] = &[
     field(&["ecc.errors.uncorrected.volatile.total"], "uncorrected_errors_total", EXACT),
     field(&["ecc.errors.corrected.aggregate.total"], "corrected_errors_lifetime_total", EXACT),
     field(&["ecc.errors.uncorrected.aggregate.total"], "uncorrected_errors_lifetime_total", EXACT),
-    field(&["ecc.errors.uncorrected.aggregate.sram"], "sram_uncorrected_errors_total", EXACT),
+    field(&["ecc.errors.uncorrected.volatile.sram"], "sram_uncorrected_errors_total", EXACT),
+    field(&["ecc.errors.uncorrected.aggregate.sram"], "sram_uncorrected_lifetime_total", EXACT),
     field(&["remapped_rows.correctable"], "remapped_rows_corrected", EXACT),
     field(&["remapped_rows.uncorrectable"], "remapped_rows_uncorrected", EXACT),
     field(&["remapped_rows.pending"], "row_remap_pending", EXACT),
@@ -193,7 +194,7 @@ const BY_LINK: &str = "nvidia-smi nvlink counts it for each link";
 const BY_THE_KERNEL: &str = "from the kernel, not from the driver";
 
 /// Sensors that are compared with nothing, and why.
-pub(super) const WITHOUT_COUNTERPART: [(&str, &str); 26] = [
+pub(super) const WITHOUT_COUNTERPART: [(&str, &str); 28] = [
     ("current_amperes", OF_OTHERS),
     ("current_limit_amperes", OF_OTHERS),
     ("voltage_volts", OF_OTHERS),
@@ -212,6 +213,8 @@ pub(super) const WITHOUT_COUNTERPART: [(&str, &str); 26] = [
     ("energy_joules_total", "nvidia-smi has no field for it"),
     ("xid_errors_total", EVENTS),
     ("xid_last", EVENTS),
+    ("xid_hardware_errors_total", EVENTS),
+    ("xid_hardware_last", EVENTS),
     ("nvlink_links", "nvidia-smi does not list links of a GPU on which none is up"),
     ("nvlink_received_bytes_per_second", RATE),
     ("nvlink_sent_bytes_per_second", RATE),

@@ -131,7 +131,7 @@ fn an_error_of_the_hardware_is_found_and_one_of_a_program_is_not() {
     assert!(cause.detail.contains("79"), "{}", cause.detail);
     // Lost and read again: it was reset.
     bench.machine.write("nvml/gpu0/handle", "!GPU_IS_LOST");
-    assert_eq!(bench.wrong(), [FaultKind::DeviceLost]);
+    assert_eq!(bench.wrong(), [FaultKind::DeviceLost, FaultKind::XidError]);
     bench.machine.write("nvml/gpu0/handle", "1\n");
     wait_until("its errors to be followed again", SOON, || total(&bench.next()) == Some(3));
     assert_eq!(bench.wrong(), []);
