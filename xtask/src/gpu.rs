@@ -25,7 +25,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
 use programs::Programs;
-use report::Report;
+use report::{Report, Verdict};
 
 /// How long `telltale smi` may take: where no process keeps the GPUs awake, NVML starts them first.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -55,10 +55,10 @@ pub fn find() -> Result<(), GpuError> {
     gpus().map(|_| ())
 }
 
-/// Compares everything. Says on stderr what it is at.
+/// Compares everything. Says on stderr what it is at. A part that fails is a row, so that the others are not lost.
 ///
 /// # Errors
-/// The step that failed, why, and what to do.
+/// Why no value could be read, and what to do.
 pub fn compare(programs: &Programs) -> Result<Report, GpuError> {
     let gpus = gpus()?;
     // Of these processes alone.
@@ -72,19 +72,17 @@ pub fn compare(programs: &Programs) -> Result<Report, GpuError> {
     eprintln!("comparing memory of a process with PyTorch");
     let shown = || snapshot(programs, Some(ledgers.path()));
     let of_memory = memory::compare(programs, place.path(), ledgers.path(), shown);
-    let (more, torch) = of_memory.map_err(|cause| GpuError {
-        step: "memory with PyTorch",
-        cause,
-        remedy: "free the first GPU, and see whether PyTorch works there",
-    })?;
+    let (more, torch) = of_memory.unwrap_or_else(|cause| {
+        let remedy = "free the first GPU, and see whether PyTorch works there";
+        (vec![memory::alone(Verdict::Differs(format!("{cause}; {remedy}")))], None)
+    });
     rows.extend(more);
     eprintln!("loading the plugin into NCCL");
-    let (more, nccl) =
-        nccl::compare(programs, place.path(), gpus.count).map_err(|cause| GpuError {
-            step: "collectives with NCCL",
-            cause,
-            remedy: "see whether a job of torch.distributed with NCCL works here",
-        })?;
+    let of_nccl = nccl::compare(programs, place.path(), gpus.count);
+    let (more, nccl) = of_nccl.unwrap_or_else(|cause| {
+        let remedy = "see whether a job of torch.distributed with NCCL works here";
+        (vec![nccl::alone(Verdict::Differs(format!("{cause}; {remedy}")))], None)
+    });
     rows.extend(more);
     let heading = heading(programs, &gpus, torch, nccl);
     Ok(Report { heading, rows, not_compared: fields::not_compared() })

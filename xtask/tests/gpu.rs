@@ -4,7 +4,7 @@ mod stand_in;
 
 use std::process::{Command, Output};
 
-use telltale_harness::{Scratch, needs_pid_namespaces};
+use telltale_harness::{Scratch, needs_pid_namespaces, python_with};
 use xtask::gpu::programs::Programs;
 
 use stand_in::StandIn;
@@ -12,6 +12,11 @@ use stand_in::StandIn;
 fn text(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr))
+}
+
+/// Whether the stand-in can be seen here, and the scripts run.
+fn can_run(test: &str) -> bool {
+    needs_pid_namespaces(test) && python_with(test, "ctypes").is_some()
 }
 
 /// The verdict in the line of the table that begins with these cells.
@@ -23,7 +28,7 @@ fn verdict<'a>(table: &'a str, cells: &str) -> &'a str {
 
 #[test]
 fn everything_agrees_where_all_report_the_same() {
-    if !needs_pid_namespaces("gpu::everything_agrees_where_all_report_the_same") {
+    if !can_run("gpu::everything_agrees_where_all_report_the_same") {
         return;
     }
     let output = StandIn::new().compare(&[]);
@@ -51,9 +56,7 @@ fn everything_agrees_where_all_report_the_same() {
 
 #[test]
 fn a_value_that_differs_is_named_and_what_needs_pytorch_is_not_checked() {
-    if !needs_pid_namespaces(
-        "gpu::a_value_that_differs_is_named_and_what_needs_pytorch_is_not_checked",
-    ) {
+    if !can_run("gpu::a_value_that_differs_is_named_and_what_needs_pytorch_is_not_checked") {
         return;
     }
     let machine = StandIn::new();
@@ -83,7 +86,7 @@ fn a_value_that_differs_is_named_and_what_needs_pytorch_is_not_checked() {
 
 #[test]
 fn memory_that_the_allocator_has_and_the_ledger_has_not_is_named() {
-    if !needs_pid_namespaces("gpu::memory_that_the_allocator_has_and_the_ledger_has_not_is_named") {
+    if !can_run("gpu::memory_that_the_allocator_has_and_the_ledger_has_not_is_named") {
         return;
     }
     let output = StandIn::new().compare(&[("STAND_IN_MORE", "104857600")]);
@@ -92,6 +95,24 @@ fn memory_that_the_allocator_has_and_the_ledger_has_not_is_named() {
     let differs = verdict(&table, "0 | PyTorch's memory_reserved()");
     assert_eq!(differs, "**differs**: by 100.0 MiB, more than 1 %", "{table}");
     assert_eq!(verdict(&table, "0 | compute-apps: used_gpu_memory"), "agrees", "{table}");
+}
+
+#[test]
+fn a_part_that_fails_is_named_and_the_others_are_kept() {
+    if !can_run("gpu::a_part_that_fails_is_named_and_the_others_are_kept") {
+        return;
+    }
+    let output = StandIn::new().compare(&[("STAND_IN_TORCH", "broken")]);
+    let (table, said) = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{table}\n{said}");
+    assert_eq!(verdict(&table, "0, and 1 more | power.draw"), "agrees");
+    for cells in [" | PyTorch's memory_reserved()", " | NCCL, ranks"] {
+        let failed = verdict(&table, cells);
+        assert!(
+            failed.contains("RuntimeError: CUDA error: out of memory (exit status: 1); "),
+            "{failed}"
+        );
+    }
 }
 
 #[test]

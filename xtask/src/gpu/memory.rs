@@ -79,7 +79,7 @@ pub(super) fn compare(
 }
 
 /// A row that stands for all of this part.
-fn alone(verdict: Verdict) -> ComparedValue {
+pub(super) fn alone(verdict: Verdict) -> ComparedValue {
     ComparedValue {
         gpu: None,
         theirs: String::from("PyTorch's memory_reserved()"),

@@ -52,17 +52,17 @@ pub(super) fn compare(
         command.envs([("NCCL_DEBUG", "INFO"), ("NCCL_DEBUG_SUBSYS", "INIT,ENV,PROFILE")]);
         ranks.push(Running::start(&mut command)?);
     }
-    let mut printed = Vec::new();
-    for rank in &mut ranks {
-        printed.push(rank.line("nccl: ", TIMEOUT)?);
-    }
-    if let Some(rank) = printed.iter().position(Option::is_none) {
+    let lines: Vec<_> = ranks.iter_mut().map(|rank| rank.line("nccl: ", TIMEOUT)).collect();
+    // One that ended is why others still wait.
+    if let Some(rank) = lines.iter().position(|line| *line == Ok(None)) {
         return failed(ranks.swap_remove(rank));
     }
-    let printed = printed.iter().flatten().map(|line| serde_json::from_str::<Printed>(line));
-    let printed: Vec<Printed> = printed
-        .collect::<Result<_, _>>()
-        .map_err(|error| format!("a rank is not understood: {error}"))?;
+    let mut printed: Vec<Printed> = Vec::new();
+    for line in lines {
+        let line = line?.unwrap_or_default();
+        let line = serde_json::from_str(&line);
+        printed.push(line.map_err(|error| format!("a rank is not understood: {error}"))?);
+    }
     let expected: u64 = printed.iter().map(|printed| printed.calls).sum();
     let deadline = Instant::now() + POSTED_WITHIN;
     while gpus > 1 && received.reductions() < expected && Instant::now() < deadline {
@@ -85,9 +85,14 @@ fn failed(running: Running) -> Result<(Vec<ComparedValue>, Option<String>), Stri
     let output = running.finish(TIMEOUT)?;
     let why = output.complaint();
     match output.status.code() {
-        Some(CANNOT) => Ok((vec![row(LOG, "", "", Verdict::NotChecked(why))], None)),
+        Some(CANNOT) => Ok((vec![alone(Verdict::NotChecked(why))], None)),
         _ => Err(format!("a rank failed: {why}")),
     }
+}
+
+/// A row that stands for all of this part.
+pub(super) fn alone(verdict: Verdict) -> ComparedValue {
+    row(LOG, "", "", verdict)
 }
 
 /// Collectives of all ranks.

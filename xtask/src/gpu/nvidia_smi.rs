@@ -161,13 +161,14 @@ fn links_up(text: &str, uuid: &str) -> Option<u64> {
     let mut lines =
         text.lines().skip_while(|line| !(line.starts_with("GPU ") && line.contains(uuid)));
     lines.next().filter(|_| !uuid.is_empty())?;
-    let links: Vec<&str> = lines
-        .take_while(|line| !line.starts_with("GPU "))
-        .map(str::trim)
-        .filter(|line| line.starts_with("Link "))
-        .collect();
-    let up = links.iter().filter(|link| !link.to_lowercase().contains("inactive")).count();
-    (!links.is_empty()).then(|| u64::try_from(up).unwrap_or(u64::MAX))
+    let of_gpu: Vec<&str> =
+        lines.take_while(|line| !line.starts_with("GPU ")).map(str::trim).collect();
+    let is_down = |line: &&&str| line.to_lowercase().contains("inactive");
+    let links = of_gpu.iter().filter(|line| line.starts_with("Link "));
+    let (up, links) = (links.clone().filter(|line| !is_down(line)).count(), links.count());
+    // Where none is up, one sentence says so in place of a list.
+    let has_links = links > 0 || of_gpu.iter().any(|line| is_down(&line));
+    has_links.then(|| u64::try_from(up).unwrap_or(u64::MAX))
 }
 
 /// Address, pid and bytes of each process.
@@ -245,7 +246,10 @@ mod tests {
             (address("0000:c1:00.0"), None)
         );
         let links = "GPU 0: NVIDIA A100 (UUID: GPU-a)\n\t Link 0: 25 GB/s\n\t Link 1: <inactive>\n\
-                     GPU 1: NVIDIA A100 (UUID: GPU-b)\n";
+                     GPU 1: NVIDIA A100 (UUID: GPU-b)\n\
+                     GPU 2: NVIDIA A100 (UUID: GPU-d)\n\
+                     NVML: Unable to retrieve NVLink information as all links are inActive\n";
+        assert_eq!(links_up(links, "GPU-d"), Some(0));
         assert_eq!([links_up(links, "GPU-a"), links_up(links, "GPU-b")], [Some(1), None]);
         assert_eq!([links_up(links, "GPU-c"), links_up(links, "")], [None, None]);
         let apps =

@@ -7,6 +7,8 @@ import os
 
 if os.environ.get("STAND_IN_TORCH") == "none":
     raise ImportError("No module named 'torch'")
+if os.environ.get("STAND_IN_TORCH") == "broken":
+    raise RuntimeError("CUDA error: out of memory")
 
 __version__ = "0.0-stand-in"
 uint8 = 1
