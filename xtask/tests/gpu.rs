@@ -98,6 +98,24 @@ fn memory_that_the_allocator_has_and_the_ledger_has_not_is_named() {
 }
 
 #[test]
+fn every_field_that_differs_is_found() {
+    if !can_run("gpu::every_field_that_differs_is_found") {
+        return;
+    }
+    let machine = StandIn::new();
+    let altered = machine.alter();
+    let output = machine.compare(&[("STAND_IN_TORCH", "none")]);
+    let (table, said) = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for field in &altered {
+        // The row has the newer name.
+        let name = field.replace("clocks_throttle_reasons", "clocks_event_reasons");
+        assert!(verdict(&table, &format!("0 | {name}")).starts_with("**differs**"), "{table}");
+    }
+    assert_eq!(said.matches("**differs**").count(), altered.len(), "{said}");
+}
+
+#[test]
 fn a_part_that_fails_is_named_and_the_others_are_kept() {
     if !can_run("gpu::a_part_that_fails_is_named_and_the_others_are_kept") {
         return;
