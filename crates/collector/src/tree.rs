@@ -183,7 +183,7 @@ impl Directory {
         self.names_up_to(MAX_ENTRIES)
     }
 
-    /// The same, of which `limit` entries are checked.
+    /// The same, of which `limit` entries are checked beside `.` and `..`.
     ///
     /// # Errors
     /// Whatever the kernel says.
@@ -192,7 +192,8 @@ impl Directory {
         let mut buffer = [MaybeUninit::uninit(); 8192];
         let mut entries = RawDir::new(again, &mut buffer);
         let mut names = Vec::new();
-        for _ in 0..limit {
+        // The directory and the one above it are entries as well.
+        for _ in 0..limit.saturating_add(2) {
             let Some(entry) = entries.next() else { break };
             let entry = entry.map_err(Unreadable::Errno)?;
             match entry.file_name().to_str() {
@@ -200,6 +201,7 @@ impl Directory {
                 Ok(name) => names.push(name.to_owned()),
             }
         }
+        names.truncate(limit);
         Ok(names)
     }
 

@@ -1,7 +1,7 @@
 //! What every source of files has: the machine, a clock, and timeout with tasks that may hang.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use telltale_schema::clock::Clock;
 use telltale_schema::snapshot::SourceStatus;
@@ -52,6 +52,29 @@ impl Inquiry {
         R: Send + 'static,
     {
         self.timeout.run(tasks, work, self.limits)
+    }
+
+    /// When all of what begins now must be done.
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.limits.all
+    }
+
+    /// As [`Self::run`], until this moment: what is read in several steps has one time for all of them.
+    pub(super) fn run_until<T, R>(
+        &self,
+        deadline: Instant,
+        tasks: Vec<(TaskName, T)>,
+        work: fn(&T) -> R,
+    ) -> Vec<Option<R>>
+    where
+        T: Send + Sync + 'static,
+        R: Send + 'static,
+    {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return tasks.iter().map(|_| None).collect();
+        }
+        self.timeout.run(tasks, work, CallLimits { all: left, ..self.limits })
     }
 
     /// Does one task that may take as long as all others together.

@@ -3,7 +3,7 @@
 //!
 //! Each read has three steps: the classes of `/sys` are listed, each entry is surveyed for its parts, and
 //! each part is read. Every step is a task that may hang: one that does costs its own part, which keeps
-//! its place with readings that timed out. Values are what the kernel says; what they mean for the
+//! its place with readings that timed out. All steps together have one deadline. Values are what the kernel says; what they mean for the
 //! machine's health is judged elsewhere.
 
 mod entry;
@@ -17,7 +17,7 @@ mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::reading::{Absence, Reading};
@@ -27,7 +27,7 @@ use super::inquiry::Inquiry;
 use crate::report::SourceReport;
 use crate::timeout::TaskName;
 use crate::tree::{Tree, Unreadable};
-use entry::{Entry, Found, Readings};
+use entry::{Answer, Entry, Found, Readings};
 use gone::Cards;
 
 /// Names of one class that are listed: hosts of containers have hundreds of virtual interfaces.
@@ -42,8 +42,9 @@ const HUNG: &str = "the kernel did not answer in time";
 pub struct HostPart {
     /// What it is.
     pub kind: HostPartKind,
-    /// What it is called; no two of a kind have the same name. It does not change while the machine
-    /// runs, and as a rule not when it boots: `nct6798/fan1`, `eth0`, `mlx5_0/1`.
+    /// What it is called, by the kernel's names and not by labels; no two of a kind have the same name. It
+    /// does not change while the machine runs, and as a rule not when it boots: `nct6798/fan1`, `eth0`,
+    /// `mlx5_0/1`.
     pub name: String,
     /// What the kernel says of it, by names that end in the unit. Truths are 1 or 0.
     pub readings: BTreeMap<&'static str, Reading<f64>>,
@@ -162,7 +163,7 @@ impl HostParts {
     /// The name of this source in a snapshot.
     pub const NAME: &str = "parts";
 
-    /// Of the machine under `tree`: one file may take the first of `limits`, each step of a read the
+    /// Of the machine under `tree`: one file may take the first of `limits`, a read of all parts the
     /// second.
     pub fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, limits: (Duration, Duration)) -> Self {
         let inquiry = Inquiry::new(tree, clock, limits);
@@ -173,21 +174,22 @@ impl HostParts {
     pub fn read(&mut self) -> PartsReading {
         let mut inquiry = self.inquiry.begin();
         let now = self.inquiry.clock.now();
-        self.list(&mut inquiry.report);
-        self.survey(&mut inquiry.report);
-        let parts = self.read_parts(now, &mut inquiry.report);
+        let deadline = self.inquiry.deadline();
+        self.list(deadline, &mut inquiry.report);
+        self.survey(deadline, &mut inquiry.report);
+        let parts = self.read_parts(deadline, now, &mut inquiry.report);
         PartsReading { parts, status: self.inquiry.status(inquiry, Self::NAME) }
     }
 
     /// Learns which entries there are. Those of a class that cannot be listed stay.
-    fn list(&mut self, report: &mut SourceReport) {
+    fn list(&mut self, deadline: Instant, report: &mut SourceReport) {
         let task = |class: usize| {
             let number = u32::try_from(class).expect("a few classes");
             let name = TaskName { group: CLASS_GROUPS + number, item: 0 };
             (name, (Arc::clone(&self.inquiry.tree), class))
         };
         let tasks = (0..CLASSES.len()).map(task).collect();
-        let listed = self.inquiry.run(tasks, |(tree, class)| names(tree, *class));
+        let listed = self.inquiry.run_until(deadline, tasks, |(tree, class)| names(tree, *class));
         for (class, names) in listed.into_iter().enumerate() {
             let names = match names {
                 Some(Ok(names)) => names,
@@ -213,12 +215,12 @@ impl HostParts {
     }
 
     /// Learns which parts each entry has. Those of one that cannot be surveyed stay.
-    fn survey(&mut self, report: &mut SourceReport) {
+    fn survey(&mut self, deadline: Instant, report: &mut SourceReport) {
         let task = |((class, name), entry): (&EntryName, &Entry)| {
             (TaskName { group: entry.group, item: 0 }, self.question(*class, name))
         };
         let tasks = self.entries.iter().map(task).collect();
-        let surveyed = self.inquiry.run(tasks, PartQuestion::survey);
+        let surveyed = self.inquiry.run_until(deadline, tasks, PartQuestion::survey);
         for (((class, name), entry), found) in self.entries.iter_mut().zip(surveyed) {
             let place = || format!("{}/{name}", CLASSES[*class].path);
             match found {
@@ -231,7 +233,12 @@ impl HostParts {
     }
 
     /// Reads each part that was found.
-    fn read_parts(&mut self, now: Timestamp, report: &mut SourceReport) -> Vec<HostPart> {
+    fn read_parts(
+        &mut self,
+        deadline: Instant,
+        now: Timestamp,
+        report: &mut SourceReport,
+    ) -> Vec<HostPart> {
         let chosen = self.chosen(report);
         let task = |(entry, found): &(EntryName, Found)| {
             let group = self.entries[entry].group;
@@ -239,25 +246,27 @@ impl HostParts {
             (TaskName { group, item: found.item }, (question, found.clone(), now))
         };
         let tasks = chosen.iter().map(task).collect();
-        let read = self.inquiry.run(tasks, |(question, found, now)| question.read(found, *now));
+        let read = self
+            .inquiry
+            .run_until(deadline, tasks, |(question, found, now)| question.read(found, *now));
         let owners = shared_owners(&chosen);
         let mut parts = BTreeMap::new();
-        for ((entry, mut found), answer) in chosen.into_iter().zip(read) {
+        for ((entry, found), answer) in chosen.into_iter().zip(read) {
+            let known = self.entries.get_mut(&entry).expect("it was chosen from there");
+            let mut name = known.name(&found, owners.contains(&found.owner));
             let readings = match answer {
-                Some((label, readings)) => {
-                    let known = self.entries.get_mut(&entry).expect("it was chosen from there");
-                    found.label = known.keep_label(found.item, label);
+                Some(Answer { readings, gids }) => {
+                    known.keep(found.item, gids);
                     readings
                 }
                 None => found.absent(Absence::TimedOut, HUNG),
             };
-            if found.kind == HostPartKind::NetworkInterface {
-                self.cards.see(&entry.1, &found);
-            }
-            let mut name = found.name(owners.contains(&found.owner));
             while parts.contains_key(&(found.kind, name.clone())) {
-                // Only a machine that lies has two of one name.
+                // They differ in what names leave out: control characters, or their ends.
                 name.push('\'');
+            }
+            if found.kind == HostPartKind::NetworkInterface {
+                self.cards.see(&entry.1, &name, &found);
             }
             complain(found.kind, &name, &readings, report);
             parts.insert((found.kind, name), readings);
@@ -265,7 +274,7 @@ impl HostParts {
         let part = |((kind, name), readings)| HostPart { kind, name, readings };
         let mut parts: Vec<HostPart> = parts.into_iter().map(part).collect();
         let listed = |name: &str| self.entries.contains_key(&(NETWORK, name.to_owned()));
-        parts.extend(self.cards.gone(&self.inquiry, CLASS_GROUPS - 1, listed, now));
+        parts.extend(self.cards.gone((&self.inquiry, deadline), CLASS_GROUPS - 1, listed, now));
         parts
     }
 
@@ -305,11 +314,11 @@ impl PartQuestion {
         (CLASSES[self.class].survey)(&directory, &self.entry)
     }
 
-    /// The label and the readings of a part.
-    fn read(&self, found: &Found, now: Timestamp) -> (Option<String>, Readings) {
+    /// The readings of a part.
+    fn read(&self, found: &Found, now: Timestamp) -> Answer {
         match self.tree.root().directory(&self.path()) {
-            Ok(directory) => found.read(&directory, now),
-            Err(error) => (None, found.absent(error.absence(), &error.to_string())),
+            Ok(directory) => (found.read)(&directory, found, now),
+            Err(error) => found.absent(error.absence(), &error.to_string()).into(),
         }
     }
 

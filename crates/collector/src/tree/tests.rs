@@ -27,6 +27,8 @@ fn files_are_read_with_their_limits() {
     names.sort();
     assert_eq!(names, ["full", "long", "short"]);
     assert_eq!(directory.names().unwrap().len(), 3, "a directory can be listed again");
+    let up_to = [2, 3].map(|limit| directory.names_up_to(limit).unwrap().len());
+    assert_eq!(up_to, [2, 3], "the limit is of names");
 }
 
 #[test]

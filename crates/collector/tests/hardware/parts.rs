@@ -1,6 +1,7 @@
 //! The parts of a machine that are no accelerators: files as the kernel shows them, and files that no
 //! driver should have written.
 
+mod gids;
 mod hostile;
 mod sensor_chips;
 
@@ -56,7 +57,7 @@ fn furnish(machine: &Machine) {
         ("fan1_min", "1500\n"),
         ("fan1_alarm", "0\n"),
         ("fan2_input", "0\n"),
-        ("fan2_label", "CPU fan\n"),
+        ("fan2_label", "Other Fan\n"),
         ("fan2_min_alarm", "0\n"),
         ("fan2_fault", "1\n"),
         ("in0_input", "12096\n"),
@@ -159,7 +160,7 @@ fn each_part_has_what_the_kernel_says_of_it() {
     assert_eq!(of(HostPartKind::Fan, "nct6798/fan1"), sound.into());
     let unused = ("is_used", Ok(0.0));
     let faulty = [(fan, Ok(0.0)), (least, missing), unused, ("alarm", Ok(1.0))];
-    assert_eq!(of(HostPartKind::Fan, "nct6798/CPU fan"), faulty.into());
+    assert_eq!(of(HostPartKind::Fan, "nct6798/fan2"), faulty.into());
     let voltage = [("alarm", Ok(0.0)), ("volts", Ok(12.096))];
     assert_eq!(of(HostPartKind::Voltage, "nct6798/in0"), voltage.into());
     let supply = [("alarm", Ok(0.0)), ("watts", Ok(330.0))];
@@ -260,16 +261,47 @@ fn what_is_virtual_or_an_accelerators_is_no_part() {
     assert_eq!(values(&reading.parts[0]), [("online", Ok(1.0))].into());
 }
 
+/// A chip of this device, with a fan.
+fn chip(machine: &Machine, device: &str, number: usize) {
+    let path = format!("sys/devices/platform/{device}/hwmon/hwmon{number}");
+    hwmon(machine, &path, "nct6798\n");
+    machine.write(&format!("{path}/fan1_input"), "900\n");
+}
+
 #[test]
-fn two_chips_of_one_driver_are_known_by_where_they_are() {
+fn two_chips_of_one_driver_are_known_by_where_they_are_and_keep_their_names() {
+    let fans = |parts: &mut HostParts| -> Vec<String> {
+        parts.read().parts.into_iter().map(|part| part.name).collect()
+    };
     let machine = Machine::new();
-    for device in ["nct6775.656", "nct6775.2592"] {
-        let number = device.len();
-        let path = format!("sys/devices/platform/{device}/hwmon/hwmon{number}");
-        hwmon(&machine, &path, "nct6798\n");
-        machine.write(&format!("{path}/fan1_input"), "900\n");
+    chip(&machine, "nct6775.656", 3);
+    let mut first = parts_of(&machine);
+    assert_eq!(fans(&mut first), ["nct6798/fan1"]);
+    chip(&machine, "nct6775.2592", 4);
+    let expected = ["nct6798-nct6775.2592/fan1", "nct6798-nct6775.656/fan1"];
+    assert_eq!(fans(&mut parts_of(&machine)), expected);
+    assert_eq!(
+        fans(&mut first),
+        ["nct6798-nct6775.2592/fan1", "nct6798/fan1"],
+        "it is the same fan"
+    );
+    machine.remove("sys/class/hwmon/hwmon3");
+    assert_eq!(fans(&mut first), ["nct6798-nct6775.2592/fan1"]);
+}
+
+#[test]
+fn channels_of_one_label_are_told_apart_and_keep_their_names() {
+    let machine = Machine::new();
+    hwmon(&machine, BOARD, "dell_smm\n");
+    for fan in 1..=3 {
+        machine.write(&format!("{BOARD}/fan{fan}_input"), "900\n");
     }
-    let reading = parts_of(&machine).read();
-    let names: Vec<_> = reading.parts.iter().map(|part| part.name.as_str()).collect();
-    assert_eq!(names, ["nct6798-nct6775.2592/fan1", "nct6798-nct6775.656/fan1"]);
+    let mut parts = parts_of(&machine);
+    let before = names(&parts.read());
+    for fan in 1..=3 {
+        machine.write(&format!("{BOARD}/fan{fan}_label"), "Other Fan\n");
+    }
+    assert_eq!(names(&parts.read()), before);
+    machine.remove(&format!("{BOARD}/fan2_input"));
+    assert_eq!(names(&parts.read()), [before[0].clone(), before[2].clone()]);
 }

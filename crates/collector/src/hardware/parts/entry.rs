@@ -6,13 +6,22 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 
 use super::HostPartKind;
+use super::infiniband::GidTable;
 use crate::tree::Directory;
 
-/// The longest name of an owner, a channel or a label, in characters.
+/// The longest name of an owner, in characters.
 const MAX_NAME_CHARACTERS: usize = 64;
 
 /// What a part's files said, by the names of readings.
 pub(super) type Readings = BTreeMap<&'static str, Reading<f64>>;
+
+/// What one read of a part gave.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) readings: Readings,
+    /// A port's table of GIDs, for the next read.
+    pub(super) gids: Option<GidTable>,
+}
 
 /// A part as it was found, and how it is read.
 #[derive(Debug, Clone)]
@@ -26,12 +35,12 @@ pub(super) struct Found {
     pub(super) place: Option<String>,
     /// Which of the owner's parts it is; none where it is the owner itself.
     pub(super) channel: Option<String>,
-    /// What the driver calls the channel, where that is known.
-    pub(super) label: Option<String>,
+    /// A port's table of GIDs, as it was read last.
+    pub(super) gids: Option<GidTable>,
     /// The names of its readings.
     pub(super) names: &'static [&'static str],
     /// Reads them from the entry's directory.
-    pub(super) read: fn(&Directory, &Found, Timestamp) -> Readings,
+    pub(super) read: fn(&Directory, &Found, Timestamp) -> Answer,
 }
 
 /// An entry that is listed.
@@ -40,62 +49,73 @@ pub(super) struct Entry {
     /// Its tasks' group.
     pub(super) group: u32,
     found: Vec<Found>,
-    labels: BTreeMap<u32, String>,
+    /// Whether its parts are called by where it is. That is decided when they are read first, so that a
+    /// second owner of the same name changes no names.
+    by_place: Option<bool>,
+    gids: BTreeMap<u32, GidTable>,
 }
 
 // === impl Entry ===
 
 impl Entry {
     pub(super) fn new(group: u32) -> Self {
-        Self { group, found: Vec::new(), labels: BTreeMap::new() }
+        Self { group, found: Vec::new(), by_place: None, gids: BTreeMap::new() }
     }
 
     /// Its parts are now these.
     pub(super) fn update(&mut self, found: Vec<Found>) {
-        self.labels.retain(|item, _| found.iter().any(|part| part.item == *item));
+        self.gids.retain(|item, _| found.iter().any(|part| part.item == *item));
         self.found = found;
     }
 
-    /// Its parts, with labels as far as known.
+    /// Its parts, with what is known of them.
     pub(super) fn found(&self) -> impl Iterator<Item = Found> {
-        self.found
-            .iter()
-            .map(|part| Found { label: self.labels.get(&part.item).cloned(), ..part.clone() })
+        let part =
+            |part: &Found| Found { gids: self.gids.get(&part.item).cloned(), ..part.clone() };
+        self.found.iter().map(part)
     }
 
-    /// Keeps the label that was read; the first one stays, so that names do not change.
-    pub(super) fn keep_label(&mut self, item: u32, label: Option<String>) -> Option<String> {
-        if let Some(label) = label {
-            self.labels.entry(item).or_insert(label);
-        }
-        self.labels.get(&item).cloned()
+    /// Keeps what the next read needs.
+    pub(super) fn keep(&mut self, item: u32, gids: Option<GidTable>) {
+        self.gids.extend(gids.map(|gids| (item, gids)));
+    }
+
+    /// What a part of it is called. `is_shared` where another owner has the same name.
+    pub(super) fn name(&mut self, part: &Found, is_shared: bool) -> String {
+        part.name(*self.by_place.get_or_insert(is_shared))
+    }
+}
+
+// === impl Answer ===
+
+impl From<Readings> for Answer {
+    fn from(readings: Readings) -> Self {
+        Self { readings, gids: None }
+    }
+}
+
+impl<const COUNT: usize> From<[(&'static str, Reading<f64>); COUNT]> for Answer {
+    fn from(readings: [(&'static str, Reading<f64>); COUNT]) -> Self {
+        Readings::from(readings).into()
     }
 }
 
 // === impl Found ===
 
 impl Found {
-    /// The label, unless it is known, and the readings.
-    pub(super) fn read(&self, directory: &Directory, now: Timestamp) -> (Option<String>, Readings) {
-        let channel = self.channel.as_deref().filter(|_| self.label.is_none());
-        let label =
-            channel.and_then(|channel| directory.attribute(&format!("{channel}_label")).ok());
-        let label = label.map(|bytes| cleaned(&String::from_utf8_lossy(&bytes)));
-        (label.filter(|label| !label.is_empty()), (self.read)(directory, self, now))
-    }
-
     /// Its readings when nothing could be read.
     pub(super) fn absent(&self, reason: Absence, detail: &str) -> Readings {
         self.names.iter().map(|name| (*name, Reading::absent(reason, detail))).collect()
     }
 
-    /// What it is called. `by_place` where another owner has the same name.
-    pub(super) fn name(&self, by_place: bool) -> String {
+    /// What it is called. Labels are no names: they are free text, several channels may have the same,
+    /// and one may be read late.
+    fn name(&self, by_place: bool) -> String {
         let mut name = self.owner.clone();
         if let Some(place) = self.place.as_deref().filter(|_| by_place) {
             name = format!("{name}-{place}");
         }
-        match self.label.as_ref().or(self.channel.as_ref()) {
+        match &self.channel {
             Some(channel) => format!("{name}/{channel}"),
             None => name,
         }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::Reading;
@@ -35,10 +36,10 @@ struct Card {
 // === impl Cards ===
 
 impl Cards {
-    /// Takes note of an interface that is there.
-    pub(super) fn see(&mut self, entry: &str, found: &Found) {
+    /// Takes note of an interface that is there, by its part's name.
+    pub(super) fn see(&mut self, entry: &str, name: &str, found: &Found) {
         if let Some(function) = found.place.clone() {
-            let card = Card { name: found.owner.clone(), function, gone_ns: None };
+            let card = Card { name: name.to_owned(), function, gone_ns: None };
             self.0.insert(entry.to_owned(), card);
         }
     }
@@ -46,7 +47,7 @@ impl Cards {
     /// Parts for those that are gone, with their function. `is_listed` says which are not.
     pub(super) fn gone(
         &mut self,
-        inquiry: &Inquiry,
+        (inquiry, deadline): (&Inquiry, Instant),
         group: u32,
         is_listed: impl Fn(&str) -> bool,
         now: Timestamp,
@@ -57,7 +58,7 @@ impl Cards {
             (TaskName { group, item }, (Arc::clone(&inquiry.tree), card.function.clone()))
         };
         let tasks = unseen.iter().enumerate().map(task).collect();
-        let has_function = inquiry.run(tasks, |(tree, function)| {
+        let has_function = inquiry.run_until(deadline, tasks, |(tree, function)| {
             tree.root().directory(&format!("sys/bus/pci/devices/{function}")).is_ok()
         });
         let entries: Vec<String> = unseen.into_iter().map(|(entry, _)| entry.clone()).collect();

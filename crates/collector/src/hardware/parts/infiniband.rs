@@ -1,13 +1,16 @@
 //! Ports of InfiniBand and RoCE adapters, from `/sys/class/infiniband` (the kernel's
 //! `Documentation/ABI/stable/sysfs-class-infiniband`).
 
+mod gids;
+
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 
 use super::HostPartKind;
-use super::entry::{Found, Readings, cleaned};
+use super::entry::{Answer, Found, cleaned};
 use super::value::PartFiles;
 use crate::tree::{Directory, Unreadable};
+pub(super) use gids::GidTable;
 
 const NAMES: &[&str] = &[
     "up",
@@ -27,8 +30,6 @@ const NAMES: &[&str] = &[
 const ACTIVE: f64 = 4.0;
 /// Ports of one adapter that are looked for.
 const MAX_PORTS: usize = 16;
-/// Entries of a port's table of GIDs that are read.
-const MAX_GIDS: usize = 256;
 /// No port is faster, in gigabits a second.
 const MAX_GIGABITS: f64 = 100_000.0;
 
@@ -47,17 +48,17 @@ pub(super) fn survey(directory: &Directory, name: &str) -> Result<Vec<Found>, Un
         owner: cleaned(name),
         place: None,
         channel: Some(port.to_string()),
-        label: None,
+        gids: None,
         names: NAMES,
         read,
     };
     Ok(ports.into_iter().map(port).collect())
 }
 
-fn read(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
+fn read(directory: &Directory, found: &Found, now: Timestamp) -> Answer {
     let port = match directory.directory(&format!("ports/{}", found.item)) {
         Ok(port) => port,
-        Err(error) => return found.absent(error.absence(), &error.to_string()),
+        Err(error) => return found.absent(error.absence(), &error.to_string()).into(),
     };
     let files = PartFiles { directory: &port, now };
     let up = files.parsed("state", state).map(|state| f64::from(u8::from(state == ACTIVE)));
@@ -72,8 +73,12 @@ fn read(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
         Some(up) if *up == 0.0 => Reading::absent(Absence::Unknown, "the port is down"),
         _ => files.parsed("rate", rate),
     };
-    let [gids, routable_gids] = gids(&files);
-    [
+    let gids = GidTable::read(&port, found.gids.as_ref(), now);
+    let count = |of: fn(&GidTable) -> u16| match &gids {
+        Ok(table) => Reading::new(f64::from(of(table)), table.read_at),
+        Err(error) => error.reading(),
+    };
+    let readings = [
         ("up", up),
         ("physical_state", files.parsed("phys_state", state)),
         ("has_been_up", has_been_up),
@@ -82,11 +87,11 @@ fn read(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
         ("link_downs_total", downs),
         ("symbol_errors_total", files.counter("counters/symbol_error")),
         ("receive_errors_total", files.counter("counters/port_rcv_errors")),
-        ("gids", gids),
-        ("routable_gids", routable_gids),
+        ("gids", count(|table| table.set)),
+        ("routable_gids", count(|table| table.routable)),
         ("is_infiniband", files.parsed("link_layer", is_infiniband)),
-    ]
-    .into()
+    ];
+    Answer { readings: readings.into(), gids: gids.ok() }
 }
 
 /// The number of a state: `4: ACTIVE` is 4.
@@ -110,41 +115,9 @@ fn is_infiniband(text: &str) -> Option<f64> {
     }
 }
 
-/// How many entries of the table of GIDs are set, and how many of these reach beyond the link.
-fn gids(files: &PartFiles<'_>) -> [Reading<f64>; 2] {
-    match count_gids(files) {
-        Ok(counts) => counts.map(|count| Reading::new(f64::from(count), files.now)),
-        Err(error) => [error.reading(), error.reading()],
-    }
-}
-
-fn count_gids(files: &PartFiles<'_>) -> Result<[u16; 2], Unreadable> {
-    let table = files.directory.directory("gids")?;
-    let names = table.names_up_to(MAX_GIDS)?;
-    let [mut set, mut routable] = [0u16; 2];
-    for name in names.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
-        match table.attribute(name) {
-            Ok(text) => {
-                set += u16::from(is_set(&text));
-                routable += u16::from(is_set(&text) && !text.trim_ascii().starts_with(b"fe80:"));
-            }
-            // Kernels before 4.1 have no text for an entry that is not set.
-            Err(Unreadable::Errno(rustix::io::Errno::INVAL)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok([set, routable])
-}
-
-fn is_set(gid: &[u8]) -> bool {
-    let gid = gid.trim_ascii();
-    let is_gid = gid.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b':');
-    is_gid && gid.iter().any(|byte| !b"0:".contains(byte))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{is_set, rate, state};
+    use super::{rate, state};
 
     #[test]
     fn states_and_rates_are_numbers_with_words() {
@@ -163,12 +136,5 @@ mod tests {
         ] {
             assert_eq!(rate(text), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn a_gid_of_zeros_is_not_set() {
-        assert!(is_set(b"fe80:0000:0000:0000:b8ce:f603:0000:0001\n"));
-        assert!(!is_set(b"0000:0000:0000:0000:0000:0000:0000:0000\n"));
-        assert!(!is_set(b"") && !is_set(b"\xff\xfe") && !is_set(b"none"));
     }
 }

@@ -4,7 +4,7 @@
 use telltale_schema::clock::Timestamp;
 
 use super::HostPartKind;
-use super::entry::{Found, Readings, cleaned};
+use super::entry::{Answer, Found, cleaned};
 use super::value::{PartFiles, truth};
 use crate::tree::{Directory, Unreadable};
 
@@ -19,7 +19,7 @@ pub(super) fn survey(directory: &Directory, name: &str) -> Result<Vec<Found>, Un
             owner: cleaned(name),
             place: None,
             channel: None,
-            label: None,
+            gids: None,
             names: &["online"],
             read,
         })
@@ -27,7 +27,7 @@ pub(super) fn survey(directory: &Directory, name: &str) -> Result<Vec<Found>, Un
         .collect())
 }
 
-fn read(directory: &Directory, _: &Found, now: Timestamp) -> Readings {
+fn read(directory: &Directory, _: &Found, now: Timestamp) -> Answer {
     let files = PartFiles { directory, now };
     [("online", files.parsed("online", truth))].into()
 }

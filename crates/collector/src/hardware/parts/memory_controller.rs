@@ -4,7 +4,7 @@
 use telltale_schema::clock::Timestamp;
 
 use super::HostPartKind;
-use super::entry::{Found, Readings, cleaned};
+use super::entry::{Answer, Found, cleaned};
 use super::value::PartFiles;
 use crate::tree::{Directory, Unreadable};
 
@@ -21,7 +21,7 @@ pub(super) fn survey(_: &Directory, name: &str) -> Result<Vec<Found>, Unreadable
             owner: cleaned(name),
             place: None,
             channel: None,
-            label: None,
+            gids: None,
             names: NAMES,
             read,
         })
@@ -29,7 +29,7 @@ pub(super) fn survey(_: &Directory, name: &str) -> Result<Vec<Found>, Unreadable
         .collect())
 }
 
-fn read(directory: &Directory, _: &Found, now: Timestamp) -> Readings {
+fn read(directory: &Directory, _: &Found, now: Timestamp) -> Answer {
     let files = PartFiles { directory, now };
     [
         ("corrected_errors_total", files.counter("ce_count")),

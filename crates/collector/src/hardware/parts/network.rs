@@ -11,7 +11,7 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::PcieLink;
 
 use super::HostPartKind;
-use super::entry::{Found, Readings, cleaned};
+use super::entry::{Answer, Found, Readings, cleaned};
 use super::gone::IS_THERE;
 use super::value::{PartFiles, implausible, truth};
 use crate::hardware::link::LinkFiles;
@@ -59,7 +59,7 @@ pub(super) fn survey(directory: &Directory, name: &str) -> Result<Vec<Found>, Un
         // One of another bus has no such address.
         place: function.filter(|it| it.parse::<PciAddress>().is_ok()).map(str::to_owned),
         channel: None,
-        label: None,
+        gids: None,
         names: NAMES,
         read,
     }])
@@ -71,7 +71,7 @@ fn is_representative(port: &str) -> bool {
     of_function.is_some_and(|rest| rest.contains("vf") || rest.contains("sf"))
 }
 
-fn read(directory: &Directory, _: &Found, now: Timestamp) -> Readings {
+fn read(directory: &Directory, _: &Found, now: Timestamp) -> Answer {
     let files = PartFiles { directory, now };
     let up = up(&files);
     let ups = files.counter("carrier_up_count");
@@ -93,7 +93,7 @@ fn read(directory: &Directory, _: &Found, now: Timestamp) -> Readings {
         ("speed_bits_per_second", speed),
     ]);
     readings.extend(pcie(&files));
-    readings
+    readings.into()
 }
 
 /// Whether it has a carrier. One that is not enabled has none, of which the kernel does not speak.

@@ -10,7 +10,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::Reading;
 
 use super::HostPartKind;
-use super::entry::{Found, Readings, cleaned};
+use super::entry::{Answer, Found, cleaned};
 use super::value::PartFiles;
 use crate::hardware::bus;
 use crate::tree::{Directory, Unreadable};
@@ -34,7 +34,7 @@ const VOLTAGE: &[&str] = &["alarm", "volts"];
 type Channel<'a> = (&'a str, u32);
 
 /// The parts of one chip. Those of an accelerator belong to its device.
-pub(super) fn survey(directory: &Directory, _: &str) -> Result<Vec<Found>, Unreadable> {
+pub(super) fn survey(directory: &Directory, name: &str) -> Result<Vec<Found>, Unreadable> {
     if directory.directory("device").is_ok_and(|device| bus::is_accelerator(&device)) {
         return Ok(Vec::new());
     }
@@ -50,14 +50,14 @@ pub(super) fn survey(directory: &Directory, _: &str) -> Result<Vec<Found>, Unrea
     // Chips on an I2C bus are often several of one kind, and all are known by where they are.
     let by_place = device.as_deref().filter(|device| is_on_i2c(device));
     let owner = by_place.map_or_else(|| driver.clone(), |place| format!("{driver}-{place}"));
-    let place = device.clone().filter(|_| by_place.is_none());
+    let place = by_place.is_none().then(|| device.clone().unwrap_or_else(|| cleaned(name)));
     let part = |kind, item, channel, names, read| Found {
         kind,
         item,
         owner: owner.clone(),
         place: place.clone(),
         channel,
-        label: None,
+        gids: None,
         names,
         read,
     };
@@ -105,7 +105,7 @@ fn is_on_i2c(device: &str) -> bool {
     })
 }
 
-fn read_fan(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
+fn read_fan(directory: &Directory, found: &Found, now: Timestamp) -> Answer {
     let files = PartFiles { directory, now };
     let channel = found.channel.as_deref().unwrap_or_default();
     let speed = |what: &str| files.number(&format!("{channel}_{what}"), 1.0, 0.0..=1e6);
@@ -130,7 +130,7 @@ fn is_used(files: &PartFiles<'_>, turns: &Reading<f64>, minimum: &Reading<f64>) 
     }
 }
 
-fn read_voltage(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
+fn read_voltage(directory: &Directory, found: &Found, now: Timestamp) -> Answer {
     let files = PartFiles { directory, now };
     let channel = found.channel.as_deref().unwrap_or_default();
     let volts = files.number(&format!("{channel}_input"), 1e3, -1e4..=1e4);

@@ -59,7 +59,7 @@ fn files() -> Vec<(String, HostPartKind, &'static str)> {
         of(NIC, "current_link_width", nic, "eth0"),
         of(PORT, "state", port, "mlx5_0/1"),
         of(PORT, "rate", port, "mlx5_0/1"),
-        of(PORT, "gids/1", port, "mlx5_0/1"),
+        of(PORT, "gids/2", port, "mlx5_0/1"),
         of(PORT, "counters/link_downed", port, "mlx5_0/1"),
         of(CONTROLLER, "ue_count", HostPartKind::MemoryController, "mc0"),
     ]
@@ -136,19 +136,17 @@ fn a_file_that_hangs_costs_its_own_part_which_keeps_its_place() {
 
 #[test]
 fn what_tells_a_chip_apart_may_hang_once_it_is_known() {
-    for file in ["name", "fan2_label"] {
-        let machine = furnished();
-        let sound = parts_of(&machine).read();
-        let mut parts = hasty_parts_of(&machine);
-        read_until(&mut parts, "all parts", |reading| names(reading) == names(&sound));
-        let hang = machine.hang(&format!("{BOARD}/{file}"));
-        read_until(&mut parts, "all values", |reading| {
-            assert_eq!(names(reading), names(&sound), "{file}");
-            let fan = values(part(reading, HostPartKind::Fan, "nct6798/fan1"));
-            fan["revolutions_per_minute"] == Ok(6200.0)
-        });
-        drop(hang);
-    }
+    let machine = furnished();
+    let sound = parts_of(&machine).read();
+    let mut parts = hasty_parts_of(&machine);
+    read_until(&mut parts, "all parts", |reading| names(reading) == names(&sound));
+    let hang = machine.hang(&format!("{BOARD}/name"));
+    read_until(&mut parts, "all values", |reading| {
+        assert_eq!(names(reading), names(&sound));
+        let fan = values(part(reading, HostPartKind::Fan, "nct6798/fan1"));
+        fan["revolutions_per_minute"] == Ok(6200.0)
+    });
+    drop(hang);
 }
 
 #[test]
@@ -159,15 +157,29 @@ fn a_chip_that_never_said_what_it_is_has_no_parts_and_others_have_theirs() {
     let reading = read_until(&mut parts, "the others", |reading| reading.parts.len() == 4);
     assert!(reading.status.errors.iter().any(|error| error.reason == Absence::TimedOut));
     drop(hang);
-    // A label that never came leaves the kernel's name.
+}
+
+#[test]
+fn all_steps_of_a_read_have_one_deadline() {
     let machine = furnished();
+    let chips = [5, 6, 7, 8].map(|it| format!("sys/devices/platform/chip.{it}/hwmon/hwmon{it}"));
+    chips.iter().for_each(|chip| hwmon(&machine, chip, "nct6798\n"));
     let sound = parts_of(&machine).read();
-    let hang = machine.hang(&format!("{BOARD}/fan2_label"));
-    let mut parts = hasty_parts_of(&machine);
-    let count = sound.parts.len();
-    let reading = read_until(&mut parts, "all parts", |reading| reading.parts.len() == count);
-    part(&reading, HostPartKind::Fan, "nct6798/fan2");
-    drop(hang);
+    let limits = (TIMEOUT, 3 * TIMEOUT);
+    let mut parts = HostParts::new(machine.tree(), Arc::new(SystemClock), limits);
+    read_until(&mut parts, "all parts", |reading| {
+        reading.parts.iter().map(values).eq(sound.parts.iter().map(values))
+    });
+    // These hang for longer than all of a read may take.
+    let hangs = chips.map(|chip| machine.hang(&format!("{chip}/name")));
+    let hung = parts.read();
+    assert_eq!(names(&hung), names(&sound), "parts keep their places");
+    let all = hung.parts.iter().flat_map(|part| values(part).into_values());
+    assert_eq!(all.filter(|value| *value != Err(Absence::TimedOut)).count(), 0, "no time was left");
+    read_until(&mut parts, "all parts, for which there is time again", |reading| {
+        reading.parts.iter().map(values).eq(sound.parts.iter().map(values))
+    });
+    drop(hangs);
 }
 
 #[test]
@@ -189,11 +201,9 @@ fn names_from_outside_are_one_line_and_differ() {
     hwmon(&machine, BOARD, "a\u{1b}[31mb\n\n\0c");
     for fan in 1..4 {
         machine.write(&format!("{BOARD}/fan{fan}_input"), "1\n");
-        machine.write(&format!("{BOARD}/fan{fan}_label"), "same\u{7}\n".repeat(9));
     }
-    machine.write(&format!("{BOARD}/fan4_input"), "1\n");
-    machine.write(&format!("{BOARD}/fan4_label"), "x".repeat(4000));
     interface(&machine, NIC, "eth\u{1b}0");
+    interface(&machine, &format!("{NIC}.1"), "eth\u{7}0");
     let reading = parts_of(&machine).read();
     check(&reading);
     assert_eq!(reading.parts.len(), 5, "{:?}", names(&reading));

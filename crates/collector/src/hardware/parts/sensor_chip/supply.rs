@@ -9,7 +9,7 @@ use telltale_schema::reading::Reading;
 
 use super::alarm::ALARMS;
 use super::{Channel, MAX_FILES, channel, numbers};
-use crate::hardware::parts::entry::{Found, Readings};
+use crate::hardware::parts::entry::{Answer, Found};
 use crate::hardware::parts::value::{PartFiles, any, truth};
 use crate::tree::Directory;
 
@@ -45,11 +45,11 @@ pub(super) fn is_supply(driver: &str, files: &[(Channel<'_>, &str)]) -> bool {
 
 /// A supply's alarms are those of its power, its currents and its voltages; its watts are what it takes,
 /// or what it gives where it does not say.
-pub(super) fn read(directory: &Directory, found: &Found, now: Timestamp) -> Readings {
+pub(super) fn read(directory: &Directory, found: &Found, now: Timestamp) -> Answer {
     let files = PartFiles { directory, now };
     let names = match directory.names_up_to(MAX_FILES) {
         Ok(names) => names,
-        Err(error) => return found.absent(error.absence(), &error.to_string()),
+        Err(error) => return found.absent(error.absence(), &error.to_string()).into(),
     };
     let alarms = names.iter().filter(|name| {
         channel(name).is_some_and(|((kind, _), suffix)| {
