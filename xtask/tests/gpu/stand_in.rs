@@ -15,7 +15,7 @@ use xtask::repository::root;
 type Said = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// An A100 with ECC and NVLink. Its address is that of the CUDA stand-in's first device.
-const A100: [Said; 35] = [
+const A100: [Said; 36] = [
     ("handle", "1", &[("index", "0"), ("count", "2")]),
     ("pci", "00000000:17:00.0", &[("pci.bus_id", "00000000:17:00.0")]),
     ("name", "NVIDIA A100-SXM4-80GB", &[("name", "NVIDIA A100-SXM4-80GB")]),
@@ -53,7 +53,8 @@ const A100: [Said; 35] = [
     ("uncorrected", "0", &[("ecc.errors.uncorrected.volatile.total", "0")]),
     ("corrected_lifetime", "31", &[("ecc.errors.corrected.aggregate.total", "31")]),
     ("uncorrected_lifetime", "2", &[("ecc.errors.uncorrected.aggregate.total", "2")]),
-    ("sram_uncorrected", "1", &[]),
+    ("sram_uncorrected", "1", &[("ecc.errors.uncorrected.volatile.sram", "1")]),
+    ("sram_uncorrected_lifetime", "4", &[]),
     ("encoder", "!NOT_SUPPORTED", &[("utilization.encoder", "[Not Supported]")]),
     ("decoder", "7", &[("utilization.decoder", "7")]),
     ("pstate", "2", &[("pstate", "P2")]),
@@ -160,11 +161,15 @@ impl StandIn {
         machine.gpu(1, &RTX);
         machine.write("nvml/gpu1/compute", "");
         for (address, texts) in LINKS {
+            let port = format!("port-of-{address}");
+            machine.write(&format!("bus/{port}/vendor"), "0x8086\n");
             let files =
                 ["current_link_speed", "current_link_width", "max_link_speed", "max_link_width"];
             for (file, text) in files.into_iter().zip(texts) {
-                machine.write(&format!("bus/pci/devices/{address}/{file}"), &format!("{text}\n"));
+                machine.write(&format!("bus/{port}/{address}/{file}"), &format!("{text}\n"));
             }
+            let target = format!("../../{port}/{address}");
+            symlink(target, machine.place.join("bus/pci/devices").join(address)).unwrap();
         }
         machine
     }

@@ -20,7 +20,7 @@ use crate::telemetry::{answer, joined};
 
 /// Snapshots that together have every field, and how many of those with it each field is tried in.
 const SNAPSHOTS: u64 = 60;
-const TRIES: u32 = 4;
+const TRIES: u32 = 8;
 
 /// What 0.1.0 always wrote, and no snapshot can be without. Nothing is added to these lists: a field
 /// that is new is a `Reading`, an `Option`, or has a default.

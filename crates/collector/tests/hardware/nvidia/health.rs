@@ -114,11 +114,12 @@ fn a_library_that_does_not_answer_is_found_and_holds_nothing_up() {
 #[test]
 fn an_error_of_the_hardware_is_found_and_one_of_a_program_is_not() {
     let mut bench = Bench::new();
-    raise(&bench.machine, 0, &[31]);
     let total = |snapshot: &Snapshot| {
         let errors = snapshot.devices[0].telemetry.errors.as_ref().unwrap();
         errors.xid_errors_total.value().copied()
     };
+    wait_until("errors to be followed", SOON, || total(&bench.next()) == Some(0));
+    raise(&bench.machine, 0, &[31]);
     wait_until("the error of a program", SOON, || total(&bench.next()) == Some(1));
     assert_eq!(bench.wrong(), []);
     // Programs that had it open fail at once, and the last error is theirs.

@@ -134,6 +134,7 @@ fn gpu() -> Device {
         corrected_errors_total: now(5),
         corrected_errors_lifetime_total: now(6),
         sram_uncorrected_errors_total: now(1),
+        sram_uncorrected_lifetime_total: now(2),
         ..MemoryCounts::absent(Absence::Unsupported, "")
     }));
     let is_counted = |sensor: &&Sensor| {
