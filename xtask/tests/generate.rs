@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use telltale_harness::{Scratch, skip};
+use telltale_schema::health::FaultKind;
 use xtask::generate::{self, GeneratedFile, metrics};
 use xtask::repository;
 use xtask::tidy::sizes::MAX_FILE_LINES;
@@ -68,6 +69,28 @@ fn definition(with: &[&str]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The numbers in the first column of a table, which follows these words.
+fn numbers_after(page: &str, words: &str) -> Vec<String> {
+    let (_, rest) = page.split_once(words).expect("the page has these words");
+    let rows = rest.lines().skip_while(|line| !line.starts_with("|---"));
+    let rows = rows.skip(1).take_while(|line| line.starts_with('|'));
+    let first = |row: &str| row.split('|').nth(1).unwrap_or_default().to_owned();
+    let cells: Vec<String> = rows.map(first).collect();
+    let numbers = cells.iter().flat_map(|cell| cell.split(|letter: char| !letter.is_ascii_digit()));
+    numbers.filter(|number| !number.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_of_health_says_what_each_xid_that_is_judged_means() {
+    let page = std::fs::read_to_string(repository::root().join("docs/health.md")).unwrap();
+    let (_, judged) = FaultKind::XidError.rule().only_by.unwrap();
+    let mut explained = numbers_after(&page, "### xid_error");
+    explained.sort_by_key(|number| number.parse::<u32>().unwrap());
+    assert_eq!(explained, judged);
+    let others = numbers_after(&page, "counted and not judged:");
+    assert!(others.iter().all(|number| !judged.contains(&number.as_str())), "{others:?}");
 }
 
 #[test]
