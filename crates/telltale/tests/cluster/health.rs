@@ -21,6 +21,12 @@ above_ratio = 0.001
 clear_ratio = 0.0005
 for_seconds = 0
 ";
+/// A link may train for an hour.
+const LONG_TRAINING: &str = "\
+[[alerts.rule]]
+name = \"network_link_down\"
+for_seconds = 3600
+";
 /// Waits for the order to finish.
 const WORKER: [&str; 3] = [
     "bash",
@@ -157,6 +163,25 @@ fn a_warning_drains_nothing() {
     assert!(shown["device"].as_str().is_some_and(|name| !name.is_empty()), "{shown}");
     assert_eq!(job.json(&["incidents"]), Value::Array(Vec::new()));
     assert_goes_on(&job);
+    job.finish();
+}
+
+#[test]
+fn a_fault_that_may_pass_by_itself_drains_nothing_before_its_alert_fires() {
+    let job = job_with_spare("");
+    let machine = Machine::start(&job, "b", &["nic:eth0:down"], LONG_TRAINING);
+    let host = || job.node("b")["host"].clone();
+    wait_until("the link to be a warning", TIMEOUT, || host()["health"] == "warning");
+    assert_eq!((&host()["rule"], &host()["device"]), (&"network_link_down".into(), &"eth0".into()));
+    assert_eq!(job.json(&["incidents"]), Value::Array(Vec::new()));
+    assert_goes_on(&job);
+    // With the rule as it is, it is a fault once it has lasted.
+    drop(machine);
+    fs::remove_dir_all(job.path("b-run")).expect("a scratch directory");
+    fs::remove_dir_all(job.path("b-root")).expect("a scratch directory");
+    let _machine = Machine::start(&job, "b", &["nic:eth0:down"], "");
+    job.wait_printed("c", 2, 1, "epoch 2 rank 1");
+    assert_eq!(events(&job, "unhealthy")[0]["node"], "b");
     job.finish();
 }
 
