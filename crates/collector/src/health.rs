@@ -96,26 +96,26 @@ impl Judge {
             faults.extend(self.faults(RuleSubject::Source, &status.name, &readings, now));
         }
         self.forget(now);
-        faults.extend(self.faults_of_unseen(now));
+        faults.extend(self.faults_of_unseen());
         snapshot.faults = faults;
     }
 
-    /// Forgets subjects that were not seen for a while, and more than there may be.
+    /// Forgets subjects that were not seen for a while, and where they are too many.
     fn forget(&mut self, now: SampledAt) {
         self.subjects.retain(|_, known| now.monotonic_ns <= known.until_ns);
-        let unseen = |known: &KnownSubject| known.seen_ns != Some(now.monotonic_ns);
         let mut left = MAX_UNSEEN;
         self.subjects.retain(|_, known| {
-            let stays = !unseen(known) || left > 0;
-            left -= usize::from(unseen(known) && stays);
+            let is_seen = known.seen_ns == Some(now.monotonic_ns);
+            let stays = is_seen || left > 0;
+            left -= usize::from(!is_seen && stays);
             stays
         });
     }
 
-    /// What was found of parts and sources that this collection has not seen.
-    fn faults_of_unseen(&self, now: SampledAt) -> Vec<Fault> {
+    /// What another reader has found of parts that this one has never seen: of a card that is gone.
+    fn faults_of_unseen(&self) -> Vec<Fault> {
         let is_unseen = |(kind, _): &SubjectKey, known: &KnownSubject| {
-            *kind != DEVICE && known.seen_ns != Some(now.monotonic_ns)
+            *kind != DEVICE && known.seen_ns.is_none()
         };
         let unseen = self.subjects.iter().filter(|(key, known)| is_unseen(key, known));
         let found = unseen.flat_map(|((_, name), known)| {
