@@ -27,7 +27,7 @@ pub struct Vitals {
 pub struct NodeHealth {
     /// Its accelerators; [`MAX_DEVICES`] at most.
     pub devices: Vec<PartHealth>,
-    /// The gravest of what is wrong with the machine around them.
+    /// The most severe of what is wrong with the machine around them.
     pub host: Option<PartHealth>,
 }
 

@@ -184,7 +184,7 @@ const OF_DEVICE: [Field; 15] = [
     of_device("holders", COUNT, Get::Holders, "processes that have it open"),
     of_device("fault", FieldKind::Text, Get::Faults, "names of what is wrong with it, with a space between two (`docs/health.md`); absent where no fault is known"),
     of_device("health", FieldKind::Word(HEALTH), Get::Health, "how the device is"),
-    of_device("health_cause", FieldKind::Text, Get::HealthCause, "the gravest of what is wrong with it, and what to do; absent where nothing is known to be"),
+    of_device("health_cause", FieldKind::Text, Get::HealthCause, "the most severe of what is wrong with it, and what to do; absent where nothing is known to be"),
     of_device("health_since", FieldKind::Text, Get::HealthSince, "since when that is so, in UTC"),
     of_device("device.dram", BYTES, Get::Used(MemorySpace::Dram), "DRAM in use, by whomever"),
     of_device("device.dram_free", BYTES, Get::Free(MemorySpace::Dram), "DRAM that is free"),

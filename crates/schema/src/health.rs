@@ -19,14 +19,14 @@ const ELSEWHERE: [Option<&str>; 2] = [Some("link"), Some("errors")];
 pub struct Health<'a> {
     /// The state.
     pub state: HealthState,
-    /// The gravest of what is wrong, the first of several; none where nothing is known to be.
+    /// The most severe of what is wrong, the first of several; none where nothing is known to be.
     pub cause: Option<&'a Fault>,
 }
 
 impl Device {
     /// How it is.
     pub fn health(&self) -> Health<'_> {
-        let worst = gravest(&self.faults);
+        let worst = most_severe(&self.faults);
         let state = match worst {
             Some(fault) => fault.kind.state(),
             None if self.is_read() => HealthState::Ok,
@@ -56,7 +56,7 @@ impl Device {
 impl Snapshot {
     /// How the parts of the machine and its sources are; its devices have their own health.
     pub fn host_health(&self) -> Health<'_> {
-        let cause = gravest(&self.faults);
+        let cause = most_severe(&self.faults);
         Health { state: cause.map_or(HealthState::Ok, |fault| fault.kind.state()), cause }
     }
 
@@ -72,8 +72,8 @@ impl Snapshot {
     }
 }
 
-/// The gravest of what is wrong, the first of several. An event is not wrong.
-fn gravest(faults: &[Fault]) -> Option<&Fault> {
+/// The most severe of what is wrong, the first of several. An event is not wrong.
+fn most_severe(faults: &[Fault]) -> Option<&Fault> {
     faults.iter().rev().filter(|fault| fault.is_wrong()).max_by_key(|fault| fault.kind.state())
 }
 

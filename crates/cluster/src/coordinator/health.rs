@@ -47,7 +47,7 @@ struct Running {
 
 impl UnhealthyNodes {
     /// Takes what a report says of its node's health.
-    pub(super) fn heed(&mut self, now: Moment, node: &NodeName, fault: Option<NodeFault>) {
+    pub(super) fn update(&mut self, now: Moment, node: &NodeName, fault: Option<NodeFault>) {
         match (fault, self.0.get_mut(node)) {
             (None, _) => self.forget(node),
             (Some(fault), Some(known)) => known.fault = fault,

@@ -59,7 +59,7 @@ impl Leadership {
             }
             FromNodeBody::Report(mut report) => {
                 self.roster.note_heard(context, &self.state, &node, sequence);
-                self.roster.unhealthy.heed(
+                self.roster.unhealthy.update(
                     context.now,
                     &node,
                     report.fault.take().map(|fault| *fault),

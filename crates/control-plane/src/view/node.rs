@@ -49,7 +49,7 @@ pub struct NodeView {
     pub processes: Vec<ProcessView>,
     /// Its accelerators, where a node service reports them.
     pub devices: Vec<DeviceView>,
-    /// The gravest of what is wrong with the machine around them, where a node service reports it.
+    /// The most severe of what is wrong with the machine around them, where a node service reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<DeviceView>,
 }

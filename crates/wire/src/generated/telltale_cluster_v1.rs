@@ -342,7 +342,7 @@ pub struct Vitals {
     /// Its accelerators, where a node service reports them. At most 64.
     #[prost(message, repeated, tag = "5")]
     pub devices: ::prost::alloc::vec::Vec<DeviceHealth>,
-    /// The gravest of what is wrong with the machine around them, where a node service reports it; `device` is the part.
+    /// The most severe of what is wrong with the machine around them, where a node service reports it; `device` is the part.
     #[prost(message, optional, tag = "6")]
     pub host: ::core::option::Option<DeviceHealth>,
 }

@@ -35,7 +35,7 @@ export function showSources(snapshot) {
   at("source-errors").replaceChildren(...faults.map((text) => element("li", undefined, text)), ...errors, ...noticed);
 }
 
-/** Alerts that fire or are about to, the gravest first; nothing is shown when there is none. */
+/** Alerts that fire or are about to, the most severe first; nothing is shown when there is none. */
 export function showAlerts(alerts, withheld) {
   const firing = alerts.filter((alert) => alert.state === "firing");
   at("machine").textContent = location.host;
@@ -48,12 +48,12 @@ export function showAlerts(alerts, withheld) {
   if (list.last === shape) return;
   list.last = shape;
   const rank = (alert) => (alert.state === "firing" ? 10 : 0) + SEVERITIES.indexOf(alert.severity);
-  const gravest = [...alerts].sort((one, other) => rank(other) - rank(one));
-  list.replaceChildren(...gravest.map(item));
-  showFold(gravest, withheld);
+  const sorted = [...alerts].sort((one, other) => rank(other) - rank(one));
+  list.replaceChildren(...sorted.map(item));
+  showFold(sorted, withheld);
 }
 
-// On a narrow screen this stands for the list until it is opened: how many of which severity, and the gravest one.
+// On a narrow screen this stands for the list until it is opened: how many of which severity, and the most severe one.
 function showFold(alerts, withheld) {
   const fold = at("alert-fold");
   fold.hidden = !alerts.length;
