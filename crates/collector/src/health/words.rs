@@ -25,7 +25,10 @@ pub(super) fn detail(rule: &HealthRule, evidence: &[Evidence]) -> String {
         (Shape::Below(name, _), [value, most]) => {
             format!("{} {} of {}", title(name), number(name, value.value), number(name, most.value))
         }
-        _ => evidence.iter().take(1 + MAX_OTHERS).map(shown).collect::<Vec<_>>().join(", "),
+        _ => {
+            let numbers = evidence.iter().filter(|it| !it.reading.starts_with("is_"));
+            numbers.take(1 + MAX_OTHERS).map(shown).collect::<Vec<_>>().join(", ")
+        }
     };
     match seen.is_empty() {
         true => format!("{}; {}", rule.words, rule.action),
