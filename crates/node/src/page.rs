@@ -62,7 +62,6 @@ pub(crate) const ASSETS: &[Asset] = assets! {
     "process.js" "process.js" SCRIPT;
     "processes.js" "processes.js" SCRIPT;
     "recent.js" "recent.js" SCRIPT;
-    "faults.js" "faults.js" SCRIPT;
     "sensors.js" "sensors.js" SCRIPT;
     "stream.js" "stream.js" SCRIPT;
     "table.js" "table.js" SCRIPT;

@@ -14,7 +14,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::clock::Timestamp;
 
 /// How a device is. The later one is the worse one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub enum HealthState {
     /// Something of it is read, and nothing is known to be wrong.
     Ok,
@@ -28,20 +30,41 @@ pub enum HealthState {
 
 /// Something that is wrong, or an event worth knowing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(into = "WrittenFault")]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Fault {
     /// What it is.
     pub kind: FaultKind,
     /// The part of the machine or the source that has it; empty for a device as a whole.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub part: String,
     /// Since when it has been so, as far as the reader has watched.
     pub since: Timestamp,
     /// What was seen and what to do, for a person.
     pub detail: String,
     /// The readings that show it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
+}
+
+/// A fault as it is written in JSON, with what its rule says of it.
+#[derive(Serialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+struct WrittenFault {
+    /// What it is: the name of a rule.
+    kind: FaultKind,
+    /// What a device or a machine with it is: `warning` or `failed`, or `ok` for an event.
+    state: HealthState,
+    /// The part of the machine or the source that has it; not there for a device as a whole.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    part: String,
+    /// Since when it has been so, as far as the reader has watched.
+    since: Timestamp,
+    /// What was seen and what to do, for a person.
+    detail: String,
+    /// What ends it, for a person.
+    ends: &'static str,
+    /// The readings that show it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    evidence: Vec<Evidence>,
 }
 
 /// A reading that shows a fault.
@@ -77,7 +100,7 @@ pub(crate) fn known_faults<'de, D: Deserializer<'de>>(
 ) -> Result<Vec<Fault>, D::Error> {
     /// A fault of any kind.
     #[derive(Deserialize)]
-    struct Written {
+    struct AnyFault {
         kind: String,
         #[serde(default)]
         part: String,
@@ -86,12 +109,21 @@ pub(crate) fn known_faults<'de, D: Deserializer<'de>>(
         #[serde(default)]
         evidence: Vec<Evidence>,
     }
-    let written = Vec::<Written>::deserialize(deserializer)?;
-    let known = |Written { kind, part, since, detail, evidence }| {
+    let written = Vec::<AnyFault>::deserialize(deserializer)?;
+    let known = |AnyFault { kind, part, since, detail, evidence }| {
         let kind = RULES.iter().find(|rule| rule.name == kind)?.kind;
         Some(Fault { kind, part, since, detail, evidence })
     };
     Ok(written.into_iter().filter_map(known).collect())
+}
+
+// === impl WrittenFault ===
+
+impl From<Fault> for WrittenFault {
+    fn from(Fault { kind, part, since, detail, evidence }: Fault) -> Self {
+        let (state, ends) = (kind.state(), kind.rule().ends);
+        Self { kind, state, part, since, detail, ends, evidence }
+    }
 }
 
 // === impl HealthState ===

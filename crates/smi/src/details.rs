@@ -4,13 +4,13 @@
 use telltale_schema::calendar;
 use telltale_schema::chip::ChipIdentity;
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
-use telltale_schema::health::HealthState;
+use telltale_schema::health::{Fault, Health};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::sensor::{SENSORS, SensorValue};
 use telltale_schema::snapshot::{
-    Container, Device, HeldDevice, Holder, HostUsage, LinkState, MetricSample, PcieLink, Process,
+    Container, Device, HeldDevice, Holder, LinkState, MetricSample, PcieLink, Process,
     ProcessState, ProcessUsage, ProgramUse, Snapshot, SourceNote, SourceStatus, Telemetry,
 };
 use telltale_schema::text::printable;
@@ -31,16 +31,37 @@ pub fn details(snapshot: &Snapshot, style: &Style) -> String {
     for device in &snapshot.devices {
         device_section(device, &mut page);
     }
-    if let Some(used) = snapshot.host.as_deref() {
-        host_section(used, &mut page);
+    if snapshot.host.is_some() || !snapshot.faults.is_empty() {
+        host_section(snapshot, &mut page);
     }
     notes(snapshot, &mut page);
     page.text
 }
 
-/// What all processes use in one line, and why the rest cannot be read.
-fn host_section(used: &HostUsage, page: &mut DetailsPage) {
+/// How a device or the machine is, and since when.
+fn health_line(health: Health<'_>, page: &mut DetailsPage) {
+    let since = health.cause.map(|cause| format!(" since {}", calendar::format(cause.since)));
+    page.line("health", &format!("{}{}", health.state.name(), since.unwrap_or_default()));
+}
+
+/// What is wrong and what ends it, and events.
+fn fault_lines(faults: &[Fault], page: &mut DetailsPage) {
+    for fault in faults {
+        let part = if fault.part.is_empty() { "" } else { &format!("{}: ", fault.part) };
+        let label = if fault.is_wrong() { "cause" } else { "event" };
+        page.line(label, &printable(&format!("{part}{}", fault.detail)));
+        if fault.is_wrong() {
+            page.line("ends when", fault.kind.rule().ends);
+        }
+    }
+}
+
+/// How the parts of the machine are, what all processes use in one line, and why the rest cannot be read.
+fn host_section(snapshot: &Snapshot, page: &mut DetailsPage) {
     page.heading("Host");
+    health_line(snapshot.host_health(), page);
+    fault_lines(&snapshot.faults, page);
+    let Some(used) = snapshot.host.as_deref() else { return };
     let known = usage::of_host(used);
     if !known.is_empty() {
         page.line("all processes", &known.join(", "));
@@ -78,7 +99,7 @@ pub(crate) fn complaints(machines: &[Machine<'_>], style: &Style) -> String {
     let mut page = String::new();
     for machine in machines {
         for (state, line) in faults::lines(machine.snapshot) {
-            let tone = if state == HealthState::Failed { Tone::Alarm } else { Tone::Warning };
+            let tone = faults::tone(state);
             page.push_str(&painted(&machine.line(&printable(&line)), tone, style));
         }
         for source in &machine.snapshot.sources {
@@ -170,13 +191,8 @@ fn device_section(device: &Device, page: &mut DetailsPage) {
         DeviceIdentity::Chip(chip) => chip_lines(chip, page),
         DeviceIdentity::Other(other) => other_lines(other, page),
     }
-    let health = device.health();
-    let since = health.cause.map(|cause| format!(" since {}", calendar::format(cause.since)));
-    page.line("health", &format!("{}{}", health.state.name(), since.unwrap_or_default()));
-    for fault in &device.faults {
-        let label = if fault.is_wrong() { "cause" } else { "event" };
-        page.line(label, &printable(&fault.detail));
-    }
+    health_line(device.health(), page);
+    fault_lines(&device.faults, page);
     telemetry_section(&device.telemetry, page);
     if let Some(link) = &device.telemetry.link {
         link_lines(link, device, page);

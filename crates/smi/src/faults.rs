@@ -3,6 +3,8 @@
 use telltale_schema::health::{Fault, HealthState};
 use telltale_schema::snapshot::Snapshot;
 
+use crate::style::Tone;
+
 /// Names that are written where several have the same fault.
 const NAMED: usize = 3;
 
@@ -22,6 +24,15 @@ pub(crate) fn lines(snapshot: &Snapshot) -> Vec<(HealthState, String)> {
         (fault.kind.state(), format!("{}: {}", named(&names), fault.detail))
     };
     kinds.into_iter().map(line).collect()
+}
+
+/// How a state is painted.
+pub(crate) const fn tone(state: HealthState) -> Tone {
+    match state {
+        HealthState::Ok | HealthState::Unknown => Tone::Plain,
+        HealthState::Warning => Tone::Warning,
+        HealthState::Failed => Tone::Alarm,
+    }
 }
 
 /// The first of these names, and how many more there are.

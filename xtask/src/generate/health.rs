@@ -11,7 +11,6 @@ use super::{GenerateError, GeneratedFile, formatted};
 const SOURCE: &str = "crates/schema/health.toml";
 const RUST: &str = "crates/schema/src/fault/definitions.rs";
 const MESSAGES: &str = "crates/wire/proto/telemetry.proto";
-const STATES: &str = "crates/node/src/page/assets/faults.js";
 const PAGE: &str = "docs/health.md";
 /// What begins and ends the lines that are made, in messages and in the page.
 const MARKS: [(&str, &str, &str); 2] = [
@@ -72,7 +71,6 @@ pub(super) fn add(root: &Path, outputs: &mut Vec<GeneratedFile>) -> Result<(), G
     let rules = definitions.map_err(|error| wrong(error.to_string()))?.rule;
     let code = code(&rules).map_err(wrong)?;
     outputs.push(GeneratedFile { path: RUST.to_owned(), text: formatted(root, &code)? });
-    outputs.push(GeneratedFile { path: STATES.to_owned(), text: states(&rules) });
     for (path, begin, end) in MARKS {
         let lines = if path == PAGE { table(&rules) } else { numbers(&rules) };
         let made = outputs.iter_mut().find(|output| output.path == path);
@@ -168,16 +166,6 @@ fn variant(name: &str) -> String {
         })
     };
     name.split('_').map(word).collect()
-}
-
-fn states(rules: &[Rule]) -> String {
-    let line = |rule: &Rule| format!("  {}: {:?},\n", rule.name, rule.state);
-    let lines: String = rules.iter().map(line).collect();
-    format!(
-        "// Generated from {SOURCE} by `cargo xtask generate`. Do not edit.\n\n\
-         /** What a device or a machine with a fault is; events are ok. */\n\
-         export const STATES = {{\n{lines}}};\n"
-    )
 }
 
 fn numbers(rules: &[Rule]) -> String {

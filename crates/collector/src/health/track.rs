@@ -259,9 +259,7 @@ fn known<T>(reading: Reading<T>) -> Known<T> {
     match reading {
         Reading::Value { value, at } => Ok((value, at)),
         Reading::Absent { absent, .. } => Err(match absent {
-            Absence::Unsupported | Absence::Resetting | Absence::Hidden | Absence::NotAsked => {
-                Finding::Clear
-            }
+            Absence::Unsupported | Absence::Resetting | Absence::Hidden => Finding::Clear,
             _ => Finding::Unknown,
         }),
     }

@@ -1,6 +1,7 @@
 //! The pane of details: the parts of what is selected, by kind, beside its history.
 
 use ratatui_core::layout::Rect;
+use telltale_schema::clock::Timestamp;
 use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, LinkState, Process, Snapshot};
@@ -16,7 +17,7 @@ use super::series::GraphSeries;
 use super::theme::Role;
 use super::view::{Focus, View};
 use crate::text::width;
-use crate::{links, usage};
+use crate::{faults, links, usage};
 
 /// Columns of the parts; the graph has what is left.
 const PARTS_WIDTH: u16 = 60;
@@ -105,6 +106,15 @@ fn device_details(
     let parts: Vec<Part> = device.kinds.iter().map(part).collect();
     let holders = holder_words(view, shown, place);
     about(canvas, area, device_words(device, holders));
+    let wrong = wrong_words(device, shown.taken_at);
+    let area = match wrong.is_empty() || area.height < 2 {
+        true => area,
+        false => {
+            let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
+            about(canvas, below, wrong);
+            below
+        }
+    };
     let headings = ["TOTAL", "PROCESSES", "UNATTR.", "GHOST"];
     let inside = table(canvas, area, "KIND", headings, &parts, &in_use(device));
     let shown_metric = view.settings.shown_metric;
@@ -230,6 +240,17 @@ fn device_words(device: &Device, holders: Vec<(String, Role)>) -> Vec<(String, R
     let near = links::near(device).map(heading);
     let words = words.into_iter().flatten().map(heading).chain(link);
     words.chain(holders).chain(rates).chain(near).chain(firmware).collect()
+}
+
+/// What is wrong with a device, and for how long.
+fn wrong_words(device: &Device, now: Timestamp) -> Vec<(String, Role)> {
+    let wrong = device.faults.iter().filter(|fault| fault.is_wrong());
+    let words = wrong.map(|fault| {
+        let span = quantity::span(now.since_ns(fault.since) as f64 / 1e9);
+        let role = faults::tone(fault.kind.state()).into();
+        (format!("{} for {span}", fault.kind.words()), role)
+    });
+    words.collect()
 }
 
 /// What a device's link is, as a warning where it is less than device and slot can do.

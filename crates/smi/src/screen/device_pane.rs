@@ -15,6 +15,7 @@ use super::series::{GraphSeries, share};
 use super::settings::GraphValue;
 use super::theme::Role;
 use super::view::{Focus, View};
+use crate::faults;
 use crate::style::Tone;
 use crate::text;
 
@@ -180,7 +181,8 @@ fn device_row(
     columns: &Columns,
 ) {
     let y = area.y;
-    canvas.text(area.x, y, columns.id, &device.id, Role::Plain);
+    let role = faults::tone(device.health().state).into();
+    canvas.text(area.x, y, columns.id, &device.id, role);
     let mut x = area.x + columns.id + 1;
     memory(view, canvas, (x, y), columns, device, MemorySpace::Dram);
     x += columns.memory();

@@ -237,6 +237,37 @@ fn one_sample_says_in_every_form_what_the_service_has_found_by_watching() {
 }
 
 #[test]
+fn what_only_time_shows_is_in_every_form_of_one_sample() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let options = MachineOptions::default();
+    let mut machine = Machine::create(&root, MachineKind::P150, &options).unwrap();
+    let file = place.join("t.toml");
+    fs::write(&file, RULES).unwrap();
+    let mut serve = telltale();
+    serve.env("HOME", place.path()).arg("serve").arg("--root").arg(&root);
+    serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
+    let mut service = Serving::start(&mut serve);
+    service.says("alert heartbeat_stopped fires: device ");
+    machine.inject("trip:0".parse().unwrap()).unwrap();
+    service.says("alert thermal_trip fires: device ");
+    // Some of these do not read the counter: what the service found holds all the same.
+    for (arguments, words) in [
+        (&[][..], "thermal trips rose from"),
+        (&["-d"], "thermal trips rose from"),
+        (&["--csv"], "thermal_trip"),
+        (&["--json"], "\"kind\":\"thermal_trip\""),
+        (&["--query-device", "device,fault", "--format", "csv,noheader"], "thermal_trip"),
+        (&["--csv", "--filter", "health == failed"], "thermal_trip"),
+    ] {
+        wait_until(&format!("smi {arguments:?} to say {words:?}"), TIMEOUT, || {
+            command(&place, &[&["smi"], arguments].concat()).out.contains(words)
+        });
+    }
+    service.end();
+}
+
+#[test]
 fn a_view_that_stays_keeps_the_row_of_a_chip_that_vanished() {
     let place = Scratch::new();
     let root = place.join("m");

@@ -1,6 +1,5 @@
 // What one device is.
 
-import { STATES } from "./faults.js";
 import { value } from "./format.js";
 import { SENSORS, of } from "./sensors.js";
 
@@ -25,10 +24,10 @@ export function product({ board_type, model, driver }) {
 }
 
 /** Those of these faults that are wrong; events are not. */
-export const wrong = (faults) => (faults ?? []).filter(({ kind }) => STATES[kind] !== "ok");
+export const wrong = (faults) => (faults ?? []).filter(({ state }) => state !== "ok");
 
 /** Whether it does not work. */
-export const hasFailed = (device) => wrong(device.faults).some(({ kind }) => STATES[kind] === "failed");
+export const hasFailed = (device) => wrong(device.faults).some(({ state }) => state === "failed");
 
 /** What is wrong with the device as a whole, in few words; empty where nothing is known to be. */
 export function faults(device) {

@@ -106,7 +106,7 @@ export function facts(device) {
     `${bytes(kind.total_bytes)} = processes ${bytes(kind.processes_bytes)} + unattributed ${bytes(kind.unattributed_bytes)} + ghost ${bytes(kind.ghost_bytes)}`,
   ]);
   return [
-    ...(device.faults ?? []).map((fault) => ["fault", `${fault.detail} (since ${clock(fault.since)})`]),
+    ...(device.faults ?? []).map(({ state, detail, since, ends }) => [state === "ok" ? "event" : "fault", `${detail} (since ${clock(since)}, until ${ends})`]),
     ["board", product(device.identity)],
     ["PCI address", device.identity.pci ?? (device.identity.vendor ? "none" : "none: it is reached through another chip")],
     ...(link(device) ? [["PCIe link", link(device).text]] : []),

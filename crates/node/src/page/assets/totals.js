@@ -63,7 +63,7 @@ function hottest(snapshot) {
   const device = known.reduce((one, other) => (degrees(other) > degrees(one) ? other : one));
   const limit = value(device.telemetry.temperature_limit_celsius);
   if (limit === undefined) return ["Hottest", `${digits(degrees(device))} °C`, device.id];
-  return ["Hottest", `${digits(degrees(device))} / ${digits(limit)} °C`, device.id, Math.min(degrees(device) / limit, 1)];
+  return ["Hottest", digits(degrees(device)), `/ ${digits(limit)} °C ${device.id}`, Math.min(degrees(device) / limit, 1)];
 }
 
 function power(snapshot) {
