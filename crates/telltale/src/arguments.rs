@@ -218,7 +218,7 @@ pub(crate) struct LocationArguments {
     pub(crate) root: Option<PathBuf>,
     /// Directory of endpoints and ledgers [default: all of $TT_METRICS_SOCKET_DIR, /run/tt,
     /// $XDG_RUNTIME_DIR/telltale, /tmp/telltale-UID]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "TELLTALE_RUNTIME_DIR")]
     pub(crate) runtime_dir: Option<PathBuf>,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct RunArguments {
     pub(crate) threshold: u64,
     /// Directory of ledgers [default: the first usable of $TT_METRICS_SOCKET_DIR, /run/tt,
     /// $XDG_RUNTIME_DIR/telltale, /tmp/telltale-UID]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "TELLTALE_RUNTIME_DIR")]
     pub(crate) runtime_dir: Option<PathBuf>,
     /// Library that records [default: where it was installed or built]
     #[arg(long, value_name = "FILE")]

@@ -170,6 +170,7 @@ fn start_workload(root: &Path, arguments: &[&str]) -> Result<Child, Failure> {
         .arg0("telltale")
         .args(arguments)
         .env("TELLTALE_ROOT", root)
+        .env_remove("TELLTALE_RUNTIME_DIR")
         .env("TELLTALE_END_WITH_PARENT", std::process::id().to_string())
         .env_remove("TELLTALE_DISABLED")
         .env_remove(DIRECTORY_VARIABLE)

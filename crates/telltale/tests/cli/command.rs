@@ -14,11 +14,12 @@ use telltale_schema::snapshot::Snapshot;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Variables that change what the command does.
-const VARIABLES: [&str; 15] = [
+const VARIABLES: [&str; 16] = [
     "TELLTALE_EPOCH",
     "TELLTALE_LOG_CCL",
     "TELLTALE_PROGRAM_CACHE",
     "TELLTALE_ROOT",
+    "TELLTALE_RUNTIME_DIR",
     "TELLTALE_STATE_DIR",
     "TELLTALE_DISABLED",
     "TT_METRICS_SOCKET_DIR",

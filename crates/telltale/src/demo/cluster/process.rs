@@ -133,8 +133,9 @@ impl Drop for DemoProcess {
 }
 
 /// Variables that are for other workloads than those of a demo.
-const FOREIGN: [&str; 6] = [
+const FOREIGN: [&str; 7] = [
     "TELLTALE_ROOT",
+    "TELLTALE_RUNTIME_DIR",
     "TELLTALE_DISABLED",
     "TELLTALE_PROGRAM_CACHE",
     "TELLTALE_END_WITH_PARENT",
