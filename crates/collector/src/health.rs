@@ -119,11 +119,12 @@ impl Judge {
         };
         let unseen = self.subjects.iter().filter(|(key, known)| is_unseen(key, known));
         let found = unseen.flat_map(|((_, name), known)| {
+            let enabled = |(kind, _): &(&FaultKind, &Track)| self.settings.of(**kind).enabled;
             let of = |(kind, track): (&FaultKind, &Track)| {
                 let (since, evidence) = track.found()?;
                 Some(fault(*kind, name.clone(), since, evidence))
             };
-            known.tracks.iter().filter_map(of).collect::<Vec<_>>()
+            known.tracks.iter().filter(enabled).filter_map(of).collect::<Vec<_>>()
         });
         found.collect()
     }

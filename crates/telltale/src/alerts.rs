@@ -1,17 +1,16 @@
 //! `telltale alerts`: what is wrong with the machine now, or was when it was recorded, by the rules of
 //! the service.
 
+mod asking;
 mod replayed;
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use telltale_collector::clock::SystemClock;
 use telltale_collector::{CollectOptions, Collector};
-use telltale_node::alerts::{Alert, AlertState, Engine, Rule, VisibleAlerts};
-use telltale_node::configuration::{Effective, Layers, Origin};
-use telltale_node::grpc::{SOCKET_NAME, ask_alerts, connect};
+use telltale_node::alerts::{Alert, Engine, Rule, Severity, VisibleAlerts};
+use telltale_node::configuration::{Configuration, Effective, Origin};
 use telltale_node::kubelet::list_allocated;
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::quantity::span;
@@ -20,6 +19,8 @@ use telltale_smi::{AlertRow, RuleRow};
 use crate::arguments::AlertsArguments;
 use crate::exit::{self, Failure, Status};
 use crate::output::StandardOutput;
+use crate::settings;
+use asking::ServiceAnswer;
 
 /// The key of the configuration that has rules.
 const RULES_KEY: &str = "alerts.rule";
@@ -45,54 +46,50 @@ pub(crate) fn run(arguments: &AlertsArguments) -> Result<Status, Failure> {
         true => serde_json::to_string(&found).expect("alerts are JSON") + "\n",
         false => as_table(&found, &output),
     })?;
-    let fires = found.alerts.iter().any(|alert| alert.state == AlertState::Firing);
-    Ok(if fires { Status::Firing } else { Status::Fine })
+    // A pending alert is wrong already; only what acts on it waits.
+    let is_wrong = found.alerts.iter().any(|alert| alert.severity >= Severity::Warning);
+    Ok(if is_wrong { Status::Firing } else { Status::Fine })
 }
 
 /// What the service says; where there is none, what one check finds.
 fn find(arguments: &AlertsArguments) -> Result<VisibleAlerts, Failure> {
-    let place = arguments.place.clone();
-    let options = CollectOptions {
-        root: place.root.unwrap_or_else(|| "/".into()),
-        runtime_dir: place.runtime_dir,
-        list_allocated: Some(list_allocated),
-        ..CollectOptions::default()
-    };
-    let options = arguments.hardware.limit(options);
-    let collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
-    let sockets = collector.places().into_iter().map(|place| place.join(SOCKET_NAME));
-    match sockets.into_iter().find(|socket| socket.exists()) {
-        Some(socket) => {
+    match asking::ask(&arguments.place)? {
+        ServiceAnswer::Alerts { socket, found } => {
             if let Some(file) = &arguments.config {
                 let (file, socket) = (file.display(), socket.display());
                 exit::tell(&format!(
                     "telltale: the service at {socket} answers with its own rules; {file} is not read"
                 ));
             }
-            ask(&socket)
+            Ok(found)
         }
-        None => evaluate_once(collector, arguments),
+        ServiceAnswer::None { left_behind } => {
+            if arguments.service {
+                return Err(Failure::Message(asking::none(&arguments.place, left_behind)));
+            }
+            if let Some(socket) = left_behind {
+                exit::tell(&format!("telltale: {}", asking::left(&socket)));
+            }
+            evaluate_once(arguments)
+        }
     }
 }
 
-fn ask(socket: &Path) -> Result<VisibleAlerts, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::because(&error))?;
-    runtime.block_on(async {
-        let mut client = connect(socket).await.map_err(|error| Failure::because(&error))?;
-        ask_alerts(&mut client).await.map_err(|error| Failure::because(&error))
-    })
-}
-
 /// What holds at this moment. Nothing has held for any time yet, so no time is asked for.
-fn evaluate_once(
-    mut collector: Collector,
-    arguments: &AlertsArguments,
-) -> Result<VisibleAlerts, Failure> {
-    let mut rules = rules_of(&configuration(arguments)?)?;
+fn evaluate_once(arguments: &AlertsArguments) -> Result<VisibleAlerts, Failure> {
+    let configuration = one_check(arguments)?;
+    let mut rules = configuration.alerts.rules().map_err(|error| Failure::because(&error))?;
     rules.iter_mut().for_each(|rule| rule.for_seconds = 0);
+    let place = arguments.place.clone();
+    let options = CollectOptions {
+        root: place.root.unwrap_or_else(|| "/".into()),
+        runtime_dir: place.runtime_dir,
+        list_allocated: Some(list_allocated),
+        health: configuration.health.settings(),
+        ..CollectOptions::default()
+    };
+    let options = arguments.hardware.limit(options);
+    let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let mut engine = Engine::new(rules);
     collector.collect();
     collector.watch_heartbeats();
@@ -105,9 +102,21 @@ fn evaluate_once(
     Ok(VisibleAlerts { alerts: engine.alerts().cloned().collect(), withheld: 0 })
 }
 
+/// The configuration of one check. A file that was named must be usable; without those of the
+/// service the program's rules hold, and a line says so.
+fn one_check(arguments: &AlertsArguments) -> Result<Configuration, Failure> {
+    match settings::effective(arguments.config.clone()) {
+        Ok(effective) => Ok(effective.configuration),
+        Err(error) if arguments.config.is_none() => {
+            settings::warn(&error);
+            Ok(Configuration::default())
+        }
+        Err(error) => Err(Failure::because(&error)),
+    }
+}
+
 fn configuration(arguments: &AlertsArguments) -> Result<Effective, Failure> {
-    let layers = Layers::of_this_process(arguments.config.clone(), Vec::new());
-    layers.load().map_err(|error| Failure::because(&error))
+    settings::effective(arguments.config.clone()).map_err(|error| Failure::because(&error))
 }
 
 fn rules_of(effective: &Effective) -> Result<Vec<Rule>, Failure> {

@@ -20,6 +20,7 @@ use crate::arguments::DoctorArguments;
 use crate::exit::{Failure, Status};
 use crate::known::Question;
 use crate::output::StandardOutput;
+use crate::settings;
 use finding::{Finding, FindingLevel};
 
 /// The version of the JSON, which grows when a field changes its meaning or goes away.
@@ -35,6 +36,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
         sensors: Sensors::All,
         endpoints: EndpointUse::Always,
         list_allocated: Some(list_allocated),
+        health: settings::health(),
         ..CollectOptions::default()
     };
     let options = arguments.hardware.limit(options);

@@ -36,6 +36,7 @@ mod replay;
 mod report;
 mod run;
 mod serve;
+mod settings;
 mod smi;
 mod sockets;
 pub mod standalone;

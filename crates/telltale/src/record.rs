@@ -15,7 +15,7 @@ use crate::smi::{self, OutputFormat, SnapshotView};
 pub(crate) fn run(arguments: &RecordArguments) -> Result<Status, Failure> {
     let max_bytes = arguments.max_mebibytes << 20;
     let view = SnapshotView::whole(OutputFormat::Json);
-    let options = arguments.hardware.limit(smi::options(&arguments.place, view));
+    let options = arguments.hardware.limit(smi::configured(&arguments.place, view));
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let mut recorder =
         Recorder::open(&arguments.file, max_bytes).map_err(|error| Failure::because(&error))?;

@@ -21,6 +21,7 @@ use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::known::{Question, ServiceFindings};
 use crate::output::StandardOutput;
+use crate::settings;
 
 pub(crate) use view::SnapshotView;
 
@@ -80,7 +81,7 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     if !arguments.hosts.items.is_empty() {
         return many::show(arguments, view, &output);
     }
-    let mut options = arguments.hardware.limit(options(&arguments.place, view));
+    let mut options = arguments.hardware.limit(configured(&arguments.place, view));
     if arguments.with_host {
         options.host = HostUse::Always;
     }
@@ -197,7 +198,12 @@ fn why_nothing(snapshot: &Snapshot) -> String {
     }
 }
 
-/// How the collector is set up for a place and what is shown of it.
+/// How the collector is set up for a place and what is shown of it, with the service's rules of health.
+pub(crate) fn configured(place: &LocationArguments, view: SnapshotView<'_>) -> CollectOptions {
+    CollectOptions { health: settings::health(), ..options(place, view) }
+}
+
+/// The same with the program's own rules.
 pub(crate) fn options(place: &LocationArguments, view: SnapshotView<'_>) -> CollectOptions {
     let mut options = CollectOptions {
         sensors: view.sensors(),

@@ -265,7 +265,7 @@ impl Opening<'_> {
         }
         let form = OutputFormat::Tables { details: false };
         let view = SnapshotView::whole(form);
-        let mut options = self.hardware.limit(smi::options(self.place, view));
+        let mut options = self.hardware.limit(smi::configured(self.place, view));
         // A filter, a column and the details may ask for what endpoints alone tell.
         options.endpoints = EndpointUse::Always;
         options.usage = true;

@@ -1,7 +1,8 @@
 //! A client of the service on this machine, which makes sure whose service it is.
 
+use std::error::Error;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -57,6 +58,15 @@ impl ConnectError {
     /// Whether nothing at all is at the path.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Missing { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Whether a socket is at the path and no process listens on it: a service that was killed leaves it.
+    pub fn is_left_behind(&self) -> bool {
+        let Self::Silent { path, source } = self else { return false };
+        let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
+        let causes = std::iter::successors(source.source(), |error| (*error).source());
+        let mut of_the_system = causes.filter_map(<dyn Error>::downcast_ref::<io::Error>);
+        is_socket && of_the_system.any(|error| error.kind() == io::ErrorKind::ConnectionRefused)
     }
 }
 

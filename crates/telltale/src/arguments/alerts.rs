@@ -12,7 +12,8 @@ Asks the service of this host, which shows each user what they may see. Without 
 is sampled once: durations are ignored, and leaks and idle processes are not found. docs/alerts.md
 describes the rules.
 
-Exit status: 0 no alert fires, 1 an alert fires or fired, 2 no data, 64 usage error.";
+Exit status: 0 nothing is wrong; 1 a warning or critical alert fires or is pending, or with --replay
+any fired; 2 no data, or a service that does not answer; 64 usage error.";
 
 #[derive(Debug, Args)]
 pub(crate) struct AlertsArguments {
@@ -20,6 +21,9 @@ pub(crate) struct AlertsArguments {
     pub(crate) place: LocationArguments,
     #[command(flatten)]
     pub(crate) hardware: HardwareArguments,
+    /// Ask the service alone: fail where none answers, instead of sampling the host
+    #[arg(long, conflicts_with_all = ["rules", "replay", "config"])]
+    pub(crate) service: bool,
     /// List the configured rules and their origin
     #[arg(long, conflicts_with = "no_nvml")]
     pub(crate) rules: bool,

@@ -1,7 +1,6 @@
 //! The service of this machine: whether it answers, its history, and its configuration.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::process::geteuid;
 use telltale_node::configuration::{ConfigurationRefusal, Layers};
@@ -15,10 +14,7 @@ use telltale_schema::text::with_causes;
 use super::finding::Finding;
 use crate::arguments::{HistoryPlace, LocationArguments};
 use crate::past::candidates;
-use crate::sockets::sockets;
-
-/// How long the service may take to answer.
-const TIMEOUT: Duration = Duration::from_secs(2);
+use crate::sockets::{TIMEOUT, sockets};
 
 /// Free bytes of a file system below which a history may not go on.
 const LITTLE_BYTES: u64 = 64 << 20;

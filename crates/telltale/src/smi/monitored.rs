@@ -8,7 +8,7 @@ use telltale_query::{Field, Value};
 use telltale_schema::snapshot::Snapshot;
 use telltale_smi::Monitor;
 
-use super::{OutputFormat, SnapshotView, options, status, why_nothing};
+use super::{OutputFormat, SnapshotView, configured, status, why_nothing};
 use crate::arguments::MonitorArguments;
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &MonitorArguments, monitor: &Monitor) -> Result<Sta
         filter: arguments.filter.as_ref(),
         ..SnapshotView::whole(OutputFormat::List)
     };
-    let mut options = arguments.hardware.limit(options(&arguments.place, view));
+    let mut options = arguments.hardware.limit(configured(&arguments.place, view));
     // Any of them may be in a group, and memory that only an endpoint reports too.
     options.sensors = Sensors::All;
     options.endpoints = EndpointUse::Always;

@@ -1,6 +1,7 @@
 //! Where the view's snapshots come from: the service of this machine while it answers, else a
 //! collector of our own. All on a thread of its own, so that nothing here stops the view.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SendError, SyncSender};
 use std::thread;
@@ -8,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use telltale_collector::{CollectOptions, Collector, EndpointUse, Round};
 use telltale_node::grpc::connect;
+use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::GraphValue;
-use telltale_wire::telemetry::{CallError, Client};
+use telltale_wire::telemetry::{CallError, Client, Updates};
 
 use super::filling::Filling;
 use super::{Wake, alerts};
 use crate::arguments::LocationArguments;
 use crate::hosts::Inquiry;
 use crate::smi::many::FIRST_FRAME;
-use crate::sockets::sockets;
+use crate::sockets::{TIMEOUT, sockets};
 
 /// How long we collect before the service is searched for again.
 const RETRY: Duration = Duration::from_secs(10);
@@ -29,6 +31,16 @@ pub(super) struct ViewSource {
     pub(super) period: Duration,
     /// What the graphs of devices show at the start.
     pub(super) shown: GraphValue,
+}
+
+/// Said where the service runs, and is stopped or stuck.
+const LATE: &str = "the service does not answer, see `telltale doctor`; collecting here";
+
+/// A service that reports.
+struct Followed {
+    client: Client,
+    updates: Updates,
+    first: Snapshot,
 }
 
 /// The view has ended.
@@ -135,47 +147,63 @@ impl ViewSource {
         wakes: &SyncSender<Wake>,
     ) -> Result<(), Ended> {
         for socket in sockets(&self.place).into_iter().filter(|socket| socket.exists()) {
-            let Ok(mut client) = connect(&socket).await else { continue };
-            match self.watch(&mut client, filled, wakes).await {
-                Ok(ended) => ended?,
-                Err(error) => wakes.send(Wake::Words(ending(&error)))?,
+            match tokio::time::timeout(TIMEOUT, self.follow(&socket)).await {
+                Ok(Ok(None)) => {}
+                Ok(Ok(Some(followed))) => match self.watch(followed, filled, wakes).await {
+                    Ok(ended) => ended?,
+                    Err(error) => wakes.send(Wake::Words(ending(&error)))?,
+                },
+                Ok(Err(error)) => wakes.send(Wake::Words(ending(&error)))?,
+                Err(_) => wakes.send(Wake::Words(LATE.to_owned()))?,
             }
         }
         Ok(())
     }
 
+    /// What a service reports first, and the way to the rest. A service that does not answer would
+    /// keep the view waiting.
+    async fn follow(&self, socket: &Path) -> Result<Option<Followed>, CallError> {
+        let Ok(mut client) = connect(socket).await else { return Ok(None) };
+        let mut updates = client.watch_selected(self.period, "", true).await?;
+        while let Some(update) = updates.next().await? {
+            if let Some(first) = update.snapshot {
+                return Ok(Some(Followed { client, updates, first }));
+            }
+        }
+        Ok(None)
+    }
+
     async fn watch(
         &self,
-        client: &mut Client,
+        followed: Followed,
         filled: &mut bool,
         wakes: &SyncSender<Wake>,
     ) -> Result<Result<(), Ended>, CallError> {
-        let mut updates = client.watch_selected(self.period, "", true).await?;
-        let mut reported = false;
+        let Followed { mut client, mut updates, first } = followed;
+        if wakes.send(Wake::Source(String::from("from the service"))).is_err() {
+            return Ok(Err(Ended));
+        }
         let mut alerts = alerts::AlertPoller::new(self.period);
-        while let Some(update) = updates.next().await? {
-            let Some(snapshot) = update.snapshot else { continue };
-            if !reported {
-                reported = true;
-                if wakes.send(Wake::Source(String::from("from the service"))).is_err() {
+        let mut next = Some(first);
+        loop {
+            if let Some(snapshot) = next {
+                let filling = (!*filled).then(|| Filling::of(&snapshot, self.period));
+                if wakes.send(Wake::Snapshot(Arc::new(snapshot))).is_err() {
+                    return Ok(Err(Ended));
+                }
+                if let Some(filling) = filling {
+                    *filled = true;
+                    tokio::spawn(filling.run(self.shown, client.clone(), wakes.clone()));
+                }
+                if let Some(news) = alerts.ask(&mut client).await
+                    && wakes.send(news).is_err()
+                {
                     return Ok(Err(Ended));
                 }
             }
-            let filling = (!*filled).then(|| Filling::of(&snapshot, self.period));
-            if wakes.send(Wake::Snapshot(Arc::new(snapshot))).is_err() {
-                return Ok(Err(Ended));
-            }
-            if let Some(filling) = filling {
-                *filled = true;
-                tokio::spawn(filling.run(self.shown, client.clone(), wakes.clone()));
-            }
-            if let Some(news) = alerts.ask(client).await
-                && wakes.send(news).is_err()
-            {
-                return Ok(Err(Ended));
-            }
+            let Some(update) = updates.next().await? else { return Ok(Ok(())) };
+            next = update.snapshot;
         }
-        Ok(Ok(()))
     }
 
     /// Collects for a while. The very first check has what is in ledgers, which is there at once;
