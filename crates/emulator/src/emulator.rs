@@ -160,6 +160,19 @@ impl Emulator {
         self.parts().server.follow_machine().map_err(FaultError::Listen)
     }
 
+    /// Whether a fault can be injected as the machine is now.
+    ///
+    /// # Errors
+    /// See [`Machine::inject`].
+    pub fn check(&self, fault: &Fault) -> Result<(), InjectError> {
+        locked(&self.parts().machine).check(fault).map(|_| ())
+    }
+
+    /// The faults that are injected now, the oldest first.
+    pub fn faults(&self) -> Vec<Fault> {
+        locked(&self.parts().machine).faults().cloned().collect()
+    }
+
     /// Undoes a fault. A device that had vanished can be opened again when this returns.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod accelerator;
 mod allocator;
 mod chip;
 mod client;
+mod command;
 mod device;
 mod emulator;
 #[allow(unsafe_code)]
@@ -29,6 +30,7 @@ pub use accelerator::{
 };
 pub use chip::{AllocateError, Chip, FreeError, KindUsage, Usage};
 pub use client::{DeviceClient, DeviceError, DeviceUsage, OpenDeviceError};
+pub use command::{COMMAND_FORMS, EmulatorCommand, ParseTimedFaultError, TimedFault};
 pub use device::ChipUsage;
 pub use emulator::{Emulator, EmulatorOptions, EmulatorStartError, FaultError};
 pub use kernels::{
@@ -37,9 +39,9 @@ pub use kernels::{
 };
 pub use machine::{
     AerSeverity, AttributeError, ChipDescription, ChipLoad, CreateError, DriverVersion, Fault,
-    Garbage, InjectError, InjectedErrno, LinkSpeed, LinkWidth, MAX_LEFTOVERS, Machine, MachineKind,
-    MachineOptions, ParseDriverVersionError, ParseFaultError, ParseMachineKindError, PartFailure,
-    PidsFault, TreeError,
+    Garbage, InjectError, InjectedErrno, LinkSpeed, LinkWidth, MAX_FAULTS, MAX_LEFTOVERS, Machine,
+    MachineKind, MachineOptions, ParseDriverVersionError, ParseFaultError, ParseMachineKindError,
+    PartFailure, PidsFault, TreeError,
 };
 pub use protocol::DeviceActivity;
 pub use server::ServerCounters;

@@ -48,6 +48,9 @@ pub struct MachineOptions {
     pub driver_version: DriverVersion,
 }
 
+/// Faults that a machine may have at a time.
+pub const MAX_FAULTS: usize = 1024;
+
 /// Why a fault could not be injected or cleared.
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
@@ -68,6 +71,9 @@ pub enum InjectError {
     /// The ordinal under which the chip would come back is another chip's.
     #[error("ordinal {0} is taken by another chip: choose a free one")]
     OrdinalTaken(u32),
+    /// There are as many as there may be.
+    #[error("there are {MAX_FAULTS} faults already: clear some first")]
+    TooMany,
     /// The fault to be cleared is not there.
     #[error("the fault {0} was not injected")]
     NotInjected(Fault),
@@ -270,25 +276,11 @@ impl Machine {
     /// # Errors
     /// When the fault names a chip or file that is not there, or the tree cannot be changed.
     pub fn inject(&mut self, fault: Fault) -> Result<(), InjectError> {
+        let place = self.check(&fault)?;
         if let Fault::Part { name, failure, count } = &fault {
-            let place = part_place(name, *failure)?;
-            self.parts.begin((*failure, place), *count)?;
+            self.parts.begin((*failure, part_place(name, *failure)?), *count)?;
             self.faults.push((None, fault));
             return Ok(());
-        }
-        let place = match fault.ordinal() {
-            Some(ordinal) => Some(self.place_of(ordinal)?),
-            None => None,
-        };
-        if let (Some(place), Some(attribute)) = (place, fault.needs()) {
-            self.check_attribute(place, attribute)?;
-        }
-        if let (Some(place), Fault::Vanish { returns_as: Some(new), .. }) = (place, &fault) {
-            let taken =
-                |(other, chip): (usize, &Chip)| other != place && chip.found.ordinal == *new;
-            if self.chips.iter().enumerate().any(taken) {
-                return Err(InjectError::OrdinalTaken(*new));
-            }
         }
         self.faults.push((place, fault.clone()));
         match (place, &fault) {
@@ -310,6 +302,28 @@ impl Machine {
             (None, _) => self.change_driver()?,
         }
         Ok(())
+    }
+
+    /// Whether a fault can be injected now; the place of the chip, where it is about one.
+    pub(crate) fn check(&self, fault: &Fault) -> Result<Option<usize>, InjectError> {
+        if self.faults.len() >= MAX_FAULTS {
+            return Err(InjectError::TooMany);
+        }
+        if let Fault::Part { name, failure, .. } = fault {
+            part_place(name, *failure)?;
+        }
+        let place = fault.ordinal().map(|ordinal| self.place_of(ordinal)).transpose()?;
+        if let (Some(place), Some(attribute)) = (place, fault.needs()) {
+            self.check_attribute(place, attribute)?;
+        }
+        if let (Some(place), Fault::Vanish { returns_as: Some(new), .. }) = (place, fault) {
+            let taken =
+                |(other, chip): (usize, &Chip)| other != place && chip.found.ordinal == *new;
+            if self.chips.iter().enumerate().any(taken) {
+                return Err(InjectError::OrdinalTaken(*new));
+            }
+        }
+        Ok(place)
     }
 
     /// Undoes a fault. A chip that had vanished or was being reset starts again with its

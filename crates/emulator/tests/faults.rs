@@ -7,7 +7,10 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use telltale_emulator::{ChipLoad, Fault, InjectError, Machine, MachineKind, MachineOptions};
+use telltale_emulator::{
+    ChipLoad, Emulator, EmulatorOptions, Fault, InjectError, MAX_FAULTS, Machine, MachineKind,
+    MachineOptions,
+};
 use telltale_harness::Scratch;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -307,4 +310,43 @@ fn a_reader_never_finds_half_a_file() {
         done.store(true, Ordering::Relaxed);
         assert!(reader.join().unwrap() > 1, "the reader has seen it move");
     });
+}
+
+#[test]
+fn a_line_breaks_or_mends_and_is_answered_in_one() {
+    let scratch = Scratch::new();
+    let options = EmulatorOptions::default();
+    let emulator = Emulator::start(&scratch.join("m"), MachineKind::P150, options).unwrap();
+    for (line, answer, left) in [
+        ("list", "nothing is broken", 0),
+        ("stop:0", "injected stop:0", 1),
+        ("stop:0", "injected stop:0", 2),
+        ("list", "broken: stop:0", 2),
+        ("raise:0:aer_dev_fatal", "injected raise:0:aer_dev_fatal:1", 3),
+        ("clear stop:0", "cleared stop:0", 1),
+        ("clear stop:0", "refused: the fault stop:0 was not injected", 1),
+        ("vanish:0:7", "injected vanish:0:7", 2),
+        ("stop:0", "refused: there is no chip 0 on this machine now", 2),
+        ("clear", "cleared raise:0:aer_dev_fatal:1, vanish:0:7", 0),
+        ("stop:7", "injected stop:7", 1),
+    ] {
+        assert_eq!(emulator.command(line), answer, "{line}");
+        assert_eq!(emulator.faults().len(), left, "{line}");
+    }
+    for line in ["help", "fire", "", "clear fire"] {
+        let answer = emulator.command(line);
+        assert!(answer.contains("vanish:N[:M]") && answer.lines().count() == 1, "{answer}");
+    }
+    emulator.shutdown().unwrap();
+}
+
+#[test]
+fn a_machine_has_so_many_faults_and_no_more() {
+    let mut fixture = Fixture::new(MachineKind::N150);
+    let fault: Fault = "memory:mc0:uncorrected".parse().unwrap();
+    (0..MAX_FAULTS).for_each(|_| fixture.machine.inject(fault.clone()).unwrap());
+    let refused = fixture.machine.inject(fault.clone());
+    assert!(matches!(refused, Err(InjectError::TooMany)), "{refused:?}");
+    fixture.machine.clear(&fault).unwrap();
+    fixture.machine.inject(fault).unwrap();
 }

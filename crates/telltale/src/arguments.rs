@@ -28,9 +28,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use telltale_emulator::{Fault, MachineKind};
+use telltale_emulator::{Fault, MachineKind, TimedFault};
 use telltale_query::Query;
 
 use crate::exit::{self, Failure, Status};
@@ -194,12 +194,18 @@ const EMULATE_HELP: &str = "\
 Creates the driver's procfs, sysfs and hwmon files and device sockets in the directory, which must
 be empty or left by an earlier run. Ctrl-C removes them; other files stay and are listed.
 
+While it runs it reads lines from standard input and answers each in one line: FAULT breaks
+something, `clear FAULT` mends it, `clear` mends all, `list` says what is broken. Counters keep what
+a fault added. The end of the input ends nothing.
+
 Faults (--fault, repeatable; N as in tenstorrent!N, FILE such as tt_aiclk, a|b is a or b):
 ";
 
 const EMULATE_EXAMPLE: &str = "
-Example:
-  telltale emulate --machine t3000 --root /tmp/t3000 --fault reset:1 --fault hang:2:tt_aiclk";
+Examples:
+  telltale emulate --machine t3000 --root /tmp/t3000 --fault reset:1 --fault hang:2:tt_aiclk
+  telltale emulate --machine n150 --root /tmp/n150 --fault nic:eth0:down@10..40
+  echo nic:eth0:down | telltale emulate --machine n150 --root /tmp/n150";
 
 /// What follows the options of `emulate`: the faults are those that the emulator knows.
 fn emulate_help() -> String {
@@ -357,9 +363,9 @@ pub(crate) struct EmulateArguments {
     /// The directory that becomes the machine's root
     #[arg(long, value_name = "DIR")]
     pub(crate) root: PathBuf,
-    /// Start with something broken
-    #[arg(long, value_name = "FAULT")]
-    pub(crate) fault: Vec<Fault>,
+    /// Break something, at once or FROM seconds after the start, and mend it TO seconds after it
+    #[arg(long, value_name = "FAULT[@FROM[..TO]]")]
+    pub(crate) fault: Vec<TimedFault>,
 }
 
 #[derive(Debug, Args)]
@@ -415,7 +421,20 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Parses the command line, or says what is wrong and which status to exit with.
 pub(crate) fn parse() -> Result<Command, ExitCode> {
     let parsed = variables::parse(std::env::args_os().collect::<Vec<_>>());
-    parsed.map(|line: CommandLine| line.command).map_err(|error| print_error(&error))
+    let parsed = parsed.map(|line: CommandLine| line.command);
+    parsed.map_err(|error| print_error(&with_option_of_machine(error)))
+}
+
+/// Adds to an error about a kind of machine without an option which option it needs.
+fn with_option_of_machine(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(text)) = error.get(ContextKind::InvalidArg)
+        && error.kind() == ErrorKind::UnknownArgument
+        && let Ok(kind) = text.parse::<MachineKind>()
+    {
+        let tip = format!("a machine is chosen with '--machine {kind}'");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// Prints what clap says, help or an error; gives the status to exit with.

@@ -1,33 +1,90 @@
-//! `telltale emulate`: an emulated machine until Ctrl-C.
+//! `telltale emulate`: an emulated machine until Ctrl-C, which obeys lines of standard input.
 
+mod lines;
+mod schedule;
+
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use telltale_emulator::{Emulator, EmulatorOptions, MAX_LEFTOVERS};
+use telltale_emulator::{Emulator, EmulatorOptions, InjectError, MAX_LEFTOVERS};
+use telltale_schema::text::{printable, with_causes};
 
 use crate::arguments::EmulateArguments;
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
+use lines::{InputLines, Line};
+use schedule::Schedule;
+
+/// How long it waits at a time where nothing is to come.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &EmulateArguments) -> Result<Status, Failure> {
     let mut interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
-    let options = EmulatorOptions { faults: arguments.fault.clone(), ..EmulatorOptions::default() };
+    let (schedule, faults) = Schedule::new(&arguments.fault);
+    let options = EmulatorOptions { faults, ..EmulatorOptions::default() };
     let emulator = Emulator::start(&arguments.root, arguments.machine, options)
         .map_err(|error| Failure::because(&error))?;
+    check(&emulator, &schedule)?;
     let root = arguments.root.display();
     exit::tell(&format!(
         "An emulated {} machine runs in {root} until Ctrl-C; look at it with: telltale smi --root \
          {root}",
         arguments.machine,
     ));
-    while !interrupt.sleep(Duration::from_secs(3600)) {}
+    run_until(&interrupt, &emulator, schedule);
     interrupt.finish_undisturbed();
     let left = emulator.shutdown().map_err(|error| Failure::because(&error))?;
     if !left.is_empty() {
         exit::tell(&leftovers(&arguments.root, &left));
     }
     Ok(Status::Fine)
+}
+
+/// Whether the faults that are still to begin are of this machine. A chip that is not there now may be
+/// by then, under the ordinal with which another fault lets it come back.
+fn check(emulator: &Emulator, schedule: &Schedule) -> Result<(), Failure> {
+    for fault in schedule.faults() {
+        match emulator.check(fault) {
+            Ok(()) | Err(InjectError::NoSuchChip(_)) => {}
+            Err(error) => {
+                let reason = with_causes(&error);
+                return Err(Failure::Message(format!("cannot inject the fault {fault}: {reason}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Obeys lines of standard input and the schedule until Ctrl-C.
+fn run_until(interrupt: &Interrupt, emulator: &Emulator, mut schedule: Schedule) {
+    let start = Instant::now();
+    let mut input = InputLines::new();
+    loop {
+        let most = schedule.until_next(start.elapsed()).unwrap_or(LONGEST_WAIT);
+        if input.wait(interrupt, most.min(LONGEST_WAIT)) {
+            return;
+        }
+        for line in input.read() {
+            answer(emulator, line);
+        }
+        for (what, outcome) in schedule.run(emulator, start.elapsed()) {
+            match outcome {
+                Ok(()) => exit::tell(&what),
+                Err(error) => exit::tell(&format!("cannot {what}: {}", with_causes(&error))),
+            }
+        }
+    }
+}
+
+/// Does what a line says, and answers on standard output. An answer that cannot be written ends nothing.
+fn answer(emulator: &Emulator, line: Line) {
+    let text = match line {
+        Ok(line) => emulator.command(&line),
+        Err(error) => format!("refused: {error}"),
+    };
+    let _ = writeln!(io::stdout(), "{}", printable(&text));
 }
 
 /// Why the machine's directory is still there.

@@ -31,7 +31,7 @@ const COMMANDS: [&str; 19] = [
 
 #[test]
 fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
-    let cases: [(&[&str], &str); 26] = [
+    let cases: [(&[&str], &str); 29] = [
         (&[], "Usage"),
         (&["frobnicate"], "frobnicate"),
         (&["smi", "--frobnicate"], "--frobnicate"),
@@ -58,8 +58,20 @@ fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
         (&["emulate", "--machine", "n151", "--root", "/tmp/x"], "[possible values: n150"),
         (&["emulate", "--machine", "n150"], "--root"),
         (
+            &["emulate", "n150", "--root", "/tmp/x"],
+            "tip: a machine is chosen with '--machine n150'",
+        ),
+        (
             &["emulate", "--machine", "n150", "--root", "/tmp/x", "--fault", "fire:0"],
             "write missing:N:FILE",
+        ),
+        (
+            &["emulate", "--machine", "n150", "--root", "/tmp/x", "--fault", "fire:0@5"],
+            "write missing:N:FILE",
+        ),
+        (
+            &["emulate", "--machine", "n150", "--root", "/tmp/x", "--fault", "stop:0@5..1"],
+            "write FAULT@SECONDS or FAULT@FROM..TO",
         ),
     ];
     for (arguments, words) in cases {
