@@ -47,6 +47,8 @@ struct Rule {
     r#while: Option<String>,
     after: Option<String>,
     #[serde(default)]
+    beside: Vec<String>,
+    #[serde(default)]
     above: f64,
     #[serde(default)]
     rise: f64,
@@ -144,12 +146,12 @@ fn entry(code: &mut String, rule: &Rule, kind: &str) -> Result<(), String> {
         "rises" if !any_of.is_empty() => format!("Some(({of:?}, &{any_of:?}))"),
         _ => "None".to_owned(),
     };
-    let (only_while, only_after) = (&rule.r#while, &rule.after);
+    let (only_while, only_after, beside) = (&rule.r#while, &rule.after, &rule.beside);
     writeln!(
         code,
         "HealthRule {{ kind: FaultKind::{kind}, name: {name:?}, alert: {alert:?}, alert_after_seconds: {alert_after_seconds}, words: {words:?}, \
          about: RuleSubject::{about}, state: HealthState::{state}, shape: Shape::{shape}, \
-         only_while: {only_while:?}, only_after: {only_after:?}, only_by: {only_by}, thresholds: Thresholds {{ enabled: true, above: {above:?}, \
+         only_while: {only_while:?}, only_after: {only_after:?}, only_by: {only_by}, beside: &{beside:?}, thresholds: Thresholds {{ enabled: true, above: {above:?}, \
          rise: {rise:?}, within_seconds: {within_seconds}, quiet_seconds: {quiet_seconds}, \
          hold_seconds: {hold_seconds} }}, ends: {ends:?}, action: {action:?} }},"
     )

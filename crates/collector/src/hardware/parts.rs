@@ -58,7 +58,7 @@ pub enum HostPartKind {
     Fan,
     /// `alarm` and `watts`; of one that the kernel shows as mains, `online`.
     PowerSupply,
-    /// `alarm` and `volts`.
+    /// `alarm`, `volts`, and its limits `minimum_volts` and `maximum_volts`.
     Voltage,
     /// A physical one: `is_there` (0 of one that is gone with its PCI function, for an hour), `up`,
     /// `is_enabled`, `has_been_up` since it was set up, `carrier_downs_total`, `speed_bits_per_second`,

@@ -25,11 +25,6 @@ pub(super) trait Readings {
     fn words(&self, name: &str) -> Reading<Vec<String>> {
         self.number(name).map(|value| vec![value.to_string()])
     }
-
-    /// What else was read of it, which makes its fault clearer.
-    fn others(&self) -> Vec<(&'static str, f64, Timestamp)> {
-        Vec::new()
-    }
 }
 
 /// Those of a device.
@@ -105,14 +100,6 @@ impl Readings for BTreeMap<&'static str, Reading<f64>> {
     fn number(&self, name: &str) -> Reading<f64> {
         let unread = || Reading::absent(Absence::Unsupported, "the kernel does not show it");
         self.get(name).cloned().unwrap_or_else(unread)
-    }
-
-    fn others(&self) -> Vec<(&'static str, f64, Timestamp)> {
-        let known = self.iter().filter_map(|(name, reading)| match reading {
-            Reading::Value { value, at } => Some((*name, *value, *at)),
-            Reading::Absent { .. } => None,
-        });
-        known.collect()
     }
 }
 

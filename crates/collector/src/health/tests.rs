@@ -241,6 +241,70 @@ fn what_was_up_and_is_not_is_down_unless_it_is_disabled() {
 }
 
 #[test]
+fn a_fault_of_a_part_shows_what_explains_it_and_no_more() {
+    use HostPartKind::{Fan, InfinibandPort, NetworkInterface, PowerSupply, Voltage};
+    type All = &'static [(&'static str, f64)];
+    let cases: [(HostPartKind, All, &[&str], &str); 6] = [
+        (
+            NetworkInterface,
+            &[
+                ("up", 0.0),
+                ("is_enabled", 1.0),
+                ("has_been_up", 1.0),
+                ("carrier_downs_total", 3.0),
+                ("pcie_width", 16.0),
+                ("pcie_fatal_errors_total", 0.0),
+            ],
+            &["up", "carrier_downs_total"],
+            "network link down: link down count 3; check cable, module and switch port",
+        ),
+        (
+            Voltage,
+            &[("alarm", 1.0), ("volts", 9.72), ("minimum_volts", 10.8), ("maximum_volts", 13.2)],
+            &["alarm", "volts", "minimum_volts", "maximum_volts"],
+            "voltage out of range: voltage 9.72 V, min 10.8 V, max 13.2 V; check the power \
+             supplies and the board",
+        ),
+        (
+            Fan,
+            &[("alarm", 1.0), ("is_used", 1.0), ("revolutions_per_minute", 0.0)],
+            &["alarm", "revolutions_per_minute"],
+            "fan failed: speed 0 rpm; replace the fan before the machine gets hot",
+        ),
+        (
+            PowerSupply,
+            &[("alarm", 1.0)],
+            &["alarm"],
+            "power supply failed; check its cable, then replace it",
+        ),
+        (
+            InfinibandPort,
+            &[
+                ("up", 0.0),
+                ("is_infiniband", 1.0),
+                ("has_been_up", 1.0),
+                ("physical_state", 2.0),
+                ("gids", 2.0),
+            ],
+            &["up", "physical_state"],
+            "InfiniBand port down: physical state Polling; check cable, module and switch port \
+             (`ibstat`)",
+        ),
+        (
+            NetworkInterface,
+            &[("pcie_width", 4.0), ("pcie_width_max", 16.0), ("up", 1.0)],
+            &["pcie_width", "pcie_width_max"],
+            "network card's PCIe narrower than the slot: PCIe lanes 4 of 16; reseat the card",
+        ),
+    ];
+    for (kind, all, evidence, detail) in cases {
+        let found = part(&mut Judge::default(), kind, all, 0);
+        let shown: Vec<_> = found[0].evidence.iter().map(|one| &*one.reading).collect();
+        assert_eq!((shown.as_slice(), &*found[0].detail), (evidence, detail));
+    }
+}
+
+#[test]
 fn a_fan_that_never_turned_does_not_fail() {
     let mut judge = Judge::default();
     let mut look = |turns: f64, alarm: f64, second| {

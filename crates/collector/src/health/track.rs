@@ -120,12 +120,12 @@ impl Track {
                 return Ok(Finding::Clear);
             }
         }
-        let with_others = |name, value, at| with_others(readings, evidence(name, value, at));
+        let shown = |name, value, at| explained(rule, readings, evidence(name, value, at));
         Ok(match rule.shape {
             Shape::Found => Finding::Clear,
             Shape::Above(name) => {
                 let (value, at) = known(readings.number(name))?;
-                holds_if(value > thresholds.above, || with_others(name, value, at))
+                holds_if(value > thresholds.above, || shown(name, value, at))
             }
             Shape::Below(name, of) => {
                 let (value, at) = known(readings.number(name))?;
@@ -144,7 +144,7 @@ impl Track {
                 let (value, at) = known(readings.number(name))?;
                 let been = readings.number(&format!("has_been_{name}")).value().copied();
                 let most = self.most(value.max(been.unwrap_or(value)));
-                holds_if(value <= 0.0 && most > 0.0, || with_others(name, value, at))
+                holds_if(value <= 0.0 && most > 0.0, || shown(name, value, at))
             }
             Shape::Includes(name, any_of) => included(name, any_of, known(readings.words(name))?),
             Shape::Rises(name) => {
@@ -281,11 +281,13 @@ fn included(name: &str, any_of: &[&str], (words, at): (Vec<String>, Timestamp)) 
     found.map_or(Finding::Clear, |word| Finding::Holds(vec![shown(word)]))
 }
 
-/// The reading of the rule first, then what else was read.
-fn with_others(readings: &dyn Readings, first: Evidence) -> Vec<Evidence> {
-    let others = readings.others().into_iter().filter(|(other, ..)| *other != first.reading);
-    let others: Vec<_> = others.map(|(other, value, at)| evidence(other, value, at)).collect();
-    [first].into_iter().chain(others).collect()
+/// The reading of the rule first, then those that explain it and are known.
+fn explained(rule: &HealthRule, readings: &dyn Readings, first: Evidence) -> Vec<Evidence> {
+    let beside = rule.beside.iter().filter_map(|name| match readings.number(name) {
+        Reading::Value { value, at } => Some(evidence(name, value, at)),
+        Reading::Absent { .. } => None,
+    });
+    [first].into_iter().chain(beside).collect()
 }
 
 fn holds_if(holds: bool, evidence: impl FnOnce() -> Vec<Evidence>) -> Finding {

@@ -105,6 +105,8 @@ fn the_values_are_those_of_the_files() {
     for (kind, name, reading, expected) in [
         (HostPartKind::Fan, "nct6798/fan1", "minimum_revolutions_per_minute", 1500.0),
         (HostPartKind::Voltage, "nct6798/in0", "volts", 12.096),
+        (HostPartKind::Voltage, "nct6798/in0", "minimum_volts", 10.8),
+        (HostPartKind::Voltage, "nct6798/in0", "maximum_volts", 13.2),
         (nic, "eth0", "speed_bits_per_second", 200e9),
         (nic, "eth0", "pcie_width", 16.0),
         (nic, "eth0", "pcie_generation_max", 4.0),

@@ -161,7 +161,8 @@ fn each_part_has_what_the_kernel_says_of_it() {
     let unused = ("is_used", Ok(0.0));
     let faulty = [(fan, Ok(0.0)), (least, missing), unused, ("alarm", Ok(1.0))];
     assert_eq!(of(HostPartKind::Fan, "nct6798/fan2"), faulty.into());
-    let voltage = [("alarm", Ok(0.0)), ("volts", Ok(12.096))];
+    let (least, most) = (("minimum_volts", missing), ("maximum_volts", missing));
+    let voltage = [("alarm", Ok(0.0)), ("volts", Ok(12.096)), least, most];
     assert_eq!(of(HostPartKind::Voltage, "nct6798/in0"), voltage.into());
     let supply = [("alarm", Ok(0.0)), ("watts", Ok(330.0))];
     assert_eq!(of(HostPartKind::PowerSupply, "pmbus-7-0058"), supply.into());

@@ -30,6 +30,8 @@ pub struct HealthRule {
     pub only_after: Option<&'static str>,
     /// Rises count while this reading is one of these.
     pub only_by: Option<(&'static str, &'static [&'static str])>,
+    /// Readings that explain it, which its evidence has too.
+    pub beside: &'static [&'static str],
     /// What holds where the user sets nothing.
     pub thresholds: Thresholds,
     /// What ends it.

@@ -76,7 +76,7 @@ fn read(directory: &Directory, found: &Found, now: Timestamp) -> Answer {
     let gids = GidTable::read(&port, found.gids.as_ref(), now);
     let count = |of: fn(&GidTable) -> u16| match &gids {
         Ok(table) => Reading::new(f64::from(of(table)), table.read_at),
-        Err(error) => error.reading(),
+        Err(absent) => absent.clone(),
     };
     let readings = [
         ("up", up),

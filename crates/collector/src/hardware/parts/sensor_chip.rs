@@ -28,7 +28,7 @@ const MIN_SET_REVOLUTIONS: f64 = 300.0;
 
 const FAN: &[&str] =
     &["revolutions_per_minute", "minimum_revolutions_per_minute", "is_used", "alarm"];
-const VOLTAGE: &[&str] = &["alarm", "volts"];
+const VOLTAGE: &[&str] = &["alarm", "volts", "minimum_volts", "maximum_volts"];
 
 /// A channel of a chip: what it measures, and its number.
 type Channel<'a> = (&'a str, u32);
@@ -133,8 +133,14 @@ fn is_used(files: &PartFiles<'_>, turns: &Reading<f64>, minimum: &Reading<f64>) 
 fn read_voltage(directory: &Directory, found: &Found, now: Timestamp) -> Answer {
     let files = PartFiles { directory, now };
     let channel = found.channel.as_deref().unwrap_or_default();
-    let volts = files.number(&format!("{channel}_input"), 1e3, -1e4..=1e4);
-    [("alarm", alarm::of_channel(&files, channel)), ("volts", volts)].into()
+    let volts = |what: &str| files.number(&format!("{channel}_{what}"), 1e3, -1e4..=1e4);
+    [
+        ("alarm", alarm::of_channel(&files, channel)),
+        ("volts", volts("input")),
+        ("minimum_volts", volts("min")),
+        ("maximum_volts", volts("max")),
+    ]
+    .into()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use telltale_collector::hardware::{HostPartKind, HostParts};
 use telltale_schema::clock::{Clock, ManualClock, Timestamp};
+use telltale_schema::reading::Absence;
 
 use super::{PORT, Value, furnished, part, values};
 use crate::hardware::tree::Machine;
@@ -61,10 +62,30 @@ fn a_routable_gid_is_watched_and_the_whole_table_is_read_from_time_to_time() {
     bench.set(2, NONE);
     bench.set(5, NONE);
     assert_eq!(bench.after(1), [Ok(1.0), Ok(0.0)]);
-    // So is the one that was lost last, when it is there again.
+    // So is any that is set while there is none.
+    bench.set(7, ROUTABLE);
+    assert_eq!(bench.after(1), [Ok(2.0), Ok(1.0)]);
+}
+
+#[test]
+fn a_table_that_was_empty_is_read_until_it_has_a_routable_gid() {
+    let mut bench = Bench::new();
+    (0..3).for_each(|entry| bench.set(entry, NONE));
+    assert_eq!(bench.after(1), [Ok(0.0), Ok(0.0)]);
+    bench.set(6, ROUTABLE);
+    assert_eq!(bench.after(1), [Ok(1.0), Ok(1.0)]);
+}
+
+#[test]
+fn a_text_that_is_no_gid_says_nothing_of_the_port() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.after(1), [Ok(2.0), Ok(1.0)]);
+    for text in ["", "\n", "none\n", "fe80::1\n"] {
+        bench.set(2, text);
+        assert_eq!(bench.after(1), [Err(Absence::Implausible); 2], "{text:?}");
+    }
     bench.set(2, ROUTABLE);
-    bench.set(5, ROUTABLE);
-    assert_eq!(bench.after(1), [Ok(3.0), Ok(2.0)]);
+    assert_eq!(bench.after(1), [Ok(2.0), Ok(1.0)]);
 }
 
 #[test]

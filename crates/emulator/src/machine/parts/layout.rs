@@ -8,8 +8,9 @@ use super::super::fault::FailingKind;
 /// The driver of the chip that has the fans and the voltages, and its device.
 pub(crate) const SENSOR_CHIP: (&str, &str) = ("nct6798", "platform/nct6775.656");
 pub(crate) const FANS: usize = 4;
-/// Millivolts of each voltage and the least that they may be.
-pub(crate) const VOLTAGES: [(u32, u32); 3] = [(12_096, 10_800), (5_040, 4_500), (3_312, 2_970)];
+/// Millivolts of each voltage, the least and the most that they may be.
+pub(crate) const VOLTAGES: [(u32, u32, u32); 3] =
+    [(12_096, 10_800, 13_200), (5_040, 4_500, 5_500), (3_312, 2_970, 3_630)];
 /// Millivolts of the inputs after them, for which the board has set no limits, as boards ship: their alarms
 /// are on for ever.
 pub(crate) const VOLTAGES_WITHOUT_LIMITS: [u32; 5] = [1_024, 2_040, 1_472, 248, 184];

@@ -78,11 +78,12 @@ impl Files<'_> {
             self.add(path, &format!("fan{fan}_min"), FAN_MIN);
             self.add(path, &format!("fan{fan}_alarm"), u8::from(stopped || slow));
         }
-        for (place, (normal, least)) in VOLTAGES.into_iter().enumerate() {
+        for (place, (normal, least, most)) in VOLTAGES.into_iter().enumerate() {
             let low = self.fails(PartFailure::VoltageAlarm, place);
             let millivolts = if low { least / 10 * 9 } else { normal };
             self.add(path, &format!("in{place}_input"), millivolts);
             self.add(path, &format!("in{place}_min"), least);
+            self.add(path, &format!("in{place}_max"), most);
             self.add(path, &format!("in{place}_alarm"), u8::from(low));
         }
         self.unused(path);

@@ -1,10 +1,13 @@
 //! The table of a port's addresses for RDMA (GIDs).
 //!
 //! It has up to 256 entries and each is a file. So the whole table is read every ten seconds, and in between
-//! only the entry that shows whether the port has a routable address.
+//! only the entry that shows whether the port has a routable address. While it has none, all are read each
+//! time: one is to be seen as soon as it is there.
 
 use telltale_schema::clock::Timestamp;
+use telltale_schema::reading::Reading;
 
+use crate::hardware::parts::value::implausible;
 use crate::tree::{Directory, Unreadable};
 
 /// Entries of a table that are read.
@@ -21,7 +24,7 @@ pub(in crate::hardware::parts) struct GidTable {
     pub(super) set: u16,
     /// Those of them that reach beyond the link.
     pub(super) routable: u16,
-    /// The entry that was the last one known to be routable.
+    /// One that is routable; none where none is.
     watched: Option<String>,
 }
 
@@ -33,15 +36,16 @@ impl GidTable {
         port: &Directory,
         known: Option<&Self>,
         now: Timestamp,
-    ) -> Result<Self, Unreadable> {
-        let table = port.directory("gids")?;
+    ) -> Result<Self, Reading<f64>> {
+        let table = port.directory("gids").map_err(Unreadable::reading)?;
         if let Some(known) = known.filter(|known| known.is_fresh(now))
-            && known.is_so_still(&table)?
+            && let Some(entry) = &known.watched
+            && is_routable(&gid(&table, entry)?)
         {
             return Ok(known.clone());
         }
         let mut found = Self { read_at: now, set: 0, routable: 0, watched: None };
-        for entry in table.names_up_to(MAX_GIDS)? {
+        for entry in table.names_up_to(MAX_GIDS).map_err(Unreadable::reading)? {
             if !entry.bytes().all(|byte| byte.is_ascii_digit()) {
                 continue;
             }
@@ -52,30 +56,30 @@ impl GidTable {
                 found.watched = Some(entry);
             }
         }
-        // One that was lost may be set again.
-        found.watched = found.watched.or_else(|| known.and_then(|known| known.watched.clone()));
         Ok(found)
     }
 
     fn is_fresh(&self, now: Timestamp) -> bool {
         now.0.checked_sub(self.read_at.0).is_some_and(|age| age < MAX_AGE_NS)
     }
+}
 
-    /// Whether the entry that is watched says the same as the whole table did.
-    fn is_so_still(&self, table: &Directory) -> Result<bool, Unreadable> {
-        match &self.watched {
-            Some(entry) => Ok(is_routable(&gid(table, entry)?) == (self.routable > 0)),
-            None => Ok(true),
-        }
+/// The text of an entry. Kernels before 4.1 have none for one that is not set. A text that is no GID says
+/// nothing of the port.
+fn gid(table: &Directory, entry: &str) -> Result<Vec<u8>, Reading<f64>> {
+    match table.attribute(entry) {
+        Err(Unreadable::Errno(rustix::io::Errno::INVAL)) => Ok(Vec::new()),
+        Err(error) => Err(error.reading()),
+        Ok(text) if is_gid(text.trim_ascii()) => Ok(text),
+        Ok(text) => Err(implausible(&String::from_utf8_lossy(text.trim_ascii()))),
     }
 }
 
-/// The text of an entry. Kernels before 4.1 have none for one that is not set.
-fn gid(table: &Directory, entry: &str) -> Result<Vec<u8>, Unreadable> {
-    match table.attribute(entry) {
-        Err(Unreadable::Errno(rustix::io::Errno::INVAL)) => Ok(Vec::new()),
-        other => other,
-    }
+/// Eight groups of hexadecimal digits.
+fn is_gid(text: &[u8]) -> bool {
+    let is_group = |group: &[u8]| !group.is_empty() && group.iter().all(u8::is_ascii_hexdigit);
+    let groups = text.split(|byte| *byte == b':');
+    groups.clone().count() == 8 && groups.clone().all(is_group)
 }
 
 fn is_routable(gid: &[u8]) -> bool {
@@ -83,19 +87,23 @@ fn is_routable(gid: &[u8]) -> bool {
 }
 
 fn is_set(gid: &[u8]) -> bool {
-    let gid = gid.trim_ascii();
-    let is_gid = gid.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b':');
-    is_gid && gid.iter().any(|byte| !b"0:".contains(byte))
+    gid.trim_ascii().iter().any(|byte| !b"0:".contains(byte))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_set;
+    use super::{is_gid, is_set};
 
     #[test]
-    fn a_gid_of_zeros_is_not_set() {
-        assert!(is_set(b"fe80:0000:0000:0000:b8ce:f603:0000:0001\n"));
-        assert!(!is_set(b"0000:0000:0000:0000:0000:0000:0000:0000\n"));
-        assert!(!is_set(b"") && !is_set(b"\xff\xfe") && !is_set(b"none"));
+    fn a_gid_of_zeros_is_not_set_and_other_texts_are_none() {
+        let (set, zeros) = (
+            b"fe80:0000:0000:0000:b8ce:f603:0000:0001",
+            b"0000:0000:0000:0000:0000:0000:0000:0000",
+        );
+        assert!(is_gid(set) && is_set(set));
+        assert!(is_gid(zeros) && !is_set(zeros) && !is_set(b""));
+        for bad in [&b""[..], b"\xff\xfe", b"none", b"fe80::1", b"0:0:0:0:0:0:0:", &set[5..]] {
+            assert!(!is_gid(bad), "{bad:?}");
+        }
     }
 }
