@@ -363,7 +363,7 @@ pub(crate) struct EmulateArguments {
     /// The directory that becomes the machine's root
     #[arg(long, value_name = "DIR")]
     pub(crate) root: PathBuf,
-    /// Break something, at once or FROM seconds after the start, and mend it TO seconds after it
+    /// Break something at the start, or FROM seconds later, and mend it TO seconds after the start
     #[arg(long, value_name = "FAULT[@FROM[..TO]]")]
     pub(crate) fault: Vec<TimedFault>,
 }

@@ -10,6 +10,7 @@ use telltale_emulator::Fault;
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 
 use crate::cli::command::{Running, TIMEOUT, emulate, said, smi, telltale};
+use crate::cli::serve::Serving;
 
 #[test]
 fn it_runs_until_a_signal_and_leaves_nothing() {
@@ -165,6 +166,32 @@ fn what_is_said_while_it_runs_breaks_and_mends() {
     assert_eq!(spoken.says(b"clear"), "cleared port:mlx5_0/1:recovered:5, vanish:0");
     assert_eq!(spoken.says(b"clear"), "nothing is broken");
     assert!(spoken.says(b"help").contains("nic:NAME:down|slow|narrow|gone"));
+    spoken.ends();
+}
+
+#[test]
+fn a_service_sees_what_only_time_shows() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let mut spoken = Spoken::start(&mut machine(&root));
+    let file = place.join("t.toml");
+    let rule = "[[alerts.rule]]\nname = \"network_speed_low\"\nclear_for_seconds = 1\n";
+    fs::write(&file, rule).unwrap();
+    let mut serve = telltale();
+    serve.env("HOME", place.path()).args(["serve", "--http", "off", "--root"]).arg(&root);
+    serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
+    let mut service = Serving::start(&mut serve);
+    // Once it has found this, it has seen how fast the interface is.
+    spoken.says(b"fan:nct6798/fan1:stopped");
+    service.says("alert fan_failed fires: nct6798/fan1");
+    spoken.says(b"port:mlx5_0/1:recovered:5");
+    service.says("alert infiniband_recoveries_rising fires: mlx5_0/1");
+    spoken.says(b"nic:eth0:slow");
+    let line = service.says("alert network_speed_low fires: eth0");
+    assert!(line.contains("speed 100 Gbit/s, highest speed 200 Gbit/s"), "{line}");
+    spoken.says(b"clear nic:eth0:slow");
+    service.says("alert network_speed_low is resolved; it was: eth0");
+    service.end();
     spoken.ends();
 }
 
