@@ -3,7 +3,9 @@
 mod consistency;
 mod keys;
 mod layers;
+mod lists;
 mod text;
+mod words;
 
 use std::path::PathBuf;
 use std::time::Duration;

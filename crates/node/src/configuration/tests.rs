@@ -49,7 +49,10 @@ fn what_is_wrong_is_reported_with_its_place() {
         ("root = 7", "1:8: invalid type: integer `7`"),
         ("[otlp]\nendpoint = \"node7:4317\"", "2:12: \"node7:4317\" is no receiver for OTLP"),
         ("log_level = \"loud\"", "1:13: unknown variant `loud`, expected one of `error`"),
-        ("[http]\nconnections = 0", "2:15: invalid value: integer `0`, expected a nonzero usize"),
+        (
+            "[http]\nconnections = 0",
+            "2:15: invalid value: integer `0`, expected a whole number of 1 or more",
+        ),
         ("[root]\na = 1", "1:2: `root` is a value, not a table"),
         (
             "[[alerts.rule]]\nname = \"a\"\n\n[[alerts.rule]]\nname = \"b\"\nconditon = \"leak\"",
@@ -67,6 +70,34 @@ fn what_is_wrong_is_reported_with_its_place() {
         let error = layers(&place, text, &[]).load().unwrap_err().to_string();
         let reported = error.split_once("t.toml:").unwrap().1;
         assert!(reported.starts_with(expected), "{text:?}: {reported:?}");
+    }
+}
+
+#[test]
+fn a_mistake_in_one_of_many_rules_is_reported_at_its_key() {
+    let before = "[[health.rule]]\nname = \"vanished\"\nenabled = true\n\n[[health.rule]]\n";
+    let whole = "expected a whole number of 0 or more";
+    let long = format!("name = \"pcie_width_below_slot\"\nhold_seconds = {}.0", 1e300);
+    for (rule, expected) in [
+        (
+            "name = \"nvlink_down\"\nhold_seconds = -1",
+            &["7:1: `hold_seconds`: ", "`-1`", whole][..],
+        ),
+        (&long, &["7:1: `hold_seconds`: ", "`1e300`", whole]),
+        ("hold_secnds = 1\nname = \"nvlink_down\"", &["6:1: unknown key", "mean `hold_seconds`?"]),
+        ("name = \"device_vanished\"", &["6:1: `name`: ", "did you mean \"vanished\"?"]),
+        ("enabled = true\nname = \"fan_faild\"", &["7:1: `name`: ", "mean \"fan_failed\"?"]),
+        ("enabled = true\nname = \"vanished\"", &["7:1: `name`: ", "vanished is set twice"]),
+        ("name = \"fan_failed\"\nrise = 1", &["7:1: ", "has no `rise`; it has enabled"]),
+        ("name = \"xid_error\"\nwithin_seconds = 0", &["7:1: ", "`within_seconds` must be"]),
+        ("enabled = true", &["5:1: the key `name` is missing"]),
+    ] {
+        let place = Scratch::new();
+        let text = format!("{before}{rule}\n");
+        let error = layers(&place, &text, &[]).load().unwrap_err().to_string();
+        let reported = error.split_once("t.toml:").unwrap().1;
+        assert!(reported.starts_with(expected[0]) && reported.len() < 200, "{rule}: {reported}");
+        assert!(expected.iter().all(|words| reported.contains(words)), "{rule}: {reported}");
     }
 }
 

@@ -8,6 +8,8 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::Configuration;
 use super::keys::{ConfigurationKey, ValueKind};
+use super::lists::fault;
+use super::words::plain;
 use telltale_query::nearest;
 
 /// Problems of one file that are reported.
@@ -47,8 +49,7 @@ pub(super) fn read(
     keys: &[ConfigurationKey],
 ) -> Result<Vec<LocatedValue>, Vec<FileProblem>> {
     let problem = |error: &toml::de::Error| {
-        let message = error.message().trim().to_owned();
-        at(text, error.span().unwrap_or_default(), message)
+        at(text, error.span().unwrap_or_default(), plain(error.message()))
     };
     let table = DeTable::parse(text).map_err(|error| vec![problem(&error)])?;
     let values: toml::Table = toml::from_str(text).map_err(|error| vec![problem(&error)])?;
@@ -62,6 +63,12 @@ pub(super) fn read(
         let Some(message) = value.and_then(|value| check(&place.path, value).err()) else {
             continue;
         };
+        if let Some((span, message)) =
+            value.and_then(|value| fault(table.get_ref(), &place.path, value))
+        {
+            walk.problems.push(at(text, span, message));
+            continue;
+        }
         // The error of the whole text knows a place within the value.
         let inside = |error: &&toml::de::Error| {
             error.span().is_some_and(|span| place.value.contains(&span.start))
@@ -96,7 +103,7 @@ pub(super) fn check(path: &str, value: &toml::Value) -> Result<(), String> {
     let mut table = toml::Table::new();
     set(&mut table, path, Some(value.clone()));
     let taken: Result<Configuration, _> = table.try_into();
-    taken.map(drop).map_err(|error| error.message().trim().to_owned())
+    taken.map(drop).map_err(|error| plain(error.message()))
 }
 
 fn has_zero_byte(value: &toml::Value) -> bool {
@@ -178,7 +185,7 @@ impl Walk<'_> {
 }
 
 /// Where the key is that a value's owner does not know, such as one of an alert rule, and what was meant.
-fn unknown_key(table: &DeTable<'_>, message: &str) -> Option<(Range<usize>, String)> {
+pub(super) fn unknown_key(table: &DeTable<'_>, message: &str) -> Option<(Range<usize>, String)> {
     let (_, rest) = message.split_once("unknown field `")?;
     let (name, expected) = rest.split_once('`')?;
     let known = || expected.split('`').skip(1).step_by(2);

@@ -128,8 +128,11 @@ pub struct HealthSettings(Vec<Thresholds>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// There is no such rule.
-    #[error("there is no health rule {0:?}; docs/health.md lists them")]
+    #[error("there is no health rule {0:?}; docs/health.md lists them{hint}", hint = of_alert(.0))]
     UnknownRule(String),
+    /// Two settings of one rule.
+    #[error("health rule {0} is set twice; put all of its keys into one [[health.rule]]")]
+    Twice(String),
     /// The rule has no such threshold.
     #[error("health rule {rule} has no `{field}`; it has {}", own.join(", "))]
     ForeignField {
@@ -141,13 +144,21 @@ pub enum SettingError {
         own: Vec<&'static str>,
     },
     /// A number that makes no sense.
-    #[error("health rule {rule}: `{field}` must be a number above 0")]
+    #[error("health rule {rule}: `{field}` must be a number {least}")]
     Senseless {
         /// The rule.
         rule: String,
         /// What was set.
         field: &'static str,
+        /// The least that it may be.
+        least: &'static str,
     },
+}
+
+/// What was meant by the name of an alert rule.
+fn of_alert(name: &str) -> String {
+    let rule = RULES.iter().find(|rule| rule.alert == name);
+    rule.map(|rule| format!("; did you mean {:?}?", rule.name)).unwrap_or_default()
 }
 
 // === impl HealthRule ===
@@ -180,17 +191,21 @@ impl Default for HealthSettings {
 }
 
 impl HealthSettings {
-    /// The rules' own, changed as a user says; of two settings for one rule, the later one counts.
+    /// The rules' own, changed as a user says.
     ///
     /// # Errors
-    /// When a setting names no rule, or sets what its rule does not have.
+    /// When a setting names no rule or one that another names, or sets what its rule does not have.
     pub fn new(settings: &[RuleSetting]) -> Result<Self, SettingError> {
         let mut all = Self::default();
+        let mut is_set = vec![false; RULES.len()];
         for setting in settings {
             let unknown = || SettingError::UnknownRule(setting.name.clone());
             let found = RULES.iter().position(|rule| rule.name == setting.name);
             let place = found.ok_or_else(unknown)?;
             setting.check(&RULES[place])?;
+            if std::mem::replace(&mut is_set[place], true) {
+                return Err(SettingError::Twice(setting.name.clone()));
+            }
             setting.apply(&mut all.0[place]);
         }
         Ok(all)
@@ -223,7 +238,10 @@ impl RuleSetting {
                 Some(_) if !own.contains(&field) => {
                     return Err(SettingError::ForeignField { rule: name(), field, own });
                 }
-                Some(false) => return Err(SettingError::Senseless { rule: name(), field }),
+                Some(false) => {
+                    let least = if field == "above" { "of 0 or more" } else { "above 0" };
+                    return Err(SettingError::Senseless { rule: name(), field, least });
+                }
                 _ => {}
             }
         }
@@ -264,6 +282,10 @@ mod tests {
         assert_eq!((all.of(kind).rise, all.of(kind).within_seconds), (7.0, own.within_seconds));
         let refused = |text| HealthSettings::new(&[setting(text)]).unwrap_err();
         assert!(matches!(refused(r#""name": "x""#), SettingError::UnknownRule(_)));
+        let alert = refused(r#""name": "device_vanished""#).to_string();
+        assert!(alert.ends_with("did you mean \"vanished\"?"), "{alert}");
+        let twice = [setting(r#""rise": 7"#), setting(r#""enabled": false"#)];
+        assert!(matches!(HealthSettings::new(&twice), Err(SettingError::Twice(_))));
         assert!(matches!(
             refused(r#""above": 3"#),
             SettingError::ForeignField { field: "above", .. }

@@ -37,7 +37,7 @@ pub(super) struct ViewSource {
 const LATE: &str = "the service does not answer, see `telltale doctor`; collecting here";
 
 /// A service that reports.
-struct Followed {
+struct ServiceStream {
     client: Client,
     updates: Updates,
     first: Snapshot,
@@ -162,12 +162,12 @@ impl ViewSource {
 
     /// What a service reports first, and the way to the rest. A service that does not answer would
     /// keep the view waiting.
-    async fn follow(&self, socket: &Path) -> Result<Option<Followed>, CallError> {
+    async fn follow(&self, socket: &Path) -> Result<Option<ServiceStream>, CallError> {
         let Ok(mut client) = connect(socket).await else { return Ok(None) };
         let mut updates = client.watch_selected(self.period, "", true).await?;
         while let Some(update) = updates.next().await? {
             if let Some(first) = update.snapshot {
-                return Ok(Some(Followed { client, updates, first }));
+                return Ok(Some(ServiceStream { client, updates, first }));
             }
         }
         Ok(None)
@@ -175,11 +175,11 @@ impl ViewSource {
 
     async fn watch(
         &self,
-        followed: Followed,
+        followed: ServiceStream,
         filled: &mut bool,
         wakes: &SyncSender<Wake>,
     ) -> Result<Result<(), Ended>, CallError> {
-        let Followed { mut client, mut updates, first } = followed;
+        let ServiceStream { mut client, mut updates, first } = followed;
         if wakes.send(Wake::Source(String::from("from the service"))).is_err() {
             return Ok(Err(Ended));
         }

@@ -5,7 +5,9 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::Scratch;
 
 use crate::cli::command::{Running, Said, TIMEOUT, emulate, said, telltale};
@@ -206,4 +208,130 @@ fn rules_are_listed_with_where_they_come_from() {
     assert!(origin.contains("t.toml:"), "{origin}");
     fs::write(place.join("t.toml"), "[[alerts.rule]]\nname = \"device_hot\"\nabove = 1\n").unwrap();
     alerts(&place, &["--rules"]).complains(2, &["t.toml:", "unknown key `above`"]);
+}
+
+/// A machine whose firmware has stopped, and its service, with these lines in its configuration.
+fn stopped_firmware(place: &Scratch, rules: &str) -> (Machine, Serving) {
+    let root = place.join("m");
+    let machine = Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();
+    let text = format!("interval_seconds = 0.1\n[http]\nlisten = []\n{rules}");
+    fs::write(place.join("t.toml"), text).unwrap();
+    let mut serve = telltale();
+    serve.env("HOME", place.path()).arg("serve").arg("--root").arg(&root);
+    serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(place.join("t.toml"));
+    let mut service = Serving::start(&mut serve);
+    service.says("collecting");
+    (machine, service)
+}
+
+/// What `telltale alerts` says of that machine.
+fn of_the_service(place: &Scratch, more: &[&str]) -> Said {
+    let mut command = telltale();
+    command.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
+    said(command.args(["alerts", "--root"]).arg(place.join("m")).args(more))
+}
+
+#[test]
+fn a_service_that_is_stopped_is_not_waited_for_and_one_that_was_killed_is_done_without() {
+    let place = Scratch::new();
+    let (_machine, service) = stopped_firmware(&place, "");
+    let socket = place.join("m/run/tt/telemetry.sock");
+    let socket = socket.to_str().unwrap();
+    let pid = Pid::from_raw(i32::try_from(service.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let late = of_the_service(&place, &[]);
+    late.complains(2, &[socket, "did not answer within 2 s", "systemctl status telltale"]);
+    service.kill();
+    for (more, words) in [(&[][..], "telltale smi -c"), (&["--service"], "telltale smi -c")] {
+        let killed = of_the_service(&place, more);
+        assert!(killed.err.contains(socket) && killed.err.contains(words), "{killed:?}");
+        let is_sampled = killed.err.contains("this is one sample");
+        assert_eq!(
+            (killed.status, is_sampled),
+            if more.is_empty() { (Some(1), true) } else { (Some(2), false) }
+        );
+        assert_eq!(killed.out.contains("heartbeat_stopped"), is_sampled, "{killed:?}");
+    }
+    let cleaned = said(telltale().args(["smi", "-c", "--root"]).arg(place.join("m")));
+    assert!(!fs::exists(socket).unwrap(), "{cleaned:?}");
+    of_the_service(&place, &["--service"]).complains(2, &["no service runs here", socket]);
+}
+
+#[test]
+fn what_is_pending_is_wrong_already_unless_it_is_for_information_only() {
+    for (severity, status) in [("critical", 1), ("info", 0)] {
+        let place = Scratch::new();
+        let rule = format!(
+            "[[alerts.rule]]\nname = \"heartbeat_stopped\"\nfor_seconds = 3600\nseverity = \"{severity}\"\n"
+        );
+        let (_machine, service) = stopped_firmware(&place, &rule);
+        let line = format!("pending  {severity}");
+        telltale_harness::wait_until("a pending alert", TIMEOUT, || {
+            let said = of_the_service(&place, &[]);
+            let is_pending = said.out.contains(&line);
+            assert_eq!(said.status, Some(if is_pending { status } else { 0 }), "{said:?}");
+            is_pending
+        });
+        service.end();
+    }
+}
+
+#[test]
+fn rules_of_health_of_the_configuration_hold_for_a_check_by_hand() {
+    let place = Scratch::new();
+    let options = MachineOptions::default();
+    let _machine = Machine::create(&place.join("m"), MachineKind::N150, &options).unwrap();
+    let named = place.join("t.toml");
+    let own = place.join(".config/telltale/telltale.toml");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    let off = "[[health.rule]]\nname = \"heartbeat_stopped\"\nenabled = false\n";
+    let query = ["smi", "--query-device=health", "--format=csv,noheader"];
+    let check = |arguments: &[&str]| {
+        let mut command = telltale();
+        command.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME");
+        command.env_remove("TELLTALE_CONFIG").args(arguments).arg("--root").arg(place.join("m"));
+        said(&mut command)
+    };
+    let state = place.join("state");
+    let doctor = ["doctor", "--state-dir", state.to_str().unwrap()];
+    let finds = |is_off: bool| {
+        assert_eq!(check(&query).out, if is_off { "ok\r\n" } else { "failed\r\n" });
+        assert_eq!(check(&["alerts"]).status, Some(i32::from(!is_off)));
+        assert_eq!(check(&doctor).out.contains("stands still"), !is_off);
+    };
+    finds(false);
+    fs::write(&named, off).unwrap();
+    let with_file = check(&["alerts", "--config", named.to_str().unwrap()]);
+    assert_eq!(with_file.status, Some(0), "{with_file:?}");
+    fs::write(&own, off).unwrap();
+    finds(true);
+    // One that cannot be used is reported, and hides nothing.
+    fs::write(&own, "[[health.rule]]\nname = \"heartbeat_stoped\"\n").unwrap();
+    finds(false);
+    for arguments in [&query[..], &["alerts"], &doctor] {
+        let said = check(arguments);
+        let lines = said.err.lines().filter(|line| line.contains("built-in rules are used"));
+        let lines: Vec<&str> = lines.collect();
+        assert!(lines.len() == 1 && lines[0].contains("telltale.toml:2:1"), "{said:?}");
+    }
+}
+
+#[test]
+fn the_variable_of_the_runtime_directory_is_for_every_command() {
+    let place = Scratch::new();
+    let mut service = Serving::start(&mut crate::cli::serve::serve(&place));
+    service.says("collecting");
+    for (arguments, words) in [
+        (&["health"][..], "serving"),
+        (&["doctor"], "answers on"),
+        (&["alerts", "--service"], "No alert"),
+    ] {
+        let mut command = telltale();
+        command
+            .env("TELLTALE_ROOT", place.join("root"))
+            .env("TELLTALE_RUNTIME_DIR", place.join("run"));
+        let said = said(command.args(arguments));
+        assert!(said.out.contains(words), "{said:?}");
+    }
+    service.end();
 }

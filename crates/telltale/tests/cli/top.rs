@@ -266,3 +266,35 @@ fn broken_settings_are_reported_and_left_alone() {
 fn without_a_terminal_it_says_what_to_use() {
     said(telltale().arg("top")).complains(2, &["needs a terminal", "telltale smi -w --plain"]);
 }
+
+#[test]
+fn a_service_that_is_stopped_from_the_start_is_not_waited_for() {
+    let test = "a_service_that_is_stopped_from_the_start_is_not_waited_for";
+    // The service of the machine that the view will be of: it is stopped before the view is asked for.
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = Machine::create(&root, MachineKind::N300, &MachineOptions::default()).unwrap();
+    let mut serve = telltale();
+    serve.args(["serve", "--http", "off", "--root"]).arg(&root);
+    let mut service = Serving::start(serve.arg("--state-dir").arg(place.join("state")));
+    service.says("collecting");
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(service.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::SIGSTOP).unwrap();
+    let line = format!(
+        "env LC_ALL=C XDG_CONFIG_HOME={0}/c {1} top --root {0}/m",
+        place.path().display(),
+        env!("CARGO_BIN_EXE_telltale")
+    );
+    let Some(mut terminal) = Terminal::start(test, (150, 30), &line, &place) else { return };
+    wait_until("a row of a device", TIMEOUT, || terminal.text().contains("251732099R"));
+    // A key would take the message away.
+    let mut columns = 150;
+    wait_until("the reason", TIMEOUT, || {
+        columns = 290 - columns;
+        terminal.resize((columns, 30));
+        terminal.text().contains("doctor`;")
+    });
+    terminal.type_in(b"q");
+    service.kill();
+    terminal.end();
+}

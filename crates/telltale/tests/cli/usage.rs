@@ -91,6 +91,7 @@ fn a_variable_gives_way_to_an_option_that_an_option_conflicts_with() {
         let of = |more: &[&str]| {
             let mut command = telltale();
             command.args(arguments).args(more).env("TELLTALE_ROOT", "/m");
+            command.env("TELLTALE_RUNTIME_DIR", "/r");
             said(command.env("TELLTALE_STATE_DIR", "/s"))
         };
         let variable = of(&[]);

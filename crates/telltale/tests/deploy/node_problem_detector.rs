@@ -81,7 +81,7 @@ fn the_plugin_answers_with_its_status_and_one_line_that_fits() {
     let expected = String::from("heartbeat_stopped device 7: it stands still\n");
     assert_eq!(check(&line("firing", "critical"), 1), (1, expected));
     assert_eq!(check(&line("firing", "warning"), 1), (0, String::new()));
-    assert_eq!(check(&line("pending", "critical"), 0), (0, String::new()));
+    assert_eq!(check(&line("pending", "critical"), 1), (0, String::new()));
     assert_eq!(check("", 2).0, 2, "it is unknown");
     assert_eq!(check(&(line("firing", "critical") + &"\u{e9}".repeat(500)), 1).0, 1);
 }
