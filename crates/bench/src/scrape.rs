@@ -38,7 +38,7 @@ const SCRAPES_OF_EXPORTER: u64 = 50;
 fn making(busy: &BusyMachine, effort: Effort) -> io::Result<([Measurements; 3], usize)> {
     let collect = CollectOptions { root: busy.root().to_owned(), ..CollectOptions::default() };
     let interval = Duration::from_secs(3600);
-    let service = Service::start(ServiceOptions { collect, interval, legacy: None })
+    let service = Service::start(ServiceOptions { collect, interval, legacy: None, known: None })
         .map_err(io::Error::other)?;
     let published = service.view().latest();
     let options = SampleOptions { process_pids: true, ..SampleOptions::default() };

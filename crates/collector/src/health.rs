@@ -33,6 +33,9 @@ pub(crate) struct Judge {
 /// How long a subject is remembered that a collection has not seen: one that was late.
 const REMEMBERED_NS: u64 = 60_000_000_000;
 
+/// How long a card that is gone is reported.
+const GONE_NS: u64 = 3_600_000_000_000;
+
 /// Subjects that are remembered without being seen.
 const MAX_UNSEEN: usize = 1024;
 
@@ -142,7 +145,8 @@ impl Judge {
         for (key, fault) in of_devices.chain(of_parts) {
             if fault.kind.rule().shape != Shape::Found {
                 let known = self.subjects.entry(key).or_default();
-                known.until_ns = now.monotonic_ns.saturating_add(REMEMBERED_NS);
+                let until_ns = now.monotonic_ns.saturating_add(remembered_ns(fault, now.at));
+                known.until_ns = known.until_ns.max(until_ns);
                 known.tracks.insert(fault.kind, Track::learned(fault, now));
             }
         }
@@ -176,6 +180,17 @@ impl Judge {
             }
         }
         faults
+    }
+}
+
+/// How long what another reader has found is remembered, though what has it is not seen. A card that
+/// is gone is not seen by its nature, and reported for an hour.
+fn remembered_ns(fault: &Fault, now: Timestamp) -> u64 {
+    match fault.kind {
+        FaultKind::NetworkCardGone => {
+            GONE_NS.saturating_sub(now.since_ns(fault.since)).max(REMEMBERED_NS)
+        }
+        _ => REMEMBERED_NS,
     }
 }
 

@@ -177,7 +177,7 @@ impl Configuration {
             health: self.health.settings(),
             ..CollectOptions::default()
         };
-        ServiceOptions { collect, interval: self.interval(), legacy: None }
+        ServiceOptions { collect, interval: self.interval(), legacy: None, known: None }
     }
 }
 

@@ -9,6 +9,9 @@ mod database;
 mod directory;
 #[cfg(test)]
 mod exact;
+mod fault_table;
+mod faults;
+mod learned;
 mod part;
 mod past;
 mod reader;
@@ -35,6 +38,7 @@ pub use database::DatabaseError;
 pub use directory::{
     DirectoryError, check_directory, database_in, default_directory, directory_for,
 };
+pub use learned::known_faults;
 pub use past::Past;
 pub use reader::{HistoryReader, ReadHistoryError};
 pub use serving::serve;

@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use telltale_schema::clock::Clock;
+use telltale_schema::snapshot::Snapshot;
 
 use collecting::Collecting;
 use shared::ServiceShared;
@@ -45,6 +46,9 @@ pub struct ServiceOptions {
     pub interval: Duration,
     /// The part that listens to clients of the allocation server's protocol, where there is one.
     pub legacy: Option<Arc<dyn LegacySocket>>,
+    /// What was wrong when the service before this one ended: the first collection has what of it still
+    /// holds.
+    pub known: Option<Snapshot>,
 }
 
 /// The part of a service that listens to clients of the allocation server's protocol.
@@ -99,9 +103,12 @@ impl Service {
         options: ServiceOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StartError> {
-        let ServiceOptions { mut collect, interval, legacy } = options;
+        let ServiceOptions { mut collect, interval, legacy, known } = options;
         collect.legacy = legacy.clone().map(|socket| socket as Arc<dyn LegacyClients>);
-        let collector = Collector::with_clock(collect, Arc::clone(&clock))?;
+        let mut collector = Collector::with_clock(collect, Arc::clone(&clock))?;
+        if let Some(known) = known {
+            collector.learn_faults(&known);
+        }
         let shared = Arc::new(ServiceShared::new(interval).map_err(StartError::System)?);
         let (tell, reported) = sync_channel(1);
         let (end, ended) = sync_channel::<()>(1);

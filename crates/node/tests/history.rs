@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod damage;
+mod faults;
 mod full;
 mod keeping;
 mod killed;

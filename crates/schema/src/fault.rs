@@ -20,7 +20,7 @@ use crate::clock::Timestamp;
 pub enum HealthState {
     /// Something of it is read, and nothing is known to be wrong.
     Ok,
-    /// Nothing of it can be read, so that nothing is known.
+    /// Nothing of it can be read, or of a past moment nothing was kept, so that nothing is known.
     Unknown,
     /// It works, and something about it needs a look.
     Warning,
@@ -30,7 +30,7 @@ pub enum HealthState {
 
 /// Something that is wrong, or an event worth knowing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(into = "WrittenFault")]
+#[serde(into = "ShownFault")]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Fault {
     /// What it is.
@@ -48,7 +48,7 @@ pub struct Fault {
 /// A fault as it is written in JSON, with what its rule says of it.
 #[derive(Serialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
-struct WrittenFault {
+struct ShownFault {
     /// What it is: the name of a rule.
     kind: FaultKind,
     /// What a device or a machine with it is: `warning` or `failed`, or `ok` for an event.
@@ -98,28 +98,35 @@ impl Fault {
 pub(crate) fn known_faults<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Fault>, D::Error> {
-    /// A fault of any kind.
-    #[derive(Deserialize)]
-    struct AnyFault {
-        kind: String,
-        #[serde(default)]
-        part: String,
-        since: Timestamp,
-        detail: String,
-        #[serde(default)]
-        evidence: Vec<Evidence>,
-    }
-    let written = Vec::<AnyFault>::deserialize(deserializer)?;
-    let known = |AnyFault { kind, part, since, detail, evidence }| {
-        let kind = RULES.iter().find(|rule| rule.name == kind)?.kind;
-        Some(Fault { kind, part, since, detail, evidence })
-    };
-    Ok(written.into_iter().filter_map(known).collect())
+    let written = Vec::<WrittenFault>::deserialize(deserializer)?;
+    Ok(written.into_iter().filter_map(WrittenFault::known).collect())
+}
+
+/// A fault of any kind, as JSON has it.
+#[derive(Deserialize)]
+pub(crate) struct WrittenFault {
+    kind: String,
+    #[serde(default)]
+    part: String,
+    since: Timestamp,
+    detail: String,
+    #[serde(default)]
+    evidence: Vec<Evidence>,
 }
 
 // === impl WrittenFault ===
 
-impl From<Fault> for WrittenFault {
+impl WrittenFault {
+    /// The fault, where this version knows its kind.
+    pub(crate) fn known(self) -> Option<Fault> {
+        let Self { kind, part, since, detail, evidence } = self;
+        Some(Fault { kind: FaultKind::from_name(&kind)?, part, since, detail, evidence })
+    }
+}
+
+// === impl ShownFault ===
+
+impl From<Fault> for ShownFault {
     fn from(Fault { kind, part, since, detail, evidence }: Fault) -> Self {
         let (state, ends) = (kind.state(), kind.rule().ends);
         Self { kind, state, part, since, detail, ends, evidence }
@@ -154,6 +161,11 @@ impl FaultKind {
     /// Its name as in JSON, for scripts.
     pub fn name(self) -> &'static str {
         self.rule().name
+    }
+
+    /// The kind of this name; none where this version knows none.
+    pub fn from_name(name: &str) -> Option<Self> {
+        RULES.iter().find(|rule| rule.name == name).map(|rule| rule.kind)
     }
 
     /// Its name in a few words.

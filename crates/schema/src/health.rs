@@ -29,7 +29,7 @@ impl Device {
         let worst = most_severe(&self.faults);
         let state = match worst {
             Some(fault) => fault.kind.state(),
-            None if self.is_read() => HealthState::Ok,
+            None if self.is_read() && !self.health_not_kept => HealthState::Ok,
             None => HealthState::Unknown,
         };
         Health { state, cause: worst }
@@ -57,7 +57,9 @@ impl Snapshot {
     /// How the parts of the machine and its sources are; its devices have their own health.
     pub fn host_health(&self) -> Health<'_> {
         let cause = most_severe(&self.faults);
-        Health { state: cause.map_or(HealthState::Ok, |fault| fault.kind.state()), cause }
+        let is_known = !self.devices.iter().any(|device| device.health_not_kept);
+        let without = if is_known { HealthState::Ok } else { HealthState::Unknown };
+        Health { state: cause.map_or(without, |fault| fault.kind.state()), cause }
     }
 
     /// What is wrong with its devices, then with parts of the machine and with sources, each with the
@@ -96,6 +98,8 @@ mod tests {
         assert_eq!(device.health(), Health { state: HealthState::Unknown, cause: None });
         device.telemetry.power_watts = Reading::new(20.0, Timestamp(1));
         assert_eq!(device.health(), Health { state: HealthState::Ok, cause: None });
+        let past = Device { health_not_kept: true, ..device.clone() };
+        assert_eq!(past.health(), Health { state: HealthState::Unknown, cause: None });
         // What the kernel knows of the slot is not the device's word.
         let mut silent = Device::unread("0", ChipIdentity::default());
         let link = crate::snapshot::PcieLink::absent(crate::reading::Absence::Unknown, "");

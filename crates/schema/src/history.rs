@@ -2,9 +2,11 @@
 //! program. Who keeps the history is another crate.
 
 mod choice;
+mod fault;
 mod report;
 
 pub use choice::{ProcessChoice, identity_text};
+pub use fault::{MAX_FAULTS, PastFault};
 pub use report::{Ending, ProcessReport, UsageReport};
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +35,8 @@ pub enum Subjects {
     Devices,
     /// Processes alone, each with the devices that it held.
     Processes,
+    /// No series, but what was wrong with devices, parts of the machine and sources.
+    Faults,
 }
 
 /// What is asked.
@@ -73,6 +77,16 @@ pub struct HistoryAnswer {
     pub series: Vec<Series>,
     /// Series beyond the number that an answer has.
     pub series_left_out: u64,
+    /// What was wrong in that time, the newest first, where that was asked for.
+    #[serde(
+        default,
+        deserialize_with = "fault::known_past_faults",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub faults: Vec<PastFault>,
+    /// Faults beyond the number that an answer has: the older ones.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub faults_left_out: u64,
 }
 
 /// One series.
@@ -133,6 +147,11 @@ pub struct PastProcess {
     pub uid: Option<u32>,
     /// Its user's name.
     pub user: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 // === impl HistoryQuery ===

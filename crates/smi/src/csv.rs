@@ -25,6 +25,9 @@ pub const PROCESSES_HEADING: &str = "taken_at_unix_ns,pid,user,name,command,stat
 /// The names of the columns of [`history`], as one row.
 const HISTORY_HEADING: &str = "from_unix_ns,step_ms,metric,label,device,pid,identity,user,command,least,mean,greatest,absent\r\n";
 
+const FAULTS_HEADING: &str =
+    "since_unix_ns,until_unix_ns,last_seen_unix_ns,state,device,part,rule,cause\r\n";
+
 /// The sensors that rows of devices have.
 fn sensors() -> impl Iterator<Item = &'static Sensor> {
     SENSORS.iter().filter(|sensor| sensor.is_csv)
@@ -110,6 +113,25 @@ pub fn processes(snapshot: &Snapshot) -> String {
                 row(&fields, &mut text);
             }
         }
+    }
+    text
+}
+
+/// A heading, and a row for each fault, the newest last.
+pub fn past_faults(answer: &HistoryAnswer) -> String {
+    let mut text = String::from(FAULTS_HEADING);
+    for past in answer.faults.iter().rev() {
+        let fields = [
+            past.fault.since.0.to_string(),
+            past.until.map(|until| until.0.to_string()).unwrap_or_default(),
+            past.last_seen.0.to_string(),
+            past.fault.kind.state().name().to_owned(),
+            past.device.clone().unwrap_or_default(),
+            past.fault.part.clone(),
+            past.fault.kind.name().to_owned(),
+            past.fault.detail.clone(),
+        ];
+        row(&fields, &mut text);
     }
     text
 }

@@ -39,9 +39,13 @@ pub fn details(snapshot: &Snapshot, style: &Style) -> String {
 }
 
 /// How a device or the machine is, and since when.
-fn health_line(health: Health<'_>, page: &mut DetailsPage) {
-    let since = health.cause.map(|cause| format!(" since {}", calendar::format(cause.since)));
-    page.line("health", &format!("{}{}", health.state.name(), since.unwrap_or_default()));
+fn health_line(health: Health<'_>, not_kept: bool, page: &mut DetailsPage) {
+    let more = match health.cause {
+        Some(cause) => format!(" since {}", calendar::format(cause.since)),
+        None if not_kept => String::from(" (not kept)"),
+        None => String::new(),
+    };
+    page.line("health", &format!("{}{more}", health.state.name()));
 }
 
 /// What is wrong and what ends it, and events.
@@ -59,7 +63,7 @@ fn fault_lines(faults: &[Fault], page: &mut DetailsPage) {
 /// How the parts of the machine are, what all processes use in one line, and why the rest cannot be read.
 fn host_section(snapshot: &Snapshot, page: &mut DetailsPage) {
     page.heading("Host");
-    health_line(snapshot.host_health(), page);
+    health_line(snapshot.host_health(), false, page);
     fault_lines(&snapshot.faults, page);
     let Some(used) = snapshot.host.as_deref() else { return };
     let known = usage::of_host(used);
@@ -191,7 +195,7 @@ fn device_section(device: &Device, page: &mut DetailsPage) {
         DeviceIdentity::Chip(chip) => chip_lines(chip, page),
         DeviceIdentity::Other(other) => other_lines(other, page),
     }
-    health_line(device.health(), page);
+    health_line(device.health(), device.health_not_kept, page);
     fault_lines(&device.faults, page);
     telemetry_section(&device.telemetry, page);
     if let Some(link) = &device.telemetry.link {

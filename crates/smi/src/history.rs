@@ -273,7 +273,15 @@ mod tests {
             absent: Vec::new(),
         };
         let from = Timestamp(1_795_255_200 * 1_000_000_000);
-        HistoryAnswer { from, step_ms: 30_000, points: 4, series: vec![one], series_left_out: 2 }
+        HistoryAnswer {
+            from,
+            step_ms: 30_000,
+            points: 4,
+            series: vec![one],
+            series_left_out: 2,
+            faults: Vec::new(),
+            faults_left_out: 0,
+        }
     }
 
     #[test]

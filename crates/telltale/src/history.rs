@@ -1,4 +1,4 @@
-//! `telltale history`: series over time, from what a service has recorded.
+//! `telltale history`: series over time, or what was wrong, from what a service has recorded.
 
 use std::time::Duration;
 
@@ -23,16 +23,18 @@ pub(crate) fn run(arguments: &HistoryArguments) -> Result<Status, Failure> {
         from,
         to,
         step_ms: arguments.step.map(milliseconds),
-        subjects: Subjects::All,
+        subjects: if arguments.faults { Subjects::Faults } else { Subjects::All },
         devices: arguments.device.clone(),
         processes: arguments.process.clone(),
         metrics: arguments.metric.clone(),
     };
     let answer = PastSource::find(&arguments.history, &arguments.place)?.query(&query)?;
-    let text = match (arguments.json, arguments.csv) {
-        (true, _) => serde_json::to_string(&answer).expect("it has only string keys") + "\n",
-        (_, true) => telltale_smi::csv::history(&answer),
-        _ => telltale_smi::history(&answer, &output.style()),
+    let text = match (arguments.json, arguments.csv, arguments.faults) {
+        (true, ..) => serde_json::to_string(&answer).expect("it has only string keys") + "\n",
+        (_, true, false) => telltale_smi::csv::history(&answer),
+        (_, true, true) => telltale_smi::csv::past_faults(&answer),
+        (.., false) => telltale_smi::history(&answer, &output.style()),
+        (.., true) => telltale_smi::past_faults(&answer, &output.style()),
     };
     output.print(&text)?;
     Ok(Status::Fine)

@@ -61,6 +61,7 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
     let roster = Roster::default();
     let mut options = configuration.service();
     options.legacy = Some(Arc::new(roster.clone()));
+    options.known = history::known_faults(&configuration);
     let service = Service::start(options).map_err(|error| Failure::because(&error))?;
     let (control, view) = (service.control(), service.view());
     let directory = runtime_directory(&configuration);

@@ -37,6 +37,7 @@ mod namespaces;
 mod nothing;
 mod page;
 mod panes;
+mod past_faults;
 mod pictures;
 mod printed;
 mod questions;

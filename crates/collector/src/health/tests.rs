@@ -496,6 +496,15 @@ fn a_card_that_is_gone_is_known_to_a_reader_that_never_saw_it() {
     let mut once = Snapshot::empty(at(2));
     taught.examine(&mut once, &[], (&[], at(2)), moment(2));
     assert_eq!(once.faults, known.faults);
+    // One that runs on reports it for the hour.
+    let mut running = Judge::default();
+    running.learn(&known, moment(2));
+    let counts = [2, 600, 3_600, 3_602].map(|second| {
+        let mut snapshot = Snapshot::empty(at(second));
+        running.examine(&mut snapshot, &[], (&[], at(second)), moment(second));
+        snapshot.faults.len()
+    });
+    assert_eq!(counts, [1, 1, 1, 0]);
     assert_eq!(part(&mut taught, kind, &[("is_there", 0.0)], 3).len(), 1);
     assert_eq!(part(&mut taught, kind, &[("is_there", 1.0)], 4), []);
 }

@@ -61,7 +61,7 @@ impl Track {
         let values = || fault.evidence.iter().map(|one| one.value);
         // What was lost, was there.
         let was_there = matches!(fault.kind.rule().shape, Shape::Lost(_)).then_some(1.0);
-        let last_at = fault.evidence.last().map_or(now.at, |one| one.at);
+        let last_at = fault.evidence.last().map_or(fault.since, |one| one.at);
         let changed_ns = now.monotonic_ns.saturating_sub(now.at.since_ns(last_at));
         Self {
             since: Some(since),

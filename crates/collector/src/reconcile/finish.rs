@@ -93,6 +93,7 @@ fn device(draft: Draft, id: String, unreported: &Reading<u64>, now: Timestamp) -
         kinds,
         holders: draft.holders,
         faults: draft.faults,
+        health_not_kept: false,
     }
 }
 

@@ -287,6 +287,7 @@ mod tests {
             kinds: Vec::new(),
             holders: reading.holders,
             faults: reading.faults,
+            health_not_kept: false,
         }
     }
 

@@ -153,6 +153,7 @@ fn shared_machine() -> Arc<Snapshot> {
             }],
             holders: Reading::new(vec![holder(11), holder(12), holder(13)], NOW),
             faults: Vec::new(),
+            health_not_kept: false,
         }],
         processes: vec![
             process(11, Reading::new(ALICE, NOW)),

@@ -37,6 +37,7 @@ fn device(used_bytes: u64) -> Device {
         kinds: Vec::new(),
         holders: reading(Vec::new()),
         faults: Vec::new(),
+        health_not_kept: false,
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use telltale_collector::clock::SystemClock;
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::history::{
-    DenseSeries, HistoryAnswer, HistoryQuery, MAX_POINTS, PastProcess, ProcessChoice, Series,
-    Subjects, USUAL_SECONDS,
+    DenseSeries, HistoryAnswer, HistoryQuery, MAX_FAULTS, MAX_POINTS, PastFault, PastProcess,
+    ProcessChoice, Series, Subjects, USUAL_SECONDS,
 };
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
 use telltale_schema::text::with_causes;
 use telltale_wire::telemetry::decode::{self, AnswerError};
-use telltale_wire::telemetry::{CallError, Client, message};
+use telltale_wire::telemetry::{CallError, Client, encode, message};
 use tonic::Status;
 
 use super::report;
@@ -92,6 +92,7 @@ pub async fn query_history(
         Subjects::All => message::HistorySubjects::Unspecified,
         Subjects::Devices => message::HistorySubjects::Devices,
         Subjects::Processes => message::HistorySubjects::Processes,
+        Subjects::Faults => message::HistorySubjects::Faults,
     };
     let request = message::QueryHistoryRequest {
         from_unix_ns: query.from.0,
@@ -111,6 +112,7 @@ fn query_of(asked: message::QueryHistoryRequest, now: Timestamp) -> Result<Histo
         message::HistorySubjects::Unspecified => Subjects::All,
         message::HistorySubjects::Devices => Subjects::Devices,
         message::HistorySubjects::Processes => Subjects::Processes,
+        message::HistorySubjects::Faults => Subjects::Faults,
     };
     let to = if asked.to_unix_ns == 0 { now } else { Timestamp(asked.to_unix_ns) };
     let from = match (asked.from_unix_ns, asked.to_unix_ns) {
@@ -139,7 +141,28 @@ fn response_of(answer: HistoryAnswer) -> message::QueryHistoryResponse {
         points: number(answer.points),
         series: answer.series.into_iter().map(series_message).collect(),
         series_left_out: answer.series_left_out,
+        faults: answer.faults.iter().map(fault_message).collect(),
+        faults_left_out: answer.faults_left_out,
     }
+}
+
+fn fault_message(past: &PastFault) -> message::PastFault {
+    message::PastFault {
+        fault: Some(encode::fault(&past.fault)),
+        device_id: past.device.clone(),
+        until_unix_ns: past.until.map(|until| until.0),
+        last_seen_unix_ns: past.last_seen.0,
+    }
+}
+
+/// None for one of a kind that a newer node knows.
+fn fault_of(from: message::PastFault) -> Option<PastFault> {
+    Some(PastFault {
+        device: from.device_id,
+        fault: decode::fault(from.fault?)?,
+        until: from.until_unix_ns.map(Timestamp),
+        last_seen: Timestamp(from.last_seen_unix_ns),
+    })
 }
 
 fn series_message(series: Series) -> message::Series {
@@ -199,6 +222,8 @@ fn answer_of(from: message::QueryHistoryResponse) -> Result<HistoryAnswer, Answe
         points,
         series: series.collect::<Result<_, _>>()?,
         series_left_out: from.series_left_out,
+        faults: from.faults.into_iter().take(MAX_FAULTS).filter_map(fault_of).collect(),
+        faults_left_out: from.faults_left_out,
     })
 }
 

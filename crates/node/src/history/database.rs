@@ -12,8 +12,12 @@ const APPLICATION_ID: i32 = 0x7465_6c6c;
 
 /// Each step makes the next version of the tables, the first one out of nothing. Steps are never
 /// changed once released.
-const STEPS: [&str; 3] =
-    [include_str!("tables.sql"), include_str!("usage.sql"), include_str!("machine.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("tables.sql"),
+    include_str!("usage.sql"),
+    include_str!("machine.sql"),
+    include_str!("faults.sql"),
+];
 
 /// The memory that a connection that reads keeps pages in.
 const CACHE_KIB: i64 = 1024;
@@ -194,17 +198,18 @@ mod tests {
         assert!(matches!(open_to_read(&path), Err(DatabaseError::Missing { .. })));
         let mut connection = open_to_write(&path).unwrap();
         assert_eq!(version(&connection), i32::try_from(STEPS.len()).unwrap());
-        let [tables, usage, machine] = STEPS;
-        let next = [tables, usage, machine, "ALTER TABLE device ADD COLUMN colour TEXT", "no SQL"];
+        let [tables, usage, machine, faults] = STEPS;
+        let next =
+            [tables, usage, machine, faults, "ALTER TABLE device ADD COLUMN colour TEXT", "no SQL"];
         connection.execute("INSERT INTO subject (id) VALUES (7)", []).unwrap();
         assert!(migrate(&mut connection, &next).is_err());
-        assert_eq!(version(&connection), 4, "the step that failed left nothing");
+        assert_eq!(version(&connection), 5, "the step that failed left nothing");
         let count =
             "SELECT count(colour) + (SELECT count(*) FROM subject WHERE id = 7) FROM device";
         assert_eq!(connection.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
         drop(connection);
         let newer = open_to_write(&path).unwrap_err();
-        assert!(matches!(newer, DatabaseError::Newer { found: 4, known: 3, .. }), "{newer}");
+        assert!(matches!(newer, DatabaseError::Newer { found: 5, known: 4, .. }), "{newer}");
         assert!(matches!(open_to_read(&path), Err(DatabaseError::Newer { .. })));
     }
 

@@ -15,12 +15,12 @@ use telltale_schema::snapshot::{
 
 use super::blocks::{self, Block, TIERS};
 use super::buckets;
-use super::reader::{HistoryReader, ReadHistoryError, milliseconds};
+use super::reader::{HistoryReader, ReadHistoryError, device_names, milliseconds};
 use super::recorder::MACHINE;
 use super::rows::ProcessRow;
 use super::samples::{self, Item};
 use super::series_kind::{self, SeriesKind};
-use super::{moment, part, stored};
+use super::{fault_table, moment, part, stored};
 
 /// The machine as it was.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +57,8 @@ impl HistoryReader {
         };
         let at = moment(at_ms);
         let series_kinds = values_at(&connection, &block, place)?;
-        let snapshot = put_together(&connection, block.id, &series_kinds, at)?;
+        let mut snapshot = put_together(&connection, block.id, &series_kinds, at)?;
+        add_faults(&connection, at_ms, &mut snapshot)?;
         Ok(Past { snapshot, resolution_ms: block.resolution_ms.unsigned_abs() })
     }
 }
@@ -180,6 +181,31 @@ fn put_together(
     })
 }
 
+/// What was wrong then, or that this is not kept.
+fn add_faults(
+    connection: &Connection,
+    at_ms: i64,
+    snapshot: &mut Snapshot,
+) -> rusqlite::Result<()> {
+    let Some(faults) = fault_table::at(connection, at_ms)? else {
+        snapshot.devices.iter_mut().for_each(|device| device.health_not_kept = true);
+        return Ok(());
+    };
+    let names = device_names(connection)?;
+    for (device, fault) in faults {
+        let Some(id) = device else {
+            snapshot.faults.push(fault);
+            continue;
+        };
+        let name = names.iter().find(|(known, _)| *known == id).map(|(_, name)| name);
+        let had = snapshot.devices.iter_mut().find(|device| Some(&device.id) == name);
+        if let Some(device) = had {
+            device.faults.push(fault);
+        }
+    }
+    Ok(())
+}
+
 fn processes(
     connection: &Connection,
     block: i64,
@@ -245,6 +271,7 @@ fn device(
         kinds: MemoryKind::ALL.into_iter().filter_map(|kind| parts(kind, series_kinds)).collect(),
         holders: Reading::absent(Absence::NotKept, ""),
         faults: Vec::new(),
+        health_not_kept: false,
     })
 }
 

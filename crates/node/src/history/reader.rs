@@ -17,7 +17,7 @@ use super::buckets::{Bucket, Buckets};
 use super::database::{self, DatabaseError};
 use super::rows::ProcessRow;
 use super::series_kind::SeriesKind;
-use super::{moment, part, stored};
+use super::{fault_table, moment, part, stored};
 use crate::access::Visibility;
 
 /// Devices that are listed where another one was asked for.
@@ -83,7 +83,7 @@ impl HistoryReader {
         Ok(Self { connection: database::open_to_read(path)? })
     }
 
-    /// Series over time, of what `visibility` allows.
+    /// Series over time, or faults, which all may see, of what `visibility` allows.
     ///
     /// # Errors
     /// When the database cannot be read, or a name stands for nothing.
@@ -105,7 +105,15 @@ impl HistoryReader {
             points: empty.all().len(),
             series: Vec::new(),
             series_left_out: 0,
+            faults: Vec::new(),
+            faults_left_out: 0,
         };
+        if query.subjects == Subjects::Faults {
+            let devices = device_names(&snapshot)?;
+            (answer.faults, answer.faults_left_out) =
+                fault_table::over(&snapshot, query, &devices)?;
+            return Ok(answer);
+        }
         for subject in subjects(&snapshot, query, from_ms, visibility)? {
             let mut all: Vec<(SeriesKind, Buckets)> = Vec::new();
             for block in &chosen {

@@ -6,6 +6,7 @@ use telltale_schema::history::Ending;
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::{Device, HeldDevice, Process, ProcessState, Snapshot};
 
+use super::faults::FaultRows;
 use super::rows::{
     Described, DeviceFacts, DeviceRow, HeldRow, ProcessRow, RowState, Stored, Track, UsageRow,
 };
@@ -78,9 +79,10 @@ pub(super) struct Recorder {
     pub(super) devices: Vec<DeviceRow>,
     pub(super) processes: HashMap<ProcessIdentity, ProcessRow>,
     next: NextIds,
+    pub(super) faults: FaultRows,
     pub(super) boots: Boots,
     look: u64,
-    /// Processes and devices that there was no room for, in all snapshots together.
+    /// Processes, devices and faults that there was no room for, in all snapshots together.
     pub(super) left_out: u64,
 }
 
@@ -108,6 +110,7 @@ impl Recorder {
             devices: Vec::new(),
             processes: HashMap::new(),
             next,
+            faults: FaultRows::new(Vec::new(), 1, 0),
             boots,
             look: 0,
             left_out: 0,
@@ -134,6 +137,7 @@ impl Recorder {
         self.look += 1;
         self.note_devices(&snapshot.devices, place, &moment);
         let devices: Vec<Option<i64>> = self.places(&snapshot.devices);
+        self.note_faults(snapshot, &devices, &moment);
         let mut anonymous = 0;
         for process in &snapshot.processes {
             let Some(identity) = process.identity else {
@@ -243,6 +247,15 @@ impl Recorder {
         }
     }
 
+    fn note_faults(&mut self, snapshot: &Snapshot, devices: &[Option<i64>], moment: &Moment) {
+        let of_devices = snapshot.devices.iter().zip(devices).filter(|(_, id)| id.is_some());
+        let of_devices =
+            of_devices.flat_map(|(device, id)| device.faults.iter().map(move |fault| (*id, fault)));
+        let of_parts = snapshot.faults.iter().map(|fault| (None, fault));
+        self.faults.see(of_devices.chain(of_parts), moment);
+        self.left_out += std::mem::take(&mut self.faults.left_out);
+    }
+
     fn places(&self, devices: &[Device]) -> Vec<Option<i64>> {
         let id = |key: &str| self.devices.iter().find(|row| row.key == key).map(|row| row.id);
         (0..devices.len()).map(|at| id(&key(devices, at))).collect()
@@ -329,6 +342,7 @@ impl Recorder {
     /// Notes that all rows are in the database, and lets go of those that ended a while ago.
     pub(super) fn rows_were_stored(&mut self) {
         self.boots.last = self.boot_to_note().or(self.boots.last);
+        self.faults.were_stored();
         for device in &mut self.devices {
             device.seen.stored = Stored::Whole;
         }

@@ -357,9 +357,14 @@ fn whole(milliseconds: f64) -> i64 {
 }
 
 /// The beginning of a text, at most so many bytes.
-fn cut(text: &str, most: usize) -> String {
+pub(super) fn head(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    text[..end.unwrap_or(0)].to_owned()
+    &text[..end.unwrap_or(0)]
+}
+
+/// The same, copied.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    head(text, most).to_owned()
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use super::blocks;
 use super::database::{self, DatabaseError};
 use super::recorder::{Boots, ClosedBlock, MAX_PROCESSES, NextIds, Recorder};
 use super::rows::ProcessRow;
-use super::stored;
 use super::timeline::Timeline;
+use super::{fault_table, stored};
 
 /// The least that a history may have.
 pub(super) const LEAST_BYTES: u64 = 4 << 20;
@@ -93,6 +93,7 @@ impl Store {
         let timeline = Timeline::new(run, mark, longest_ms);
         let boots = Boots { now: boot_id, last: stored::boot_id(&self.connection)? };
         let mut recorder = Recorder::new(timeline, next, block_ms, boots);
+        recorder.faults = fault_table::open(&self.connection, mark)?;
         recorder.devices = stored::devices(&self.connection, MAX_DEVICES)?;
         let most = i64::try_from(MAX_PROCESSES).expect("a limit of thousands");
         let living = stored::living(&self.connection, most)?;
@@ -137,15 +138,18 @@ impl Store {
     }
 
     /// Lets go of processes, with all that is about them, that ended before anything that is still
-    /// kept of series, or too long ago. For now and then.
-    pub(super) fn forget_processes(&mut self) -> Result<(), StoreError> {
+    /// kept of series, or too long ago; and of such faults. For now and then.
+    pub(super) fn forget_ended(&mut self) -> Result<(), StoreError> {
         let transaction = self.connection.transaction()?;
         let [.., coarsest] = &blocks::TIERS;
         let oldest: Option<i64> =
             transaction.query_row("SELECT max(mark) FROM block", [], |row| row.get(0))?;
         if let Some(newest) = oldest {
-            forget_processes_before(&transaction, newest.saturating_sub(coarsest.kept_ms))?;
+            let mark = newest.saturating_sub(coarsest.kept_ms);
+            forget_processes_before(&transaction, mark)?;
+            fault_table::forget_before(&transaction, mark)?;
         }
+        fault_table::forget_beyond(&transaction, self.most.database_bytes)?;
         transaction.commit()?;
         Ok(())
     }
@@ -191,6 +195,7 @@ impl Store {
             let transaction = self.connection.transaction()?;
             let Some(mark) = blocks::forget_oldest(&transaction)? else { break };
             forget_processes_before(&transaction, mark)?;
+            fault_table::forget_before(&transaction, mark)?;
             transaction.commit()?;
         }
         Ok(())

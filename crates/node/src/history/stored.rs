@@ -9,6 +9,7 @@ use telltale_schema::process::{ProcessIdentity, format_boot_id, parse_boot_id};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{ProcessSource, RecordingFaults};
 
+use super::fault_table;
 use super::recorder::Recorder;
 use super::rows::{
     Described, DeviceFacts, DeviceRow, HeldRow, ProcessRow, RowState, Stored, StoredUsage, Track,
@@ -38,6 +39,7 @@ pub(super) fn write(connection: &Connection, recorder: &Recorder) -> rusqlite::R
     if let Some(boot_id) = recorder.boot_to_note() {
         write_boot_id(connection, &boot_id)?;
     }
+    fault_table::write(connection, &recorder.faults)?;
     for row in recorder.devices.iter().filter(|row| row.seen.stored != Stored::Whole) {
         write_device(connection, row)?;
     }

@@ -255,7 +255,7 @@ impl Thread {
             }
             if self.tidied.elapsed() > TIDYING {
                 self.tidied = Instant::now();
-                store.forget_processes()?;
+                store.forget_ended()?;
             }
             Ok(())
         });
@@ -445,7 +445,7 @@ impl WriterCounts {
 }
 
 /// The machine's boot, by which processes of earlier ones are reported to have ended.
-fn boot_id() -> Option<[u8; 16]> {
+pub(super) fn boot_id() -> Option<[u8; 16]> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     parse_boot_id(&text)
 }

@@ -69,7 +69,10 @@ fn query(pairs: &[(String, String)], now: Timestamp) -> Result<HistoryQuery, Str
                     "all" => Subjects::All,
                     "devices" => Subjects::Devices,
                     "processes" => Subjects::Processes,
-                    _ => return Err(String::from("subjects is all, devices or processes")),
+                    "faults" => Subjects::Faults,
+                    _ => {
+                        return Err(String::from("subjects is all, devices, processes or faults"));
+                    }
                 }
             }
             "device" => query.devices.push(value.clone()),

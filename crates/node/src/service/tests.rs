@@ -21,7 +21,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 fn start(interval: Duration) -> (Scratch, Service) {
     let root = Scratch::new();
     let collect = CollectOptions { root: root.path().to_owned(), ..CollectOptions::default() };
-    let service = Service::start(ServiceOptions { collect, interval, legacy: None }).unwrap();
+    let service =
+        Service::start(ServiceOptions { collect, interval, legacy: None, known: None }).unwrap();
     (root, service)
 }
 
@@ -192,7 +193,8 @@ fn a_wall_clock_that_jumps_changes_neither_the_pace_nor_what_is_known() {
         Machine::create(&root.join("m"), MachineKind::N150, &MachineOptions::default()).unwrap();
     let collect = CollectOptions { root: machine.root().to_owned(), ..CollectOptions::default() };
     let clock = Arc::new(Set::default());
-    let options = ServiceOptions { collect, interval: Duration::from_millis(20), legacy: None };
+    let options =
+        ServiceOptions { collect, interval: Duration::from_millis(20), legacy: None, known: None };
     let given = || Arc::clone(&clock) as Arc<dyn Clock>;
     let service = Service::start_with_clock(options, given()).unwrap();
     let view = service.view();

@@ -38,7 +38,8 @@ impl Serving {
         let roster = Roster::default();
         let (collect, legacy) = (bench.options(), Some(Arc::new(roster.clone()) as _));
         let interval = Duration::from_secs(3600);
-        let service = Service::start(ServiceOptions { collect, interval, legacy }).unwrap();
+        let service =
+            Service::start(ServiceOptions { collect, interval, legacy, known: None }).unwrap();
         let path = bench.directory.with_file_name("allocation.sock");
         let address = format!("unix:{}", path.display()).parse().unwrap();
         let (listener, file) = Listener::bind(&address, None).unwrap();

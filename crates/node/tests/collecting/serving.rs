@@ -15,7 +15,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn serve(bench: &Bench) -> Service {
     let interval = Duration::from_secs(3600);
-    Service::start(ServiceOptions { collect: bench.options(), interval, legacy: None }).unwrap()
+    Service::start(ServiceOptions { collect: bench.options(), interval, legacy: None, known: None })
+        .unwrap()
 }
 
 fn process(view: &View, pid: u32) -> Option<Process> {

@@ -61,6 +61,7 @@ fn device(place: usize, processes: u32) -> Device {
         kinds: Vec::new(),
         holders: Reading::new((100..100 + processes).map(holder).collect(), NOW),
         faults: Vec::new(),
+        health_not_kept: false,
     }
 }
 

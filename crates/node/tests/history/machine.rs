@@ -188,6 +188,7 @@ pub(crate) fn device(number: u64, used_bytes: u64, celsius: Option<f64>) -> Devi
         }],
         holders: Reading::new(Vec::new(), now),
         faults: Vec::new(),
+        health_not_kept: false,
     }
 }
 

@@ -68,6 +68,7 @@ fn device(id: &str, number: u8, temperature: Reading<f64>, used: Option<u64>) ->
         kinds: Vec::new(),
         holders: at(Vec::new()),
         faults: Vec::new(),
+        health_not_kept: false,
     }
 }
 

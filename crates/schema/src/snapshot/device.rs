@@ -34,6 +34,9 @@ pub struct Device {
     /// What is wrong with the device as a whole; empty when nothing is known to be.
     #[serde(default, deserialize_with = "known_faults", skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
+    /// Whether it is not known what was wrong with it: a past moment of which the history has no faults.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub health_not_kept: bool,
 }
 
 impl Device {
@@ -49,6 +52,7 @@ impl Device {
             kinds: Vec::new(),
             holders: Reading::absent(REASON, ""),
             faults: Vec::new(),
+            health_not_kept: false,
         }
     }
 
@@ -363,6 +367,7 @@ mod tests {
             kinds: Vec::new(),
             holders: Reading::absent(Absence::Unknown, ""),
             faults: vec![fault.clone()],
+            health_not_kept: false,
         };
         let mut written = serde_json::to_value(&device).unwrap();
         let read = |written: &serde_json::Value| {

@@ -51,6 +51,8 @@ fn graphs_are_filled_with_what_was_before_and_gaps_stay() {
         points: 5,
         series: vec![device, process, elsewhere],
         series_left_out: 0,
+        faults: Vec::new(),
+        faults_left_out: 0,
     };
     let mut screen = screen(snapshot.clone());
     screen.fill(&answer);

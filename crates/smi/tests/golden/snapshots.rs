@@ -179,6 +179,7 @@ fn local_device() -> Device {
             Holder { pid: None, open_descriptors: 1, memory_known: false },
         ]),
         faults: Vec::new(),
+        health_not_kept: false,
     }
 }
 
@@ -197,6 +198,7 @@ fn remote_device() -> Device {
         kinds: Vec::new(),
         holders: no(Absence::Unsupported, why),
         faults: Vec::new(),
+        health_not_kept: false,
     }
 }
 

@@ -22,6 +22,7 @@ Examples:
   telltale history                                     the last hour
   telltale history --device 251732099 --since 1d       one device over a day
   telltale history --process python3 --metric live_bytes --since 10m --step 1
+  telltale history --faults --since 1d                 what was wrong, and for how long
   telltale history --since 2026-11-21 --until 2026-11-22 --csv > day.csv";
 
 /// What follows the options of `report`.
@@ -55,6 +56,10 @@ pub(crate) struct HistoryArguments {
     /// temperature, power, AI clock, memory by space]
     #[arg(long, value_name = "NAME")]
     pub(crate) metric: Vec<String>,
+    /// Show what was wrong with devices, parts of the machine and sources instead of series: since
+    /// when, for how long, and its cause
+    #[arg(long, conflicts_with_all = ["process", "metric", "step"])]
+    pub(crate) faults: bool,
     /// Start of the time span
     #[arg(long, value_name = "MOMENT", default_value = "1h ago")]
     pub(crate) since: Moment,
@@ -67,7 +72,7 @@ pub(crate) struct HistoryArguments {
     /// Print JSON, one object
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
-    /// Print CSV, one row per series and step
+    /// Print CSV, one row per series and step, or per fault
     #[arg(long)]
     pub(crate) csv: bool,
     #[command(flatten)]

@@ -12,6 +12,8 @@ use telltale_node::history::{
 };
 use telltale_node::parts::ServiceParts;
 use telltale_node::service::{Control, HistoryMetrics};
+use telltale_schema::clock::Clock;
+use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 
 /// Keeps a history, if that is wanted and possible; if not, says why. Gives the servers what they
@@ -46,6 +48,14 @@ pub(super) fn start(
         Err(HistoryError::Directory(error)) if reported.is_some() => Err(error),
         Err(error) => Ok(failed(control, &with_causes(&error))),
     }
+}
+
+/// What was wrong when the service that kept this history ended, where that was lately.
+pub(super) fn known_faults(configuration: &Configuration) -> Option<Snapshot> {
+    let directory = directory_for(configuration.state_dir.as_deref(), &configuration.root);
+    let directory = directory.filter(|_| configuration.history.enabled)?;
+    let now = SystemClock.now();
+    telltale_node::history::known_faults(&directory, now)
 }
 
 /// A history is wanted and there is none: said in the log and in the metrics.

@@ -173,6 +173,28 @@ pub struct QueryHistoryResponse {
     /// Series beyond the number that an answer has.
     #[prost(uint64, tag = "5")]
     pub series_left_out: u64,
+    /// What was wrong in that time, the newest first, where that was asked for.
+    #[prost(message, repeated, tag = "6")]
+    pub faults: ::prost::alloc::vec::Vec<PastFault>,
+    /// Faults beyond the number that an answer has: the older ones.
+    #[prost(uint64, tag = "7")]
+    pub faults_left_out: u64,
+}
+/// A fault that was recorded, or an event.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PastFault {
+    /// What it is.
+    #[prost(message, optional, tag = "1")]
+    pub fault: ::core::option::Option<Fault>,
+    /// The id of the device that has it; not set of a part of the machine or a source.
+    #[prost(string, optional, tag = "2")]
+    pub device_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// When it was over, in nanoseconds since the Unix epoch; not set while it lasts.
+    #[prost(fixed64, optional, tag = "3")]
+    pub until_unix_ns: ::core::option::Option<u64>,
+    /// When it was last known to be so, in nanoseconds since the Unix epoch.
+    #[prost(fixed64, tag = "4")]
+    pub last_seen_unix_ns: u64,
 }
 /// One metric of one device or process over the spans. Spans without a value are left out.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -720,6 +742,9 @@ pub struct Device {
     /// What is wrong with the device as a whole; empty when nothing is known to be.
     #[prost(message, repeated, tag = "9")]
     pub faults: ::prost::alloc::vec::Vec<Fault>,
+    /// Whether it is not known what was wrong with it: a past moment of which the history has no faults.
+    #[prost(bool, tag = "10")]
+    pub health_not_kept: bool,
 }
 /// Something that is wrong with a device or with a part of the machine, or an event worth knowing.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1544,6 +1569,8 @@ pub enum HistorySubjects {
     Devices = 1,
     /// Processes alone, each with the devices that it held.
     Processes = 2,
+    /// No series, but what was wrong with devices, parts of the machine and sources.
+    Faults = 3,
 }
 impl HistorySubjects {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1555,6 +1582,7 @@ impl HistorySubjects {
             Self::Unspecified => "HISTORY_SUBJECTS_UNSPECIFIED",
             Self::Devices => "HISTORY_SUBJECTS_DEVICES",
             Self::Processes => "HISTORY_SUBJECTS_PROCESSES",
+            Self::Faults => "HISTORY_SUBJECTS_FAULTS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1563,6 +1591,7 @@ impl HistorySubjects {
             "HISTORY_SUBJECTS_UNSPECIFIED" => Some(Self::Unspecified),
             "HISTORY_SUBJECTS_DEVICES" => Some(Self::Devices),
             "HISTORY_SUBJECTS_PROCESSES" => Some(Self::Processes),
+            "HISTORY_SUBJECTS_FAULTS" => Some(Self::Faults),
             _ => None,
         }
     }
@@ -2513,6 +2542,14 @@ pub mod numbers {
         pub const POINTS: u32 = 3;
         pub const SERIES: u32 = 4;
         pub const SERIES_LEFT_OUT: u32 = 5;
+        pub const FAULTS: u32 = 6;
+        pub const FAULTS_LEFT_OUT: u32 = 7;
+    }
+    pub mod past_fault {
+        pub const FAULT: u32 = 1;
+        pub const DEVICE_ID: u32 = 2;
+        pub const UNTIL_UNIX_NS: u32 = 3;
+        pub const LAST_SEEN_UNIX_NS: u32 = 4;
     }
     pub mod series {
         pub const METRIC: u32 = 1;
@@ -2690,6 +2727,7 @@ pub mod numbers {
         pub const HOLDERS: u32 = 7;
         pub const OTHER_IDENTITY: u32 = 8;
         pub const FAULTS: u32 = 9;
+        pub const HEALTH_NOT_KEPT: u32 = 10;
     }
     pub mod fault {
         pub const KIND: u32 = 1;

@@ -6,6 +6,7 @@ mod process;
 
 use prost::Message as _;
 use telltale_schema::clock::Timestamp;
+use telltale_schema::health::Fault;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     HostUsage, LeftOut, Snapshot, SourceError, SourceNote, SourceStatus,
@@ -120,6 +121,12 @@ pub fn history_answer(bytes: &[u8]) -> Result<message::QueryHistoryResponse, Ans
 pub fn report_answer(bytes: &[u8]) -> Result<message::ReportProcessResponse, AnswerError> {
     check_against(bytes, limited::REPORT_ANSWER)?;
     message::ReportProcessResponse::decode(bytes).map_err(AnswerError::Malformed)
+}
+
+/// A fault in an answer of QueryHistory; none of a kind that a newer version knows.
+#[must_use]
+pub fn fault(from: message::Fault) -> Option<Fault> {
+    device::fault(from)
 }
 
 /// A reason in an answer of QueryHistory; one that a newer version knows is shown as what it is here.

@@ -7,6 +7,7 @@ mod process;
 mod writer;
 
 use prost::bytes::Bytes;
+use telltale_schema::health::{Evidence, Fault};
 use telltale_schema::metric::MetricDefinition;
 use telltale_schema::snapshot::{Process, Snapshot, SourceStatus};
 
@@ -153,6 +154,23 @@ pub fn processes(snapshot: &Snapshot, sequence: u64, wanted: impl Fn(&Process) -
     to.whole(list_processes_response::CLOSED_PROCESSES, snapshot.closed_processes);
     to.whole(list_processes_response::WITHHELD_PROCESSES, snapshot.withheld_processes);
     Payload { shared: Bytes::new(), own: to.finish() }
+}
+
+/// A fault as the message that answers of QueryHistory have.
+#[must_use]
+pub fn fault(fault: &Fault) -> message::Fault {
+    let evidence = |one: &Evidence| message::Evidence {
+        reading: one.reading.clone(),
+        value: one.value,
+        at_unix_ns: one.at.0,
+    };
+    message::Fault {
+        kind: i32::try_from(fault.kind.code()).expect("a small number"),
+        since_unix_ns: fault.since.0,
+        detail: fault.detail.clone(),
+        part: fault.part.clone(),
+        evidence: fault.evidence.iter().map(evidence).collect(),
+    }
 }
 
 /// An answer of ListMetrics.

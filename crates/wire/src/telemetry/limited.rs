@@ -4,8 +4,9 @@
 use super::message::numbers::{
     alert, allocated_devices, container, device, fault, get_snapshot_response, held_device,
     holders, holders_reading, list_alerts_response, list_devices_response, load,
-    metric_description, metric_sample, names, names_reading, pod, process, process_report,
-    query_history_response, report_process_response, sensors, series, snapshot, source,
+    metric_description, metric_sample, names, names_reading, past_fault, pod, process,
+    process_report, query_history_response, report_process_response, sensors, series, snapshot,
+    source,
 };
 use crate::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
 use crate::shape::{FieldLimit, many, once, text};
@@ -55,8 +56,12 @@ pub(crate) const SNAPSHOT_ANSWER: &[FieldLimit] =
     &[once(get_snapshot_response::SNAPSHOT, "snapshots", SNAPSHOT)];
 
 /// Limits of an answer of QueryHistory.
-pub(crate) const HISTORY_ANSWER: &[FieldLimit] =
-    &[many(query_history_response::SERIES, "series", MAX_METRICS, SERIES)];
+pub(crate) const HISTORY_ANSWER: &[FieldLimit] = &[
+    many(query_history_response::SERIES, "series", MAX_METRICS, SERIES),
+    many(query_history_response::FAULTS, "faults of the past", MAX_METRICS, PAST_FAULT),
+];
+
+const PAST_FAULT: &[FieldLimit] = &[once(past_fault::FAULT, "faults of one", FAULT)];
 
 /// Limits of an answer of ReportProcess.
 pub(crate) const REPORT_ANSWER: &[FieldLimit] =

@@ -238,6 +238,7 @@ impl Drawn {
                 })
             }),
             faults: self.some(Self::fault),
+            health_not_kept: self.flag(),
         }
     }
 

@@ -97,6 +97,7 @@ pub(crate) fn device(number: u64) -> Device {
         kinds: vec![kind],
         holders: now(vec![Holder { pid: Some(7), open_descriptors: 1, memory_known: false }]),
         faults: vec![Fault::new(FaultKind::ThermalTrip, Timestamp(1), "hot".to_owned())],
+        health_not_kept: false,
     }
 }
 
