@@ -743,8 +743,8 @@ pub struct Device {
     #[prost(message, repeated, tag = "9")]
     pub faults: ::prost::alloc::vec::Vec<Fault>,
     /// Whether it is not known what was wrong with it: a past moment of which the history has no faults.
-    #[prost(bool, tag = "10")]
-    pub health_not_kept: bool,
+    #[prost(bool, optional, tag = "10")]
+    pub health_not_kept: ::core::option::Option<bool>,
 }
 /// Something that is wrong with a device or with a part of the machine, or an event worth knowing.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -37,7 +37,7 @@ pub(super) fn device(from: message::Device) -> Result<Device, AnswerError> {
         kinds: from.kinds.into_iter().map(kind).collect::<Result<_, _>>()?,
         holders,
         faults: from.faults.into_iter().filter_map(fault).collect(),
-        health_not_kept: from.health_not_kept,
+        health_not_kept: from.health_not_kept == Some(true),
     })
 }
 

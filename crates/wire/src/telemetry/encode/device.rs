@@ -40,7 +40,7 @@ pub(super) fn device(to: &mut MessageWriter, device: &Device) {
     for fault in &device.faults {
         to.message(device::FAULTS, |to| self::fault(to, fault));
     }
-    to.whole(device::HEALTH_NOT_KEPT, device.health_not_kept);
+    to.maybe(device::HEALTH_NOT_KEPT, device.health_not_kept.then_some(true));
 }
 
 pub(super) fn fault(to: &mut MessageWriter, fault: &Fault) {
