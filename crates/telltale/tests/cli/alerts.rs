@@ -324,7 +324,7 @@ fn the_variable_of_the_runtime_directory_is_for_every_command() {
     for (arguments, words) in [
         (&["health"][..], "serving"),
         (&["doctor"], "answers on"),
-        (&["alerts", "--service"], "No alert"),
+        (&["alerts", "--service"], "source_down"),
     ] {
         let mut command = telltale();
         command

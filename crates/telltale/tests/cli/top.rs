@@ -294,6 +294,12 @@ fn a_service_that_is_stopped_from_the_start_is_not_waited_for() {
         terminal.resize((columns, 30));
         terminal.text().contains("doctor`;")
     });
+    // A key that comes with a change of size may wait for the next one.
+    let from = terminal.text().len();
+    wait_until("the view to be painted again", TIMEOUT, || {
+        terminal.type_in(b"\x0c");
+        terminal.text().get(from..).is_some_and(|text| text.contains("251732099R"))
+    });
     terminal.type_in(b"q");
     service.kill();
     terminal.end();
