@@ -8,6 +8,7 @@ use telltale_node::access::Visibility;
 use telltale_node::grpc::{GrpcOptions, query_history};
 use telltale_node::history::{HistoryOptions, HistoryReader, HistoryWriter, database_in};
 use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::health::{Evidence, Fault, FaultKind};
 use telltale_schema::history::{HistoryQuery, Subjects};
 use telltale_schema::reading::{Absence, Reading};
 
@@ -38,6 +39,13 @@ fn recorded(scratch: &Scratch) -> HistoryReader {
                 Reading::new(40.0 + f64::from(u32::try_from(second).expect("small")), later(second))
             }
         };
+        if (5..20).contains(&second) {
+            let evidence = vec![Evidence { reading: "trips".into(), value: 1.0, at: later(5) }];
+            let trip = Fault::new(FaultKind::ThermalTrip, later(5), String::from("too hot"));
+            snapshot.devices[0].faults = vec![Fault { evidence, ..trip }];
+            let down = Fault::new(FaultKind::NetworkLinkDown, later(5), String::from("no link"));
+            snapshot.faults = vec![Fault { part: String::from("eth0"), ..down }];
+        }
         writer.offer(Arc::new(snapshot));
         wait_until("it to be recorded", TIMEOUT, || writer.metrics().recorded > second);
     }
@@ -58,13 +66,16 @@ fn what_was_is_reported_as_the_database_has_it() {
         HistoryQuery { subjects: Subjects::Processes, ..over.clone() },
         HistoryQuery { processes: vec!["101".parse().unwrap()], ..over.clone() },
         HistoryQuery { metrics: vec![String::from("power")], ..over.clone() },
+        HistoryQuery { subjects: Subjects::Faults, ..over.clone() },
     ];
     wait(async {
         let mut client = served.client().await;
         for query in &queries {
             let reported = query_history(&mut client, query).await.unwrap();
             assert_eq!(reported, reader.query(query, Visibility::Everything).unwrap(), "{query:?}");
-            assert!(!reported.series.is_empty(), "{query:?}");
+            let expected = if query.subjects == Subjects::Faults { 2 } else { 0 };
+            assert_eq!(reported.faults.len(), expected, "{query:?}");
+            assert_eq!(reported.series.is_empty(), expected > 0, "{query:?}");
         }
         let reported = query_history(&mut client, &queries[0]).await.unwrap();
         let mut gaps = reported.series.iter().flat_map(|series| &series.absent).flatten();
@@ -72,6 +83,7 @@ fn what_was_is_reported_as_the_database_has_it() {
 
         let past = client.snapshot_at(later(7)).await.unwrap();
         let kept = reader.snapshot_at(later(7)).unwrap();
+        assert_eq!((past.snapshot.devices[0].faults.len(), past.snapshot.faults.len()), (1, 1));
         assert_eq!((past.sequence, past.resolution_ms), (None, Some(kept.resolution_ms)));
         assert_eq!(past.snapshot, kept.snapshot);
 
