@@ -326,12 +326,13 @@ fn the_variable_of_the_runtime_directory_is_for_every_command() {
         (&["doctor"], "answers on"),
         (&["alerts", "--service"], "source_down"),
     ] {
-        let mut command = telltale();
-        command
-            .env("TELLTALE_ROOT", place.join("root"))
-            .env("TELLTALE_RUNTIME_DIR", place.join("run"));
-        let said = said(command.args(arguments));
-        assert!(said.out.contains(words), "{said:?}");
+        telltale_harness::wait_until(&format!("{arguments:?} to say {words:?}"), TIMEOUT, || {
+            let mut command = telltale();
+            command
+                .env("TELLTALE_ROOT", place.join("root"))
+                .env("TELLTALE_RUNTIME_DIR", place.join("run"));
+            said(command.args(arguments)).out.contains(words)
+        });
     }
     service.end();
 }
