@@ -214,7 +214,10 @@ fn one_sample_says_in_every_form_what_the_service_has_found_by_watching() {
     says(&[], "251732099: its heartbeat stands still at ");
     assert!(!smi(&[]).out.contains("No service"), "the service has watched them");
     says(&["--plain", "-d"], "251732099: its heartbeat stands still at ");
-    says(&["--json"], "\"faults\":[{\"kind\":\"heartbeat_stopped\",\"since\":1");
+    says(
+        &["--json"],
+        "\"faults\":[{\"kind\":\"heartbeat_stopped\",\"state\":\"failed\",\"since\":1",
+    );
     says(&["--csv"], ",heartbeat_stopped\r\n");
     says(&chosen, "251732099,heartbeat_stopped\r\n251732099R,\r\n");
     says(&["--csv", "--filter", "fault == heartbeat_stopped"], ",heartbeat_stopped\r\n");

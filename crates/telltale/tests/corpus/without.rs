@@ -85,7 +85,11 @@ fn a_recording_of_a_newer_version_is_shown_without_faults_that_only_that_knows()
         fs::write(&file, recording(&newer)).unwrap();
         let mut replay = entry.telltale();
         let found = printed(replay.args(["smi", "--json", "--replay"]).arg(&file)).remove(0);
-        assert_eq!(found["devices"][0]["faults"], json!([fault("vanished")]), "{}", entry.name);
+        let faults = found["devices"][0]["faults"].as_array().unwrap();
+        assert_eq!(faults.len(), 1, "{}: {faults:?}", entry.name);
+        for (key, value) in fault("vanished").as_object().unwrap() {
+            assert_eq!(&faults[0][key], value, "{}: {faults:?}", entry.name);
+        }
     }
 }
 
