@@ -289,9 +289,10 @@ impl Incident {
     }
 
     /// The node that the job failed for, as far as the events show: the first whose worker ended as no
-    /// survivor does ([`WorkerEnd::is_cause`]); else the only one whose health has failed in this epoch; else the only
-    /// one whose agent was restarted; else the only one that failed, unless a silence, a hang or a plan of another
-    /// explains that; else the only one whose health had failed before.
+    /// survivor does ([`is_cause`](crate::observation::WorkerEnd::is_cause)); else the only one whose
+    /// health has failed in this epoch; else the only one whose agent was restarted; else the only one that
+    /// failed, unless a silence, a hang or a plan of another explains that; else the only one whose health
+    /// had failed before.
     #[must_use]
     pub fn root_cause(&self) -> Option<Cause> {
         let certain = |node: &NodeName| Cause { node: node.clone(), certain: true };
