@@ -15,7 +15,9 @@ use telltale_schema::health::{
 };
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::sensor::SENSORS;
-use telltale_schema::snapshot::{Device, Snapshot, SourceError, SourceStatus, SpaceUsage};
+use telltale_schema::snapshot::{
+    Device, MAX_PART_FAULTS, Snapshot, SourceError, SourceNote, SourceStatus, SpaceUsage,
+};
 
 use crate::hardware::{HostPart, HostParts};
 use crate::rate::SampledAt;
@@ -101,6 +103,10 @@ impl Judge {
         self.forget(now);
         faults.extend(self.faults_of_unseen());
         snapshot.faults = faults;
+        let surplus = snapshot.bound_faults();
+        if surplus > 0 {
+            note_surplus(&mut snapshot.sources, surplus);
+        }
     }
 
     /// Forgets subjects that were not seen for a while, and where they are too many.
@@ -232,6 +238,26 @@ fn is_of(device: &Device, source: &str) -> bool {
         "nvidia" => device.identity.vendor() == "nvidia",
         _ => !["tenstorrent", "aws", "nvidia"].contains(&device.identity.vendor()),
     }
+}
+
+/// Says that a snapshot has not all faults: the status of the parts is in it only when it has something to say.
+fn note_surplus(sources: &mut Vec<SourceStatus>, surplus: usize) {
+    let note = SourceNote {
+        subject: String::from("faults"),
+        count: u64::try_from(surplus).unwrap_or(u64::MAX),
+        detail: format!("left out: a snapshot has the worst {MAX_PART_FAULTS} at most"),
+    };
+    if let Some(status) = sources.iter_mut().find(|status| status.name == HostParts::NAME) {
+        status.notes.push(note);
+        return;
+    }
+    sources.push(SourceStatus {
+        name: HostParts::NAME.to_owned(),
+        duration_ns: 0,
+        errors: Vec::new(),
+        errors_dropped: 0,
+        notes: vec![note],
+    });
 }
 
 /// The kind of a subject, in a key.

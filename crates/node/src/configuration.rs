@@ -1,6 +1,8 @@
 //! What can be configured, part by part, with the values that hold when nothing is said.
 
+mod check;
 mod consistency;
+mod dotted;
 mod keys;
 mod layers;
 mod lists;
@@ -142,7 +144,7 @@ impl Configuration {
     #[must_use]
     pub fn taking_over(&self, new: &Self) -> (Self, Vec<String>) {
         let (before, wanted) = (self.table(), new.table());
-        let differs = |path: &str| text::lookup(&before, path) != text::lookup(&wanted, path);
+        let differs = |path: &str| dotted::lookup(&before, path) != dotted::lookup(&wanted, path);
         let fixed = |path: &str| {
             let within = |one: &str| path == one || path.starts_with(&format!("{one}."));
             !RELOADABLE.iter().any(|one| within(one))
@@ -154,7 +156,7 @@ impl Configuration {
         let left: Vec<String> = keys.filter(|path| fixed(path) && differs(path)).collect();
         let mut taken = wanted.clone();
         for path in &left {
-            text::set(&mut taken, path, text::lookup(&before, path).cloned());
+            dotted::set(&mut taken, path, dotted::lookup(&before, path).cloned());
         }
         let taken = taken.try_into().expect("both configurations were read, key by key");
         (taken, left)

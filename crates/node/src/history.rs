@@ -32,7 +32,6 @@ use std::ops::RangeInclusive;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
-use telltale_schema::clock::Timestamp;
 
 pub use database::DatabaseError;
 pub use directory::{
@@ -90,9 +89,4 @@ fn within<'de, D: Deserializer<'de>>(
     }
     let (least, most) = (limits.start(), limits.end());
     Err(D::Error::custom(format!("{number} is not from {least} to {most} {unit}")))
-}
-
-/// A time of the database, in milliseconds, as a moment; before 1970 is 1970.
-pub(crate) fn moment(at_ms: i64) -> Timestamp {
-    Timestamp(u64::try_from(at_ms).unwrap_or(0).saturating_mul(1_000_000))
 }

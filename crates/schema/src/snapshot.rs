@@ -23,7 +23,7 @@ pub use device::{
     TrafficDirection,
 };
 pub use errors::DeviceErrors;
-pub use fitness::{MAX_DEVICES, MAX_PROCESSES, UnfitSnapshot};
+pub use fitness::{MAX_DEVICES, MAX_PART_FAULTS, MAX_PROCESSES, UnfitSnapshot};
 pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage};
 pub use holders::Holders;
 pub use left_out::LeftOut;

@@ -5,9 +5,11 @@
 //! (docs/decisions/0067-nvml.md). It is asked on threads that are left behind when it hangs, one question
 //! of one GPU at a time.
 
+mod complaints;
 mod errors;
 mod events;
 mod gpu;
+mod inquiry;
 mod instances;
 mod library;
 mod nvlink;
@@ -34,10 +36,12 @@ use crate::report::SourceReport;
 use crate::source::{DeviceReading, HardwareSource, SourceReading};
 use crate::timeout::TaskName;
 use crate::tree::Tree;
+use complaints::Complaints;
 use events::XidEvents;
-use gpu::{Complaints, Gpu, SILENT};
+use gpu::{Gpu, SILENT};
+use inquiry::{NvmlAnswer, NvmlInquiry};
 use library::{Gpus, Library, MAX_GPUS};
-use question::{NvmlAnswer, NvmlInquiry, Question};
+use question::Question;
 use users::Visibility;
 
 /// The name of this source in a snapshot.
@@ -235,12 +239,12 @@ fn take(
     driver_version: Option<&str>,
     report: &mut SourceReport,
 ) {
-    let mut complaints = Complaints::of(gpu, report);
+    let mut complaints = Complaints::of(gpu.device.identity.display_id(), report);
     for (question, answer) in Question::ALL.into_iter().zip(answers) {
         gpu.take(question, answer, moment.at, &mut complaints);
     }
     gpu.settle(moment.monotonic_ns, &mut complaints);
-    if let Some(version) = driver_version.and_then(question::word) {
+    if let Some(version) = driver_version.and_then(library::word) {
         gpu.device.telemetry.firmware.insert(String::from("driver_version"), version);
     }
 }

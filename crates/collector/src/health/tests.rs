@@ -6,8 +6,8 @@ use telltale_schema::device::{DeviceClass, OtherIdentity};
 use telltale_schema::health::{Fault, FaultKind, HealthSettings, HealthState, RuleSetting};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Device, DeviceErrors, Load, MemoryCounts, PcieLink, Snapshot, SourceError, SourceStatus,
-    Telemetry,
+    Device, DeviceErrors, Load, MAX_PART_FAULTS, MemoryCounts, PcieLink, Snapshot, SourceError,
+    SourceStatus, Telemetry,
 };
 
 use super::Judge;
@@ -221,6 +221,23 @@ fn parts_that_hang_are_their_source_s_whatever_other_devices_do() {
     look(Reading::new(900.0, at(hold + 1)), hold + 1);
     let hold = hold + 1 + FaultKind::CallHangs.rule().thresholds.hold_seconds;
     assert_eq!(look(Reading::new(900.0, at(hold)), hold), [FaultKind::CallHangs]);
+}
+
+#[test]
+fn a_machine_with_thousands_of_broken_parts_shows_the_worst_of_them() {
+    let (mut judge, mut snapshot) = (Judge::default(), Snapshot::empty(at(0)));
+    let parts = (0..2 * MAX_PART_FAULTS).map(|number| HostPart {
+        kind: HostPartKind::NetworkInterface,
+        name: format!("x{number}"),
+        readings: [("up", 0.0), ("is_enabled", 1.0), ("has_been_up", 1.0)]
+            .map(|(name, number)| (name, Reading::new(number, at(0))))
+            .into(),
+    });
+    judge.examine(&mut snapshot, &parts.collect::<Vec<_>>(), (&[], at(0)), moment(0));
+    assert_eq!(snapshot.check(), Ok(()));
+    assert_eq!(snapshot.faults.len(), MAX_PART_FAULTS);
+    let [SourceStatus { name, notes, .. }] = &snapshot.sources[..] else { panic!("{snapshot:?}") };
+    assert_eq!((name.as_str(), notes[0].count), (HostParts::NAME, MAX_PART_FAULTS as u64));
 }
 
 #[test]

@@ -10,8 +10,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Configuration;
+use super::check::check;
+use super::dotted::{lookup, set};
 use super::keys::{ConfigurationKey, ValueKind};
-use super::text::{FileProblem, LocatedValue, check, lookup, read, set};
+use super::text::{FileProblem, LocatedValue, read};
 use telltale_query::nearest;
 use telltale_server::bounded_file;
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::text::{check, unknown_key};
+use super::check::{check, unknown_key};
 
 /// The key by which the others mean something.
 const NAME: &str = "name";

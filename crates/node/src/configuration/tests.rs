@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 
-use super::text::lookup;
+use super::dotted::lookup;
 use super::{Argument, Configuration, Layers, Origin, variable_of};
 use telltale_harness::Scratch;
 

@@ -7,6 +7,8 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::Configuration;
+use super::check::{check, unknown_key};
+use super::dotted::lookup;
 use super::keys::{ConfigurationKey, ValueKind};
 use super::lists::fault;
 use super::words::plain;
@@ -95,25 +97,6 @@ pub(super) fn read(
     Ok(found.collect())
 }
 
-/// Whether a key's owner takes the value.
-pub(super) fn check(path: &str, value: &toml::Value) -> Result<(), String> {
-    if has_zero_byte(value) {
-        return Err(String::from("it has a zero byte, which no path, name or address may have"));
-    }
-    let mut table = toml::Table::new();
-    set(&mut table, path, Some(value.clone()));
-    let taken: Result<Configuration, _> = table.try_into();
-    taken.map(drop).map_err(|error| plain(error.message()))
-}
-
-fn has_zero_byte(value: &toml::Value) -> bool {
-    match value {
-        toml::Value::String(text) => text.contains('\0'),
-        toml::Value::Array(items) => items.iter().any(has_zero_byte),
-        _ => false,
-    }
-}
-
 /// Where a key that is known stands.
 struct KeyLocation {
     path: String,
@@ -184,31 +167,6 @@ impl Walk<'_> {
     }
 }
 
-/// Where the key is that a value's owner does not know, such as one of an alert rule, and what was meant.
-pub(super) fn unknown_key(table: &DeTable<'_>, message: &str) -> Option<(Range<usize>, String)> {
-    let (_, rest) = message.split_once("unknown field `")?;
-    let (name, expected) = rest.split_once('`')?;
-    let known = || expected.split('`').skip(1).step_by(2);
-    let hint = match nearest(name, known()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
-    };
-    Some((span_of(table, name)?, format!("unknown key `{name}`; {hint}")))
-}
-
-/// Where a key of this name is, at whatever depth.
-fn span_of(table: &DeTable<'_>, name: &str) -> Option<Range<usize>> {
-    table.iter().find_map(|(key, value)| match (key.get_ref() == name, value.get_ref()) {
-        (true, _) => Some(key.span()),
-        (false, DeValue::Table(inner)) => span_of(inner, name),
-        (false, DeValue::Array(items)) => items.iter().find_map(|item| match item.get_ref() {
-            DeValue::Table(inner) => span_of(inner, name),
-            _ => None,
-        }),
-        _ => None,
-    })
-}
-
 fn at(text: &str, span: Range<usize>, message: String) -> FileProblem {
     let (line, column) = place(text, span.start);
     FileProblem { line, column, text: message }
@@ -220,32 +178,4 @@ fn place(text: &str, byte: usize) -> (usize, usize) {
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     (line, column)
-}
-
-/// Puts a value at a path, or removes what is there.
-pub(super) fn set(table: &mut toml::Table, path: &str, value: Option<toml::Value>) {
-    match (path.split_once('.'), value) {
-        (None, Some(value)) => {
-            table.insert(path.to_owned(), value);
-        }
-        (None, None) => {
-            table.remove(path);
-        }
-        (Some((first, rest)), value) => {
-            let inner = table.entry(first).or_insert_with(|| toml::Table::new().into());
-            if let Some(inner) = inner.as_table_mut() {
-                set(inner, rest, value);
-            }
-        }
-    }
-}
-
-/// The value at a path.
-pub(super) fn lookup<'a>(table: &'a toml::Table, path: &str) -> Option<&'a toml::Value> {
-    let mut parts = path.split('.');
-    let mut value = table.get(parts.next()?)?;
-    for part in parts {
-        value = value.as_table()?.get(part)?;
-    }
-    Some(value)
 }

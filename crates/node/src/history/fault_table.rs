@@ -6,8 +6,7 @@ use telltale_schema::health::{Evidence, Fault, FaultKind};
 use telltale_schema::history::{HistoryQuery, MAX_FAULTS, PastFault};
 
 use super::faults::{FaultRow, FaultRows, MAX_EVIDENCE, MAX_OPEN, StoredFault};
-use super::moment;
-use super::reader::milliseconds;
+use super::timeline::{milliseconds, moment};
 
 /// Rows at most; of more, those that ended first go.
 const MAX_ROWS: i64 = 100_000;

@@ -2,9 +2,8 @@
 
 use telltale_schema::health::{Evidence, Fault, FaultKind, HealthState};
 
-use super::reader::milliseconds;
 use super::rows::{Stored, cut, head};
-use super::timeline::Moment;
+use super::timeline::{Moment, milliseconds};
 
 /// Faults that are followed at a time; those beyond are counted.
 pub(super) const MAX_OPEN: usize = 4_096;

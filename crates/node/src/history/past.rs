@@ -15,12 +15,13 @@ use telltale_schema::snapshot::{
 
 use super::blocks::{self, Block, TIERS};
 use super::buckets;
-use super::reader::{HistoryReader, ReadHistoryError, device_names, milliseconds};
+use super::reader::{HistoryReader, ReadHistoryError, device_names};
 use super::recorder::MACHINE;
 use super::rows::ProcessRow;
 use super::samples::{self, Item};
 use super::series_kind::{self, SeriesKind};
-use super::{fault_table, moment, part, stored};
+use super::timeline::{milliseconds, moment};
+use super::{fault_table, part, stored};
 
 /// The machine as it was.
 #[derive(Debug, Clone, PartialEq)]
@@ -203,6 +204,7 @@ fn add_faults(
             device.faults.push(fault);
         }
     }
+    snapshot.bound_faults();
     Ok(())
 }
 

@@ -17,7 +17,8 @@ use super::buckets::{Bucket, Buckets};
 use super::database::{self, DatabaseError};
 use super::rows::ProcessRow;
 use super::series_kind::SeriesKind;
-use super::{fault_table, moment, part, stored};
+use super::timeline::{milliseconds, moment};
+use super::{fault_table, part, stored};
 use crate::access::Visibility;
 
 /// Devices that are listed where another one was asked for.
@@ -499,11 +500,6 @@ fn some_of(names: &[&str]) -> String {
         Some(more) if more > 0 => format!("{} and {more} more", names[..MAX_REPORTED].join(", ")),
         _ => names.join(", "),
     }
-}
-
-/// A moment in milliseconds since 1970.
-pub(super) fn milliseconds(moment: telltale_schema::clock::Timestamp) -> i64 {
-    i64::try_from(moment.0 / 1_000_000).expect("2^64 ns are 2^45 ms")
 }
 
 const _: () = assert!(MAX_POINTS < super::buckets::MAX_BUCKETS, "an answer fits into spans");

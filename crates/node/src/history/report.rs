@@ -3,9 +3,9 @@
 use rusqlite::Connection;
 use telltale_schema::history::{ProcessChoice, ProcessReport, UsageReport};
 
-use super::moment;
 use super::reader::{HistoryReader, ReadHistoryError, device_names, past_process};
 use super::rows::{ProcessRow, UsageRow};
+use super::timeline::moment;
 use crate::access::Visibility;
 
 // === impl HistoryReader ===

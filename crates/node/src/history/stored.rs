@@ -240,7 +240,7 @@ pub(super) fn process(row: &Row<'_>) -> rusqlite::Result<ProcessRow> {
     let last_ms: i64 = row.get(15)?;
     let absences: Option<Absences> = parsed(row.get(10)?);
     let absences = absences.unwrap_or_default();
-    let at = super::moment(last_ms);
+    let at = super::timeline::moment(last_ms);
     let ending: Option<String> = row.get(17)?;
     let known_by: Option<String> = row.get(12)?;
     Ok(ProcessRow {

@@ -87,6 +87,16 @@ impl Timeline {
     }
 }
 
+/// A time of the database, in milliseconds, as a moment; before 1970 is 1970.
+pub(crate) fn moment(at_ms: i64) -> Timestamp {
+    Timestamp(u64::try_from(at_ms).unwrap_or(0).saturating_mul(1_000_000))
+}
+
+/// A moment in milliseconds since 1970.
+pub(super) fn milliseconds(moment: Timestamp) -> i64 {
+    i64::try_from(moment.0 / 1_000_000).expect("2^64 ns are 2^45 ms")
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Moment, Timeline};

@@ -1,5 +1,7 @@
 //! Whether a snapshot that came from elsewhere can be used: it may have been written by anybody.
 
+use std::cmp::Reverse;
+
 use super::{SCHEMA_VERSION, Snapshot};
 
 /// Devices in one snapshot at most.
@@ -7,6 +9,8 @@ pub const MAX_DEVICES: usize = 1024;
 /// Processes in one snapshot at most. Each takes less than a kilobyte beside its texts, so as many
 /// as this, with nothing on any device, cost 128 MiB at most.
 pub const MAX_PROCESSES: usize = 131_072;
+/// Faults of the machine's parts and of sources in one snapshot at most.
+pub const MAX_PART_FAULTS: usize = 1024;
 
 /// Why a snapshot cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +45,17 @@ pub enum UnfitSnapshot {
 }
 
 impl Snapshot {
+    /// Of more faults of parts than a snapshot may have, keeps those that are worst; gives how many
+    /// it left out.
+    pub fn bound_faults(&mut self) -> usize {
+        let surplus = self.faults.len().saturating_sub(MAX_PART_FAULTS);
+        if surplus > 0 {
+            self.faults.sort_by_key(|fault| Reverse(fault.kind.state()));
+            self.faults.truncate(MAX_PART_FAULTS);
+        }
+        surplus
+    }
+
     /// Whether it can be used, wherever it comes from.
     ///
     /// # Errors
@@ -52,6 +67,7 @@ impl Snapshot {
         let counts = [
             ("devices", self.devices.len(), MAX_DEVICES),
             ("processes", self.processes.len(), MAX_PROCESSES),
+            ("faults of parts", self.faults.len(), MAX_PART_FAULTS),
         ];
         for (what, count, most) in counts {
             if count > most {
@@ -69,7 +85,9 @@ impl Snapshot {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_PROCESSES, UnfitSnapshot};
+    use super::{MAX_PART_FAULTS, MAX_PROCESSES, UnfitSnapshot};
+    use crate::clock::Timestamp;
+    use crate::health::{Fault, FaultKind};
     use crate::snapshot::Snapshot;
 
     fn snapshot(version: u32, held: &str, processes: usize) -> Snapshot {
@@ -97,5 +115,22 @@ mod tests {
         assert_eq!(snapshot(1, held, 1).check(), Err(none));
         let many = snapshot(1, "", MAX_PROCESSES + 1).check().unwrap_err();
         assert!(matches!(many, UnfitSnapshot::TooMany { what: "processes", .. }), "{many}");
+    }
+    #[test]
+    fn of_too_many_faults_the_worst_stay() {
+        let fault = |kind| Fault {
+            kind,
+            part: String::from("a"),
+            since: Timestamp(1),
+            detail: String::new(),
+            evidence: Vec::new(),
+        };
+        let mut all = Snapshot::empty(Timestamp(2));
+        all.faults = vec![fault(FaultKind::NetworkSpeedLow); MAX_PART_FAULTS];
+        assert_eq!((all.bound_faults(), all.check()), (0, Ok(())));
+        all.faults.push(fault(FaultKind::NetworkLinkDown));
+        assert!(matches!(all.check(), Err(UnfitSnapshot::TooMany { count: 1025, .. })));
+        assert_eq!((all.bound_faults(), all.check()), (1, Ok(())));
+        assert_eq!(all.faults[0].kind, FaultKind::NetworkLinkDown);
     }
 }

@@ -41,6 +41,15 @@ fn machine(root: &Path) -> Machine {
     Machine::create(root, MachineKind::N300, &MachineOptions::default()).unwrap()
 }
 
+fn serve(place: &Scratch, root: &Path, configuration: &str) -> Serving {
+    let file = place.join("t.toml");
+    fs::write(&file, configuration).unwrap();
+    let mut serve = telltale();
+    serve.env("HOME", place.path()).arg("serve").arg("--root").arg(root);
+    serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
+    Serving::start(&mut serve)
+}
+
 #[test]
 fn firmware_that_has_stopped_is_reported_by_one_sample_of_every_command() {
     let place = Scratch::new();
@@ -99,13 +108,9 @@ fn a_service_reports_a_stopped_heartbeat_and_a_vanished_chip_and_of_their_end() 
     let place = Scratch::new();
     let root = place.join("m");
     let mut machine = machine(&root);
-    let file = place.join("t.toml");
     let (url, bodies) = webhook();
-    fs::write(&file, format!("{RULES}[alerts.webhook]\nurl = \"{url}\"\n")).unwrap();
-    let mut serve = telltale();
-    serve.env("HOME", place.path()).arg("serve").arg("--root").arg(&root);
-    serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
-    let mut service = Serving::start(&mut serve);
+    let rules = format!("{RULES}[alerts.webhook]\nurl = \"{url}\"\n");
+    let mut service = serve(&place, &root, &rules);
     let line = service.says("alert heartbeat_stopped fires: device ");
     assert!(line.contains(" error: ") && line.contains(STANDS_STILL), "{line}");
     let asked = command(&place, &["alerts"]);
@@ -165,12 +170,7 @@ fn a_chip_that_vanished_hides_none_whose_firmware_has_stopped() {
     let root = place.join("m");
     let options = MachineOptions::default();
     let mut machine = Machine::create(&root, MachineKind::GalaxyWormhole, &options).unwrap();
-    let file = place.join("t.toml");
-    fs::write(&file, RULES).unwrap();
-    let mut serve = telltale();
-    serve.env("HOME", place.path()).arg("serve").arg("--root").arg(&root);
-    serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
-    let mut service = Serving::start(&mut serve);
+    let mut service = serve(&place, &root, RULES);
     service.says("alert heartbeat_stopped fires: device ");
     machine.inject(Fault::Vanish { ordinal: 7, returns_as: None }).unwrap();
     service.says("alert device_vanished fires: device ");
@@ -204,12 +204,7 @@ fn one_sample_says_in_every_form_what_the_service_has_found_by_watching() {
     // Who asks for it by name is worth a longer look.
     assert_eq!(smi(&chosen).out, "251732099,heartbeat_stopped\r\n251732099R,\r\n");
 
-    let file = place.join("t.toml");
-    fs::write(&file, RULES).unwrap();
-    let mut serve = telltale();
-    serve.env("HOME", place.path()).arg("serve").arg("--root").arg(&root);
-    serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
-    let mut service = Serving::start(&mut serve);
+    let mut service = serve(&place, &root, RULES);
     service.says("alert heartbeat_stopped fires: device ");
     says(&[], "251732099: its heartbeat stands still at ");
     assert!(!smi(&[]).out.contains("No service"), "the service has watched them");
@@ -245,12 +240,7 @@ fn what_only_time_shows_is_in_every_form_of_one_sample() {
     let root = place.join("m");
     let options = MachineOptions::default();
     let mut machine = Machine::create(&root, MachineKind::P150, &options).unwrap();
-    let file = place.join("t.toml");
-    fs::write(&file, RULES).unwrap();
-    let mut serve = telltale();
-    serve.env("HOME", place.path()).arg("serve").arg("--root").arg(&root);
-    serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
-    let mut service = Serving::start(&mut serve);
+    let mut service = serve(&place, &root, RULES);
     service.says("alert heartbeat_stopped fires: device ");
     machine.inject("trip:0".parse().unwrap()).unwrap();
     service.says("alert thermal_trip fires: device ");

@@ -23,6 +23,8 @@ pub(crate) const MAX_SMALL: usize = 256;
 pub(crate) const MAX_HOLDERS: usize = 65_536;
 /// Sources, and errors of one source.
 pub(crate) const MAX_SOURCES: usize = 1024;
+/// Faults of the machine's parts and of sources.
+pub(crate) const MAX_PART_FAULTS: usize = telltale_schema::snapshot::MAX_PART_FAULTS;
 /// All of these together in one answer: a few bytes stand for a few hundred in memory. A process that
 /// holds a device is three, itself, the device and its place among the device's holders, so this is
 /// room for [`MAX_PROCESSES`] with a kind of memory each. As the message and as what is made of it a
@@ -48,7 +50,7 @@ const ALERT: &[FieldLimit] = &[
 /// Limits of an answer of ListDevices.
 pub(crate) const DEVICES_ANSWER: &[FieldLimit] = &[
     many(list_devices_response::DEVICES, "devices", MAX_DEVICES, DEVICE),
-    many(list_devices_response::FAULTS, "faults of the machine", MAX_SOURCES, FAULT),
+    many(list_devices_response::FAULTS, "faults of the machine", MAX_PART_FAULTS, FAULT),
 ];
 
 /// Limits of an answer whose field 1 is a snapshot.
@@ -82,7 +84,7 @@ const SERIES: &[FieldLimit] = &[
 const SNAPSHOT: &[FieldLimit] = &[
     many(snapshot::DEVICES, "devices", MAX_DEVICES, DEVICE),
     many(snapshot::PROCESSES, "processes", MAX_PROCESSES, PROCESS),
-    many(snapshot::FAULTS, "faults of the machine", MAX_SOURCES, FAULT),
+    many(snapshot::FAULTS, "faults of the machine", MAX_PART_FAULTS, FAULT),
     many(snapshot::SOURCES, "sources", MAX_SOURCES, SOURCE),
     many(snapshot::METRIC_DESCRIPTIONS, "descriptions of metrics", MAX_METRICS, DESCRIPTION),
     once(snapshot::LEFT_OUT, "counts of what was left out", &[]),

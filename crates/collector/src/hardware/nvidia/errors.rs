@@ -9,7 +9,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::DeviceErrors;
 
-use super::gpu::Complaints;
+use super::complaints::Complaints;
 use super::library::Said;
 use super::question::Question;
 use super::raw_calls::{RemappedRows, ScopedField, field_values, remapped_rows};

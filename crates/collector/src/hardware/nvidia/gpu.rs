@@ -1,6 +1,6 @@
 //! One GPU as last reported: answers become readings here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::error::NvmlError;
@@ -12,12 +12,15 @@ use telltale_schema::snapshot::{
     DeviceErrors, Load, MemoryCounts, NvLinks, PcieLink, Power, Telemetry,
 };
 
+use super::complaints::Complaints;
 use super::events::{XidErrors, XidReadings};
+use super::inquiry::{EccCounts, Engines, Identity, NvmlAnswer};
 use super::library::{Said, absence_of};
 use super::nvlink::{NvLinkCounts, NvLinkTraffic};
 use super::part;
+use super::power::MAX_MILLIWATTS;
 use super::process_use::ProcessUse;
-use super::question::{EccCounts, Engines, Identity, NvmlAnswer, Question};
+use super::question::Question;
 use super::traffic::Traffic;
 use super::users::User;
 use crate::report::SourceReport;
@@ -25,9 +28,6 @@ use crate::source::{DeviceReading, DriverMemory};
 
 /// What stands where an answer would be.
 pub(super) const SILENT: &str = "NVML did not answer in time";
-
-/// More than any GPU may draw.
-pub(super) const MAX_MILLIWATTS: u32 = 3_000_000;
 
 /// The performance state of the lowest clocks.
 const SLOWEST_STATE: u32 = 15;
@@ -61,50 +61,6 @@ pub(super) struct Gpu {
     is_away: bool,
     /// Its instances by their numbers, in MIG mode.
     pub(super) parts: BTreeMap<u32, DeviceReading>,
-}
-
-/// What is wrong with one GPU, each reason once: one that fell off the bus fails in every call.
-pub(super) struct Complaints<'a> {
-    subject: String,
-    reported: BTreeSet<Absence>,
-    report: &'a mut SourceReport,
-}
-
-// === impl Complaints ===
-
-impl<'a> Complaints<'a> {
-    pub(super) fn of(gpu: &Gpu, report: &'a mut SourceReport) -> Self {
-        let subject = gpu.device.identity.display_id();
-        Self { subject, reported: BTreeSet::new(), report }
-    }
-
-    pub(super) fn add(&mut self, reason: Absence, detail: impl Into<String>) {
-        if self.reported.insert(reason) {
-            self.report.error(self.subject.as_str(), reason, detail);
-        }
-    }
-
-    /// What was said, as a reading at `now` of a plausible value.
-    pub(super) fn reading<T: std::fmt::Debug>(
-        &mut self,
-        question: Question,
-        said: Said<T>,
-        now: Timestamp,
-        is_plausible: impl FnOnce(&T) -> bool,
-    ) -> Reading<T> {
-        match said {
-            Ok(value) => Reading::new(value, now).keep_if(is_plausible),
-            Err(error) => {
-                let reason = absence_of(&error);
-                let is_news =
-                    !matches!(reason, Absence::Unsupported | Absence::Permission | Absence::NotYet);
-                if is_news {
-                    self.add(reason, format!("NVML does not tell {}: {error}", question.words()));
-                }
-                Reading::absent(reason, error.to_string())
-            }
-        }
-    }
 }
 
 // === impl Gpu ===
@@ -187,7 +143,8 @@ impl Gpu {
     pub(super) fn refuse(&mut self, error: &NvmlError, report: &mut SourceReport) {
         let reason = absence_of(error);
         let detail = self.xid.with_last(&error.to_string());
-        Complaints::of(self, report).add(reason, format!("NVML does not show it: {detail}"));
+        Complaints::of(self.device.identity.display_id(), report)
+            .add(reason, format!("NVML does not show it: {detail}"));
         self.forget(reason, &detail);
     }
 
@@ -269,7 +226,7 @@ impl Gpu {
             // Another GPU has this number now, and nothing that is known is of it.
             *self = Self::new(self.index);
         }
-        complaints.subject = pci.to_string();
+        complaints.rename(pci.to_string());
         self.device.identity = identity.into();
         if let Some(version) = said.vbios {
             self.device.telemetry.firmware.insert(String::from("vbios_version"), version);
@@ -419,7 +376,7 @@ impl Gpu {
     fn notice_reset(&mut self, complaints: &Complaints<'_>) {
         let [is_lost, needs_reset, is_late] =
             [Absence::Gone, Absence::Resetting, Absence::TimedOut]
-                .map(|reason| complaints.reported.contains(&reason));
+                .map(|reason| complaints.has(reason));
         if is_lost || needs_reset {
             self.is_away = true;
         } else if self.is_away && !is_late {

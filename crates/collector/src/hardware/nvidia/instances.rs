@@ -10,8 +10,7 @@ use nvml_wrapper::Device;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::MemoryInfo;
 
-use super::library::Said;
-use super::question::word;
+use super::library::{Said, word};
 use super::raw_calls::gpu_instance_id;
 use super::users::{User, Visibility, users};
 

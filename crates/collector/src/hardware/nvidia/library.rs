@@ -11,6 +11,9 @@ use telltale_schema::reading::Absence;
 /// What the driver's packages call the library.
 const NAME: &str = "libnvidia-ml.so.1";
 
+/// The longest text of a GPU that is kept, in characters.
+const MAX_TEXT_CHARACTERS: usize = 128;
+
 /// GPUs of one machine that are checked.
 pub(super) const MAX_GPUS: u32 = 64;
 
@@ -141,4 +144,11 @@ impl NoGpus {
             }
         }
     }
+}
+
+/// A text of one line, cut to what is shown; none for an empty one.
+pub(super) fn word(text: &str) -> Option<String> {
+    let text = text.trim();
+    let clean = !text.is_empty() && !text.contains(char::is_control);
+    clean.then(|| text.chars().take(MAX_TEXT_CHARACTERS).collect())
 }

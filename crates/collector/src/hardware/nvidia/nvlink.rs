@@ -13,7 +13,7 @@ use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::NvLinks;
 
-use super::gpu::Complaints;
+use super::complaints::Complaints;
 use super::library::Said;
 use super::question::Question;
 use super::raw_calls::{ALL_LINKS, ScopedField, field_values};

@@ -9,7 +9,7 @@ use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Load, Telemetry};
 
-use super::gpu::Complaints;
+use super::complaints::Complaints;
 use super::instances::Instance;
 use super::library::{Said, absence_of};
 use super::process_use::ProcessUse;

@@ -5,9 +5,12 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::Power;
 
-use super::gpu::{Complaints, MAX_MILLIWATTS};
+use super::complaints::Complaints;
 use super::library::Said;
 use super::question::Question;
+
+/// More than any GPU may draw.
+pub(super) const MAX_MILLIWATTS: u32 = 3_000_000;
 
 /// What NVML said of them.
 #[derive(Debug)]

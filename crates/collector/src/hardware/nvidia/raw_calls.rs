@@ -9,7 +9,6 @@ pub(super) use nvml_wrapper_sys::bindings::nvmlProcessUtilizationSample_t as Pro
 use nvml_wrapper_sys::bindings::{nvmlFieldValue_t, nvmlValue_t};
 
 use super::library::{Said, unsupported_if_refused};
-use super::traffic::{DOUBLE, SIGNED};
 
 /// A value of a GPU by its number in `nvml.h` (`NVML_FI_DEV_...`), and what of the GPU it is of: a
 /// link, or [`ALL_LINKS`].
@@ -18,6 +17,10 @@ pub(super) struct ScopedField {
     pub(super) id: u32,
     pub(super) scope: u32,
 }
+
+/// `NVML_VALUE_TYPE_DOUBLE` and `NVML_VALUE_TYPE_SIGNED_LONG_LONG`: no counter is one.
+pub(super) const DOUBLE: u32 = 0;
+pub(super) const SIGNED: u32 = 4;
 
 /// Processes of one GPU whose use is taken.
 const MAX_PROCESSES: usize = 4096;

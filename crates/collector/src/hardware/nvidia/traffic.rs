@@ -15,9 +15,10 @@ use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::PcieLink;
 
-use super::gpu::Complaints;
+use super::complaints::Complaints;
 use super::library::{Said, unsupported_if_refused};
 use super::question::Question;
+use super::raw_calls::{DOUBLE, SIGNED};
 use crate::traffic_rate::{TrafficRate, TrafficSum};
 
 /// Faster than PCIe 6.0 x16, the most that a GPU of NVIDIA's has.
@@ -25,10 +26,6 @@ const FASTEST_BYTES_PER_SECOND: u64 = 128_000_000_000;
 
 /// Where a counter of 32 bits begins at zero again.
 const WRAP_BYTES: u64 = 1 << 32;
-
-/// `NVML_VALUE_TYPE_DOUBLE` and `NVML_VALUE_TYPE_SIGNED_LONG_LONG`: no counter is one.
-pub(super) const DOUBLE: u32 = 0;
-pub(super) const SIGNED: u32 = 4;
 
 const UNCOUNTED: &str = "the GPU does not count it, or its driver is older than R550";
 

@@ -6,7 +6,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 
 use super::HostPartKind;
-use super::infiniband::GidTable;
+use super::infiniband::gids::GidTable;
 use crate::tree::Directory;
 
 /// The longest name of an owner, in characters.

@@ -1,7 +1,7 @@
 //! Ports of InfiniBand and RoCE adapters, from `/sys/class/infiniband` (the kernel's
 //! `Documentation/ABI/stable/sysfs-class-infiniband`).
 
-mod gids;
+pub(super) mod gids;
 
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
@@ -10,7 +10,7 @@ use super::HostPartKind;
 use super::entry::{Answer, Found, cleaned};
 use super::value::PartFiles;
 use crate::tree::{Directory, Unreadable};
-pub(super) use gids::GidTable;
+use gids::GidTable;
 
 const NAMES: &[&str] = &[
     "up",

@@ -27,6 +27,15 @@ fn with_events() -> Machine {
     machine
 }
 
+/// The same, and a source that counts the errors of the first one.
+fn counting() -> (Machine, NvidiaSource) {
+    let machine = with_events();
+    let mut source = source(&machine);
+    source.read();
+    wait_for(&mut source, 0, NONE_YET);
+    (machine, source)
+}
+
 /// The driver reports these errors of a GPU.
 pub(super) fn raise(machine: &Machine, gpu: u32, numbers: &[u64]) {
     let path = machine.path().join(format!("nvml/gpu{gpu}/xid"));
@@ -82,10 +91,7 @@ fn errors_are_counted_from_the_second_collection_on_each_for_its_gpu() {
 
 #[test]
 fn a_gpu_that_fell_off_the_bus_says_which_error_was_the_last() {
-    let machine = with_events();
-    let mut source = source(&machine);
-    source.read();
-    wait_for(&mut source, 0, NONE_YET);
+    let (machine, mut source) = counting();
     raise(&machine, 0, &[79]);
     wait_for(&mut source, 0, [Ok(1), Ok(79)]);
     // What was counted is known as long as the driver still has the GPU.
@@ -109,10 +115,7 @@ fn a_gpu_that_fell_off_the_bus_says_which_error_was_the_last() {
 
 #[test]
 fn errors_of_the_hardware_are_counted_apart_from_those_of_programs() {
-    let machine = with_events();
-    let mut source = source(&machine);
-    source.read();
-    wait_for(&mut source, 0, NONE_YET);
+    let (machine, mut source) = counting();
     // A program's error follows at once.
     raise(&machine, 0, &[48, 45]);
     wait_for(&mut source, 0, [Ok(2), Ok(45)]);
@@ -127,10 +130,7 @@ fn errors_of_the_hardware_are_counted_apart_from_those_of_programs() {
 fn what_the_hardware_had_is_over_when_the_gpu_was_reset() {
     let cases = [("handle", "!GPU_IS_LOST", "1\n"), ("temperature", "!RESET_REQUIRED", "41\n")];
     for (call, sick, well) in cases {
-        let machine = with_events();
-        let mut source = source(&machine);
-        source.read();
-        wait_for(&mut source, 0, NONE_YET);
+        let (machine, mut source) = counting();
         raise(&machine, 0, &[79]);
         wait_for(&mut source, 0, [Ok(1), Ok(79)]);
         assert_eq!(of_hardware(&source.read(), 0), [Ok(1), Ok(79)], "{call}");

@@ -28,15 +28,12 @@ const MOST_AREAS = 12;
  * `kept` a history.
  */
 export async function devicePlots(id, source) {
-  const span = { device: id, seconds: source.seconds };
-  const [answer, held] = await Promise.all([
-    ask({ subjects: "devices", ...span }, source),
-    ask({ subjects: "processes", metric: "memory_live", ...span }, source),
-  ]);
+  // One question: parts and whole of two would be of different moments.
+  const answer = await ask({ device: id, seconds: source.seconds }, source);
   const found = drawn(DEVICE, answer, source.seconds, (kind) => [[`device/${id}/${kind.name}`, kind.title]]);
   const plots = found.plots.map((plot) => {
     const now = `device/${id}/${plot.name}`;
-    return plot.space && held.body ? { ...plot, now, areas: areas(plot, held.body) } : { ...plot, now };
+    return plot.space && answer.body ? { ...plot, now, areas: areas(plot, answer.body) } : { ...plot, now };
   });
   return { plots, note: found.note };
 }
@@ -57,21 +54,20 @@ export async function processPlots(identity, source) {
 }
 
 // What each process had of a device's memory at the moments of its plot, those that had most; the rest of what
-// was in use comes last.
-function areas({ space, times, lines }, body) {
-  const known = moments(body);
-  const place = new Map(known.map((at, index) => [at, index]));
-  const series = body.series.filter((one) => isOf(one, space) && one.whole.greatest);
+// was in use comes last. Nothing where no process is known.
+function areas({ space, lines }, body) {
+  const series = body.series.filter((one) => one.metric === HELD && isOf(one, space) && one.whole.greatest);
+  if (!series.length) return undefined;
   series.sort((one, other) => other.whole.mean - one.whole.mean);
   const found = series.slice(0, MOST_AREAS).map(({ process, mean }) => ({
     name: named(process), hue: hueOf(process.key), started: process.identity?.start_time_ticks ?? 0,
-    mean: times.map((at) => mean[place.get(at)] ?? 0),
+    mean: mean.map((one) => one ?? 0),
   }));
   found.sort((one, other) => one.started - other.started || (one.name < other.name ? -1 : 1));
   const [{ mean: used }] = lines;
   const rest = used.map((all, at) => (all === null ? null : Math.max(all - found.reduce((sum, one) => sum + one.mean[at], 0), 0)));
   // Sums of what was seen at different moments of a span differ a little.
-  const isNothing = found.length > 0 && Math.max(...rest) < Math.max(...used) / 100;
+  const isNothing = Math.max(...rest) < Math.max(...used) / 100;
   const cut = found.map((one) => ({ ...one, mean: one.mean.map((part, at) => (used[at] === null ? null : part)) }));
   return isNothing ? cut : [...cut, { name: "others", hue: "hue-other", mean: rest }];
 }
