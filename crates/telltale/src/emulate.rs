@@ -1,9 +1,9 @@
 //! `telltale emulate`: an emulated machine until Ctrl-C, which obeys lines of standard input.
 
+mod answers;
 mod lines;
 mod schedule;
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,8 @@ use telltale_schema::text::{printable, with_causes};
 use crate::arguments::EmulateArguments;
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
-use lines::{InputLines, Line};
+use answers::Answers;
+use lines::InputLines;
 use schedule::Schedule;
 
 /// How long it waits at a time where nothing is to come.
@@ -60,14 +61,18 @@ fn check(emulator: &Emulator, schedule: &Schedule) -> Result<(), Failure> {
 /// Obeys lines of standard input and the schedule until Ctrl-C.
 fn run_until(interrupt: &Interrupt, emulator: &Emulator, mut schedule: Schedule) {
     let start = Instant::now();
-    let mut input = InputLines::new();
+    let (mut input, mut answers) = (InputLines::new(), Answers::new());
     loop {
         let most = schedule.until_next(start.elapsed()).unwrap_or(LONGEST_WAIT);
         if input.wait(interrupt, most.min(LONGEST_WAIT)) {
             return;
         }
         for line in input.read() {
-            answer(emulator, line);
+            let answer = match line {
+                Ok(line) => emulator.command(&line),
+                Err(error) => format!("refused: {error}"),
+            };
+            answers.write(&printable(&answer));
         }
         for (what, outcome) in schedule.run(emulator, start.elapsed()) {
             match outcome {
@@ -76,15 +81,6 @@ fn run_until(interrupt: &Interrupt, emulator: &Emulator, mut schedule: Schedule)
             }
         }
     }
-}
-
-/// Does what a line says, and answers on standard output. An answer that cannot be written ends nothing.
-fn answer(emulator: &Emulator, line: Line) {
-    let text = match line {
-        Ok(line) => emulator.command(&line),
-        Err(error) => format!("refused: {error}"),
-    };
-    let _ = writeln!(io::stdout(), "{}", printable(&text));
 }
 
 /// Why the machine's directory is still there.

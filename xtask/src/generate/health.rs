@@ -49,6 +49,8 @@ struct Rule {
     #[serde(default)]
     beside: Vec<String>,
     #[serde(default)]
+    counted_by_reader: bool,
+    #[serde(default)]
     above: f64,
     #[serde(default)]
     rise: f64,
@@ -147,11 +149,13 @@ fn entry(code: &mut String, rule: &Rule, kind: &str) -> Result<(), String> {
         _ => "None".to_owned(),
     };
     let (only_while, only_after, beside) = (&rule.r#while, &rule.after, &rule.beside);
+    let counted_by_reader = rule.counted_by_reader;
     writeln!(
         code,
         "HealthRule {{ kind: FaultKind::{kind}, name: {name:?}, alert: {alert:?}, alert_after_seconds: {alert_after_seconds}, words: {words:?}, \
          about: RuleSubject::{about}, state: HealthState::{state}, shape: Shape::{shape}, \
-         only_while: {only_while:?}, only_after: {only_after:?}, only_by: {only_by}, beside: &{beside:?}, thresholds: Thresholds {{ enabled: true, above: {above:?}, \
+         only_while: {only_while:?}, only_after: {only_after:?}, only_by: {only_by}, beside: &{beside:?}, \
+         counted_by_reader: {counted_by_reader}, thresholds: Thresholds {{ enabled: true, above: {above:?}, \
          rise: {rise:?}, within_seconds: {within_seconds}, quiet_seconds: {quiet_seconds}, \
          hold_seconds: {hold_seconds} }}, ends: {ends:?}, action: {action:?} }},"
     )

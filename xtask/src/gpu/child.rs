@@ -52,6 +52,15 @@ impl Output {
     }
 }
 
+/// Whether a line that is awaited has come.
+enum LineState {
+    /// It has, with this after its mark.
+    There(String),
+    NotYet,
+    /// It never will.
+    Ended,
+}
+
 // === impl Running ===
 
 impl Running {
@@ -72,21 +81,51 @@ impl Running {
     pub(super) fn line(&mut self, mark: &str, timeout: Duration) -> Result<Option<String>, String> {
         let deadline = Instant::now() + timeout;
         loop {
-            // Asked first: what it wrote before it ended is there then.
-            let has_ended = self.ended()?.is_some();
-            if has_ended {
-                self.out.has_ended(AFTER_END);
+            match self.look(mark)? {
+                LineState::There(rest) => return Ok(Some(rest)),
+                LineState::Ended => return Ok(None),
+                LineState::NotYet => self.pause_until(deadline, timeout)?,
             }
-            let text = self.out.text();
-            let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-            if let Some(rest) = whole.lines().find_map(|line| line.strip_prefix(mark)) {
-                return Ok(Some(rest.to_owned()));
-            }
-            if has_ended {
-                return Ok(None);
-            }
-            self.pause_until(deadline, timeout)?;
         }
+    }
+
+    /// The same of several children, in their order, or the place of one that ended without such a line.
+    pub(super) fn lines(
+        all: &mut [Self],
+        mark: &str,
+        timeout: Duration,
+    ) -> Result<Result<Vec<String>, usize>, String> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let (mut found, mut late) = (Vec::new(), None);
+            for (place, child) in all.iter_mut().enumerate() {
+                match child.look(mark)? {
+                    LineState::There(rest) => found.push(rest),
+                    LineState::Ended => return Ok(Err(place)),
+                    LineState::NotYet => late = late.or(Some(place)),
+                }
+            }
+            match late {
+                None => return Ok(Ok(found)),
+                Some(place) => all[place].pause_until(deadline, timeout)?,
+            }
+        }
+    }
+
+    fn look(&mut self, mark: &str) -> Result<LineState, String> {
+        // Asked first: what it wrote before it ended is there then.
+        let has_ended = self.ended()?.is_some();
+        if has_ended {
+            self.out.has_ended(AFTER_END);
+        }
+        let text = self.out.text();
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let found = whole.lines().find_map(|line| line.strip_prefix(mark));
+        Ok(match (found, has_ended) {
+            (Some(rest), _) => LineState::There(rest.to_owned()),
+            (None, true) => LineState::Ended,
+            (None, false) => LineState::NotYet,
+        })
     }
 
     /// Closes its stdin and waits until it has ended.
@@ -201,6 +240,16 @@ mod tests {
         assert_eq!(running.line("mark: ", ENOUGH), Ok(None));
         let silent = run(&mut shell("exec sleep 600"), Duration::ZERO).unwrap_err();
         assert_eq!(silent, "sh did not answer within 0 s");
+    }
+
+    #[test]
+    fn of_several_the_one_that_ended_is_named_at_once() {
+        let waits = || Running::start(&mut shell("echo 'mark: x'; read line")).unwrap();
+        let never = || Running::start(&mut shell("read line")).unwrap();
+        let mut all = [never(), waits(), Running::start(&mut shell("exit 1")).unwrap()];
+        assert_eq!(Running::lines(&mut all, "mark: ", ENOUGH), Ok(Err(2)));
+        let mut all = [waits(), waits()];
+        assert_eq!(Running::lines(&mut all, "mark: ", ENOUGH), Ok(Ok(vec!["x".to_owned(); 2])));
     }
 
     #[test]

@@ -52,14 +52,13 @@ pub(super) fn compare(
         command.envs([("NCCL_DEBUG", "INFO"), ("NCCL_DEBUG_SUBSYS", "INIT,ENV,PROFILE")]);
         ranks.push(Running::start(&mut command)?);
     }
-    let lines: Vec<_> = ranks.iter_mut().map(|rank| rank.line("nccl: ", TIMEOUT)).collect();
-    // One that ended is why others still wait.
-    if let Some(rank) = lines.iter().position(|line| *line == Ok(None)) {
-        return failed(ranks.swap_remove(rank));
-    }
+    let lines = match Running::lines(&mut ranks, "nccl: ", TIMEOUT)? {
+        Ok(lines) => lines,
+        // One that ended is why others still wait.
+        Err(rank) => return failed(ranks.swap_remove(rank)),
+    };
     let mut printed: Vec<Printed> = Vec::new();
     for line in lines {
-        let line = line?.unwrap_or_default();
         let line = serde_json::from_str(&line);
         printed.push(line.map_err(|error| format!("a rank is not understood: {error}"))?);
     }

@@ -501,6 +501,37 @@ fn what_another_reader_found_goes_on_until_a_reading_refutes_it() {
 }
 
 #[test]
+fn an_error_that_another_reader_has_counted_is_over_after_an_hour_and_by_no_count_of_ones_own() {
+    let with = |machine: &mut Examined, counts: Reading<u64>| {
+        let errors = machine
+            .device
+            .telemetry
+            .errors
+            .get_or_insert_with(|| Box::new(DeviceErrors::absent(Absence::Unsupported, "")));
+        errors.xid_hardware_last = match counts.value() {
+            Some(1..) => value(79),
+            _ => Reading::absent(Absence::NotYet, ""),
+        };
+        errors.xid_hardware_errors_total = counts;
+    };
+    let mut watching = Examined::new();
+    for (count, second) in [(0, 0), (1, 1)] {
+        with(&mut watching, value(count));
+        watching.snapshot(second);
+    }
+    let known = watching.snapshot(2);
+    assert_eq!(known.devices[0].faults[0].kind, FaultKind::XidError);
+    let mut taught = Examined::new();
+    taught.judge.learn(&known, moment(3));
+    with(&mut taught, Reading::absent(Absence::NotYet, ""));
+    assert_eq!(taught.faults(3), known.devices[0].faults);
+    with(&mut taught, value(0));
+    assert_eq!(taught.faults(4), known.devices[0].faults);
+    assert_eq!(taught.faults(3_500), known.devices[0].faults);
+    assert_eq!(taught.kinds(3_602), []);
+}
+
+#[test]
 fn a_card_that_is_gone_is_known_to_a_reader_that_never_saw_it() {
     let mut judge = Judge::default();
     let kind = HostPartKind::NetworkInterface;

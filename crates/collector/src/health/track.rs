@@ -58,16 +58,17 @@ impl Track {
         let ago = now.at.since_ns(fault.since);
         let monotonic_ns = now.monotonic_ns.saturating_sub(ago);
         let since = SampledAt { monotonic_ns, at: fault.since };
+        let rule = fault.kind.rule();
         let values = || fault.evidence.iter().map(|one| one.value);
         // What was lost, was there.
-        let was_there = matches!(fault.kind.rule().shape, Shape::Lost(_)).then_some(1.0);
+        let was_there = matches!(rule.shape, Shape::Lost(_)).then_some(1.0);
         let last_at = fault.evidence.last().map_or(fault.since, |one| one.at);
         let changed_ns = now.monotonic_ns.saturating_sub(now.at.since_ns(last_at));
         Self {
             since: Some(since),
             is_found: true,
             evidence: fault.evidence.clone(),
-            last: values().next_back(),
+            last: values().next_back().filter(|_| !rule.counted_by_reader),
             most: values().chain(was_there).reduce(f64::max),
             rises: VecDeque::new(),
             changed: Some(SampledAt { monotonic_ns: changed_ns, at: last_at }),

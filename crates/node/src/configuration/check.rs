@@ -24,6 +24,7 @@ fn has_zero_byte(value: &toml::Value) -> bool {
     match value {
         toml::Value::String(text) => text.contains('\0'),
         toml::Value::Array(items) => items.iter().any(has_zero_byte),
+        toml::Value::Table(table) => table.values().any(has_zero_byte),
         _ => false,
     }
 }

@@ -61,6 +61,7 @@ fn what_is_wrong_is_reported_with_its_place() {
         ("[histroy]\nenabled = true", "1:2: unknown key `histroy`; did you mean `history`?"),
         ("runtime_dir = \"\\u0000x\"", "1:15: it has a zero byte"),
         ("[grpc]\nlisten = [\"unix:/a\\u0000b\"]", "2:10: "),
+        ("[[alerts.rule]]\nname = \"a\\u0000\"", "2:1: "),
         ("[nonsense]\na = 1", "1:2: unknown key `nonsense`; `telltale config show`"),
         ("root = ", "1:8: "),
         ("root = \"/\"\nroot = \"/\"", "2:1: duplicate key"),

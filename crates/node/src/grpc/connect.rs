@@ -12,6 +12,9 @@ use tonic::transport::{Channel, Endpoint};
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often a connection over which nothing comes is tried, and how long the answer may take: a stream of a
+/// service that is stopped would not end.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(3));
 
 /// Why there is no service to ask.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +97,8 @@ pub(super) async fn channel(path: &Path) -> Result<Channel, ConnectError> {
     let unfit = || ConnectError::Unfit { path: path.into() };
     let address = format!("unix:{}", path.to_str().ok_or_else(unfit)?);
     let endpoint = Endpoint::from_shared(address).map_err(|_| unfit())?;
+    let (interval, timeout) = KEEP_ALIVE;
+    let endpoint = endpoint.http2_keep_alive_interval(interval).keep_alive_timeout(timeout);
     let channel = endpoint.connect_timeout(CONNECT_TIMEOUT).connect().await;
     channel.map_err(|source| ConnectError::Silent { path: path.into(), source })
 }

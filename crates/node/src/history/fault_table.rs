@@ -86,12 +86,11 @@ pub(super) fn forget_beyond(
     if count <= most {
         return Ok(());
     }
-    let last = "SELECT until_ms FROM fault WHERE until_ms IS NOT NULL ORDER BY until_ms \
-        LIMIT 1 OFFSET ?";
-    let last: Option<i64> =
-        transaction.query_row(last, [count - most - 1], |row| row.get(0)).optional()?;
+    let first = "SELECT id FROM fault WHERE until_ms IS NOT NULL ORDER BY until_ms, id LIMIT ?";
+    let last = format!("SELECT max(until_ms) FROM fault WHERE id IN ({first})");
+    let last: Option<i64> = transaction.query_row(&last, [count - most], |row| row.get(0))?;
     let Some(last) = last else { return Ok(()) };
-    transaction.execute("DELETE FROM fault WHERE until_ms <= ?", [last])?;
+    transaction.execute(&format!("DELETE FROM fault WHERE id IN ({first})"), [count - most])?;
     transaction.execute("UPDATE faults_kept SET since_ms = max(since_ms, ?)", [last])?;
     Ok(())
 }
@@ -209,8 +208,8 @@ mod tests {
     use crate::history::database::open_to_write;
     use telltale_harness::Scratch;
 
-    #[test]
-    fn what_ended_first_goes_and_what_lasts_stays() {
+    /// Calls it with twenty rows: the first one lasts, and the higher their number, the earlier they ended.
+    fn with_rows(call: impl FnOnce(&rusqlite::Transaction<'_>)) {
         let scratch = Scratch::new();
         let path = scratch.join("history.db");
         std::fs::write(&path, "").unwrap();
@@ -221,19 +220,44 @@ mod tests {
             let until = (id > 0).then_some(100 - id);
             transaction.execute(text, rusqlite::params![id, until]).unwrap();
         }
-        let ids = |transaction: &rusqlite::Transaction<'_>| {
-            let mut statement = transaction.prepare("SELECT id FROM fault ORDER BY id").unwrap();
-            let ids = statement.query_map([], |row| row.get(0)).unwrap();
-            ids.collect::<Result<Vec<i64>, _>>().unwrap()
-        };
-        forget_beyond(&transaction, 20 * ROW_BYTES).unwrap();
-        assert_eq!(ids(&transaction).len(), 20);
-        forget_beyond(&transaction, 15 * ROW_BYTES).unwrap();
-        assert_eq!(ids(&transaction), (0..15).collect::<Vec<_>>());
+        call(&transaction);
+    }
+
+    fn ids(transaction: &rusqlite::Transaction<'_>) -> Vec<i64> {
+        let mut statement = transaction.prepare("SELECT id FROM fault ORDER BY id").unwrap();
+        let ids = statement.query_map([], |row| row.get(0)).unwrap();
+        ids.collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn what_is_old_goes_and_what_lasts_stays() {
+        with_rows(|transaction| {
+            forget_before(transaction, 12).unwrap();
+            assert_eq!(ids(transaction), [0, 12, 13, 14, 15, 16, 17, 18, 19]);
+        });
+    }
+
+    #[test]
+    fn what_ended_first_goes_where_there_is_no_room() {
+        with_rows(goes_by_end);
+    }
+
+    fn goes_by_end(transaction: &rusqlite::Transaction<'_>) {
+        forget_beyond(transaction, 20 * ROW_BYTES).unwrap();
+        assert_eq!(ids(transaction).len(), 20);
+        forget_beyond(transaction, 15 * ROW_BYTES).unwrap();
+        assert_eq!(ids(transaction), (0..15).collect::<Vec<_>>());
         let kept = "SELECT since_ms FROM faults_kept";
         let kept: i64 = transaction.query_row(kept, [], |row| row.get(0)).unwrap();
         assert_eq!(kept, 85, "of moments before that, not all is known");
-        forget_before(&transaction, 12).unwrap();
-        assert_eq!(ids(&transaction), [0, 12, 13, 14]);
+        // Of rows that end together as many go as must, and more that last than there is room for stay alone.
+        transaction
+            .execute("UPDATE fault SET until_ms = 90 WHERE until_ms IS NOT NULL", [])
+            .unwrap();
+        forget_beyond(transaction, 12 * ROW_BYTES).unwrap();
+        assert_eq!(ids(transaction), [0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
+        transaction.execute("UPDATE fault SET until_ms = NULL WHERE id < 13", []).unwrap();
+        forget_beyond(transaction, 4 * ROW_BYTES).unwrap();
+        assert_eq!(ids(transaction), [0, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
     }
 }

@@ -136,6 +136,11 @@ impl FaultRow {
         }
     }
 
+    /// The row of the time after the wall clock was set: times of both clocks give no duration.
+    fn after_set_clock(&self, id: i64, moment: &Moment) -> Self {
+        Self { id, since_ms: moment.at_ms, stored: Stored::Not, ..self.clone() }
+    }
+
     fn end(&mut self, at_ms: i64) {
         self.until_ms = Some(at_ms.max(self.since_ms));
         self.changed();
@@ -181,7 +186,15 @@ impl FaultRows {
             let has_room = self.open.len() < MAX_OPEN;
             let found = self.open.iter_mut().find(|row| row.is_of(device, fault));
             match found {
-                Some(row) if row.is_same(fault) => row.see(fault, look, moment),
+                Some(row) if row.is_same(fault) => {
+                    if moment.clock_was_set {
+                        let next = row.after_set_clock(take(&mut self.next), moment);
+                        let mut old = std::mem::replace(row, next);
+                        old.end(end_ms);
+                        self.ended.push(old);
+                    }
+                    row.see(fault, look, moment);
+                }
                 Some(row) => {
                     let next = FaultRow::new(take(&mut self.next), device, fault, moment);
                     let mut old = std::mem::replace(row, next);

@@ -81,7 +81,11 @@ fn count(value: f64) -> u64 {
     value as u64
 }
 
-fn device(connection: &rusqlite::Connection, id: i64) -> rusqlite::Result<Option<Device>> {
+/// A device of which nothing is read.
+pub(super) fn device(
+    connection: &rusqlite::Connection,
+    id: i64,
+) -> rusqlite::Result<Option<Device>> {
     let text = "SELECT name, identity, facts FROM device WHERE id = ?";
     let texts = |row: &rusqlite::Row<'_>| {
         Ok::<(String, String, String), _>((row.get(0)?, row.get(1)?, row.get(2)?))

@@ -21,7 +21,7 @@ use super::rows::ProcessRow;
 use super::samples::{self, Item};
 use super::series_kind::{self, SeriesKind};
 use super::timeline::{milliseconds, moment};
-use super::{fault_table, part, stored};
+use super::{fault_table, learned, part, stored};
 
 /// The machine as it was.
 #[derive(Debug, Clone, PartialEq)]
@@ -199,9 +199,13 @@ fn add_faults(
             continue;
         };
         let name = names.iter().find(|(known, _)| *known == id).map(|(_, name)| name);
-        let had = snapshot.devices.iter_mut().find(|device| Some(&device.id) == name);
-        if let Some(device) = had {
-            device.faults.push(fault);
+        let place = snapshot.devices.iter().position(|device| Some(&device.id) == name);
+        if let Some(place) = place {
+            snapshot.devices[place].faults.push(fault);
+        } else if let Some(mut unread) = learned::device(connection, id)? {
+            // One that had vanished has no values of then.
+            unread.faults.push(fault);
+            snapshot.devices.push(unread);
         }
     }
     snapshot.bound_faults();

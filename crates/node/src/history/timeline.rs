@@ -22,6 +22,8 @@ pub(super) struct Moment {
     pub(super) mark_ms: i64,
     /// The run.
     pub(super) run: i64,
+    /// Whether the wall clock was set since the moment before.
+    pub(super) clock_was_set: bool,
 }
 
 /// Gives moments their place.
@@ -57,12 +59,12 @@ impl Timeline {
     /// passed since the last one.
     pub(super) fn place(&mut self, wall: Timestamp, monotonic_ns: u64) -> Option<Moment> {
         let wall_ms = i64::try_from(wall.0 / 1_000_000).expect("2^64 ns are 2^45 ms");
-        let Some(last) = self.last else { return Some(self.begin(wall_ms, monotonic_ns)) };
+        let Some(last) = self.last else { return Some(self.begin(wall_ms, monotonic_ns, false)) };
         let passed_ms = monotonic_ns.saturating_sub(last.monotonic_ns) / 1_000_000;
         let expected_ms = last.at_ms.saturating_add_unsigned(passed_ms);
         let off_ms = wall_ms.abs_diff(expected_ms);
         if passed_ms > self.longest_ms || off_ms > SET_MS {
-            return Some(self.begin(wall_ms, monotonic_ns));
+            return Some(self.begin(wall_ms, monotonic_ns, off_ms > SET_MS));
         }
         let correction = off_ms.min(passed_ms / SLEW_PART);
         let since_ms = match wall_ms > expected_ms {
@@ -77,13 +79,19 @@ impl Timeline {
         let monotonic_ns = last.monotonic_ns + passed_ms * 1_000_000;
         self.last = Some(Last { at_ms, monotonic_ns });
         self.mark_ms = self.mark_ms.saturating_add_unsigned(since_ms);
-        Some(Moment { at_ms, since_ms: Some(since_ms), mark_ms: self.mark_ms, run: self.run })
+        Some(Moment {
+            at_ms,
+            since_ms: Some(since_ms),
+            mark_ms: self.mark_ms,
+            run: self.run,
+            clock_was_set: false,
+        })
     }
 
-    fn begin(&mut self, at_ms: i64, monotonic_ns: u64) -> Moment {
+    fn begin(&mut self, at_ms: i64, monotonic_ns: u64, clock_was_set: bool) -> Moment {
         self.run += 1;
         self.last = Some(Last { at_ms, monotonic_ns });
-        Moment { at_ms, since_ms: None, mark_ms: self.mark_ms, run: self.run }
+        Moment { at_ms, since_ms: None, mark_ms: self.mark_ms, run: self.run, clock_was_set }
     }
 }
 
@@ -112,7 +120,9 @@ mod tests {
     fn a_clock_that_is_set_begins_a_run_and_one_that_slews_is_followed() {
         let mut timeline = Timeline::new(4, 100, 10_000);
         let first = place(&mut timeline, 50_000, 7).unwrap();
-        assert_eq!(first, Moment { at_ms: 50_000, since_ms: None, mark_ms: 100, run: 5 });
+        let since_ms = None;
+        let clock_was_set = false;
+        assert_eq!(first, Moment { at_ms: 50_000, since_ms, mark_ms: 100, run: 5, clock_was_set });
         let second = place(&mut timeline, 51_003, 1_007).unwrap();
         assert_eq!((second.at_ms, second.since_ms, second.mark_ms), (51_001, Some(1_001), 1_101));
         let behind = place(&mut timeline, 51_900, 2_007).unwrap();
@@ -121,6 +131,7 @@ mod tests {
             let set = place(&mut timeline, wall_ms, 3_007).unwrap();
             let at_ms = i64::try_from(wall_ms).unwrap();
             assert_eq!((set.at_ms, set.since_ms, set.run), (at_ms, None, run));
+            assert!(set.clock_was_set);
             assert_eq!(set.mark_ms, behind.mark_ms, "recorded time does not jump");
         }
     }
@@ -132,7 +143,8 @@ mod tests {
         assert_eq!(place(&mut timeline, 1_000, 0), None);
         assert_eq!(timeline.place(Timestamp(1_000 * MS), MS - 1), None);
         assert_eq!(place(&mut timeline, 1_001, 1).unwrap().since_ms, Some(1));
-        assert_eq!(place(&mut timeline, 12_002, 11_002).unwrap().run, 2);
+        let after_gap = place(&mut timeline, 12_002, 11_002).unwrap();
+        assert_eq!((after_gap.run, after_gap.clock_was_set), (2, false));
     }
 
     #[test]

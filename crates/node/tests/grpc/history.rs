@@ -7,7 +7,7 @@ use telltale_collector::clock::SystemClock;
 use telltale_node::access::Visibility;
 use telltale_node::grpc::{GrpcOptions, query_history};
 use telltale_node::history::{HistoryOptions, HistoryReader, HistoryWriter, database_in};
-use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::clock::{Clock, ManualClock, Timestamp};
 use telltale_schema::health::{Evidence, Fault, FaultKind};
 use telltale_schema::history::{HistoryQuery, Subjects};
 use telltale_schema::reading::{Absence, Reading};
@@ -28,7 +28,9 @@ fn later(seconds: u64) -> Timestamp {
 /// A database of half a minute, in which a temperature is not readable for a while.
 fn recorded(scratch: &Scratch) -> HistoryReader {
     let (options, interval) = (HistoryOptions::default(), Duration::from_secs(1));
-    let writer = HistoryWriter::start(scratch.path(), &options, interval, Arc::new(SystemClock));
+    let clock = Arc::new(ManualClock::default());
+    let of_writer = Arc::clone(&clock) as _;
+    let writer = HistoryWriter::start(scratch.path(), &options, interval, of_writer);
     let writer = writer.expect("a directory of ours");
     for second in 0..30 {
         let mut snapshot = (*machine(2, 3)).clone();
@@ -48,6 +50,7 @@ fn recorded(scratch: &Scratch) -> HistoryReader {
         }
         writer.offer(Arc::new(snapshot));
         wait_until("it to be recorded", TIMEOUT, || writer.metrics().recorded > second);
+        clock.advance_ns(SECOND_NS);
     }
     assert_eq!(writer.metrics().missed, 0);
     drop(writer);

@@ -101,6 +101,43 @@ fn a_past_moment_has_the_faults_of_then_and_its_end_is_recorded() {
 }
 
 #[test]
+fn a_clock_that_is_set_ends_a_row_and_begins_another() {
+    // Set back, and forward.
+    for set_to in [1_000, 9_000] {
+        let mut kept = Kept::new();
+        kept.clock.set_wall(after(5_000));
+        let trip = tripped(after(5_000));
+        kept.faulty_for(10, Some(&trip), None);
+        kept.clock.set_wall(after(set_to));
+        kept.faulty_for(10, Some(&trip), None);
+        kept.faulty_for(2, None, None);
+        kept.stop();
+        for second in [5_005, set_to + 5] {
+            assert_eq!(kept.then(second).devices[0].faults[0].kind, trip.kind, "{second}");
+        }
+        let mut spans = kept.spans();
+        spans.sort_by_key(|span| span.1);
+        let mut expected = [(5_000, 5_009), (set_to, set_to + 10)];
+        expected.sort_unstable();
+        assert_eq!(spans, expected.map(|(since, until)| (trip.kind, since, Some(until))));
+    }
+}
+
+#[test]
+fn a_device_that_has_no_values_of_then_has_its_fault() {
+    let mut kept = Kept::new();
+    let trip = tripped(after(5));
+    kept.faulty_for(5, None, None);
+    kept.faulty_for(5, Some(&trip), None);
+    kept.stop();
+    // As where the series of that time are of a coarser block, or were never read.
+    kept.sql("UPDATE fault SET device = 77; INSERT INTO device SELECT 77, 'other', 'other', identity, facts, firmware, first_seen_ms, last_seen_ms, mark FROM device LIMIT 1");
+    let then = kept.then(8);
+    let other = then.devices.iter().find(|device| device.id == "other").unwrap();
+    assert_eq!((other.faults.len(), other.health().state), (1, HealthState::Failed));
+}
+
+#[test]
 fn what_lasted_when_a_service_ended_goes_on_or_ended_then() {
     let mut kept = Kept::new();
     let (trip, down) = (tripped(after(0)), link_down(after(0)));

@@ -32,6 +32,8 @@ pub struct HealthRule {
     pub only_by: Option<(&'static str, &'static [&'static str])>,
     /// Readings that explain it, which its evidence has too.
     pub beside: &'static [&'static str],
+    /// Whether each reader counts it from 0 on: what one has counted is not what another counts.
+    pub counted_by_reader: bool,
     /// What holds where the user sets nothing.
     pub thresholds: Thresholds,
     /// What ends it.

@@ -16,11 +16,14 @@ use telltale_schema::text::with_causes;
 use telltale_wire::telemetry::Client;
 use telltale_wire::telemetry::message::{Alert, AlertSeverity, AlertState};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// How often the service is asked: often enough that a fault which has passed is not reported for long.
 const INTERVAL: Duration = Duration::from_secs(2);
 /// How long it may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
+/// How long what it said last holds where it does not answer: a sick node is slow, and a service is restarted.
+const KEPT: Duration = Duration::from_secs(30);
 /// Bytes of a part's name and of what is wrong with it, as the coordinator takes them
 /// (`cluster.proto`).
 const MAX_NAME_BYTES: usize = 128;
@@ -31,14 +34,22 @@ pub(super) fn follow(sockets: Vec<PathBuf>) -> watch::Receiver<NodeHealth> {
     let (known, receiver) = watch::channel(NodeHealth::default());
     tokio::spawn(async move {
         let mut asking = HealthPoller { sockets, client: None, listed: BTreeSet::new() };
+        let mut answered_at = Instant::now();
         loop {
             let answered = tokio::time::timeout(TIMEOUT, asking.ask()).await;
-            let health = answered.unwrap_or_else(|_| Err(String::from("it took too long")));
-            known.send_replace(health.unwrap_or_else(|reason| {
-                debug!("the node service reports no health: {reason}");
-                asking.client = None;
-                NodeHealth::default()
-            }));
+            match answered.unwrap_or_else(|_| Err(String::from("it took too long"))) {
+                Ok(health) => {
+                    known.send_replace(health);
+                    answered_at = Instant::now();
+                }
+                Err(reason) => {
+                    debug!("the node service reports no health: {reason}");
+                    asking.client = None;
+                    if answered_at.elapsed() >= KEPT {
+                        known.send_replace(NodeHealth::default());
+                    }
+                }
+            }
             tokio::select! {
                 () = known.closed() => return,
                 () = tokio::time::sleep(INTERVAL) => {}

@@ -18,7 +18,7 @@ const MAX_READ: usize = 4096;
 const BACKGROUND_PERIOD: Duration = Duration::from_secs(1);
 
 /// A line, or why it is none.
-pub(super) type Line = Result<String, LineError>;
+type Line = Result<String, LineError>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum LineError {

@@ -209,6 +209,23 @@ fn the_end_of_the_input_ends_nothing_and_its_last_line_needs_no_end() {
 }
 
 #[test]
+fn answers_that_nobody_reads_hold_up_nothing() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let mut command = machine(&root);
+    command.args(["--fault", "nic:eth0:down@5"]);
+    let mut spoken = Spoken::start(&mut command);
+    // More than the pipe holds.
+    let many = "help\n".repeat(2_000);
+    spoken.input.as_mut().unwrap().write_all(many.as_bytes()).unwrap();
+    wait_until("the fault to begin", TIMEOUT, || {
+        interface(&root, "carrier").is_some_and(|carrier| carrier == "0")
+    });
+    spoken.ends();
+    assert!(!root.exists(), "it has removed what it made");
+}
+
+#[test]
 fn a_fault_begins_and_ends_by_its_times() {
     let place = Scratch::new();
     let root = place.join("m");

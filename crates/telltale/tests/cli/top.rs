@@ -269,8 +269,16 @@ fn without_a_terminal_it_says_what_to_use() {
 
 #[test]
 fn a_service_that_is_stopped_from_the_start_is_not_waited_for() {
-    let test = "a_service_that_is_stopped_from_the_start_is_not_waited_for";
-    // The service of the machine that the view will be of: it is stopped before the view is asked for.
+    stopped_service("a_service_that_is_stopped_from_the_start_is_not_waited_for", true);
+}
+
+#[test]
+fn a_service_that_is_stopped_while_it_is_followed_is_not_waited_for() {
+    stopped_service("a_service_that_is_stopped_while_it_is_followed_is_not_waited_for", false);
+}
+
+/// The view of a machine whose service is stopped before the view is asked for, or once it shows what that reports.
+fn stopped_service(test: &str, from_the_start: bool) {
     let place = Scratch::new();
     let root = place.join("m");
     let _machine = Machine::create(&root, MachineKind::N300, &MachineOptions::default()).unwrap();
@@ -279,7 +287,10 @@ fn a_service_that_is_stopped_from_the_start_is_not_waited_for() {
     let mut service = Serving::start(serve.arg("--state-dir").arg(place.join("state")));
     service.says("collecting");
     let pid = nix::unistd::Pid::from_raw(i32::try_from(service.id()).unwrap());
-    nix::sys::signal::kill(pid, nix::sys::signal::SIGSTOP).unwrap();
+    let stop = || nix::sys::signal::kill(pid, nix::sys::signal::SIGSTOP).unwrap();
+    if from_the_start {
+        stop();
+    }
     let line = format!(
         "env LC_ALL=C XDG_CONFIG_HOME={0}/c {1} top --root {0}/m",
         place.path().display(),
@@ -287,12 +298,17 @@ fn a_service_that_is_stopped_from_the_start_is_not_waited_for() {
     );
     let Some(mut terminal) = Terminal::start(test, (150, 30), &line, &place) else { return };
     wait_until("a row of a device", TIMEOUT, || terminal.text().contains("251732099R"));
+    if !from_the_start {
+        wait_until("its source", TIMEOUT, || terminal.text().contains("service"));
+        stop();
+    }
     // A key would take the message away.
     let mut columns = 150;
     wait_until("the reason", TIMEOUT, || {
         columns = 290 - columns;
         terminal.resize((columns, 30));
-        terminal.text().contains("doctor`;")
+        let text = terminal.text();
+        text.contains("doctor`;") || text.contains("has ended")
     });
     // A key that comes with a change of size may wait for the next one.
     let from = terminal.text().len();

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use rustix::process::test_kill_process;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 
@@ -34,6 +35,11 @@ const WORKER: [&str; 3] = [
     "echo pid $$ epoch $TELLTALE_EPOCH rank $RANK; until test -e $STATE/finish; do sleep 0.1; done",
 ];
 
+fn signal(process: &mut ChildGuard, signal: Signal) {
+    let pid = Pid::from_child(process.child());
+    kill_process(pid, signal).expect("it runs");
+}
+
 /// Where the node service of an emulated machine is, or will be.
 fn service_of(job: &Job, machine: &str) -> String {
     format!("unix:{}", job.path(&format!("{machine}-run/telemetry.sock")).display())
@@ -42,7 +48,7 @@ fn service_of(job: &Job, machine: &str) -> String {
 /// An emulated machine with its node service; both end with this.
 struct Machine {
     _emulator: ChildGuard,
-    _service: ChildGuard,
+    service: ChildGuard,
 }
 
 impl Machine {
@@ -62,7 +68,7 @@ impl Machine {
         serve.arg("serve").arg("--root").arg(path("root")).arg("--runtime-dir").arg(path("run"));
         serve.arg("--state-dir").arg(path("state")).arg("--config").arg(path("service.toml"));
         serve.env("HOME", path("home")).stderr(Stdio::null());
-        Self { _emulator: emulator, _service: ChildGuard::spawn(&mut serve) }
+        Self { _emulator: emulator, service: ChildGuard::spawn(&mut serve) }
     }
 }
 
@@ -128,8 +134,13 @@ fn a_node_whose_chip_stopped_is_drained_once_a_command_has_run() {
     );
     let job = job_with_spare(&hook(&scratch, &script));
     let worker = job.worker("b", 1, 1);
-    let _machine = Machine::start(&job, "b", &["stop:0"], "");
+    let mut machine = Machine::start(&job, "b", &["stop:0"], "");
     wait_held(&job, "before_drain");
+    // A service that does not answer for a while is no sign that the chip is well.
+    signal(&mut machine.service, Signal::STOP);
+    std::thread::sleep(Duration::from_secs(8));
+    wait_held(&job, "before_drain");
+    signal(&mut machine.service, Signal::CONT);
     assert_goes_on(&job);
     assert!(test_kill_process(worker).is_ok(), "the worker runs while the command does");
     wait_until("the command to write", TIMEOUT, || saw.metadata().is_ok_and(|file| file.len() > 0));
