@@ -2,6 +2,8 @@
 # Installs a built telltale, and the commands beside it that are programs of their own, with their units, directories, manual pages and completions.
 #
 #   deploy/install.sh [--destdir DIR] BINARY     for packagers: below DIR instead of /
+#   deploy/install.sh --pages-by PROGRAM BINARY  BINARY is for another processor: PROGRAM, of the same version, writes
+#                                                pages and completions
 #   deploy/install.sh [--destdir DIR] --remove   takes away what it installed, and nothing else
 #
 # It creates no user and starts nothing: README.md has the commands that follow, which a package
@@ -11,18 +13,20 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 destination=
 binary=
+pages_by=
 remove=no
 # Commands that are programs of their own as well.
 single="telltale-serve telltale-top telltale-agent telltale-coordinator"
 
 usage() {
-    echo "usage: install.sh [--destdir DIR] BINARY | --remove" >&2
+    echo "usage: install.sh [--destdir DIR] [--pages-by PROGRAM] BINARY | --remove" >&2
     exit 64
 }
 
 while [ $# -gt 0 ]; do
     case $1 in
         --destdir) [ $# -ge 2 ] || usage; destination=$2; shift ;;
+        --pages-by) [ $# -ge 2 ] || usage; pages_by=$2; shift ;;
         --remove) remove=yes ;;
         -*) usage ;;
         *) [ -z "$binary" ] || usage; binary=$1 ;;
@@ -86,8 +90,9 @@ install -m 0644 "$here/systemd/telltale.sysusers" "$prefix/lib/sysusers.d/tellta
 install -m 0644 "$here/systemd/telltale.tmpfiles" "$prefix/lib/tmpfiles.d/telltale.conf"
 
 umask 022
-"$binary" man --output "$pages"
+: "${pages_by:=$binary}"
+"$pages_by" man --output "$pages"
 mv "$pages/telltale.toml.5" "$file_pages"
-"$binary" completions bash >"$bash_completions/telltale"
-"$binary" completions zsh >"$zsh_completions/_telltale"
-"$binary" completions fish >"$fish_completions/telltale.fish"
+"$pages_by" completions bash >"$bash_completions/telltale"
+"$pages_by" completions zsh >"$zsh_completions/_telltale"
+"$pages_by" completions fish >"$fish_completions/telltale.fish"

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Installs libtelltale, its header and its pkg-config file.
+# Installs libtelltale, its header, and what pkg-config and CMake read.
 #
 #   crates/capi/install.sh PREFIX [DIRECTORY WITH libtelltale.so AND libtelltale.a]
 #
 # PREFIX is where the library will be used; a relative one is taken from the current directory. With
-# DESTDIR set, the files go below $DESTDIR, from where a package may bring them to PREFIX.
+# DESTDIR set, the files go below $DESTDIR, from where a package may bring them to PREFIX. LIBDIR is where the
+# system has libraries below PREFIX, such as lib64; lib where it is not set.
 # The second argument defaults to where `cargo build --release -p telltale-capi` puts them:
 # $CARGO_TARGET_DIR/release, or target/release.
 set -eu
@@ -21,6 +22,7 @@ case $prefix in
     ;;
 esac
 root=${DESTDIR:-}$prefix
+libdir=${LIBDIR:-lib}
 built=${2:-${CARGO_TARGET_DIR:-$here/../../target}/release}
 for library in libtelltale.so libtelltale.a; do
     if [ ! -f "$built/$library" ]; then
@@ -30,13 +32,16 @@ for library in libtelltale.so libtelltale.a; do
 done
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/../../Cargo.toml" | head -n 1)
 
-install -d "$root/include" "$root/lib/pkgconfig"
+install -d "$root/include" "$root/$libdir/pkgconfig" "$root/$libdir/cmake/telltale"
 install -m 644 "$here/include/telltale.h" "$root/include/telltale.h"
-install -m 755 "$built/libtelltale.so" "$root/lib/libtelltale.so.$version"
-ln -sf "libtelltale.so.$version" "$root/lib/libtelltale.so.0"
-ln -sf libtelltale.so.0 "$root/lib/libtelltale.so"
-install -m 644 "$built/libtelltale.a" "$root/lib/libtelltale.a"
+install -m 755 "$built/libtelltale.so" "$root/$libdir/libtelltale.so.$version"
+ln -sf "libtelltale.so.$version" "$root/$libdir/libtelltale.so.0"
+ln -sf libtelltale.so.0 "$root/$libdir/libtelltale.so"
+install -m 644 "$built/libtelltale.a" "$root/$libdir/libtelltale.a"
 # What sed would take for its own in the path.
 quoted=$(printf '%s\n' "$prefix" | sed 's/[\\&|]/\\&/g')
-sed -e "s|@PREFIX@|$quoted|g" -e "s|@VERSION@|$version|" "$here/telltale.pc.in" \
-    >"$root/lib/pkgconfig/telltale.pc"
+sed -e "s|@PREFIX@|$quoted|g" -e "s|@VERSION@|$version|" -e "s|@LIBDIR@|$libdir|g" "$here/telltale.pc.in" \
+    >"$root/$libdir/pkgconfig/telltale.pc"
+for file in telltaleConfig.cmake telltaleConfigVersion.cmake; do
+    sed -e "s|@VERSION@|$version|g" -e "s|@LIBDIR@|$libdir|g" "$here/$file.in" >"$root/$libdir/cmake/telltale/$file"
+done

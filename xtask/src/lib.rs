@@ -3,6 +3,7 @@
 //! Nothing here is part of the product, and nothing outside `xtask` depends on it.
 #![forbid(unsafe_code)]
 
+pub mod dist;
 pub mod finding;
 pub mod generate;
 pub mod gpu;

@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 use std::time::SystemTime;
 
 use clap::{Parser, Subcommand};
+use xtask::dist::{self, Target};
 use xtask::finding::Finding;
 use xtask::gpu::programs::Programs;
 use xtask::gpu::report::Outcome as Compared;
@@ -56,6 +57,12 @@ enum Chore {
         #[arg(long, value_name = "DIR")]
         programs: Option<PathBuf>,
     },
+    /// Make what a release consists of in target/dist: archive, packages, wheel, checksums; installs its tools below target
+    Dist {
+        /// The processor it is for: x86_64 or aarch64; this machine's where it is not given
+        #[arg(long, value_name = "PROCESSOR")]
+        target: Option<Target>,
+    },
     /// Run what every change must pass, as .ci/run does, but install nothing
     Ci,
     /// Write the files that are made from others: metric definitions, protobuf messages, JSON Schemas
@@ -81,6 +88,7 @@ fn main() -> ExitCode {
         Chore::Site => run_site(),
         Chore::Pictures { directory } => run_pictures(&directory),
         Chore::Ci => run_ci(),
+        Chore::Dist { target } => run_dist(target),
         Chore::Generate { check } => run_generate(check),
         Chore::Gpu { into: Some(folder), .. } => fill(&folder),
         Chore::Gpu { into: None, programs } => match run_gpu(programs.as_deref()) {
@@ -101,6 +109,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn run_dist(target: Option<Target>) -> Outcome {
+    let host = || Target::host().ok_or("this machine's processor is none of them; give --target");
+    dist::make(&repository::root(), target.map_or_else(host, Ok)?)?;
+    Ok(true)
 }
 
 fn run_tidy() -> Outcome {

@@ -1,0 +1,105 @@
+//! Packages of distributions, the wheel and the list of components, each by the tool that is kept for it. What goes into
+//! one is described beside its crate: in `[package.metadata]` of `Cargo.toml`, and in `pyproject.toml`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::stage::FRESH;
+use super::target::GLIBC;
+use super::{DistError, Release, run};
+
+/// The crates of which packages are made, by their directory, each with its variants.
+const PACKAGES: [(&str, &str, &[Option<&str>]); 2] = [
+    ("crates/telltale", "telltale", &[None]),
+    ("crates/capi", "telltale-capi", &[None, Some("dev")]),
+];
+
+/// Those of Debian.
+pub(super) fn debian(release: &Release) -> Result<Vec<PathBuf>, DistError> {
+    let out = fresh(release)?;
+    for (_, name, variants) in PACKAGES {
+        for variant in variants {
+            let mut deb = cargo(release, "deb");
+            deb.args(["--no-build", "--no-strip", "--package", name]);
+            deb.args(["--target", release.target.triple(), "--profile", "dist"]);
+            deb.args(variant.iter().flat_map(|variant| ["--variant", variant]));
+            run(deb.arg("--output").arg(&out))?;
+        }
+    }
+    taken(release, &out)
+}
+
+/// Those of Fedora, RHEL and SUSE.
+pub(super) fn rpm(release: &Release) -> Result<Vec<PathBuf>, DistError> {
+    let out = fresh(release)?;
+    for (directory, _, variants) in PACKAGES {
+        for variant in variants {
+            let mut rpm = cargo(release, "generate-rpm");
+            rpm.args(["--package", directory, "--arch", release.target.name()]);
+            rpm.args(["--payload-compress", "zstd"]);
+            rpm.args(["--source-date", &release.epoch.to_string()]);
+            rpm.args(variant.iter().flat_map(|variant| ["--variant", variant]));
+            run(rpm.arg("--output").arg(&out))?;
+        }
+    }
+    taken(release, &out)
+}
+
+/// The wheel, for any Python: the program is in it, and starts without one.
+pub(super) fn wheel(release: &Release) -> Result<Vec<PathBuf>, DistError> {
+    let out = fresh(release)?;
+    let mut maturin = release.tools.command("maturin");
+    maturin.args(["build", "--locked", "--zig", "--profile", "dist"]);
+    maturin.args(["--target", release.target.triple()]);
+    maturin.args(["--compatibility", &format!("manylinux_{}_{}", GLIBC.0, GLIBC.1)]);
+    maturin.args(["--manifest-path", "crates/telltale/Cargo.toml", "--out"]).arg(&out);
+    maturin.env("CARGO_ENCODED_RUSTFLAGS", super::build::flags(&release.root));
+    maturin.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
+    run(maturin.current_dir(&release.root))?;
+    taken(release, &out)
+}
+
+/// All components of the programs and their versions (CycloneDX).
+pub(super) fn components(release: &Release) -> Result<Vec<PathBuf>, DistError> {
+    let out = fresh(release)?;
+    let name = format!("telltale-{}-{}.cdx", release.version, release.target.name());
+    let mut list = cargo(release, "cyclonedx");
+    list.args(["--format", "json", "--manifest-path", "crates/telltale/Cargo.toml"]);
+    list.args(["--target", release.target.triple(), "--no-build-deps"]);
+    run(list.args(["--override-filename", &name]))?;
+    let made = release.root.join("crates/telltale").join(format!("{name}.json"));
+    let place = out.join(format!("{name}.json"));
+    fs::rename(&made, &place).map_err(DistError::file(&made))?;
+    taken(release, &out)
+}
+
+fn cargo(release: &Release, chore: &str) -> Command {
+    let mut command = release.tools.command("cargo");
+    command.arg(chore).current_dir(&release.root);
+    command.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
+    command
+}
+
+/// An empty directory: what a tool makes is what is in there afterwards, whatever it calls it.
+fn fresh(release: &Release) -> Result<PathBuf, DistError> {
+    let place = release.root.join(FRESH);
+    if place.exists() {
+        fs::remove_dir_all(&place).map_err(DistError::file(&place))?;
+    }
+    fs::create_dir_all(&place).map_err(DistError::file(&place))?;
+    Ok(place)
+}
+
+/// Takes what was made to where all of it goes.
+fn taken(release: &Release, from: &Path) -> Result<Vec<PathBuf>, DistError> {
+    let mut made = Vec::new();
+    for entry in fs::read_dir(from).map_err(DistError::file(from))? {
+        let entry = entry.map_err(DistError::file(from))?;
+        let place = release.into.join(entry.file_name());
+        fs::rename(entry.path(), &place).map_err(DistError::file(&place))?;
+        made.push(place);
+    }
+    made.sort();
+    Ok(made)
+}
