@@ -2,6 +2,7 @@
 
 mod asked;
 mod both;
+mod cmake;
 mod documented;
 mod forks;
 mod header;
