@@ -36,7 +36,8 @@ def main():
         "nccl": ".".join(str(part) for part in torch.cuda.nccl.version()),
         "torch": torch.__version__,
     }
-    print("nccl: " + json.dumps(report), flush=True)
+    # In one piece, and a line of its own: NCCL writes its log to the same place.
+    os.write(sys.stdout.fileno(), f"\nnccl: {json.dumps(report)}\n".encode())
     sys.stdin.read()
     torch.distributed.destroy_process_group()
     return 0

@@ -81,5 +81,10 @@ export function folds(device) {
 
 /** Whether no process has the device open, nothing is in its memory, and nothing is known to be wrong with it. */
 export function isIdle(device) {
-  return value(device.holders)?.length === 0 && !wrong(device.faults).length && ["dram", "l1"].every((name) => !used(device, name));
+  return value(device.holders)?.length === 0 && !wrong(device.faults).length && !isInUse(device);
+}
+
+/** Whether a process is known to have the device open, or something to be in its memory. */
+export function isInUse(device) {
+  return value(device.holders)?.length > 0 || ["dram", "l1"].some((name) => used(device, name));
 }

@@ -1,7 +1,7 @@
 // The devices as they stand in the machine, tray by tray: who holds them, or one metric as a heat map.
 
 import { bar, element, level, stacked } from "./cells.js";
-import { capacity, faults, hasFailed, isIdle, nameInTray, trays, used } from "./device.js";
+import { capacity, faults, hasFailed, isIdle, isInUse, nameInTray, trays, used } from "./device.js";
 import { bytes, value, written } from "./format.js";
 import { holders, parts } from "./holders.js";
 import { SENSORS, named, of } from "./sensors.js";
@@ -52,7 +52,7 @@ export function map(open, chosen) {
       inTabOrder(at("map").querySelector(".tile"));
     }
     at("map").querySelectorAll(".group").forEach((box, place) => {
-      const inUse = groups[place].devices.filter((device) => !isIdle(device)).length;
+      const inUse = groups[place].devices.filter(isInUse).length;
       box.querySelector("h3 span").textContent = `${inUse} of ${groups[place].devices.length} in use`;
       box.querySelectorAll(".tile").forEach((tile, index) => {
         const device = groups[place].devices[index];
@@ -82,6 +82,7 @@ export function map(open, chosen) {
     const title = element("h3", undefined, name || "Devices");
     title.append(" ", element("span", "count"));
     const tiles = element("div", "tiles");
+    tiles.style.setProperty("--name", `${Math.max(...devices.map((device) => nameInTray(device).length))}ch`);
     tiles.append(...devices.map((device) => {
       const tile = element("button", "tile");
       tile.type = "button";
