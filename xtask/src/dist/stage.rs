@@ -21,7 +21,7 @@ pub(super) struct InstalledTrees {
     pub(super) library: PathBuf,
 }
 
-/// Lays it out anew.
+/// Lays it out, in place of what was there.
 pub(super) fn lay_out(release: &Release) -> Result<InstalledTrees, DistError> {
     let place = release.root.join(PLACE);
     if place.exists() {

@@ -1,4 +1,4 @@
-//! Answers on standard output. What nobody reads is dropped: it must hold up neither faults that are due nor the end.
+//! Answers on standard output. What is not read is dropped: it must hold up neither faults that are due nor the end.
 
 use std::io::{self, Stdout};
 use std::os::fd::AsFd;

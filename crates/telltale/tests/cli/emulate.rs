@@ -209,7 +209,7 @@ fn the_end_of_the_input_ends_nothing_and_its_last_line_needs_no_end() {
 }
 
 #[test]
-fn answers_that_nobody_reads_hold_up_nothing() {
+fn answers_that_are_not_read_hold_up_nothing() {
     let place = Scratch::new();
     let root = place.join("m");
     let mut command = machine(&root);
