@@ -19,6 +19,8 @@ const PROCESS = [
   { name: "dram", title: "DRAM", unit: "bytes", metric: HELD, space: "dram" },
   { name: "l1", title: "L1", unit: "bytes", metric: HELD, space: "l1" },
 ];
+// Milliseconds after which a question is given up.
+const LONGEST = 60_000;
 // Processes with an area of their own in a plot; the others share one.
 const MOST_AREAS = 12;
 
@@ -90,7 +92,7 @@ async function ask(question, { token, kept }) {
   if (!kept) return { note: "This service keeps no history; its log says why. These are the values that this page has seen." };
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   try {
-    const answer = await fetch(`api/v1/history?${new URLSearchParams(question)}`, { headers });
+    const answer = await fetch(`api/v1/history?${new URLSearchParams(question)}`, { headers, signal: AbortSignal.timeout(LONGEST) });
     const body = await answer.json();
     // What has come a moment ago is not in the history yet.
     if (answer.status === 404) return { note: NOTHING_YET };

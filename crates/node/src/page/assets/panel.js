@@ -17,7 +17,7 @@ const at = (id) => document.getElementById(id);
 /** `snapshot()` gives the latest one, `token()` what to show the service, `place` is the page's address. */
 export function panel(snapshot, token, place) {
   let open;
-  let asked = 0;
+  let [asked, answered] = [0, 0];
 
   function current() {
     const now = snapshot();
@@ -32,7 +32,9 @@ export function panel(snapshot, token, place) {
     const seconds = Number(at("range").value);
     const source = { seconds, token: token(), kept: snapshot().reader.has_history };
     const found = open.device ? await devicePlots(open.device, source) : await processPlots(open.process, source);
-    if (mine !== asked || !open) return;
+    if (mine !== asked) return;
+    answered = mine;
+    if (!open) return;
     open.note = found.note;
     showNote();
     drawPlots(at("plots"), found.plots);
@@ -119,7 +121,8 @@ export function panel(snapshot, token, place) {
     clearHeld(at("panel-held"));
   });
   window.addEventListener("resize", () => open && resizePlots(at("plots")));
-  setInterval(() => open && plots(), AGAIN);
+  // A history that takes longer to answer is not asked once more meanwhile: no answer would be the latest.
+  setInterval(() => open && answered === asked && plots(), AGAIN);
   place.bind("range", range);
   place.bind("device", follow);
   place.bind("process", follow);

@@ -95,3 +95,25 @@ fn without_a_history_the_plots_are_of_what_the_page_has_seen() {
     let note = browser.text("document.getElementById('panel-note').textContent");
     assert!(note.contains("keeps no history") && note.contains("this page has seen"), "{note}");
 }
+
+#[test]
+fn a_history_that_takes_longer_than_its_interval_is_shown() {
+    let test = "page::living::a_history_that_takes_longer_than_its_interval_is_shown";
+    let Some(mut browser) = Browser::start(test) else { return };
+    let browser = &mut browser;
+    let mut fixture = Fixture::new("n150");
+    fixture.work("train", "train", 0);
+    fixture.serve("0.2", true, "");
+    fixture.open(browser, Some(TOKEN));
+    browser.until("document.querySelectorAll('#processes tbody tr').length === 1");
+    // As over a slow line, or of a machine that is out of processor time.
+    browser.value(
+        "globalThis.quick = globalThis.fetch;
+        globalThis.fetch = async (...question) => {
+            await new Promise((done) => setTimeout(done, 7000));
+            return quick(...question);
+        }",
+    );
+    browser.value("document.querySelector('#devices tbody .open').click()");
+    browser.until(&format!("document.getElementById('panel-note').hidden && {POINTS} >= 2"));
+}
