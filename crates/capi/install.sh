@@ -1,13 +1,14 @@
 #!/bin/sh
 # Installs libtelltale, its header, and what pkg-config and CMake read.
 #
-#   crates/capi/install.sh PREFIX [DIRECTORY WITH libtelltale.so AND libtelltale.a]
+#   crates/capi/install.sh PREFIX [DIRECTORY WITH libtelltale.a]
 #
 # PREFIX is where the library will be used; a relative one is taken from the current directory. With
 # DESTDIR set, the files go below $DESTDIR, from where a package may bring them to PREFIX. LIBDIR is where the
 # system has libraries below PREFIX, such as lib64; lib where it is not set.
-# The second argument defaults to where `cargo build --release -p telltale-capi` puts them:
-# $CARGO_TARGET_DIR/release, or target/release.
+# The second argument defaults to where `cargo build --release -p telltale-capi` puts it:
+# $CARGO_TARGET_DIR/release, or target/release. The shared library is linked here, of the static one, by $CC (cc) with
+# $LDFLAGS: cargo does not let its symbols have versions.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=${1:?usage: install.sh PREFIX [LIBRARY DIRECTORY]}
@@ -24,17 +25,21 @@ esac
 root=${DESTDIR:-}$prefix
 libdir=${LIBDIR:-lib}
 built=${2:-${CARGO_TARGET_DIR:-$here/../../target}/release}
-for library in libtelltale.so libtelltale.a; do
-    if [ ! -f "$built/$library" ]; then
-        echo "install.sh: no $library in $built; build first: cargo build --release -p telltale-capi" >&2
-        exit 1
-    fi
-done
+if [ ! -f "$built/libtelltale.a" ]; then
+    echo "install.sh: no libtelltale.a in $built; build first: cargo build --release -p telltale-capi" >&2
+    exit 1
+fi
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/../../Cargo.toml" | head -n 1)
 
 install -d "$root/include" "$root/$libdir/pkgconfig" "$root/$libdir/cmake/telltale"
 install -m 644 "$here/include/telltale.h" "$root/include/telltale.h"
-install -m 755 "$built/libtelltale.so" "$root/$libdir/libtelltale.so.$version"
+# Each symbol of the map is wanted; what none of them needs is left out.
+wanted=$(sed -n 's/^ *\(telltale_[a-z_]*\);$/-Wl,-u,\1/p' "$here/telltale.map")
+# shellcheck disable=SC2086 # words
+${CC:-cc} -shared -o "$root/$libdir/libtelltale.so.$version" $wanted "$built/libtelltale.a" \
+    -Wl,--version-script="$here/telltale.map" -Wl,-soname,libtelltale.so.0 -Wl,-z,nodelete -Wl,-z,relro,-z,now \
+    -Wl,--gc-sections ${LDFLAGS:-} -lgcc_s -lpthread -lm -ldl
+chmod 755 "$root/$libdir/libtelltale.so.$version"
 ln -sf "libtelltale.so.$version" "$root/$libdir/libtelltale.so.0"
 ln -sf libtelltale.so.0 "$root/$libdir/libtelltale.so"
 install -m 644 "$built/libtelltale.a" "$root/$libdir/libtelltale.a"

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use build::StandardLibrary;
 pub use target::Target;
 use tools::Tools;
 
@@ -40,7 +41,10 @@ pub enum DistError {
     #[error("{0} failed")]
     Program(String),
     /// There is no standard library for a target.
-    #[error("Rust's standard library for {0} is not installed: rustup target add {0}")]
+    #[error(
+        "Rust's standard library for {0} is not installed: `rustup target add {0}`, or \
+         `rustup component add rust-src`, from which it is compiled"
+    )]
     NoStandardLibrary(&'static str),
     /// The source that is built has no version or no time.
     #[error("{0}")]
@@ -52,6 +56,7 @@ pub enum DistError {
 struct Release {
     root: PathBuf,
     target: Target,
+    standard_library: StandardLibrary,
     version: String,
     /// The time of the source, in seconds since 1970: that of its commit. It stands for the time of the build.
     epoch: u64,
@@ -70,6 +75,7 @@ pub fn make(root: &Path, target: Target) -> Result<(), DistError> {
     let release = Release {
         root: root.to_owned(),
         target,
+        standard_library: StandardLibrary::of(target)?,
         version: version(root)?,
         epoch: epoch(root)?,
         tools: Tools::install(root)?,
@@ -80,6 +86,7 @@ pub fn make(root: &Path, target: Target) -> Result<(), DistError> {
     step("programs and libraries", || build::all(&release))?;
     let stage = step("the tree that is installed", || stage::lay_out(&release))?;
     made.push(step("archive", || archive::write(&release, &stage))?);
+    made.push(step("contents of an image", || archive::image(&release, &stage))?);
     made.extend(step("Debian packages", || packages::debian(&release))?);
     made.extend(step("RPM packages", || packages::rpm(&release))?);
     made.extend(step("wheel", || packages::wheel(&release))?);

@@ -147,6 +147,9 @@ typedef struct telltale_histogram *telltale_histogram_h; /* telltale_histogram_r
 #define TELLTALE_VERSION_MAJOR 0
 #define TELLTALE_VERSION_MINOR 1
 #define TELLTALE_VERSION_PATCH 0
+/* The same as one number, for #if: 10203 of 1.2.3. */
+#define TELLTALE_VERSION \
+    (TELLTALE_VERSION_MAJOR * 10000 + TELLTALE_VERSION_MINOR * 100 + TELLTALE_VERSION_PATCH)
 
 /* The version of the library. */
 telltale_status_e telltale_version(uint32_t *major, uint32_t *minor, uint32_t *patch);

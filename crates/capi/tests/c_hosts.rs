@@ -1,5 +1,6 @@
 //! libtelltale as C and C++ programs meet it: installed, compiled against, linked both ways.
 
+mod abi;
 mod asked;
 mod both;
 mod cmake;

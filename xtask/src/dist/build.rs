@@ -5,25 +5,41 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::target::GLIBC;
-use super::{DistError, Release, run};
+use super::{DistError, Release, Target, run};
 
-/// What is shipped.
-const CRATES: [&str; 5] =
-    ["telltale", "telltale-capi", "telltale-nrt", "telltale-preload", "telltale-nccl-profiler"];
+/// Libraries that are shipped, each with the one form that is wanted: cargo optimizes across crates only where a
+/// library has no form for Rust.
+const LIBRARIES: [(&str, &str); 4] = [
+    ("telltale-capi", "staticlib"),
+    ("telltale-nrt", "cdylib"),
+    ("telltale-preload", "cdylib"),
+    ("telltale-nccl-profiler", "cdylib"),
+];
+
+/// Where Rust's standard library comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StandardLibrary {
+    /// rustup has installed it.
+    Installed,
+    /// It is compiled with the rest, of the source that is installed (`rust-src`).
+    Compiled,
+}
 
 /// Builds all of it.
 pub(super) fn all(release: &Release) -> Result<(), DistError> {
-    let triple = release.target.triple();
-    if !has_standard_library(triple)? {
-        return Err(DistError::NoStandardLibrary(triple));
+    run(cargo(release, "zigbuild").args(["--package", "telltale"]))?;
+    for (name, form) in LIBRARIES {
+        run(cargo(release, "rustc").args(["--package", name, "--lib", "--crate-type", form]))?;
     }
-    let mut cargo = release.tools.command("cargo");
-    cargo.args(["zigbuild", "--locked", "--profile", "dist"]);
-    cargo.arg("--target").arg(format!("{triple}.{}.{}", GLIBC.0, GLIBC.1));
-    cargo.args(CRATES.iter().flat_map(|name| ["--package", name]));
-    cargo.current_dir(&release.root).env("SOURCE_DATE_EPOCH", release.epoch.to_string());
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags(&release.root));
-    run(&mut cargo)
+    Ok(())
+}
+
+fn cargo(release: &Release, chore: &str) -> Command {
+    let mut cargo = release.tools.command("cargo-zigbuild");
+    cargo.args([chore, "--locked", "--profile", "dist", "--target"]);
+    cargo.arg(format!("{}.{}.{}", release.target.triple(), GLIBC.0, GLIBC.1));
+    release.settings(&mut cargo);
+    cargo
 }
 
 /// Where they are then.
@@ -31,22 +47,64 @@ pub(super) fn directory(release: &Release) -> PathBuf {
     release.root.join("target").join(release.target.triple()).join("dist")
 }
 
-/// The compiler's flags, as cargo takes them: no path of this machine is in what is built.
-pub(super) fn flags(root: &Path) -> String {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
-    let named = [(Some(root.to_owned()), "/telltale"), (home, "/cargo")];
-    let known = named.into_iter().filter_map(|(path, name)| Some((path?, name)));
-    let flags = known.map(|(path, name)| format!("--remap-path-prefix={}={name}", path.display()));
-    flags.collect::<Vec<_>>().join("\u{1f}")
+// === impl Release ===
+
+impl Release {
+    /// What every build of a release has in common, whichever tool calls cargo.
+    pub(super) fn settings(&self, command: &mut Command) {
+        command.current_dir(&self.root).env("SOURCE_DATE_EPOCH", self.epoch.to_string());
+        command.env("CARGO_ENCODED_RUSTFLAGS", rust_flags(&self.root));
+        command.env("CFLAGS", c_flags(&self.root));
+        if self.standard_library == StandardLibrary::Compiled {
+            // Accepted by a stable compiler with this variable alone.
+            command.env("RUSTC_BOOTSTRAP", "1").args(["-Z", "build-std=std,panic_unwind"]);
+        }
+    }
 }
 
-fn has_standard_library(triple: &str) -> Result<bool, DistError> {
+// === impl StandardLibrary ===
+
+impl StandardLibrary {
+    /// Finds it.
+    pub(super) fn of(target: Target) -> Result<Self, DistError> {
+        let triple = target.triple();
+        let library = printed(&["target-libdir", "--target", triple])?;
+        if library.is_dir() {
+            return Ok(Self::Installed);
+        }
+        let source = printed(&["sysroot"])?.join("lib/rustlib/src/rust/library/std");
+        if source.is_dir() { Ok(Self::Compiled) } else { Err(DistError::NoStandardLibrary(triple)) }
+    }
+}
+
+/// A path that the compiler prints.
+pub(super) fn printed(what: &[&str]) -> Result<PathBuf, DistError> {
     let mut rustc = Command::new("rustc");
-    rustc.args(["--print", "target-libdir", "--target", triple]);
-    let output = rustc.output().map_err(|source| {
+    let output = rustc.arg("--print").args(what).output().map_err(|source| {
         let program = String::from("rustc");
         DistError::Start { program, source }
     })?;
-    Ok(Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir())
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+}
+
+/// Directories of this machine, and what stands for them in what is built.
+fn directories(root: &Path) -> impl Iterator<Item = (PathBuf, &'static str)> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let compiler = printed(&["sysroot"]).ok();
+    let named = [(Some(root.to_owned()), "/telltale"), (home, "/cargo"), (compiler, "/rust")];
+    named.into_iter().filter_map(|(path, name)| Some((path?, name)))
+}
+
+/// The Rust compiler's flags, as cargo takes them.
+fn rust_flags(root: &Path) -> String {
+    let flag =
+        |(path, name): (PathBuf, _)| format!("--remap-path-prefix={}={name}", path.display());
+    directories(root).map(flag).collect::<Vec<_>>().join("\u{1f}")
+}
+
+/// The C compiler's.
+fn c_flags(root: &Path) -> String {
+    let flag = |(path, name): (PathBuf, _)| format!("-ffile-prefix-map={}={name}", path.display());
+    directories(root).map(flag).collect::<Vec<_>>().join(" ")
 }

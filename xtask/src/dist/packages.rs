@@ -9,23 +9,22 @@ use super::stage::FRESH;
 use super::target::GLIBC;
 use super::{DistError, Release, run};
 
-/// The crates of which packages are made, by their directory, each with its variants.
-const PACKAGES: [(&str, &str, &[Option<&str>]); 2] = [
-    ("crates/telltale", "telltale", &[None]),
-    ("crates/capi", "telltale-capi", &[None, Some("dev")]),
-];
+/// The crates of which packages are made, each with its variants.
+const OF_DEBIAN: [(&str, Option<&str>); 3] =
+    [("telltale", None), ("telltale-capi", None), ("telltale-capi", Some("dev"))];
+/// The same by their directories, as the tool for RPM wants them.
+const OF_RPM: [(&str, Option<&str>); 3] =
+    [("crates/telltale", None), ("crates/capi", None), ("crates/capi", Some("devel"))];
 
 /// Those of Debian.
 pub(super) fn debian(release: &Release) -> Result<Vec<PathBuf>, DistError> {
     let out = fresh(release)?;
-    for (_, name, variants) in PACKAGES {
-        for variant in variants {
-            let mut deb = cargo(release, "deb");
-            deb.args(["--no-build", "--no-strip", "--package", name]);
-            deb.args(["--target", release.target.triple(), "--profile", "dist"]);
-            deb.args(variant.iter().flat_map(|variant| ["--variant", variant]));
-            run(deb.arg("--output").arg(&out))?;
-        }
+    for (name, variant) in OF_DEBIAN {
+        let mut deb = cargo(release, "deb");
+        deb.args(["--no-build", "--no-strip", "--package", name]);
+        deb.args(["--target", release.target.triple(), "--profile", "dist"]);
+        deb.args(variant.iter().flat_map(|variant| ["--variant", variant]));
+        run(deb.arg("--output").arg(&out))?;
     }
     taken(release, &out)
 }
@@ -33,15 +32,13 @@ pub(super) fn debian(release: &Release) -> Result<Vec<PathBuf>, DistError> {
 /// Those of Fedora, RHEL and SUSE.
 pub(super) fn rpm(release: &Release) -> Result<Vec<PathBuf>, DistError> {
     let out = fresh(release)?;
-    for (directory, _, variants) in PACKAGES {
-        for variant in variants {
-            let mut rpm = cargo(release, "generate-rpm");
-            rpm.args(["--package", directory, "--arch", release.target.name()]);
-            rpm.args(["--payload-compress", "zstd"]);
-            rpm.args(["--source-date", &release.epoch.to_string()]);
-            rpm.args(variant.iter().flat_map(|variant| ["--variant", variant]));
-            run(rpm.arg("--output").arg(&out))?;
-        }
+    for (directory, variant) in OF_RPM {
+        let mut rpm = cargo(release, "generate-rpm");
+        rpm.args(["--package", directory, "--arch", release.target.name()]);
+        rpm.args(["--payload-compress", "zstd"]);
+        rpm.args(["--source-date", &release.epoch.to_string()]);
+        rpm.args(variant.iter().flat_map(|variant| ["--variant", variant]));
+        run(rpm.arg("--output").arg(&out))?;
     }
     taken(release, &out)
 }
@@ -54,9 +51,8 @@ pub(super) fn wheel(release: &Release) -> Result<Vec<PathBuf>, DistError> {
     maturin.args(["--target", release.target.triple()]);
     maturin.args(["--compatibility", &format!("manylinux_{}_{}", GLIBC.0, GLIBC.1)]);
     maturin.args(["--manifest-path", "crates/telltale/Cargo.toml", "--out"]).arg(&out);
-    maturin.env("CARGO_ENCODED_RUSTFLAGS", super::build::flags(&release.root));
-    maturin.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
-    run(maturin.current_dir(&release.root))?;
+    release.settings(&mut maturin);
+    run(&mut maturin)?;
     taken(release, &out)
 }
 

@@ -10,14 +10,14 @@ use super::{DistError, Release, Target, build, run};
 const PLACE: &str = "target/stage";
 /// Where a tool puts what it makes.
 pub(super) const FRESH: &str = "target/stage/made";
-/// Documents that go with what is installed.
-const DOCUMENTS: [&str; 2] = ["LICENSE", "CHANGELOG.md"];
+/// The licences of what is linked.
+const LICENCES: &str = "THIRD-PARTY.txt";
 
-/// What is installed, in two trees of which each has a `usr`: a program that records needs the library alone.
+/// What is installed, in trees of which each has a `usr`: a program that records needs the library alone.
 pub(super) struct InstalledTrees {
     /// Programs, with units, pages and completions.
     pub(super) programs: PathBuf,
-    /// Libraries with their headers.
+    /// Libraries with their headers; distributions of RPM packages have the same in `lib64`.
     pub(super) library: PathBuf,
 }
 
@@ -40,17 +40,18 @@ pub(super) fn lay_out(release: &Release) -> Result<InstalledTrees, DistError> {
         install.arg("--pages-by").arg(host_program(release)?);
     }
     run(install.arg(built.join("telltale")))?;
-    for library in ["crates/capi/install.sh", "crates/nrt/install.sh"] {
-        run(script(library).env("DESTDIR", &stage.library).arg("/usr").arg(&built))?;
+    strip(&built.join("libtelltale.a"))?;
+    for (tree, libraries) in [(&stage.library, "lib"), (&place.join("library64"), "lib64")] {
+        for library in ["crates/capi/install.sh", "crates/nrt/install.sh"] {
+            let mut install = script(library);
+            install.env("DESTDIR", tree).env("LIBDIR", libraries);
+            install.env("CC", release.tools.c_compiler(release.target)?);
+            run(install.env("LDFLAGS", "-Wl,--strip-all").arg("/usr").arg(&built))?;
+        }
     }
     let mut profiler = script("crates/nccl-profiler/install.sh");
     run(profiler.env("DESTDIR", &stage.programs).arg("/usr/lib/telltale").arg(&built))?;
-    let documents = stage.programs.join("usr/share/doc/telltale");
-    fs::create_dir_all(&documents).map_err(DistError::file(&documents))?;
-    for name in DOCUMENTS {
-        let from = release.root.join(name);
-        fs::copy(&from, documents.join(name)).map_err(DistError::file(&from))?;
-    }
+    documents(release, &stage)?;
     Ok(stage)
 }
 
@@ -62,11 +63,33 @@ fn host_program(release: &Release) -> Result<PathBuf, DistError> {
     Ok(release.root.join("target/release/telltale"))
 }
 
-// === impl InstalledTrees ===
-
-impl InstalledTrees {
-    /// The trees, without their `usr`.
-    pub(super) fn trees(&self) -> [PathBuf; 2] {
-        [&self.programs, &self.library].map(|tree: &PathBuf| Path::new(tree).join("usr"))
+/// Licences and changes; each package has them where it has its documents.
+fn documents(release: &Release, stage: &InstalledTrees) -> Result<(), DistError> {
+    let licences = release.root.join(PLACE).join(LICENCES);
+    let mut about = release.tools.command("cargo-about");
+    about.args(["generate", "--locked", "--fail", "--target", release.target.triple()]);
+    about.args(["--manifest-path", "crates/telltale/Cargo.toml"]);
+    about.args(["--config", "deploy/packages/licences.toml", "--output-file"]).arg(&licences);
+    run(about.arg("deploy/packages/licences.hbs").current_dir(&release.root))?;
+    for (tree, package) in [(&stage.programs, "telltale"), (&stage.library, "libtelltale0")] {
+        let place = tree.join("usr/share/doc").join(package);
+        fs::create_dir_all(&place).map_err(DistError::file(&place))?;
+        for from in
+            [release.root.join("LICENSE"), release.root.join("CHANGELOG.md"), licences.clone()]
+        {
+            let to = place.join(from.file_name().unwrap_or_default());
+            fs::copy(&from, to).map_err(DistError::file(&from))?;
+        }
     }
+    Ok(())
+}
+
+/// Takes what only a debugger reads out of a static library, with the program that rustc does it with.
+fn strip(library: &Path) -> Result<(), DistError> {
+    let compiler = build::printed(&["sysroot"])?;
+    let host = Target::host().map_or("", Target::triple);
+    let program = compiler.join("lib/rustlib").join(host).join("bin/rust-objcopy");
+    let mut strip = Command::new(program);
+    strip.env("LD_LIBRARY_PATH", compiler.join("lib"));
+    run(strip.args(["--strip-debug", "--enable-deterministic-archives"]).arg(library))
 }

@@ -45,8 +45,11 @@ pub(super) fn print(
         Ok::<(), DistError>(())
     };
     for name in SIZES {
-        for path in stage.trees().map(|tree| tree.join(name)).iter().filter(|path| path.exists()) {
-            row(path, name)?;
+        for tree in [&stage.programs, &stage.library] {
+            let path = tree.join("usr").join(name);
+            if path.exists() {
+                row(&path, name)?;
+            }
         }
     }
     for path in made {

@@ -105,6 +105,10 @@ fn the_c_compiler_agrees_on_every_structure_and_number() {
         ("PATCH", env!("CARGO_PKG_VERSION_PATCH")),
     ];
     let versions = versions.map(|(part, number)| format!("TELLTALE_VERSION_{part} == {number}"));
+    let [major, minor, patch] =
+        ["MAJOR", "MINOR", "PATCH"].map(|part| format!("TELLTALE_VERSION_{part}"));
+    let whole = format!("TELLTALE_VERSION == {major} * 10000 + {minor} * 100 + {patch}");
+    let versions = versions.into_iter().chain([whole]);
     for check in layout_checks().into_iter().chain(number_checks()).chain(versions) {
         source.push_str(&format!("_Static_assert({check}, \"{check}\");\n"));
     }
@@ -149,11 +153,16 @@ fn the_library_exports_what_the_header_declares_and_nothing_else() {
         return skip(NAME, "needs nm from binutils");
     };
     let listing = String::from_utf8(output.stdout).unwrap();
-    let exported: BTreeSet<String> = listing
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(2))
-        .map(str::to_owned)
+    // The name, with its version behind it; the version itself is listed too.
+    let symbols = listing.lines().filter_map(|line| line.split_whitespace().nth(2));
+    let exported: BTreeSet<String> = symbols
+        .filter_map(|symbol| symbol.split_once("@@"))
+        .map(|(name, version)| {
+            assert!(version.starts_with("TELLTALE_0."), "{name} is of {version}");
+            name.to_owned()
+        })
         .collect();
     assert_eq!(exported, declared());
+    assert!(listing.contains("telltale_allocate@@TELLTALE_0.1\n"), "{listing}");
     assert!(exported.contains("telltale_allocate"));
 }
