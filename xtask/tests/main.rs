@@ -6,6 +6,7 @@ mod generate;
 mod gpu;
 mod layout;
 mod new_sensor;
+mod packages;
 mod pictures;
 mod site;
 mod skipped;

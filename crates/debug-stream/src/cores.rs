@@ -17,9 +17,11 @@ use crate::filter::Filter;
 use crate::options::{FILTER_VARIABLE, StreamOptions};
 use crate::stream::Stream;
 
-const SLOTS: usize = MAX_CORES as usize;
+/// Streams that get their places together: a process with few cores has few places.
+const BLOCK: usize = 64;
+const BLOCKS: usize = MAX_CORES as usize / BLOCK;
 
-static STREAMS: [OnceLock<Stream>; SLOTS] = [const { OnceLock::new() }; SLOTS];
+static STREAMS: [OnceLock<Box<[OnceLock<Stream>]>>; BLOCKS] = [const { OnceLock::new() }; BLOCKS];
 /// Those below this number have a stream. It only grows.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// The numbers that devices have, in ascending order.
@@ -53,7 +55,8 @@ pub fn count() -> u32 {
 /// The stream of a logical core.
 #[must_use]
 pub fn stream(core: u32) -> Option<&'static Stream> {
-    STREAMS.get(usize::try_from(core).ok()?)?.get()
+    let core = usize::try_from(core).ok()?;
+    STREAMS.get(core / BLOCK)?.get()?[core % BLOCK].get()
 }
 
 /// Gives the first `count` numbers, [`MAX_CORES`] at most, a stream each, whether a device has them
@@ -93,9 +96,10 @@ fn taken() -> MutexGuard<'static, Vec<Range<u32>>> {
 /// [`ensure`], inside the lock.
 fn ensure_held(_: &mut MutexGuard<'static, Vec<Range<u32>>>, count: u32) {
     for core in self::count()..count {
-        let slot = usize::try_from(core).ok().and_then(|index| STREAMS.get(index));
-        if let Some(slot) = slot {
-            slot.get_or_init(|| Stream::new(core, options()));
+        let place = core as usize;
+        if let Some(block) = STREAMS.get(place / BLOCK) {
+            let block = block.get_or_init(|| (0..BLOCK).map(|_| OnceLock::new()).collect());
+            block[place % BLOCK].get_or_init(|| Stream::new(core, options()));
         }
         // SYNC: cores
         COUNT.store(core + 1, Ordering::Release);

@@ -7,14 +7,9 @@ use std::process::Command;
 use super::target::GLIBC;
 use super::{DistError, Release, Target, run};
 
-/// Libraries that are shipped, each with the one form that is wanted: cargo optimizes across crates only where a
-/// library has no form for Rust.
-const LIBRARIES: [(&str, &str); 4] = [
-    ("telltale-capi", "staticlib"),
-    ("telltale-nrt", "cdylib"),
-    ("telltale-preload", "cdylib"),
-    ("telltale-nccl-profiler", "cdylib"),
-];
+/// What is shipped.
+const CRATES: [&str; 5] =
+    ["telltale", "telltale-capi", "telltale-nrt", "telltale-preload", "telltale-nccl-profiler"];
 
 /// Where Rust's standard library comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,21 +20,14 @@ pub(super) enum StandardLibrary {
     Compiled,
 }
 
-/// Builds all of it.
+/// Builds all of it, at once: alone, each would compile what they share with other features once more.
 pub(super) fn all(release: &Release) -> Result<(), DistError> {
-    run(cargo(release, "zigbuild").args(["--package", "telltale"]))?;
-    for (name, form) in LIBRARIES {
-        run(cargo(release, "rustc").args(["--package", name, "--lib", "--crate-type", form]))?;
-    }
-    Ok(())
-}
-
-fn cargo(release: &Release, chore: &str) -> Command {
     let mut cargo = release.tools.command("cargo-zigbuild");
-    cargo.args([chore, "--locked", "--profile", "dist", "--target"]);
+    cargo.args(["zigbuild", "--locked", "--profile", "dist", "--target"]);
     cargo.arg(format!("{}.{}.{}", release.target.triple(), GLIBC.0, GLIBC.1));
+    cargo.args(CRATES.iter().flat_map(|name| ["--package", name]));
     release.settings(&mut cargo);
-    cargo
+    run(&mut cargo)
 }
 
 /// Where they are then.

@@ -5,16 +5,18 @@ use crate::deploy::files::text;
 
 /// The instructions of the last stage: names, and what follows them in one line.
 pub(crate) fn instructions() -> Vec<(String, String)> {
+    let all = all_instructions();
+    let last_stage = all.iter().rposition(|(name, _)| name == "FROM").unwrap();
+    all[last_stage..].to_vec()
+}
+
+/// Those of all stages.
+fn all_instructions() -> Vec<(String, String)> {
     let text = text("docker/Dockerfile");
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let joined = lines.join("\n").replace("\\\n", " ");
-    let all: Vec<(String, String)> = joined
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .map(|(name, rest)| (name.to_owned(), rest.trim().to_owned()))
-        .collect();
-    let last_stage = all.iter().rposition(|(name, _)| name == "FROM").unwrap();
-    all[last_stage..].to_vec()
+    let split = joined.lines().filter_map(|line| line.split_once(' '));
+    split.map(|(name, rest)| (name.to_owned(), rest.trim().to_owned())).collect()
 }
 
 /// What follows the only instruction of this name.
@@ -56,11 +58,13 @@ fn the_image_serves_with_its_history_where_its_volume_is() {
     assert!(only("RUN").contains("-m 3777 /run/tt"));
     let port = shown["http.listen"][0].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
     assert_eq!(only("EXPOSE"), port);
-    let copied = only("COPY");
-    let (files, place) = copied.rsplit_once(' ').unwrap();
+    assert_eq!(only("COPY"), "--from=contents /contents/ /");
+    let all = all_instructions();
+    let installed = all.iter().find(|(_, rest)| rest.starts_with("install -D")).unwrap();
+    let words: Vec<&str> = installed.1.split_whitespace().collect();
+    assert!(words.contains(&"--target-directory=/contents/usr/bin"));
     for program in [INSTALLED, SERVE, AGENT, COORDINATOR] {
-        let name = program.strip_prefix(place).unwrap();
-        assert!(files.split(' ').any(|file| file == format!("/source/target/dist/{name}")));
+        assert!(words.contains(&program.strip_prefix("/usr/bin/").unwrap()), "{program}");
     }
 }
 

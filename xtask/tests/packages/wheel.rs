@@ -1,0 +1,29 @@
+//! The wheel, in a virtual environment with nothing else.
+
+use super::made::{is_tried, made};
+use super::system::System;
+
+#[test]
+fn it_is_installed_into_a_bare_environment_and_goes_again() {
+    if !is_tried("wheel::it_is_installed_into_a_bare_environment_and_goes_again") {
+        return;
+    }
+    let system = System::debian("bookworm", &["python3-venv"]);
+    let wheel = system.put(&made("telltale-", ".whl"), "/packages");
+    system.ok("python3 -m venv /venv");
+    let before = system.files();
+    system.ok(&format!("/venv/bin/pip install --no-index {wheel} && /venv/bin/telltale smi"));
+    let version = system.ok("/venv/bin/telltale --version");
+    assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
+    let shown = system.ok("/venv/bin/pip show telltale");
+    assert!(
+        shown.contains("License: Apache-2.0") || shown.contains("License-Expression: Apache-2.0"),
+        "{shown}"
+    );
+    system.ok("/venv/bin/pip check && /venv/bin/telltale demo --seconds 2");
+    system.ok("/venv/bin/pip uninstall --yes telltale");
+    let after = system.files();
+    // Python compiles pip as it runs.
+    let differs = |file: &&String| !before.contains(file) && !file.contains("__pycache__");
+    assert_eq!(after.iter().filter(differs).collect::<Vec<_>>(), Vec::<&String>::new());
+}
