@@ -8,6 +8,7 @@ pub mod heads;
 pub mod links;
 pub mod manifests;
 pub mod names;
+pub mod published;
 pub mod reachable;
 pub mod sentences;
 pub mod sizes;
@@ -34,12 +35,13 @@ pub fn check(root: &Path) -> io::Result<Vec<Finding>> {
 /// Checks `files` as if they were the whole repository.
 #[must_use]
 pub fn check_files(files: &[SourceFile]) -> Vec<Finding> {
-    let rules: [Rule; 11] = [
+    let rules: [Rule; 12] = [
         dialect::check,
         heads::check,
         links::check,
         manifests::check,
         names::check,
+        published::check,
         reachable::check,
         sentences::check,
         sizes::check_files,

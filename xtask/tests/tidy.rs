@@ -42,6 +42,7 @@ fn a_rust_file_needs_a_head() {
     let check = tidy::heads::check;
     finds(check, &[("crates/a/src/x.rs", "use b::c;\n")], "crates/a/src/x.rs", "must begin");
     passes(check, &[("crates/a/src/x.rs", "//! Counts.\n"), ("crates/a/src/y.rs", "/*! Y. */\n")]);
+    passes(check, &[("crates/a/src/lib.rs", "#![doc = include_str!(\"../README.md\")]\n")]);
     passes(check, &[("crates/a/tests/x.rs", "use b::c;\n")]);
     passes(check, &[("crates/a/src/x.rs", "// Generated from y. Do not edit.\n")]);
 }
@@ -257,4 +258,46 @@ fn rows_have_the_cells_of_their_heading() {
     finds(tidy::tables::check, &[("docs/a.md", &page("| `b` |"))], "docs/a.md", "1 cells");
     passes(tidy::tables::check, &[("docs/a.md", &page("| `b|c` | d \\| e |"))]);
     passes(tidy::tables::check, &[("docs/a.md", "```\n|-|\n| a | b |\n```\n")]);
+}
+
+#[test]
+fn a_crate_that_others_link_has_what_a_registry_shows() {
+    let lib = "#![doc = include_str!(\"../README.md\")]\n";
+    let readme = "# a\n\n```rust\nassert!(true);\n```\n";
+    let whole = "[package]\nname = \"a\"\ndescription = \"b\"\ncategories = []\ninclude = []\n\
+        keywords = [\"c\"]\nreadme = \"README.md\"\nrepository.workspace = true\npublish = true\n\
+        [package.metadata.docs.rs]\nall-features = true\n";
+    let root = "[workspace.dependencies]\na = { path = \"crates/a\", version = \"1.0.0\" }\n\
+        b = { path = \"crates/b\" }\n";
+    let tree = |manifest: &str, root: &str, lib: &str, readme: &str| {
+        let files = [
+            ("Cargo.toml", root),
+            ("crates/a/Cargo.toml", manifest),
+            ("crates/a/README.md", readme),
+            ("crates/a/src/lib.rs", lib),
+        ];
+        let found = tidy::published::check(&self::tree(&files));
+        found.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(tree(whole, root, lib, readme), "");
+    let many = whole.replace("\"c\"", "\"c\", \"d\", \"e\", \"f\", \"g\", \"h\"");
+    for (found, expected) in [
+        (tree(&whole.replace("categories = []\n", ""), root, lib, readme), "needs `categories`"),
+        (tree(&many, root, lib, readme), "has 6 keywords"),
+        (tree(&whole.replace("docs.rs", "deb"), root, lib, readme), "metadata.docs.rs"),
+        (tree(whole, root, "//! A.\n", readme), "src/lib.rs begins with"),
+        (tree(whole, root, lib, "# a\n\n```sh\nls\n```\n"), "an example in Rust"),
+        (tree(whole, &root.replace(", version = \"1.0.0\"", ""), lib, readme), "a needs a version"),
+        (
+            tree(
+                whole,
+                &root.replace("crates/b\"", "crates/b\", version = \"1.0.0\""),
+                lib,
+                readme,
+            ),
+            "b must have no version",
+        ),
+    ] {
+        assert!(found.contains(expected) && !found.contains("; "), "{found}: {expected}");
+    }
 }

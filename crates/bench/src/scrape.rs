@@ -9,13 +9,14 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use telltale_client::Client;
+use telltale_client::connect;
 use telltale_collector::CollectOptions;
-use telltale_node::grpc::connect;
 use telltale_node::samples::{SampleOptions, Sampler};
 use telltale_node::service::{Service, ServiceOptions};
 use telltale_wire::exposition::Format;
+use telltale_wire::telemetry::encode;
 use telltale_wire::telemetry::message::GetSnapshotRequest;
-use telltale_wire::telemetry::{Client, encode};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::machine::{BusyMachine, Size};

@@ -31,7 +31,7 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(5);
 const OVERFLOW_USER: u32 = 65_534;
 
 /// Where a coordinator listens.
-pub use telltale_server::listen::Remote as CoordinatorAddress;
+pub use telltale_client::ServiceAddress as CoordinatorAddress;
 
 /// The files by which one proves who one is, and by which a coordinator proves who it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

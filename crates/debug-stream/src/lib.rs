@@ -1,24 +1,4 @@
-//! What kernels print, as events on a pollable descriptor; decoding and sinks.
-//!
-//! A runtime makes one [`Stream`] for each logical core and publishes through its [`Publisher`]s;
-//! one [`Consumer`] at a time reads. Publishing never waits for the consumer: what does not fit is
-//! lost, counted by cause, and reported in its place. The descriptor is readable if and only if
-//! something waits, so poll, select and epoll of either kind may be used as for a socket.
-//!
-//! ```
-//! use telltale_debug_stream::{NextEvent, Stream, StreamOptions, TensorEvent};
-//!
-//! let stream = Stream::new(0, StreamOptions::default());
-//! let publisher = stream.publisher();
-//! let mut consumer = stream.connect()?;
-//! let data = 1.5_f32.to_le_bytes();
-//! publisher.tensor(&TensorEvent {
-//!     prefix: "loss", dtype: "float32", shape: &[1], data: &data, pipe: 0,
-//! });
-//! let Some(NextEvent::Event(event)) = consumer.try_next()? else { panic!("one was published") };
-//! assert_eq!((event.prefix.as_str(), event.iteration), ("loss", Some(0)));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 #![deny(clippy::cast_possible_truncation)]
 

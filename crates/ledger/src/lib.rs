@@ -1,9 +1,4 @@
-//! One process's accounting in shared memory: layout, writer, reader; foreign tt-metal regions.
-//!
-//! A process makes a [`Ledger`] in the [`directory::RuntimeDirectory`] and counts through one
-//! [`Recorder`] for each thread; any process that may open the file gets the values with a
-//! [`LedgerReader`]. The format is described in docs/ledger.md. Nothing here knows which processes
-//! live or which chips there are, and no device address is ever stored.
+#![doc = include_str!("../README.md")]
 #![deny(clippy::cast_possible_truncation)]
 
 mod bias;

@@ -18,14 +18,15 @@ mod states;
 mod watching;
 mod webhook;
 
-pub use alert::{Alert, AlertState, Severity, Subject, Transition};
+pub use alert::Transition;
 pub use engine::{Engine, MAX_ALERTS};
 pub use growth::{MAX_TRACKED, MINIMA};
 pub use notices::{MAX_NOTICES, Notice, NoticeEvent, Notices};
 pub use options::{AlertOptions, WebhookOptions};
 pub use rule::{Condition, Rule};
 pub use rule_file::{RuleError, RuleText};
-pub use states::{AlertStates, NotificationMetrics, VisibleAlerts};
+pub use states::{AlertStates, NotificationMetrics};
+pub use telltale_schema::alert::{Alert, AlertState, Severity, Subject, VisibleAlerts};
 pub use webhook::{Message, Payload, SHAPE_VERSION, serve};
 
 pub(crate) use watching::Watching;

@@ -6,7 +6,6 @@
 
 mod alerts;
 mod calls;
-mod connect;
 mod encodings;
 mod filter;
 mod gate;
@@ -14,9 +13,6 @@ mod health;
 mod history;
 mod keeper;
 mod options;
-mod probe;
-mod reach;
-mod report;
 mod stop;
 mod watch;
 
@@ -50,13 +46,7 @@ use telltale_server::door;
 use telltale_server::door::{Door, Http2, Protocol, Socket, Tls};
 use telltale_server::listen::{Address, Listener};
 
-pub use alerts::ask_alerts;
-pub use connect::{ConnectError, connect};
-pub use history::query_history;
 pub use options::{GrpcOptions, OptionsError, SOCKET_NAME};
-pub use probe::{Health, HealthEndpoint, HealthError, ask_health};
-pub use reach::{PreparedTls, ReachError, TlsToPort, in_the_way, reach};
-pub use report::report_process;
 use stop::until_stop;
 
 /// Connections of one user who does not see everything.

@@ -61,7 +61,11 @@ pub use session::{OperationError, Session, Style};
 pub use softmax::{SoftmaxAttributes, SoftmaxBackwardOperation, SoftmaxOperation};
 pub use tensor::{Tensor, row_major, tiled};
 
-/// The example of this page is compiled and run.
+/// The Rust of these pages is compiled and run here, since packages of the crates that they are about have
+/// no pages in them.
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/integrate.md")]
 #[doc = include_str!("../../../docs/program-cache.md")]
-struct ProgramCachePage;
+#[doc = include_str!("../../../docs/quickstart.md")]
+#[doc = include_str!("../../program-key-derive/README.md")]
+struct Pages;

@@ -1,6 +1,4 @@
-//! Programs found again by what they are made of: descriptors, their keys, what an operation may
-//! know of its operands, the cache, and the store of a program's arguments. Nothing here compiles
-//! or runs a program, and nothing here knows a device: that is a [`Backend`]'s.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 // The derive names this crate as its users do.

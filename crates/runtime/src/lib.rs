@@ -1,19 +1,4 @@
-//! What a workload links: recording of device memory, the process's metrics endpoint, and a
-//! registry of its own metrics. Plain threads, no async runtime.
-//!
-//! ```no_run
-//! use telltale_runtime::{DeviceDescription, MemoryKind, Options, Runtime};
-//!
-//! let runtime = Runtime::start(Options::new("my runtime 1.0"));
-//! let device = runtime.open_device(DeviceDescription { logical_id: 0, ..Default::default() });
-//! device.allocate(MemoryKind::Dram, 0x1000, 4096);
-//! device.free(MemoryKind::Dram, 0x1000);
-//! drop(device);
-//! ```
-//!
-//! Nothing here makes the workload fail or wait: what cannot be done is reported once and counted
-//! ([`Problem`], [`Runtime::problems`]), and recording degrades. Updating a counter takes no lock
-//! and makes no allocation. No device address leaves the process.
+#![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
 mod activity;
@@ -54,9 +39,3 @@ pub use telltale_ledger::region::writer::RegionLayout;
 pub use telltale_schema::chip::{ChipFacts, ChipIdentity};
 pub use telltale_schema::memory::{MemoryKind, MemorySpace};
 pub use telltale_wire::{KernelCache, Programs, Quota, RingBuffer, Throttling, Traffic};
-
-/// The Rust of these pages is compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/integrate.md")]
-#[doc = include_str!("../../../docs/quickstart.md")]
-struct Pages;

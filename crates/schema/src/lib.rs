@@ -1,7 +1,7 @@
-//! The vocabulary every other crate speaks: what a chip, a process, a memory kind, a reading and
-//! a snapshot are. Nothing here does I/O or reads a clock.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod alert;
 pub mod calendar;
 pub mod chip;
 pub mod clock;

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod bounded_file;
-pub mod diagnosis;
 pub mod door;
 pub mod hosts;
 pub mod listen;

@@ -7,7 +7,6 @@
 
 mod address;
 mod handed;
-mod remote;
 
 use std::fs::Metadata;
 use std::io;
@@ -25,7 +24,6 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 pub use address::{Address, AddressError};
 pub use handed::{Handed, HandedError};
-pub use remote::Remote;
 
 /// Connections that the kernel keeps until they are accepted, at most as many as `net.core.somaxconn`
 /// says. The standard library's 128 are full at once in a crowd; each later client then waits a second

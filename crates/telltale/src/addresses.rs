@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use telltale_server::listen::Remote;
+use telltale_client::ServiceAddress;
 
 /// The port of a service where none is named.
 const USUAL_PORT: u16 = 9436;
@@ -35,7 +35,7 @@ pub(crate) struct HostAddress {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HostRoute {
     /// Its service.
-    Service(Remote),
+    Service(ServiceAddress),
     /// A shell there.
     Shell(Destination),
 }
@@ -141,9 +141,9 @@ impl FromStr for HostAddress {
     }
 }
 
-fn service(name: &str) -> Option<Remote> {
+fn service(name: &str) -> Option<ServiceAddress> {
     if let Ok(address) = name.parse::<IpAddr>() {
-        return Some(Remote::Port(SocketAddr::new(address, USUAL_PORT).to_string()));
+        return Some(ServiceAddress::Port(SocketAddr::new(address, USUAL_PORT).to_string()));
     }
     name.parse().or_else(|_| format!("{name}:{USUAL_PORT}").parse()).ok()
 }
@@ -179,8 +179,8 @@ fn destination(text: &str) -> Option<Destination> {
 mod tests {
     use std::fs;
 
+    use telltale_client::ServiceAddress;
     use telltale_harness::Scratch;
-    use telltale_server::listen::Remote;
 
     use super::{AddressesError, Destination, HostAddress, HostItem, HostRoute, read_all};
 
@@ -200,11 +200,11 @@ mod tests {
         ] {
             assert_eq!(
                 way(text),
-                Some(HostRoute::Service(Remote::Port(port.to_owned()))),
+                Some(HostRoute::Service(ServiceAddress::Port(port.to_owned()))),
                 "{text}"
             );
         }
-        let socket = HostRoute::Service(Remote::Unix("/run/x.sock".into()));
+        let socket = HostRoute::Service(ServiceAddress::Unix("/run/x.sock".into()));
         assert_eq!(way("unix:/run/x.sock"), Some(socket));
     }
 

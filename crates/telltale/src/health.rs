@@ -1,7 +1,7 @@
 //! `telltale health`: whether the service serves, as an exit status.
 
 use serde_json::json;
-use telltale_node::grpc::{Health, HealthEndpoint, HealthError, ReachError, ask_health};
+use telltale_client::{Connector, Health, HealthError, ServiceAddress, Tls};
 use telltale_schema::text::with_causes;
 
 use crate::arguments::HealthArguments;
@@ -11,7 +11,7 @@ use crate::sockets::sockets;
 
 /// Where it was asked, if anywhere, and what came of that.
 struct HealthCheck {
-    endpoint: Option<HealthEndpoint>,
+    endpoint: Option<ServiceAddress>,
     health: Result<Health, String>,
 }
 
@@ -44,20 +44,25 @@ pub(crate) fn run(arguments: &HealthArguments) -> Result<Status, Failure> {
 async fn find(arguments: &HealthArguments) -> HealthCheck {
     let places = match &arguments.endpoint {
         Some(endpoint) => vec![endpoint.clone()],
-        None => sockets(&arguments.place).into_iter().map(HealthEndpoint::Unix).collect(),
+        None => sockets(&arguments.place).into_iter().map(ServiceAddress::Unix).collect(),
     };
-    let tls = arguments.tls();
+    let tls = arguments.tls().map(|files| files.read()).transpose();
+    let tls = match tls {
+        Ok(tls) => tls,
+        Err(error) => {
+            let endpoint = arguments.endpoint.clone();
+            return HealthCheck { endpoint, health: Err(with_causes(&error)) };
+        }
+    };
     let none = String::from("there is no runtime directory with a service's socket");
     let mut found = HealthCheck { endpoint: None, health: Err(none) };
     let mut is_there = false;
     for endpoint in places {
-        match ask_health(&endpoint, tls.as_ref(), arguments.timeout).await {
+        match connector(&endpoint, tls.as_ref(), arguments).health().await {
             Ok(health) => return HealthCheck { endpoint: Some(endpoint), health: Ok(health) },
             Err(error) => {
-                let is_missing = matches!(
-                    &error,
-                    HealthError::Reach(ReachError::Socket(error)) if error.is_missing()
-                );
+                let is_missing =
+                    matches!(&error, HealthError::Connect(error) if error.is_missing());
                 if found.endpoint.is_none() || (!is_there && !is_missing) {
                     found =
                         HealthCheck { endpoint: Some(endpoint), health: Err(with_causes(&error)) };
@@ -69,6 +74,18 @@ async fn find(arguments: &HealthArguments) -> HealthCheck {
     found
 }
 
+fn connector(
+    endpoint: &ServiceAddress,
+    tls: Option<&Tls>,
+    arguments: &HealthArguments,
+) -> Connector {
+    let connector = Connector::new(endpoint.clone()).with_timeout(arguments.timeout);
+    match tls {
+        Some(tls) => connector.with_tls(tls.clone()),
+        None => connector,
+    }
+}
+
 // === impl HealthCheck ===
 
 impl HealthCheck {
@@ -78,7 +95,7 @@ impl HealthCheck {
             Ok(Health::NotServing) => ("not_serving", None),
             Err(reason) => ("unreachable", Some(reason)),
         };
-        let endpoint = self.endpoint.as_ref().map(HealthEndpoint::to_string);
+        let endpoint = self.endpoint.as_ref().map(ServiceAddress::to_string);
         format!("{}\n", json!({"endpoint": endpoint, "status": status, "reason": reason}))
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn prepare(
     filter: Option<&Query>,
 ) -> Result<(Vec<HostAddress>, Terms), Failure> {
     let addresses = read_all(&arguments.items).map_err(|error| Failure::because(&error))?;
-    let tls = arguments.tls().map(|files| files.prepare()).transpose();
+    let tls = arguments.tls().map(|files| files.read()).transpose();
     let tls = tls.map_err(|error| Failure::because(&error))?;
     let token = arguments.token_file.as_deref().map(Token::read).transpose();
     let token = token.map_err(|error| Failure::because(&error))?;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use telltale_client::CallError;
+use telltale_client::connect;
 use telltale_collector::Collector;
-use telltale_node::grpc::connect;
 use telltale_schema::snapshot::Snapshot;
-use telltale_wire::telemetry::CallError;
 
 use crate::arguments::LocationArguments;
 use crate::sockets::sockets;

@@ -40,6 +40,7 @@ mod settings;
 mod smi;
 mod sockets;
 pub mod standalone;
+mod tls_files;
 mod top;
 mod worker;
 

@@ -4,13 +4,12 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 
+use telltale_client::{CallError, Client, connect};
 use telltale_node::access::Visibility;
-use telltale_node::grpc::{connect, query_history, report_process};
 use telltale_node::history::{DatabaseError, HistoryReader, Past, database_in, directory_for};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{HistoryAnswer, HistoryQuery, ProcessChoice, ProcessReport};
 use telltale_schema::text::with_causes;
-use telltale_wire::telemetry::{CallError, Client};
 
 use crate::arguments::{HistoryPlace, LocationArguments};
 use crate::exit::Failure;
@@ -75,9 +74,7 @@ impl PastSource {
             Self::File(reader) => reader
                 .query(query, Visibility::Everything)
                 .map_err(|error| Failure::because(&error)),
-            Self::Service { runtime, mut client } => {
-                asked(&runtime, query_history(&mut client, query))
-            }
+            Self::Service { runtime, mut client } => asked(&runtime, client.history(query)),
         }
     }
 
@@ -99,9 +96,7 @@ impl PastSource {
             Self::File(reader) => reader
                 .report(process, Visibility::Everything)
                 .map_err(|error| Failure::because(&error)),
-            Self::Service { runtime, mut client } => {
-                asked(&runtime, report_process(&mut client, process))
-            }
+            Self::Service { runtime, mut client } => asked(&runtime, client.report(process)),
         }
     }
 }
@@ -113,7 +108,7 @@ fn asked<T>(
     runtime.block_on(call).map_err(|error| match error {
         // The service's own words say everything.
         CallError::Refused(status) => Failure::Message(status.message().to_owned()),
-        error @ CallError::Answer(_) => Failure::because(&error),
+        error => Failure::because(&error),
     })
 }
 

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
-use telltale_node::grpc::SOCKET_NAME;
+use telltale_client::usual_sockets;
 
 use crate::arguments::LocationArguments;
 
@@ -22,11 +21,5 @@ pub(crate) fn late(socket: &Path) -> String {
 
 /// The sockets to try, in this order; there may be none at their paths.
 pub(crate) fn sockets(place: &LocationArguments) -> Vec<PathBuf> {
-    let root = place.root.as_deref().filter(|root| *root != Path::new("/"));
-    let environment = DirectoryEnvironment::of_this_process();
-    RuntimeDirectory::for_reading(place.runtime_dir.as_deref(), root, &environment)
-        .into_iter()
-        .flatten()
-        .map(|directory| directory.path().join(SOCKET_NAME))
-        .collect()
+    usual_sockets(place.runtime_dir.as_deref(), place.root.as_deref())
 }

@@ -18,7 +18,7 @@ pub struct TokenTextError;
 
 /// A service at the other end of a channel.
 #[derive(Debug, Clone)]
-pub(crate) struct ServiceChannel {
+pub struct ServiceChannel {
     service: &'static str,
     grpc: tonic::client::Grpc<Channel>,
     authorization: Option<MetadataValue<Ascii>>,
@@ -28,13 +28,13 @@ pub(crate) struct ServiceChannel {
 
 impl ServiceChannel {
     /// A way to the service of this full name, whose answers have this many bytes at most.
-    pub(crate) fn new(channel: Channel, service: &'static str, most_bytes: usize) -> Self {
+    pub fn new(channel: Channel, service: &'static str, most_bytes: usize) -> Self {
         let grpc = tonic::client::Grpc::new(channel).max_decoding_message_size(most_bytes);
         Self { service, grpc, authorization: None }
     }
 
     /// The same way, with the service's token on each call.
-    pub(crate) fn with_token(mut self, token: &str) -> Result<Self, TokenTextError> {
+    pub fn with_token(mut self, token: &str) -> Result<Self, TokenTextError> {
         let mut value: MetadataValue<Ascii> =
             format!("Bearer {token}").parse().map_err(|_| TokenTextError)?;
         value.set_sensitive(true);
@@ -43,7 +43,7 @@ impl ServiceChannel {
     }
 
     /// One question, one answer.
-    pub(crate) async fn unary(
+    pub async fn unary(
         &mut self,
         method: &'static str,
         request: &impl Message,
@@ -53,7 +53,7 @@ impl ServiceChannel {
     }
 
     /// One question, many answers.
-    pub(crate) async fn answers(
+    pub async fn answers(
         &mut self,
         method: &'static str,
         request: &impl Message,
@@ -63,7 +63,7 @@ impl ServiceChannel {
     }
 
     /// Messages both ways.
-    pub(crate) async fn exchange(
+    pub async fn exchange(
         &mut self,
         method: &'static str,
         messages: impl Stream<Item = Payload> + Send + 'static,
@@ -89,6 +89,6 @@ impl ServiceChannel {
 }
 
 /// A message as the transport takes it.
-pub(crate) fn payload(message: &impl Message) -> Payload {
+pub fn payload(message: &impl Message) -> Payload {
     Payload { shared: Bytes::new(), own: message.encode_to_vec() }
 }

@@ -20,8 +20,9 @@ mod limited;
 #[path = "generated/telltale_cluster_v1.rs"]
 pub mod message;
 
+pub use crate::call::TokenTextError;
 pub use crate::limits::cluster::*;
-pub use crate::telemetry::{Payload, RawCodec, TokenTextError};
+pub use crate::telemetry::{Payload, RawCodec};
 pub use client::{CallError, Client, Orders};
 pub use descriptors::DESCRIPTORS;
 

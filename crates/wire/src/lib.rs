@@ -1,16 +1,9 @@
-//! What a process's metrics endpoint is asked and what it answers: framing, messages, limits.
-//!
-//! [`FrameReader`] and [`FrameWriter`] cut a byte stream into messages without doing any I/O;
-//! [`Query`] and [`Reply`] are those messages once they have passed every limit of [`limits`].
-//! The node service's own messages are in [`telemetry`], with the feature `grpc`, and so are the
-//! coordinator's ([`cluster`]), what it stores ([`cluster_state`]) and asks etcd ([`etcd`]), and what
-//! the kubelet is asked ([`kubelet`]).
-//! Nothing here opens a socket or believes a length before the bytes are there.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation)]
 
 #[cfg(feature = "grpc")]
-mod call;
+pub mod call;
 #[cfg(feature = "grpc")]
 pub mod cluster;
 #[cfg(feature = "grpc")]
@@ -42,3 +35,6 @@ pub use report::{
 /// The version of the protocol that this crate speaks. Old versions are answered, newer ones are
 /// asked to speak this one.
 pub const PROTOCOL_VERSION: u32 = 1;
+
+/// The name of the node service's socket in a runtime directory.
+pub const TELEMETRY_SOCKET: &str = "telemetry.sock";

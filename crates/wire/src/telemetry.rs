@@ -2,10 +2,10 @@
 //!
 //! A server encodes a snapshot once and shares the bytes between all who ask ([`encode`]); a
 //! client believes nothing of what it receives before it is counted and measured ([`decode`]).
-//! [`Client`] asks, [`RawCodec`] hands messages over as bytes. Who may see what is not decided
-//! here.
+//! [`RawCodec`] hands messages over as bytes; the crate `telltale-client` asks. Who may see what is
+//! not decided here.
 
-mod client;
+pub mod alert;
 mod codec;
 mod codes;
 mod container;
@@ -13,13 +13,13 @@ pub mod decode;
 #[path = "generated/telemetry_descriptors.rs"]
 mod descriptors;
 pub mod encode;
+pub mod history;
 mod limited;
 #[allow(unreachable_pub, missing_docs, clippy::pedantic, clippy::enum_variant_names)]
 #[path = "generated/telltale_telemetry_v1.rs"]
 pub mod message;
+pub mod report;
 
-pub use crate::call::TokenTextError;
-pub use client::{CallError, Client, Updates};
 pub use codec::{Payload, RawCodec};
 pub use descriptors::DESCRIPTORS;
 

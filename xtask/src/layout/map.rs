@@ -27,7 +27,7 @@ const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
 }
 
 /// The map.
-pub const MEMBERS: [Member; 32] = [
+pub const MEMBERS: [Member; 33] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -63,10 +63,14 @@ pub const MEMBERS: [Member; 32] = [
             "telltale-server",
         ],
     ),
+    // Whatever asks the service goes through it; the ledger knows where the service's socket is.
+    here("telltale-client", &["telltale-ledger", "telltale-wire", "telltale-schema"]),
     here("telltale-cluster", &["telltale-steps", "telltale-wire"]),
     here(
         "telltale-control-plane",
         &[
+            // How a server is called, and what is in the way to it.
+            "telltale-client",
             "telltale-cluster",
             "telltale-steps",
             "telltale-wire",

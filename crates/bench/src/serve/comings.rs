@@ -7,7 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::time::ClockId;
-use telltale_node::grpc::{SOCKET_NAME, connect};
+use telltale_client::connect;
+use telltale_node::grpc::SOCKET_NAME;
 use telltale_schema::snapshot::{Process, ProcessState, Snapshot};
 
 use crate::machine::BusyMachine;

@@ -4,9 +4,10 @@ use std::io;
 use std::path::Path;
 
 use rustix::time::ClockId;
-use telltale_node::grpc::{SOCKET_NAME, connect};
+use telltale_client::Client;
+use telltale_client::connect;
+use telltale_node::grpc::SOCKET_NAME;
 use telltale_schema::snapshot::Snapshot;
-use telltale_wire::telemetry::Client;
 use tokio::runtime::Runtime;
 
 use crate::sample::reading_ns;

@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use telltale_server::diagnosis::{Caller, Diagnosis};
+use telltale_client::diagnosis::{Caller, Diagnosis};
 use telltale_wire::cluster::CallError;
 use thiserror::Error;
 use tonic::{Code, Status};

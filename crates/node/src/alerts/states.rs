@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use telltale_schema::alert::{Alert, AlertState, Subject, VisibleAlerts};
 
-use super::{Alert, AlertState, Rule, Subject};
+use super::Rule;
 use crate::access::Visibility;
 
 /// The source whose errors are about devices alone, which everybody may see.
@@ -32,16 +32,6 @@ pub struct NotificationMetrics {
     pub failed: u64,
     /// Those that found no room in the queue.
     pub dropped: u64,
-}
-
-/// What one reader may see of the alerts.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct VisibleAlerts {
-    /// What is pending and what fires, by rule and subject.
-    pub alerts: Vec<Alert>,
-    /// Alerts about processes of others, left out.
-    #[serde(rename = "withheld_alerts")]
-    pub withheld: u64,
 }
 
 // === impl AlertStates ===

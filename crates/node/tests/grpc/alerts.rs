@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use telltale_node::alerts::{Alert, AlertState, AlertStates, Severity, Subject, VisibleAlerts};
-use telltale_node::grpc::ask_alerts;
 use telltale_schema::memory::MemorySpace;
 
 use crate::grpc::machine::{NOW, machine, own_metrics};

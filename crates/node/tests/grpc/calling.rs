@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use prost::Message;
-use telltale_node::grpc::ConnectError;
+use telltale_client::ConnectError;
 use telltale_schema::clock::Timestamp;
 use telltale_wire::telemetry::{Payload, RawCodec, SERVICE, message};
 use tonic::transport::Endpoint;
@@ -162,6 +162,6 @@ fn a_stop_ends_streams_and_removes_the_socket() {
     served.stop().unwrap();
     assert!(asked.elapsed() < Duration::from_secs(2), "nobody waits for the last moment");
     assert!(!socket.exists());
-    let gone = wait(async { telltale_node::grpc::connect(&socket).await });
+    let gone = wait(async { telltale_client::connect(&socket).await });
     assert!(matches!(gone, Err(ConnectError::Missing { .. })));
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prost::Message;
+use telltale_client::{CallError, Client};
 use telltale_query::Query;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{HostUsage, ProcessUsage, Snapshot};
-use telltale_wire::telemetry::{CallError, Client, message};
+use telltale_wire::telemetry::message;
 use tonic::Code;
 
 use crate::grpc::machine::{NOW, machine, own_metrics};

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use telltale_collector::clock::SystemClock;
 use telltale_node::access::Visibility;
-use telltale_node::grpc::{GrpcOptions, query_history};
+use telltale_node::grpc::GrpcOptions;
 use telltale_node::history::{HistoryOptions, HistoryReader, HistoryWriter, database_in};
 use telltale_schema::clock::{Clock, ManualClock, Timestamp};
 use telltale_schema::health::{Evidence, Fault, FaultKind};
 use telltale_schema::history::{HistoryQuery, Subjects};
 use telltale_schema::reading::{Absence, Reading};
 
-use telltale_wire::telemetry::{CallError, message};
+use telltale_client::CallError;
+use telltale_wire::telemetry::message;
 use tonic::Code;
 
 use crate::grpc::machine::{NOW, machine};
@@ -74,13 +75,13 @@ fn what_was_is_reported_as_the_database_has_it() {
     wait(async {
         let mut client = served.client().await;
         for query in &queries {
-            let reported = query_history(&mut client, query).await.unwrap();
+            let reported = client.history(query).await.unwrap();
             assert_eq!(reported, reader.query(query, Visibility::Everything).unwrap(), "{query:?}");
             let expected = if query.subjects == Subjects::Faults { 2 } else { 0 };
             assert_eq!(reported.faults.len(), expected, "{query:?}");
             assert_eq!(reported.series.is_empty(), expected > 0, "{query:?}");
         }
-        let reported = query_history(&mut client, &queries[0]).await.unwrap();
+        let reported = client.history(&queries[0]).await.unwrap();
         let mut gaps = reported.series.iter().flat_map(|series| &series.absent).flatten();
         assert!(gaps.any(|reason| *reason == Absence::Resetting), "a gap has its reason");
 
@@ -91,17 +92,17 @@ fn what_was_is_reported_as_the_database_has_it() {
         assert_eq!(past.snapshot, kept.snapshot);
 
         let backwards = HistoryQuery { from: over.to, to: over.from, ..over.clone() };
-        let error = query_history(&mut client, &backwards).await.unwrap_err();
+        let error = client.history(&backwards).await.unwrap_err();
         assert!(error.to_string().contains("must be before"), "{error}");
         // What asks for no time is about the last hour.
         let unset = HistoryQuery { from: Timestamp(0), to: Timestamp(0), ..over.clone() };
         let before = SystemClock.now();
-        let reported = query_history(&mut client, &unset).await.unwrap();
+        let reported = client.history(&unset).await.unwrap();
         let hour = 3_600_000_000_000;
         let back = before.0 - reported.from.0;
         assert!((hour - hour / 30..hour + hour / 30).contains(&back), "{back}");
         let unknown = HistoryQuery { metrics: vec![String::from("luck")], ..over };
-        let error = query_history(&mut client, &unknown).await.unwrap_err();
+        let error = client.history(&unknown).await.unwrap_err();
         assert!(error.to_string().contains("no metric luck"), "{error}");
         for (filter, fits) in [("dram > 0", true), ("cpu > 50%", false)] {
             let request = message::GetSnapshotRequest {
@@ -131,9 +132,9 @@ fn who_sees_devices_alone_has_no_past_of_processes() {
     let address = format!("http://{}", served.address.unwrap());
     wait(async {
         let endpoint = tonic::transport::Endpoint::from_shared(address).unwrap();
-        let mut client = telltale_wire::telemetry::Client::new(endpoint.connect().await.unwrap());
+        let mut client = telltale_client::Client::new(endpoint.connect().await.unwrap());
         let query = HistoryQuery::over(NOW, later(30));
-        let reported = query_history(&mut client, &query).await.unwrap();
+        let reported = client.history(&query).await.unwrap();
         assert!(!reported.series.is_empty());
         assert!(reported.series.iter().all(|series| series.process.is_none()));
         let past = client.snapshot_at(later(7)).await.unwrap().snapshot;

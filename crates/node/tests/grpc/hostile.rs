@@ -36,7 +36,7 @@ fn is_closed(stream: &mut UnixStream) -> bool {
 
 fn answers(served: &Served) -> bool {
     wait(async {
-        match telltale_node::grpc::connect(&served.socket()).await {
+        match telltale_client::connect(&served.socket()).await {
             Ok(mut client) => client.snapshot(false).await.is_ok(),
             Err(_) => false,
         }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use telltale_client::Client;
 use telltale_harness::authority::Authority;
 use telltale_harness::{Scratch, wait_until};
-use telltale_wire::telemetry::Client;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
 use crate::grpc::machine::{machine, own_metrics};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use telltale_client::Client;
 use telltale_harness::Scratch;
 use telltale_node::access::AccessPolicy;
 use telltale_node::grpc::{GrpcOptions, GrpcServeError, GrpcService, SOCKET_NAME};
@@ -15,7 +16,6 @@ use telltale_node::history::SharedReader;
 use telltale_node::service::{Publisher, View};
 use telltale_schema::snapshot::Snapshot;
 use telltale_server::listen::{Address, Listener, SocketFile};
-use telltale_wire::telemetry::Client;
 use tokio::sync::{oneshot, watch};
 
 use crate::grpc::machine::own_metrics;
@@ -142,7 +142,7 @@ impl Served {
     }
 
     pub(crate) async fn client(&self) -> Client {
-        telltale_node::grpc::connect(&self.socket()).await.expect("it is served")
+        telltale_client::connect(&self.socket()).await.expect("it is served")
     }
 
     /// What was refused or left out so far, by the name of the limit.

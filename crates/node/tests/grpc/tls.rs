@@ -3,16 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use telltale_client::{CallError, Client, ConnectError, Connector, Health, HealthError, Tls};
 use telltale_harness::Scratch;
 use telltale_harness::authority::{Authority, Purpose, Signed, Wish, write_private};
-use telltale_node::grpc::{
-    GrpcOptions, GrpcService, Health, HealthEndpoint, HealthError, ReachError, TlsToPort,
-    ask_health,
-};
+use telltale_node::grpc::{GrpcOptions, GrpcService};
 use telltale_schema::snapshot::Snapshot;
 use telltale_server::listen::{Address, Listener};
 use telltale_server::token::Token;
-use telltale_wire::telemetry::{CallError, Client};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use crate::grpc::machine::machine;
@@ -141,26 +138,21 @@ fn without_tls_this_machine_sees_devices() {
 fn a_probe_gets_in_as_any_client_does_and_needs_no_token() {
     let scratch = Scratch::new();
     let (ours, other) = (Authority::new("ours"), Authority::new("other"));
-    let authority = written(&scratch, "authority.pem", &ours.pem());
-    let mine = ours.client();
-    let certificate = written(&scratch, "mine.pem", &mine.certificate);
-    let key = written(&scratch, "mine.key", &mine.key);
-    let asked = |served: &Served, tls: &TlsToPort| {
+    let asked = |served: &Served, tls: &Tls| {
         let port = served.address.expect("a TCP port").port();
-        let endpoint = HealthEndpoint::Port(format!("localhost:{port}"));
-        wait(ask_health(&endpoint, Some(tls), TIMEOUT))
+        let address = format!("localhost:{port}").parse().expect("an address");
+        wait(Connector::new(address).with_tls(tls.clone()).with_timeout(TIMEOUT).health())
     };
     let open = served(&options(&scratch, &ours.server(), None));
-    let mut tls = TlsToPort { authority, identity: None };
+    let tls = Tls::with_authority(ours.pem());
     assert_eq!(asked(&open, &tls).unwrap(), Health::Serving);
-    let stranger = written(&scratch, "stranger.pem", &other.pem());
-    let believer = TlsToPort { authority: stranger, identity: None };
-    assert!(matches!(asked(&open, &believer), Err(HealthError::Reach(ReachError::Port { .. }))));
-    let nothing = TlsToPort { authority: "/nonexistent".into(), identity: None };
-    assert!(matches!(asked(&open, &nothing), Err(HealthError::Reach(ReachError::Tls(_)))));
+    let believer = Tls::with_authority(other.pem());
+    let refused = asked(&open, &believer);
+    assert!(matches!(refused, Err(HealthError::Connect(ConnectError::Port { .. }))));
     let closed = served(&options(&scratch, &ours.server(), Some(&ours)));
     assert!(asked(&closed, &tls).is_err(), "without a certificate");
-    tls.identity = Some((certificate, key));
+    let mine = ours.client();
+    let tls = tls.with_identity(&mine.certificate, &mine.key);
     assert_eq!(asked(&closed, &tls).unwrap(), Health::Serving);
 }
 

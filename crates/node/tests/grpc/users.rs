@@ -5,8 +5,8 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use telltale_client::ConnectError;
 use telltale_harness::{as_user, needs_root};
-use telltale_node::grpc::ConnectError;
 use telltale_schema::snapshot::{LeftOut, Snapshot};
 
 use crate::grpc::machine::{ALICE, BOB, machine};
@@ -21,7 +21,7 @@ const NOBODY: u32 = 65_534;
 fn play() {
     let Some(socket) = std::env::var_os(SOCKET) else { return };
     let found = wait(async {
-        let mut client = telltale_node::grpc::connect(Path::new(&socket)).await.unwrap();
+        let mut client = telltale_client::connect(Path::new(&socket)).await.unwrap();
         match std::env::var(FILTER) {
             Ok(filter) => client.selected(&filter, false).await.unwrap(),
             Err(_) => client.snapshot(false).await.unwrap(),
@@ -149,7 +149,7 @@ fn a_strangers_socket_is_not_believed() {
     served.stop().unwrap();
     let _squatter = UnixListener::bind(served.socket()).unwrap();
     lchown(served.socket(), Some(BOB), Some(BOB)).unwrap();
-    let result = wait(async { telltale_node::grpc::connect(&served.socket()).await });
+    let result = wait(async { telltale_client::connect(&served.socket()).await });
     assert!(matches!(result, Err(ConnectError::Stranger { uid: BOB, .. })));
 }
 

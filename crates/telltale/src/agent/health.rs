@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tracing::debug;
 
+use telltale_client::Client;
+use telltale_client::connect;
 use telltale_cluster::vitals::{HealthState, MAX_DEVICES, NodeHealth, PartHealth};
-use telltale_node::grpc::connect;
 use telltale_schema::health::{self, Fault, FaultKind};
 use telltale_schema::snapshot::{Device, Snapshot};
 use telltale_schema::text::with_causes;
-use telltale_wire::telemetry::Client;
 use telltale_wire::telemetry::message::{Alert, AlertSeverity, AlertState};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -73,7 +73,7 @@ impl HealthPoller {
         }
         let client = self.client.as_mut().expect("it was just put in");
         let snapshot = client.devices().await.map_err(|error| with_causes(&error))?;
-        let alerts = client.alerts().await.map_err(|error| with_causes(&error))?.alerts;
+        let alerts = client.alerts_message().await.map_err(|error| with_causes(&error))?.alerts;
         Ok(node_health(&snapshot, &alerts, &mut self.listed))
     }
 }

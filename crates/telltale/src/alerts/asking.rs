@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use telltale_client::{CallError, ConnectError, connect};
 use telltale_node::alerts::VisibleAlerts;
-use telltale_node::grpc::{ConnectError, ask_alerts, connect};
-use telltale_wire::telemetry::CallError;
 
 use crate::arguments::LocationArguments;
 use crate::exit::Failure;
@@ -56,7 +55,7 @@ pub(super) fn ask(place: &LocationArguments) -> Result<ServiceAnswer, Failure> {
 
 async fn alerts(socket: &Path) -> Result<VisibleAlerts, AskError> {
     let mut client = connect(socket).await?;
-    Ok(ask_alerts(&mut client).await?)
+    Ok(client.alerts().await?)
 }
 
 /// What is said of the socket of a service that was killed.

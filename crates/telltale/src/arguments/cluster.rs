@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use telltale_client::AddressError;
 use telltale_control_plane::reach::{ClientFiles, CoordinatorAddress};
 use telltale_control_plane::view;
-use telltale_server::listen::AddressError;
 use telltale_wire::cluster::message::Mode;
 
 use super::seconds;

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use telltale_node::grpc::{HealthEndpoint, TlsToPort};
+use telltale_client::ServiceAddress;
 
 use super::{LocationArguments, seconds};
+use crate::tls_files::ClientTlsFiles;
 
 /// What follows the options.
 pub(super) const HEALTH_HELP: &str = "\
@@ -26,7 +27,7 @@ pub(crate) struct HealthArguments {
     /// Address of the service: unix:PATH, ADDRESS:PORT or NAME:PORT [default: the socket in the
     /// runtime directory]
     #[arg(long, value_name = "ENDPOINT")]
-    pub(crate) endpoint: Option<HealthEndpoint>,
+    pub(crate) endpoint: Option<ServiceAddress>,
     #[command(flatten)]
     pub(crate) place: LocationArguments,
     /// Timeout in seconds
@@ -50,8 +51,8 @@ pub(crate) struct HealthArguments {
 
 impl HealthArguments {
     /// The files for TLS, if it is wanted.
-    pub(crate) fn tls(&self) -> Option<TlsToPort> {
+    pub(crate) fn tls(&self) -> Option<ClientTlsFiles> {
         let authority = self.authority.clone()?;
-        Some(TlsToPort { authority, identity: self.certificate.clone().zip(self.key.clone()) })
+        Some(ClientTlsFiles { authority, identity: self.certificate.clone().zip(self.key.clone()) })
     }
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use telltale_node::grpc::TlsToPort;
 
 use super::seconds;
 use crate::addresses::HostItem;
+use crate::tls_files::ClientTlsFiles;
 
 /// What follows `--hosts`.
 #[derive(Debug, Clone, Args)]
@@ -38,8 +38,8 @@ pub(crate) struct HostsArguments {
 
 impl HostsArguments {
     /// The files for TLS, if it is wanted.
-    pub(crate) fn tls(&self) -> Option<TlsToPort> {
+    pub(crate) fn tls(&self) -> Option<ClientTlsFiles> {
         let authority = self.authority.clone()?;
-        Some(TlsToPort { authority, identity: self.certificate.clone().zip(self.key.clone()) })
+        Some(ClientTlsFiles { authority, identity: self.certificate.clone().zip(self.key.clone()) })
     }
 }

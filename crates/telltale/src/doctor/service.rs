@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
+use telltale_client::{ConnectError, Connector, Health, HealthError, ServiceAddress};
 use telltale_node::configuration::{ConfigurationRefusal, Layers};
-use telltale_node::grpc::{
-    ConnectError, Health, HealthEndpoint, HealthError, ReachError, ask_health,
-};
 use telltale_node::history::{DatabaseError, HistoryReader};
 use telltale_schema::quantity::bytes;
 use telltale_schema::text::with_causes;
@@ -48,14 +46,15 @@ fn answering(place: &LocationArguments, findings: &mut Vec<Finding>) -> bool {
     };
     let mut worst = None;
     for socket in sockets(place) {
-        let endpoint = HealthEndpoint::Unix(socket.clone());
-        match runtime.block_on(ask_health(&endpoint, None, TIMEOUT)) {
+        let address = ServiceAddress::Unix(socket.clone());
+        let connector = Connector::new(address).with_timeout(TIMEOUT);
+        match runtime.block_on(connector.health()) {
             Ok(Health::Serving) => {
                 let what = format!("answers on {}", socket.display());
                 findings.push(Finding::works("service", what));
                 return true;
             }
-            Err(HealthError::Reach(ReachError::Socket(error))) if error.is_missing() => {}
+            Err(HealthError::Connect(error)) if error.is_missing() => {}
             other => {
                 worst.get_or_insert(unwell(&socket, other));
             }
@@ -78,16 +77,16 @@ fn unwell(socket: &Path, said: Result<Health, HealthError>) -> Finding {
         Err(error) => error,
     };
     match &error {
-        HealthError::Reach(ReachError::Socket(ConnectError::Silent { .. })) => {
+        HealthError::Connect(ConnectError::Silent { .. }) => {
             let what = format!("no service answers at {shown}; a killed service leaves it");
             Finding::broken("service", what, status).mended_by("telltale serve")
         }
-        HealthError::Reach(ReachError::Socket(ConnectError::Stranger { .. })) => {
+        HealthError::Connect(ConnectError::Stranger { .. }) => {
             let remove = format!("sudo rm {shown}");
             Finding::broken("service", with_causes(&error), format!("ls -l {shown}"))
                 .mended_by(remove)
         }
-        HealthError::Reach(ReachError::Socket(ConnectError::Missing { .. })) => {
+        HealthError::Connect(ConnectError::Missing { .. }) => {
             let what = with_causes(&error);
             Finding::broken("service", what, format!("ls -ld {shown}"))
         }

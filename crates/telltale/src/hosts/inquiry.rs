@@ -6,14 +6,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use telltale_client::{CallError, Client, ConnectError, Connector, ServiceAddress, Tls};
 use telltale_collector::clock::SystemClock;
-use telltale_node::grpc::{PreparedTls, ReachError, in_the_way, reach};
 use telltale_query::Query;
 use telltale_schema::clock::Clock;
 use telltale_schema::fleet::{FLEET_VERSION, Fleet, Host, HostState};
 use telltale_schema::snapshot::Snapshot;
-use telltale_server::listen::Remote;
-use telltale_wire::telemetry::{CallError, Client, TokenTextError};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
@@ -33,7 +31,7 @@ const LEAST_PAUSE: Duration = Duration::from_secs(1);
 /// The credentials, timeout and period for asking hosts.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
-    pub(crate) tls: Option<PreparedTls>,
+    pub(crate) tls: Option<Tls>,
     pub(crate) token: Option<String>,
     /// The rows that are wanted, which a service then sends alone; none for all.
     pub(crate) filter: Option<Query>,
@@ -65,9 +63,7 @@ pub(super) struct Board {
 #[derive(Debug, thiserror::Error)]
 enum InquiryError {
     #[error(transparent)]
-    Reach(#[from] ReachError),
-    #[error(transparent)]
-    Token(#[from] TokenTextError),
+    Connect(#[from] ConnectError),
     #[error(transparent)]
     Call(#[from] CallError),
 }
@@ -187,8 +183,8 @@ async fn follow(way: HostRoute, terms: Arc<Terms>, seat: BoardSlot, turns: Arc<S
     loop {
         let begun = Instant::now();
         let failed = match &way {
-            HostRoute::Service(remote) => {
-                in_turn(&turns, ask(remote, &terms, &mut client, &seat)).await
+            HostRoute::Service(address) => {
+                in_turn(&turns, ask(address, &terms, &mut client, &seat)).await
             }
             HostRoute::Shell(to) => match in_turn(&turns, shell::follow(to, &terms, &seat)).await {
                 Ok(()) => None,
@@ -218,22 +214,16 @@ async fn in_turn<T>(turns: &Semaphore, question: impl Future<Output = T>) -> T {
 
 /// Asks a service once, by the connection that there is or a new one; gives why it did not answer.
 async fn ask(
-    remote: &Remote,
+    address: &ServiceAddress,
     terms: &Terms,
     client: &mut Option<Client>,
     seat: &BoardSlot,
 ) -> Option<String> {
-    let answer = tokio::time::timeout(terms.timeout, answer(remote, terms, client)).await;
+    let answer = tokio::time::timeout(terms.timeout, answer(address, terms, client)).await;
     let words = match answer {
         Ok(Ok(snapshot)) => {
             seat.answered(snapshot);
             return None;
-        }
-        Ok(Err(InquiryError::Call(CallError::Refused(status)))) => {
-            match in_the_way(remote, tls(remote, terms), &status) {
-                Some(diagnosis) => reason(&diagnosis),
-                None => reason(&CallError::Refused(status)),
-            }
         }
         Ok(Err(error)) => reason(&error),
         Err(_) => late(terms.timeout),
@@ -243,19 +233,13 @@ async fn ask(
 }
 
 async fn answer(
-    remote: &Remote,
+    address: &ServiceAddress,
     terms: &Terms,
     client: &mut Option<Client>,
 ) -> Result<Snapshot, InquiryError> {
     let client = match client {
         Some(client) => client,
-        none => {
-            let new = reach(remote, tls(remote, terms)).await?;
-            none.insert(match &terms.token {
-                Some(token) => new.with_token(token)?,
-                None => new,
-            })
-        }
+        none => none.insert(connector(address, terms).connect().await?),
     };
     let Some(filter) = &terms.filter else { return Ok(rows(client, terms, "").await?) };
     match rows(client, terms, filter.text()).await {
@@ -279,9 +263,16 @@ async fn rows(client: &mut Client, terms: &Terms, filter: &str) -> Result<Snapsh
     client.selected(filter, terms.usage && is_needed).await
 }
 
-/// TLS is for ports.
-fn tls<'t>(remote: &Remote, terms: &'t Terms) -> Option<&'t PreparedTls> {
-    terms.tls.as_ref().filter(|_| matches!(remote, Remote::Port(_)))
+/// The way to a service on these terms. TLS is for ports.
+fn connector(address: &ServiceAddress, terms: &Terms) -> Connector {
+    let mut connector = Connector::new(address.clone());
+    if let (ServiceAddress::Port(_), Some(tls)) = (address, &terms.tls) {
+        connector = connector.with_tls(tls.clone());
+    }
+    if let Some(token) = &terms.token {
+        connector = connector.with_token(token);
+    }
+    connector
 }
 
 /// What is said of a machine that took too long.

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use telltale_client::Client;
 use telltale_node::alerts::{Alert as Found, AlertState, Subject, VisibleAlerts};
-use telltale_node::grpc::ask_alerts;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::{Alert, Alerts, Availability};
-use telltale_wire::telemetry::Client;
 
 use super::Wake;
 
@@ -41,7 +40,7 @@ impl AlertPoller {
         if Instant::now() < self.due {
             return None;
         }
-        let reported = match tokio::time::timeout(TIMEOUT, ask_alerts(client)).await {
+        let reported = match tokio::time::timeout(TIMEOUT, client.alerts()).await {
             Ok(Ok(found)) => Availability::Known(shown(found)),
             Ok(Err(error)) => Availability::Absent(format!("No alerts: {}", with_causes(&error))),
             Err(_) => Availability::Absent(String::from(

@@ -5,13 +5,12 @@
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use telltale_node::grpc::query_history;
+use telltale_client::Client;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{HistoryAnswer, HistoryQuery, ProcessChoice, Subjects};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::Snapshot;
 use telltale_smi::screen::{GraphValue, MAX_PROCESSES, SAMPLES};
-use telltale_wire::telemetry::Client;
 
 use super::Wake;
 
@@ -114,7 +113,7 @@ impl Filling {
 
 /// What the history has; none where it cannot be asked.
 async fn answer(client: &mut Client, query: &HistoryQuery) -> Option<HistoryAnswer> {
-    tokio::time::timeout(TIMEOUT, query_history(client, query)).await.ok()?.ok()
+    tokio::time::timeout(TIMEOUT, client.history(query)).await.ok()?.ok()
 }
 
 fn pass_on(answer: HistoryAnswer, wakes: &SyncSender<Wake>) -> Option<()> {

@@ -7,12 +7,12 @@ use std::sync::mpsc::{SendError, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use telltale_client::connect;
+use telltale_client::{CallError, Client, Updates};
 use telltale_collector::{CollectOptions, Collector, EndpointUse, Round};
-use telltale_node::grpc::connect;
 use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::GraphValue;
-use telltale_wire::telemetry::{CallError, Client, Updates};
 
 use super::filling::Filling;
 use super::{Wake, alerts};
@@ -99,7 +99,7 @@ fn ending(error: &CallError) -> String {
             String::from("the service has ended; collecting here")
         }
         CallError::Refused(_) => error.to_string(),
-        CallError::Answer(_) => with_causes(error),
+        _ => with_causes(error),
     }
 }
 

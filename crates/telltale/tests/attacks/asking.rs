@@ -31,7 +31,7 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
 /// What this process's user is shown by gRPC.
 pub(crate) fn snapshot(socket: &Path) -> Result<Snapshot, String> {
     wait(async {
-        let client = telltale_node::grpc::connect(socket).await;
+        let client = telltale_client::connect(socket).await;
         let mut client = client.map_err(|error| error.to_string())?;
         client.snapshot(true).await.map_err(|error| error.to_string())
     })

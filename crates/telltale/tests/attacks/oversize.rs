@@ -23,8 +23,8 @@ fn a_grpc_request_that_is_too_long_is_refused() {
     };
     for devices in [400, 100_000] {
         let refused = asking::wait(async {
-            let mut client = telltale_node::grpc::connect(&fixture.stage.socket()).await.unwrap();
-            telltale_node::grpc::query_history(&mut client, &query(devices)).await
+            let mut client = telltale_client::connect(&fixture.stage.socket()).await.unwrap();
+            client.history(&query(devices)).await
         });
         refused.unwrap_err();
         fixture.still_serves();

@@ -101,7 +101,7 @@ fn a_wrong_token_is_refused_and_counted() {
     }
     fixture.metric_reaches("telltale_http_requests_total", &[("code", "401")], 4.0);
     let refused = asking::wait(async {
-        let client = telltale_node::grpc::connect(&fixture.stage.socket()).await.unwrap();
+        let client = telltale_client::connect(&fixture.stage.socket()).await.unwrap();
         client.with_token("not-the-service-s").unwrap().snapshot(false).await
     });
     assert!(refused.unwrap_err().to_string().contains("not the service's token"));

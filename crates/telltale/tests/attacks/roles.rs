@@ -296,7 +296,7 @@ fn past(part: &Value) {
     let of = part["of"].as_u64().unwrap();
     let said = asking::wait(async {
         let socket = path(part, "socket");
-        let mut client = telltale_node::grpc::connect(&socket).await.unwrap();
+        let mut client = telltale_client::connect(&socket).await.unwrap();
         let query = HistoryQuery {
             from: Timestamp(0),
             to: SystemClock.now(),
@@ -306,11 +306,11 @@ fn past(part: &Value) {
             processes: Vec::new(),
             metrics: vec![String::from("memory_live")],
         };
-        let series = telltale_node::grpc::query_history(&mut client, &query).await;
+        let series = client.history(&query).await;
         let choice = of.to_string().parse().unwrap();
-        let report = telltale_node::grpc::report_process(&mut client, &choice).await;
+        let report = client.report(&choice).await;
         let then = client.snapshot_at(SystemClock.now()).await;
-        let alerts = telltale_node::grpc::ask_alerts(&mut client).await;
+        let alerts = client.alerts().await;
         let mut updates = client.watch(Duration::ZERO).await.unwrap();
         let update = updates.next().await.unwrap().unwrap();
         json!({

@@ -156,7 +156,7 @@ impl Service {
     pub(crate) fn fresh(&self) -> Snapshot {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut client = telltale_node::grpc::connect(&self.grpc).await.unwrap();
+            let mut client = telltale_client::connect(&self.grpc).await.unwrap();
             client.snapshot(true).await.unwrap()
         })
     }

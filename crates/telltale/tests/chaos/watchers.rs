@@ -85,8 +85,7 @@ impl Checker {
 
 async fn check(socket: PathBuf, over: &AtomicBool) -> Result<u64, String> {
     let reported = |error: &dyn std::error::Error| telltale_schema::text::with_causes(error);
-    let mut client =
-        telltale_node::grpc::connect(&socket).await.map_err(|error| reported(&error))?;
+    let mut client = telltale_client::connect(&socket).await.map_err(|error| reported(&error))?;
     let mut updates = client.watch(Duration::ZERO).await.map_err(|error| reported(&error))?;
     let (mut checked, mut last) = (0, 0);
     while !over.load(Ordering::Relaxed) {

@@ -297,7 +297,7 @@ impl Shown {
 
     fn snapshot(&self) -> Snapshot {
         self.runtime.block_on(async {
-            let mut client = telltale_node::grpc::connect(&self.socket).await.unwrap();
+            let mut client = telltale_client::connect(&self.socket).await.unwrap();
             client.snapshot(false).await.unwrap()
         })
     }

@@ -90,7 +90,7 @@ fn it_answers_by_grpc_about_now_and_before() {
     let socket = place.join("run").join(telltale_node::grpc::SOCKET_NAME);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut client = telltale_node::grpc::connect(&socket).await.unwrap();
+        let mut client = telltale_client::connect(&socket).await.unwrap();
         let one = client.snapshot(false).await.unwrap();
         let fresh = client.snapshot(true).await.unwrap();
         assert!(fresh.taken_at > one.taken_at);
@@ -106,7 +106,7 @@ fn it_answers_by_grpc_about_now_and_before() {
     let mut service = Serving::start(serve(&place).args(["--http", "off"]));
     service.says("collecting");
     let past = runtime.block_on(async {
-        let mut client = telltale_node::grpc::connect(&socket).await.unwrap();
+        let mut client = telltale_client::connect(&socket).await.unwrap();
         let now = client.snapshot(false).await.unwrap().taken_at;
         client.snapshot_at(now).await.unwrap()
     });

@@ -164,7 +164,7 @@ fn a_service_without_rights_sees_the_memory_of_another_user() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let sees_it = || {
         let snapshot = runtime.block_on(async {
-            let mut client = telltale_node::grpc::connect(&socket).await.unwrap();
+            let mut client = telltale_client::connect(&socket).await.unwrap();
             client.snapshot(true).await.unwrap()
         });
         let found = snapshot.processes.iter().find(|it| it.pid == Some(workload.id()));

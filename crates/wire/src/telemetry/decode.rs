@@ -96,7 +96,7 @@ pub fn devices_answer(bytes: &[u8]) -> Result<Snapshot, AnswerError> {
     })
 }
 
-/// An answer of ListAlerts.
+/// The message of an answer of ListAlerts.
 ///
 /// # Errors
 /// When the bytes are no such answer, or break a limit.

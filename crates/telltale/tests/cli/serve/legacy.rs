@@ -46,7 +46,7 @@ impl Service {
 fn shown(socket: &Path) -> Snapshot {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut client = telltale_node::grpc::connect(socket).await.unwrap();
+        let mut client = telltale_client::connect(socket).await.unwrap();
         client.snapshot(true).await.unwrap()
     })
 }

@@ -1,33 +1,20 @@
-//! Reports of processes as messages and back.
+//! Reports of processes, as messages and back.
 
 use telltale_schema::clock::Timestamp;
-use telltale_schema::history::{Ending, ProcessChoice, ProcessReport, UsageReport};
+use telltale_schema::history::{Ending, ProcessReport, UsageReport};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::RecordingFaults;
-use telltale_wire::telemetry::decode::{self, AnswerError};
-use telltale_wire::telemetry::{CallError, Client, message};
 
+use super::decode::AnswerError;
 use super::history::{process_message, process_of};
+use super::message;
 
 /// Endings in the order of their numbers, from 1.
 const ENDINGS: [Ending; 4] = [Ending::Gone, Ending::Killed, Ending::Unseen, Ending::Restart];
 
-/// Asks the service at the other end of `client` for what it has recorded of processes.
-///
-/// # Errors
-/// When the service refuses, has none of them, or its answer cannot be used.
-pub async fn report_process(
-    client: &mut Client,
-    process: &ProcessChoice,
-) -> Result<Vec<ProcessReport>, CallError> {
-    let request = message::ReportProcessRequest { process: process.to_string() };
-    let bytes = client.unary("ReportProcess", &request).await?;
-    let answer = decode::report_answer(&bytes)?;
-    Ok(answer.reports.into_iter().map(report_of).collect::<Result<_, _>>()?)
-}
-
 /// The message that reports processes.
-pub(super) fn response_of(reports: Vec<ProcessReport>) -> message::ReportProcessResponse {
+#[must_use]
+pub fn response_of(reports: Vec<ProcessReport>) -> message::ReportProcessResponse {
     message::ReportProcessResponse { reports: reports.into_iter().map(report_message).collect() }
 }
 
@@ -52,7 +39,11 @@ fn report_message(from: ProcessReport) -> message::ProcessReport {
     }
 }
 
-fn report_of(from: message::ProcessReport) -> Result<ProcessReport, AnswerError> {
+/// The report of a message.
+///
+/// # Errors
+/// When something is missing in it, or cannot be.
+pub fn report_of(from: message::ProcessReport) -> Result<ProcessReport, AnswerError> {
     let faults = from.faults.unwrap_or_default();
     let process = from.process.ok_or(AnswerError::Missing("process of a report"))?;
     Ok(ProcessReport {
