@@ -13,7 +13,8 @@ use xtask::dist::{self, Target};
 use xtask::finding::Finding;
 use xtask::gpu::programs::Programs;
 use xtask::gpu::report::Outcome as Compared;
-use xtask::{generate, gpu, layout, pictures, repository, site, size, skipped, tidy};
+use xtask::version::{self, Version};
+use xtask::{generate, gpu, layout, package, pictures, repository, site, size, skipped, tidy};
 
 /// Repository chores.
 #[derive(Debug, Parser)]
@@ -63,6 +64,18 @@ enum Chore {
         #[arg(long, value_name = "PROCESSOR")]
         target: Option<Target>,
     },
+    /// Package the crates that others link, in target/package, and make their documents as docs.rs does; publish nothing
+    Package {
+        /// Compile each package too, which takes minutes
+        #[arg(long)]
+        verify: bool,
+    },
+    /// Compare the version wherever it stands with that of Cargo.toml; with NEW, write that everywhere
+    Version {
+        /// The next version, such as 0.2.0
+        #[arg(value_name = "NEW")]
+        new: Option<Version>,
+    },
     /// Run what every change must pass, as .ci/run does, but install nothing
     Ci,
     /// Write the files that are made from others: metric definitions, protobuf messages, JSON Schemas
@@ -89,6 +102,8 @@ fn main() -> ExitCode {
         Chore::Pictures { directory } => run_pictures(&directory),
         Chore::Ci => run_ci(),
         Chore::Dist { target } => run_dist(target),
+        Chore::Package { verify } => run_package(verify),
+        Chore::Version { new } => run_version(new),
         Chore::Generate { check } => run_generate(check),
         Chore::Gpu { into: Some(folder), .. } => fill(&folder),
         Chore::Gpu { into: None, programs } => match run_gpu(programs.as_deref()) {
@@ -115,6 +130,21 @@ fn run_dist(target: Option<Target>) -> Outcome {
     let host = || Target::host().ok_or("this machine's processor is none of them; give --target");
     dist::make(&repository::root(), target.map_or_else(host, Ok)?)?;
     Ok(true)
+}
+
+fn run_package(verify: bool) -> Outcome {
+    let names = package::make(&repository::root(), verify)?;
+    println!("{} crates are packaged in target/package", names.len());
+    Ok(true)
+}
+
+fn run_version(new: Option<Version>) -> Outcome {
+    let root = repository::root();
+    if let Some(new) = new {
+        version::write(&root, new)?.iter().for_each(|path| println!("wrote {path}"));
+    }
+    println!("{}", version::of(&root)?);
+    Ok(report(&version::check(&root)?))
 }
 
 fn run_tidy() -> Outcome {

@@ -11,3 +11,4 @@ mod pictures;
 mod site;
 mod skipped;
 mod tidy;
+mod version;
