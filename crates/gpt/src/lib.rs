@@ -24,6 +24,10 @@ pub mod text;
 mod training;
 mod weights;
 
+/// Kernels that a step of any sizes has, each of which is compiled once. What is printed has one more for each
+/// prefix.
+pub const KERNELS_OF_A_STEP: u64 = 15;
+
 pub use activation::{
     Activation, Activations, LayerActivation, ModelActivation, ParseActivationError,
 };

@@ -29,6 +29,7 @@ mod style;
 mod summary;
 mod table;
 mod text;
+mod training;
 mod usage;
 
 pub use alerts::{AlertRow, RuleRow, TransitionRow, alerts, rules, transitions};
@@ -46,6 +47,7 @@ pub use report::{choices, report};
 pub use style::{Style, Tone};
 pub use summary::summary;
 pub use table::{Alignment, Cell, Column, Table};
+pub use training::TrainingReport;
 
 use devices::Idle;
 use machine::Machine;

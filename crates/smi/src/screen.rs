@@ -20,6 +20,7 @@ mod frame;
 mod graph;
 mod keys;
 mod lines;
+mod loss_pane;
 mod machines;
 mod menu;
 mod pane;

@@ -30,8 +30,6 @@ use crate::parent;
 use keeping::Keeper;
 use machine::TrainingMachine;
 use prints::Prints;
-pub(crate) use prints::{LOSS_PREFIX, PRINTED_MAX, PRINTED_MEAN, PRINTED_MIN, PRINTED_PREFIX};
-pub(crate) use progress::{LOSS, SPEED, STEP};
 use progress::{Stepped, TrainingProgress};
 use ranks::{RankEnvironment, Ranks};
 

@@ -12,6 +12,7 @@ mod lookup;
 mod recorded;
 mod source;
 mod stage;
+mod staged;
 mod tail;
 mod texts;
 
@@ -24,6 +25,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ratatui_crossterm::crossterm::event as terminal_event;
+use signal_hook::SigId;
 use signal_hook::consts::signal::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::flag::register_conditional_default;
 use signal_hook::iterator::Signals;
@@ -53,6 +55,8 @@ use lookup::Lookup;
 use recorded::Player;
 use source::ViewSource;
 use stage::Stage;
+use staged::Ending;
+pub(crate) use staged::{StagedView, fits};
 use texts::TextReader;
 
 /// What waits for the view at most; a sender with more waits.
@@ -125,6 +129,8 @@ struct Opening<'a> {
     hardware: &'a HardwareArguments,
     /// A recording in the place of the present.
     replay: Option<&'a Path>,
+    /// The demo whose machine it is, in the place of this host.
+    staged: Option<&'a StagedView>,
 }
 
 /// Runs the command.
@@ -133,8 +139,10 @@ pub(crate) fn run(arguments: &TopArguments) -> Result<Status, Failure> {
     let (filter, replay) = (filter.as_ref(), replay.as_deref());
     let hosts = (!hosts.items.is_empty()).then_some(hosts);
     let period = *watch;
-    let opening = Opening { place, period, filter, screen, hosts, history, hardware, replay };
-    opening.run(&StandardOutput::detect())
+    let staged = None;
+    let opening =
+        Opening { place, period, filter, screen, hosts, history, hardware, replay, staged };
+    opening.run_until(&StandardOutput::detect(), None).map(|()| Status::Fine)
 }
 
 /// Whether `smi -w` is shown full-screen: tables, where the terminal can be painted on.
@@ -157,34 +165,45 @@ pub(crate) fn watch(arguments: &SmiArguments, period: Duration) -> Result<Status
     let SmiArguments { place, filter, screen, hosts, history, hardware, replay, .. } = arguments;
     let hosts = (!hosts.items.is_empty()).then_some(hosts);
     let (filter, replay) = (filter.as_ref(), replay.as_deref());
-    let opening = Opening { place, period, filter, screen, hosts, history, hardware, replay };
-    opening.run(&StandardOutput::detect())
+    let staged = None;
+    let opening =
+        Opening { place, period, filter, screen, hosts, history, hardware, replay, staged };
+    opening.run_until(&StandardOutput::detect(), None).map(|()| Status::Fine)
 }
 
 impl Opening<'_> {
-    /// Shows the view until it is ended.
-    pub(crate) fn run(&self, output: &StandardOutput) -> Result<Status, Failure> {
+    /// Shows the view until it is ended, by this too.
+    fn run_until(
+        &self,
+        output: &StandardOutput,
+        ending: Option<Ending<'_>>,
+    ) -> Result<(), Failure> {
         if !output.is_repainted() {
             let words = "the full-screen view needs a terminal that can be painted on; `telltale \
                          smi -w --plain` prints tables anywhere";
             return Err(Failure::Message(String::from(words)));
         }
         let (wakes, waiting) = sync_channel(MAX_WAITING);
-        let file = keeping::path();
+        let file = keeping::path().filter(|_| self.staged.is_none());
         let read = file.as_deref().map_or_else(|| Ok(ViewSettings::default()), keeping::read);
-        let kept = read.as_ref().map_or_else(|_| ViewSettings::default(), Clone::clone);
+        let kept = match (&read, self.staged) {
+            (Ok(kept), None) => kept.clone(),
+            (_, staged) => staged.map_or_else(ViewSettings::default, StagedView::settings),
+        };
         let player = self.start_source(kept.shown_metric, wakes.clone())?;
         let mut settings = kept.clone();
         settings.theme = self.theme(output, kept.theme);
         let begun = settings.theme;
         let mut screen = Screen::new(settings, self.terms(output), self.filter.cloned());
-        if let Err(error) = &read {
-            screen.tell(with_causes(error));
+        match (&read, self.staged) {
+            (Err(error), _) => screen.tell(with_causes(error)),
+            (Ok(_), Some(staged)) => screen.tell(&*staged.welcome),
+            (Ok(_), None) => {}
         }
         let lookup = Lookup::start(self.history.clone(), self.place.clone(), wakes.clone())
             .map_err(|error| Failure::because(&error))?;
         self.start_beside(&wakes)?;
-        listen(&wakes).map_err(|error| Failure::because(&error))?;
+        let listening = Listening::begin(&wakes).map_err(|error| Failure::because(&error))?;
         let mut stage = Stage::enter().map_err(|error| {
             Failure::Message(format!("the terminal cannot be taken over: {error}"))
         })?;
@@ -199,9 +218,11 @@ impl Opening<'_> {
             lookup: &lookup,
             texts: &texts,
             player: player.as_deref(),
+            ending,
         }
         .run();
         drop(stage);
+        drop(listening);
         outcome?;
         let mut settings = screen.settings().clone();
         if settings.theme == begun {
@@ -216,11 +237,16 @@ impl Opening<'_> {
                 ))
             })?;
         }
-        Ok(Status::Fine)
+        Ok(())
     }
 
     /// Starts what tells something beside snapshots. Of a recording that is what it has.
     fn start_beside(&self, wakes: &SyncSender<Wake>) -> Result<(), Failure> {
+        if self.staged.is_some() {
+            // The view is not gone before it has begun.
+            StagedView::beside().into_iter().for_each(|wake| drop(wakes.send(wake)));
+            return Ok(());
+        }
         if self.replay.is_none() {
             cluster::start(self.screen, self.period, wakes.clone())?;
             let tail = tail::start(self.screen.events.as_deref(), wakes.clone());
@@ -280,7 +306,10 @@ impl Opening<'_> {
     }
 
     fn terms(&self, output: &StandardOutput) -> Terms {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let host = match self.staged {
+            Some(staged) => staged.host.to_owned(),
+            None => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        };
         Terms {
             host: if host.is_empty() { String::from("this machine") } else { host },
             readonly: self.screen.readonly,
@@ -295,24 +324,38 @@ pub(crate) fn is_possible(output: &StandardOutput) -> bool {
     output.is_repainted() && io::stdin().is_terminal()
 }
 
-/// Passes on signals. A second one that asks for the end ends the process, whatever it waits for.
-fn listen(wakes: &SyncSender<Wake>) -> io::Result<()> {
-    let asked = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // Order matters: the first handler acts on the flag that an earlier signal has set.
-        register_conditional_default(signal, Arc::clone(&asked))?;
-        signal_hook::flag::register(signal, Arc::clone(&asked))?;
-    }
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT])?;
-    let wakes = wakes.clone();
-    thread::Builder::new().name(String::from("signals")).spawn(move || {
-        for signal in signals.forever() {
-            if wakes.send(Wake::Signal(signal)).is_err() {
-                return;
-            }
+/// Passes on signals. A second one that asks for the end ends the process, whatever it waits for, until this is
+/// dropped.
+struct Listening(Vec<SigId>);
+
+impl Listening {
+    fn begin(wakes: &SyncSender<Wake>) -> io::Result<Self> {
+        let asked = Arc::new(AtomicBool::new(false));
+        let mut at_once = Vec::new();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // Order matters: the first handler acts on the flag that an earlier signal has set.
+            at_once.push(register_conditional_default(signal, Arc::clone(&asked))?);
+            signal_hook::flag::register(signal, Arc::clone(&asked))?;
         }
-    })?;
-    Ok(())
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT])?;
+        let wakes = wakes.clone();
+        thread::Builder::new().name(String::from("signals")).spawn(move || {
+            for signal in signals.forever() {
+                if wakes.send(Wake::Signal(signal)).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self(at_once))
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        for action in self.0.drain(..) {
+            signal_hook::low_level::unregister(action);
+        }
+    }
 }
 
 /// Passes on what the terminal sends.
@@ -337,7 +380,7 @@ fn read_keys(wakes: SyncSender<Wake>) -> io::Result<()> {
 }
 
 /// The view while it runs.
-struct Driver<'a> {
+struct Driver<'a, 'ending> {
     screen: &'a mut Screen,
     stage: &'a mut Stage,
     waiting: &'a Receiver<Wake>,
@@ -345,6 +388,7 @@ struct Driver<'a> {
     texts: &'a TextReader,
     /// Who plays the recording, if it is one.
     player: Option<&'a Player>,
+    ending: Option<Ending<'ending>>,
 }
 
 /// What a wake leads to.
@@ -354,7 +398,7 @@ enum WakeAction {
     End,
 }
 
-impl Driver<'_> {
+impl Driver<'_, '_> {
     fn run(mut self) -> Result<(), Failure> {
         let first = Instant::now() + FIRST_SNAPSHOT;
         let mut seen = false;
@@ -369,7 +413,10 @@ impl Driver<'_> {
                 }
                 paint = false;
             }
-            let most = if waits_for_first { FIRST_SNAPSHOT / 10 } else { TICK };
+            if self.is_over()? {
+                return Ok(());
+            }
+            let most = if waits_for_first { FIRST_SNAPSHOT / 10 } else { self.tick() };
             let mut wake = match self.waiting.recv_timeout(most) {
                 Ok(wake) => Some(wake),
                 Err(RecvTimeoutError::Timeout) => {
@@ -388,6 +435,19 @@ impl Driver<'_> {
                 wake = self.waiting.try_recv().ok();
             }
         }
+    }
+
+    /// Whether something else than a key or a signal ends it.
+    fn is_over(&mut self) -> Result<bool, Failure> {
+        let Some(ending) = &mut self.ending else { return Ok(false) };
+        Ok((ending.is_over)()? || ending.until.is_some_and(|until| Instant::now() >= until))
+    }
+
+    /// How long it waits for what comes next.
+    fn tick(&self) -> Duration {
+        let until = self.ending.as_ref().and_then(|ending| ending.until);
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        left.map_or(TICK, |left| left.min(TICK))
     }
 
     fn wake(&mut self, wake: Wake) -> Result<WakeAction, Failure> {

@@ -104,6 +104,8 @@ int nvmlInit_v2(void) {
     int code = whole(0, "init", &ignored);
     return code == NOT_SUPPORTED ? SUCCESS : code;
 }
+/* As pynvml starts it. */
+int nvmlInitWithFlags(unsigned flags) { return flags ? INVALID_ARGUMENT : nvmlInit_v2(); }
 int nvmlShutdown(void) { return SUCCESS; }
 int nvmlSystemGetDriverVersion(char *text, unsigned size) {
     return line_of(0, "driver_version", text, size);

@@ -21,7 +21,7 @@ const HELP: [(&str, &str); 30] = [
     ("Tab", "between processes, devices and the pane below"),
     ("d", "choose a device by index, id, address or holder"),
     ("a", "idle devices in a row each, or one for their tray"),
-    ("1 to 6 F7", "the pane below, by its tab; F7: the next one"),
+    ("1 to 7 F7", "the pane below, by its tab; F7: the next one"),
     ("F8 z", "enlarge it; so does the digit of the shown one"),
     ("F3 i", "show or hide it"),
     ("F4 /", "filter, as `dram > 2GiB and user == root`; Esc clears"),

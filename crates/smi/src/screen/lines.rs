@@ -77,6 +77,11 @@ impl VisibleLines {
         }
     }
 
+    /// The first visible line.
+    pub(super) fn first(self) -> usize {
+        self.first
+    }
+
     /// What is visible, where that is not everything, in so many cells.
     pub(super) fn words(self, room: usize) -> Option<String> {
         let last = self.all.min(self.first + self.rows);

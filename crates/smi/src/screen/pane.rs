@@ -13,7 +13,7 @@ use super::frame::Places;
 use super::lines::{Scroll, VisibleLines};
 use super::theme::Role;
 use super::view::{Focus, View};
-use super::{detail_pane, program_pane, topology_pane};
+use super::{detail_pane, loss_pane, program_pane, topology_pane};
 use crate::text::width;
 
 /// A pane below the processes.
@@ -32,6 +32,8 @@ pub enum Pane {
     Cluster,
     /// The end of a capture of debug events.
     Events,
+    /// What trainings report of their losses. Its tab is there while one does.
+    Losses,
 }
 
 /// The pane below, whichever is shown.
@@ -47,8 +49,15 @@ pub(super) struct Below {
 
 impl Pane {
     /// All panes, in the order of their tabs.
-    pub const ALL: [Self; 6] =
-        [Self::Details, Self::Alerts, Self::Topology, Self::Programs, Self::Cluster, Self::Events];
+    pub const ALL: [Self; 7] = [
+        Self::Details,
+        Self::Alerts,
+        Self::Topology,
+        Self::Programs,
+        Self::Cluster,
+        Self::Events,
+        Self::Losses,
+    ];
 
     /// The name in the settings.
     #[must_use]
@@ -60,6 +69,7 @@ impl Pane {
             Self::Programs => "programs",
             Self::Cluster => "cluster",
             Self::Events => "events",
+            Self::Losses => "losses",
         }
     }
 
@@ -77,15 +87,14 @@ impl Pane {
             Self::Programs => "Programs",
             Self::Cluster => "Cluster",
             Self::Events => "Events",
+            Self::Losses => "Losses",
         }
     }
 
-    fn place(self) -> usize {
-        Self::ALL.iter().position(|pane| *pane == self).unwrap_or(0)
-    }
-
-    fn next(self) -> Self {
-        Self::ALL[(self.place() + 1) % Self::ALL.len()]
+    /// The pane behind the next of these tabs.
+    fn after(self, tabs: &[Self]) -> Self {
+        let next = tabs.iter().position(|pane| *pane == self).map_or(0, |place| place + 1);
+        tabs.get(next).or(tabs.first()).copied().unwrap_or_default()
     }
 
     /// The pane whose tab has this digit.
@@ -101,11 +110,14 @@ impl Below {
     /// What a key does to the panes; false for other keys.
     pub(super) fn key(&mut self, key: PressedKey, view: &mut View) -> bool {
         match key {
-            PressedKey::Function(7) => self.show(view.settings.pane.next(), view),
+            PressedKey::Function(7) => {
+                let next = view.settings.pane.after(&view.tabs());
+                self.show(next, view);
+            }
             PressedKey::Function(8) | PressedKey::Char('z') => view.enlarge(),
             PressedKey::Char(digit) => match Pane::of_digit(digit) {
-                Some(pane) => self.show(pane, view),
-                None => return false,
+                Some(pane) if view.tabs().contains(&pane) => self.show(pane, view),
+                _ => return false,
             },
             _ => return false,
         }
@@ -147,6 +159,7 @@ impl Below {
             Pane::Programs => program_pane::paint(view, scroll, canvas, inside, shown),
             Pane::Cluster => self.cluster.paint(scroll, canvas, inside),
             Pane::Events => self.events.paint(scroll, canvas, inside, shown),
+            Pane::Losses => loss_pane::paint(view, scroll, canvas, inside, shown),
         }
         places.marks = std::mem::take(&mut self.scroll.marks);
         self.tabs(view, canvas, Rect { height: 1, ..area }, places);
@@ -157,7 +170,7 @@ impl Below {
         let line = if canvas.unicode { "─" } else { "-" }.repeat(usize::from(area.width));
         canvas.text(area.x, area.y, area.width, &line, Role::Faint);
         let mut x = area.x;
-        for (at, pane) in Pane::ALL.into_iter().enumerate() {
+        for (at, pane) in view.tabs().into_iter().enumerate() {
             let chosen = pane == view.settings.pane;
             let (begin, end) = if chosen { ("[", "]") } else { (" ", " ") };
             let note = match pane {
@@ -196,6 +209,13 @@ mod tests {
             assert_eq!(Pane::named(pane.name()), Some(pane));
             assert_eq!(Pane::of_digit(at), Some(pane));
         }
-        assert_eq!(['0', '7', 'x'].map(Pane::of_digit), [None; 3]);
+        assert_eq!(['0', '8', 'x'].map(Pane::of_digit), [None; 3]);
+    }
+
+    #[test]
+    fn the_next_pane_is_behind_the_next_tab_that_is_there() {
+        let tabs = &Pane::ALL[..6];
+        assert_eq!(Pane::Events.after(&Pane::ALL), Pane::Losses);
+        assert_eq!([Pane::Events, Pane::Losses].map(|it| it.after(tabs)), [Pane::Details; 2]);
     }
 }

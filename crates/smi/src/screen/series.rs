@@ -2,6 +2,7 @@
 //! bounded number of processes.
 
 mod filled;
+mod losses;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,6 +13,7 @@ use telltale_schema::snapshot::{Device, Process, Snapshot};
 use super::machines::Machines;
 use super::row::Who;
 use super::settings::GraphValue;
+use losses::Losses;
 
 /// Samples that are kept of each series: five minutes at one a second.
 pub const SAMPLES: usize = 300;
@@ -32,6 +34,7 @@ pub(super) struct History {
     pub(super) space: MemorySpace,
     devices: HashMap<String, Vec<GraphSeries>>,
     processes: HashMap<Who, GraphSeries>,
+    losses: Losses,
     /// Of when the last samples are, as many as series keep.
     times: VecDeque<Timestamp>,
     /// When the view took its first sample, where those before come from a service's history.
@@ -78,6 +81,7 @@ impl Default for History {
             space: MemorySpace::Dram,
             devices: HashMap::new(),
             processes: HashMap::new(),
+            losses: Losses::default(),
             times: VecDeque::new(),
             live_from: None,
             left_out: 0,
@@ -92,6 +96,7 @@ impl History {
             self.times.pop_back();
             self.devices.values_mut().flatten().for_each(GraphSeries::pop);
             self.processes.values_mut().for_each(GraphSeries::pop);
+            self.losses.pop();
         }
     }
 
@@ -121,6 +126,7 @@ impl History {
         });
         self.space = graphed(snapshot);
         self.push_processes(snapshot, machines, selected);
+        self.losses.push(snapshot, machines);
     }
 
     fn push_processes(&mut self, snapshot: &Snapshot, machines: &Machines, selected: Option<Who>) {
@@ -168,6 +174,11 @@ impl History {
     /// What a process had in [`Self::space`], in bytes.
     pub(super) fn process(&self, who: Who) -> Option<&GraphSeries> {
         self.processes.get(&who)
+    }
+
+    /// What a training's loss was.
+    pub(super) fn loss(&self, who: Who) -> Option<&GraphSeries> {
+        self.losses.of(who)
     }
 }
 

@@ -21,6 +21,7 @@ use super::row::{self, Row, RowId, Who};
 use super::series::History;
 use super::settings::{Terms, ViewSettings};
 use super::stacks::Stacks;
+use crate::training::TrainingReport;
 
 /// Rows of the tree that are remembered as turned before those that are gone are forgotten.
 const MAX_TURNED: usize = 4096;
@@ -212,6 +213,17 @@ impl View {
         #[allow(clippy::cast_precision_loss)]
         let ago = quantity::span(self.now.since_ns(snapshot.taken_at) as f64 / 1e9);
         Some(format!("PAST: {ago} ago (p: now)"))
+    }
+
+    /// The panes that have a tab: that of losses has one while it is shown or something trains.
+    pub(super) fn tabs(&self) -> Vec<Pane> {
+        let trains = || {
+            let processes = self.displayed().map_or(&[][..], |shown| &shown.processes);
+            processes.iter().any(|process| TrainingReport::of(process).is_some())
+        };
+        let has_tab =
+            |pane: &Pane| *pane != Pane::Losses || self.settings.pane == Pane::Losses || trains();
+        Pane::ALL.into_iter().filter(has_tab).collect()
     }
 
     /// Whether the pane has lines of its own that keys go through.

@@ -131,16 +131,19 @@ fn boards_trays_and_partitions_are_together_and_what_is_not_known_is_said() {
     assert!(page(&mut nothing, 80, 24).contains("so there is no topology"));
 }
 
-#[test]
-fn program_caches_are_sorted_by_use_and_others_are_counted() {
-    let mut snapshot = machine();
-    let metric = |name: &str, labels: &[(&str, &str)], value| MetricSample {
+fn metric(name: &str, labels: &[(&str, &str)], value: MetricValue) -> MetricSample {
+    MetricSample {
         name: name.to_owned(),
         help: String::new(),
         unit: String::new(),
         labels: labels.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
         value,
-    };
+    }
+}
+
+#[test]
+fn program_caches_are_sorted_by_use_and_others_are_counted() {
+    let mut snapshot = machine();
     let counter = |name: &str, count| metric(name, &[], MetricValue::Counter(count));
     snapshot.processes[3].metrics = [
         metric("telltale_process_programs_cached", &[], MetricValue::Gauge(1_024.0)),
@@ -169,6 +172,49 @@ fn program_caches_are_sorted_by_use_and_others_are_counted() {
     check_sizes("programs", &mut screen);
     let mut idle = screen_with(settings, terms(), empty());
     assert!(page(&mut idle, 80, 24).contains("No process reports a program cache."));
+}
+
+#[test]
+fn losses_have_a_tab_while_something_trains() {
+    let gauge = |name: &str, value: f64| metric(name, &[], MetricValue::Gauge(value));
+    let printed = |name: &str, prefix: &str, value: f64| {
+        metric(name, &[("prefix", prefix)], MetricValue::Gauge(value))
+    };
+    let step = |step: u32| {
+        let loss = 4.6 / f64::from(step).sqrt();
+        let mut snapshot = machine();
+        snapshot.taken_at.0 += u64::from(step) * NOW;
+        snapshot.processes[0].metrics = [
+            gauge("gpt_loss", loss),
+            gauge("gpt_step", step.into()),
+            gauge("gpt_tokens_per_second", 12_345.6),
+            printed("gpt_printed_mean", "loss", loss),
+            printed("gpt_printed_mean", "1.found", 0.25),
+            printed("gpt_printed_min", "1.found", -1.0),
+            printed("gpt_printed_max", "1.found", 1.5),
+        ]
+        .into();
+        let compiling = [gauge("gpt_kernels", 23.0), gauge("gpt_kernels_ready", 6.0)];
+        snapshot.processes[1].metrics = compiling.into();
+        snapshot
+    };
+    let settings = ViewSettings { pane: Pane::Losses, ..ViewSettings::default() };
+    let mut screen = screen_with(settings.clone(), terms(), step(1));
+    for at in 2..60 {
+        let snapshot = Arc::new(step(at));
+        let now = snapshot.taken_at;
+        screen.update(snapshot, now);
+    }
+    check_sizes("losses", &mut screen);
+    press(&mut screen, &[PressedKey::Char('1')]);
+    assert!(page(&mut screen, 80, 24).contains("[1 Details]"));
+    assert!(page(&mut screen, 80, 24).contains(" 7 Losses "));
+    press(&mut screen, &[PressedKey::Char('7')]);
+    let mut idle = screen_with(settings, terms(), empty());
+    assert!(page(&mut idle, 80, 24).contains("No process reports a loss."));
+    press(&mut idle, &[PressedKey::Function(7)]);
+    let details = page(&mut idle, 80, 24);
+    assert!(details.contains("[1 Details]") && !details.contains("Losses"), "{details}");
 }
 
 /// A job of some nodes, of which the second is slow with everybody.
@@ -306,7 +352,8 @@ fn panes_are_reached_by_digits_function_keys_and_mouse() {
     assert!(!page(&mut screen, 80, 24).contains("COMMAND"));
     press(&mut screen, &[PressedKey::Function(8)]);
     assert!(page(&mut screen, 80, 24).contains("COMMAND"));
-    for _ in Pane::ALL {
+    // Nothing trains, so that losses have no tab.
+    for _ in Pane::ALL.iter().filter(|pane| **pane != Pane::Losses) {
         press(&mut screen, &[PressedKey::Function(7)]);
     }
     assert_eq!(screen.settings().pane, Pane::Alerts, "all of them in turn");

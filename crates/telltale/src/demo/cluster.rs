@@ -13,6 +13,7 @@ mod worker_line;
 
 use std::time::{Duration, Instant, SystemTime};
 
+use super::next;
 use crate::arguments::DemoArguments;
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
@@ -206,15 +207,17 @@ impl Show {
 
     /// Says that it was asked to end before there was anything to compare.
     fn interrupted(&self) -> Result<Status, Failure> {
-        self.screen.output.print(if self.screen.json {
-            "{\"event\":\"interrupted\"}\n"
+        self.screen.output.print(&if self.screen.json {
+            String::from("{\"event\":\"interrupted\"}\n")
         } else {
-            "Interrupted: coordinator, agents and workers are ended, and nothing is compared.\n"
+            let ended = "Interrupted: coordinator, agents and workers are ended, and nothing is \
+                         compared.\n";
+            ended.to_owned() + &next::words(&next::AFTER_CLUSTER)
         })?;
         Ok(Status::Fine)
     }
 
-    /// Says whether the weights are the same, as the last line and the exit status.
+    /// Says whether the weights are the same, at the end and as the exit status.
     fn compare(&self) -> Result<Status, Failure> {
         let comparison = TrainingComparison {
             steps: self.timeline.steps,
@@ -225,7 +228,7 @@ impl Show {
         self.screen.output.print(&if self.screen.json {
             format!("{}\n", comparison.json())
         } else {
-            comparison.text()
+            comparison.text() + &next::words(&next::AFTER_CLUSTER)
         })?;
         Ok(comparison.status())
     }

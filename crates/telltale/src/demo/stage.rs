@@ -1,8 +1,9 @@
 //! The emulated machine of a demo and the workloads on it.
 
+use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process, kill_process_group};
@@ -12,6 +13,7 @@ use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
 use telltale_ledger::directory::OVERFLOW_UID;
 use telltale_runtime::debug_output::DIRECTORY_VARIABLE;
 use telltale_schema::snapshot::Process;
+use telltale_schema::text::printable;
 
 use super::losses;
 use crate::arguments::Workload;
@@ -28,6 +30,8 @@ const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long trainings may take to their first loss before snapshots are printed without it: the
 /// kernels may have to be compiled.
 const LOSS_TIMEOUT: Duration = Duration::from_secs(60);
+/// Lines that are shown of what a workload complained about before it ended.
+const MAX_COMPLAINTS: usize = 10;
 /// Two trainings, which are not the same; their kernels print something now and then.
 const TRAININGS: [&[&str]; 2] = [
     &["gpt", "--device", "0", "--seed", "1", "--print", "1.found:every=5"],
@@ -43,8 +47,15 @@ const REPLAYS: [&[&str]; 2] = [
 pub(super) struct Stage {
     directory: PrivateDirectory,
     emulator: Option<Emulator>,
-    /// Their arguments, and the processes.
-    workloads: Vec<(&'static [&'static str], Child)>,
+    workloads: Vec<StagedWorkload>,
+}
+
+/// A process that works on the machine.
+struct StagedWorkload {
+    arguments: &'static [&'static str],
+    process: Child,
+    /// The file with what it complains about: a view would be painted over by it.
+    complaints: PathBuf,
 }
 
 // === impl Stage ===
@@ -63,7 +74,8 @@ impl Stage {
             Workload::Trace => REPLAYS,
         };
         for arguments in workloads {
-            stage.workloads.push((arguments, start_workload(stage.root(), arguments)?));
+            let number = stage.workloads.len();
+            stage.workloads.push(StagedWorkload::start(stage.root(), arguments, number)?);
         }
         Ok(stage)
     }
@@ -106,15 +118,11 @@ impl Stage {
     /// Fails when a workload has ended unexpectedly. A user who asks the demo to end
     /// may have asked the workloads too, so their end means nothing after it.
     pub(super) fn check_workloads(&mut self, interrupt: &Interrupt) -> Result<(), Failure> {
-        for (arguments, workload) in &mut self.workloads {
-            if let Ok(Some(status)) = workload.try_wait()
+        for workload in &mut self.workloads {
+            if let Ok(Some(status)) = workload.process.try_wait()
                 && !interrupt.asked()
             {
-                return Err(Failure::Message(format!(
-                    "the workload `telltale {}` ended early ({status}); run it alone to see why, \
-                     or try another one with --workload",
-                    arguments.join(" ")
-                )));
+                return Err(workload.ended_early(status));
             }
         }
         Ok(())
@@ -134,19 +142,19 @@ impl Stage {
     }
 
     fn end_workloads(&mut self) {
-        for (_, workload) in &mut self.workloads {
+        for StagedWorkload { process, .. } in &mut self.workloads {
             // One that was reaped has a pid that may be another's by now.
-            if matches!(workload.try_wait(), Ok(None)) {
-                let _ = kill_process(Pid::from_child(workload), Signal::TERM);
+            if matches!(process.try_wait(), Ok(None)) {
+                let _ = kill_process(Pid::from_child(process), Signal::TERM);
             }
         }
         let deadline = Instant::now() + END_TIMEOUT;
-        for (_, mut workload) in self.workloads.drain(..) {
-            while let Ok(None) = workload.try_wait() {
+        for StagedWorkload { mut process, .. } in self.workloads.drain(..) {
+            while let Ok(None) = process.try_wait() {
                 if Instant::now() > deadline {
                     // With whatever it started: a training may be in the middle of compiling.
-                    let _ = kill_process_group(Pid::from_child(&workload), Signal::KILL);
-                    let _ = workload.wait();
+                    let _ = kill_process_group(Pid::from_child(&process), Signal::KILL);
+                    let _ = process.wait();
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(2));
@@ -163,10 +171,47 @@ impl Drop for Stage {
     }
 }
 
-fn start_workload(root: &Path, arguments: &[&str]) -> Result<Child, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::Message(format!("finding this program's own file: {error}")))?;
-    Command::new(program)
+// === impl StagedWorkload ===
+
+impl StagedWorkload {
+    /// Starts it on the machine at `root`.
+    fn start(
+        root: &Path,
+        arguments: &'static [&'static str],
+        number: usize,
+    ) -> Result<Self, Failure> {
+        let failed =
+            |error| Failure::Message(format!("starting a workload process failed: {error}"));
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::Message(format!("finding this program's own file: {error}"))
+        })?;
+        let complaints = root.join(format!("workload-{number}.stderr"));
+        let file = File::create(&complaints).map_err(failed)?;
+        let mut command = command(&program, root, arguments);
+        let process = command.stderr(file).spawn().map_err(failed)?;
+        Ok(Self { arguments, process, complaints })
+    }
+
+    /// That it ended unexpectedly, and what it complained about last.
+    fn ended_early(&self, status: ExitStatus) -> Failure {
+        let arguments = self.arguments.join(" ");
+        let complaints = fs::read_to_string(&self.complaints).unwrap_or_default();
+        let last: Vec<&str> = complaints.lines().rev().take(MAX_COMPLAINTS).collect();
+        let mut text = format!(
+            "the workload `telltale {arguments}` ended early ({status}); run it alone to see why, or \
+             try another one with --workload"
+        );
+        for line in last.iter().rev() {
+            text.push_str("\n  ");
+            text.push_str(&printable(line));
+        }
+        Failure::Message(text)
+    }
+}
+
+fn command(program: &Path, root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command
         .arg0("telltale")
         .args(arguments)
         .env("TELLTALE_ROOT", root)
@@ -181,9 +226,8 @@ fn start_workload(root: &Path, arguments: &[&str]) -> Result<Child, Failure> {
         // there, so that it is the demo alone that ends it.
         .process_group(0)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .map_err(|error| Failure::Message(format!("starting a workload process failed: {error}")))
+        .stdout(Stdio::null());
+    command
 }
 
 /// A runtime directory of the overflow uid is refused by every reader, so that nothing would show.

@@ -15,12 +15,12 @@ use crate::arguments::Print;
 use crate::exit::Failure;
 
 /// The prefix of losses.
-pub(crate) const LOSS_PREFIX: &str = "loss";
+const LOSS_PREFIX: &str = "loss";
 /// The metrics that have the range of what was last printed, and the label with its prefix.
-pub(crate) const PRINTED_MIN: &str = "gpt_printed_min";
-pub(crate) const PRINTED_MEAN: &str = "gpt_printed_mean";
-pub(crate) const PRINTED_MAX: &str = "gpt_printed_max";
-pub(crate) const PRINTED_PREFIX: &str = "prefix";
+const PRINTED_MIN: &str = "gpt_printed_min";
+const PRINTED_MEAN: &str = "gpt_printed_mean";
+const PRINTED_MAX: &str = "gpt_printed_max";
+const PRINTED_PREFIX: &str = "prefix";
 /// How many numbers of an event are shown in JSON.
 const MOST_JSON_VALUES: usize = 1_000;
 
@@ -83,6 +83,14 @@ impl Prints {
             session.print(&print.activation.to_string(), tensor)?;
         }
         Ok(())
+    }
+
+    /// How many activations are due in step number `step`, counted from 1. Each has a kernel of its own.
+    pub(super) fn count_due(&self, step: u64) -> u64 {
+        let mut due: Vec<_> = self.wanted.iter().filter(|print| print.is_due(step)).collect();
+        due.sort_by_key(|print| print.activation.to_string());
+        due.dedup_by_key(|print| print.activation.to_string());
+        u64::try_from(due.len()).unwrap_or(u64::MAX)
     }
 
     /// Prints the loss of a step that is done.

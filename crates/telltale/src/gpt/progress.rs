@@ -4,22 +4,22 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use telltale_gpt::parallel::{LinkError, RingError};
-use telltale_gpt::{Activations, SharedStepError, Training};
+use telltale_gpt::{Activations, KERNELS_OF_A_STEP, SharedStepError, Training};
 use telltale_operations::Session;
 use telltale_runtime::{Gauge, Registry, Runtime};
 
-use super::compiling::CompilingLine;
+use super::compiling::CompilingProgress;
 use super::prints::Prints;
 use super::ranks::Ranks;
 use crate::exit::Failure;
 use crate::output::StandardOutput;
 
 /// The metric that has the loss of the last step.
-pub(crate) const LOSS: &str = "gpt_loss";
+const LOSS: &str = "gpt_loss";
 /// The metric that has the number of the last step.
-pub(crate) const STEP: &str = "gpt_step";
+const STEP: &str = "gpt_step";
 /// The metric that has the tokens learned from in a second; a token is a character.
-pub(crate) const SPEED: &str = "gpt_tokens_per_second";
+const SPEED: &str = "gpt_tokens_per_second";
 
 /// Tells of a training as it goes on.
 pub(super) struct TrainingProgress {
@@ -104,8 +104,10 @@ impl TrainingProgress {
     ) -> Result<Stepped, Failure> {
         let started = Instant::now();
         let step = training.steps() + 1;
-        let compiling =
-            self.gauges.is_none().then(|| CompilingLine::begin(training.session().accelerator()));
+        let compiling = self.gauges.is_none().then(|| {
+            let kernels = KERNELS_OF_A_STEP + self.prints.count_due(step);
+            CompilingProgress::begin(training.session().accelerator(), &self.registry, kernels)
+        });
         let prints = &self.prints;
         let look = |session: &Session, found: &Activations<'_>| prints.print(step, session, found);
         let loss = match ranks {

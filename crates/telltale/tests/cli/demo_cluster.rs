@@ -75,7 +75,7 @@ fn a_killed_node_is_replaced_and_no_bit_differs() {
 }
 
 #[test]
-fn a_person_gets_a_line_for_each_thing_and_the_verdict_as_the_last_one() {
+fn a_person_gets_a_line_for_each_thing_then_the_verdict_and_what_to_try_next() {
     let place = Scratch::new();
     let mut demo = Running::start(&mut demo(place.path(), &[]));
     let status = demo.child.wait_within("the demo to end", DEMO_TIMEOUT).code();
@@ -97,9 +97,11 @@ fn a_person_gets_a_line_for_each_thing_and_the_verdict_as_the_last_one() {
     let killed = lines.iter().find_map(|line| line.split("after step ").nth(1));
     let step: u32 = killed.and_then(|rest| rest.split(',').next()?.parse().ok()).expect("a step");
     assert!((20..40).contains(&step), "{lines:#?}");
-    assert!(
-        lines.last().unwrap().starts_with("The weights after 40 steps are identical, bit for bit")
-    );
+    let next = lines.iter().position(|line| line == "Try next:").expect("there is more to try");
+    assert_eq!(lines.len(), next + 4, "three commands: {lines:#?}");
+    let lines = &lines[..next - 1];
+    let verdict = "The weights after 40 steps are identical, bit for bit";
+    assert!(lines.last().unwrap().starts_with(verdict), "{lines:#?}");
     let end = &lines[lines.len() - 3..];
     assert!(end.iter().all(|line| line.chars().count() <= 80), "{end:#?}");
     assert!(lines.iter().all(|line| !line.contains('\x1b')));

@@ -1,10 +1,11 @@
 //! The pictures of the documents, and the same screens in other sizes: the page and `telltale top` on a Galaxy with
-//! several workloads, in light and in dark.
+//! several workloads, and `telltale demo`, in light and in dark.
 //!
 //! `cargo xtask pictures` runs this with `TELLTALE_PICTURES=DIR`, which keeps the pictures in DIR after the five
 //! minutes that it takes to have a history to show. Without it they are made, checked and dropped.
 
-mod cells;
+pub(super) mod cells;
+mod demo;
 mod drawn;
 mod page;
 mod terminal;
@@ -101,6 +102,7 @@ fn every_picture_of_the_documents_is_made_here() {
     page::wait(&mut browser, has_history);
     page::take(&mut browser, &mut album);
     terminal::take(&mut top, &mut browser, &mut album);
+    demo::take(test, &mut browser, &mut album);
 
     assert_eq!(browser.complaints, Vec::<String>::new());
     let missing: Vec<String> = documented().difference(&album.made).cloned().collect();

@@ -1,6 +1,7 @@
 //! What a terminal shows: `script` of util-linux makes one, and passes on what is typed.
 
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -111,6 +112,12 @@ impl Terminal {
     }
 }
 
+/// Kernels in a directory that keeps them.
+pub(crate) fn compiled_kernels(cache: &Path) -> usize {
+    let names = std::fs::read_dir(cache).unwrap().map(|file| file.unwrap().file_name());
+    names.filter(|name| name.to_string_lossy().ends_with(".so")).count()
+}
+
 /// The frames in what a terminal was sent, as lines without colours.
 fn frames(text: &str) -> Vec<Vec<String>> {
     let painted = text.split(HOME).skip(1);
@@ -167,10 +174,9 @@ fn demo_of(
 }
 
 #[test]
-fn the_demo_repaints_until_ctrl_c() {
-    let Some((frames, text)) = demo("the_demo_repaints_until_ctrl_c", (100, 24), "A=b") else {
-        return;
-    };
+fn below_the_size_of_the_view_the_demo_repaints_tables_until_ctrl_c() {
+    let test = "below_the_size_of_the_view_the_demo_repaints_tables_until_ctrl_c";
+    let Some((frames, text)) = demo(test, (100, 23), "A=b") else { return };
     assert!(frames[0][0].len() <= 80, "the title fits the usual width: {}", frames[0][0]);
     for frame in &frames[..2] {
         assert!(frame[0].contains(" UTC. Ctrl-C ends this demo: emulated n300"), "{frame:#?}");
@@ -183,6 +189,7 @@ fn the_demo_repaints_until_ctrl_c() {
     assert!(text.contains("\x1b[1mID"), "headings are bright");
     let (_, end) = text.rsplit_once(SHOW_CURSOR).unwrap();
     assert!(end.contains("At the end:") && end.contains("PEAK"), "{end}");
+    assert!(end.contains("Try next:"), "{end}");
     assert!(!plain(end).contains('\x1b'));
 }
 
@@ -202,7 +209,7 @@ fn the_demo_of_a_cluster_repaints_a_row_for_each_node_until_ctrl_c() {
 #[test]
 fn no_color_is_respected_and_changes_nothing_else() {
     let test = "no_color_is_respected_and_changes_nothing_else";
-    let Some((frames, text)) = demo(test, (100, 24), "NO_COLOR=1") else { return };
+    let Some((frames, text)) = demo(test, (100, 23), "NO_COLOR=1") else { return };
     assert!(frames[0].iter().any(|line| line.starts_with("251732099R")), "{frames:#?}");
     let colours = text.split("\x1b[").filter(|part| {
         part.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
@@ -249,12 +256,18 @@ fn a_terminal_that_cannot_repaint_gets_plain_pages_of_its_width() {
 fn a_first_step_shows_how_many_kernels_it_has_compiled() {
     let place = Scratch::new();
     let program = env!("CARGO_BIN_EXE_telltale");
-    let line = format!("env TELLTALE_KERNEL_CACHE=off {program} gpt --steps 2");
+    let cache = place.join("kernels");
+    let sizes = "--layers 1 --heads 1 --width 8 --context 4 --batch 1";
+    let line =
+        format!("env TELLTALE_KERNEL_CACHE={} {program} gpt --steps 2 {sizes}", cache.display());
     let test = "a_first_step_shows_how_many_kernels_it_has_compiled";
     let Some(terminal) = Terminal::start(test, (100, 30), &line, &place) else { return };
     let (status, text) = terminal.end();
     assert_eq!(status, Some(0), "{text}");
     let before = text.split("step 1 ").next().expect("there is a first part");
-    assert!(before.contains("\rcompiling kernels: ") && before.ends_with("\r\x1b[K"), "{text:?}");
+    let (_, progress) = before.split_once("\rcompiling kernel ").expect("there is progress");
+    assert!(before.ends_with("\r\x1b[K"), "{text:?}");
+    let all: usize = progress.split_whitespace().nth(2).unwrap().parse().unwrap();
+    assert_eq!(compiled_kernels(&cache), all, "{text:?}");
     assert!(!text[before.len()..].contains("compiling"), "they are compiled once: {text:?}");
 }

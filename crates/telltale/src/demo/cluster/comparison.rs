@@ -41,7 +41,7 @@ impl TrainingComparison {
             "seconds_to_give_up": given_up, "seconds_to_run": ran, "seconds_to_step": stepped})
     }
 
-    /// For a person; the verdict is the last line.
+    /// For a person; the verdict comes last.
     pub(super) fn text(&self) -> String {
         let times = self.seconds().map_or_else(String::new, |[given_up, ran, stepped]| {
             format!(

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthChar;
 
 /// A colour that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shade {
+pub(in crate::cli) enum Shade {
     /// One of the 256 that terminals have; the terminal decides on the first 16.
     Numbered(u8),
     Exact([u8; 3]),
@@ -13,21 +13,21 @@ pub(super) enum Shade {
 
 /// How a character looks; no colour is the terminal's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Look {
-    pub(super) ink: Option<Shade>,
-    pub(super) ground: Option<Shade>,
-    pub(super) is_bold: bool,
-    pub(super) is_faint: bool,
-    pub(super) is_underlined: bool,
-    pub(super) is_reversed: bool,
+pub(in crate::cli) struct Look {
+    pub(in crate::cli) ink: Option<Shade>,
+    pub(in crate::cli) ground: Option<Shade>,
+    pub(in crate::cli) is_bold: bool,
+    pub(in crate::cli) is_faint: bool,
+    pub(in crate::cli) is_underlined: bool,
+    pub(in crate::cli) is_reversed: bool,
 }
 
 /// One character; blank where nothing was written, or where a wide one goes on.
-pub(super) type Cell = (char, Look);
+pub(in crate::cli) type Cell = (char, Look);
 
 /// All of them.
-pub(super) struct Cells {
-    pub(super) rows: Vec<Vec<Cell>>,
+pub(in crate::cli) struct Cells {
+    pub(in crate::cli) rows: Vec<Vec<Cell>>,
     at: (usize, usize),
     look: Look,
 }
@@ -35,7 +35,7 @@ pub(super) struct Cells {
 impl Cells {
     /// The screen of this many columns and rows after `frame`, which it was sent when it was blank.
     #[track_caller]
-    pub(super) fn painted((columns, rows): (usize, usize), frame: &str) -> Self {
+    pub(in crate::cli) fn painted((columns, rows): (usize, usize), frame: &str) -> Self {
         let blank = vec![(' ', Look::default()); columns];
         let mut cells = Self { rows: vec![blank; rows], at: (0, 0), look: Look::default() };
         let mut rest = frame;
@@ -56,7 +56,7 @@ impl Cells {
     }
 
     /// The lines, without what blanks end them.
-    pub(super) fn text(&self) -> String {
+    pub(in crate::cli) fn text(&self) -> String {
         let line = |row: &Vec<Cell>| row.iter().map(|(letter, _)| letter).collect::<String>();
         self.rows.iter().map(|row| format!("{}\n", line(row).trim_end())).collect()
     }
