@@ -37,7 +37,7 @@ pub use behind::Behind;
 pub use leadership::MAX_NODES;
 pub use operator::{MAX_WAITING_ORDERS, OperatorOrder, OrderRefused, RequestId};
 pub use other_job::{OtherJob, check_stored};
-pub use repeats::{MAX_FAILED_STARTS, STARTUP_WINDOW};
+pub use repeats::STARTUP_WINDOW;
 
 use behind::Takeover;
 use leadership::Leadership;

@@ -11,6 +11,10 @@ use thiserror::Error;
 use crate::rank::{MAX_SLOTS, WorkersPerNode};
 use crate::tracking::windows::WindowLength;
 
+/// Epochs in a row that may fail in the same way shortly after their start, unless a policy says otherwise. With one more
+/// the job is given up.
+pub const MAX_FAILED_STARTS: u32 = 5;
+
 /// The job that a cluster runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
@@ -81,6 +85,8 @@ pub struct Policy {
     /// Restarts within [`Policy::budget_window`] after which the job is given up. An operator's are
     /// not counted.
     pub restart_budget: u32,
+    /// Epochs in a row that may fail in the same way shortly after their start before the job is given up.
+    pub max_failed_starts: u32,
     /// Nodes that may be taken out of their slots within [`Policy::budget_window`], other than by an
     /// operator.
     pub eviction_budget: u32,
@@ -125,6 +131,7 @@ impl Default for Policy {
             prepare_deadline: Duration::from_secs(30),
             store_interval: Duration::from_secs(1),
             restart_budget: 20,
+            max_failed_starts: MAX_FAILED_STARTS,
             eviction_budget: 8,
             budget_window: Duration::from_secs(3600),
             failures_to_quarantine: 3,

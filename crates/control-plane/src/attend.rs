@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tracing::{debug, error, info, warn};
 
+use rustix::process::Signal;
 use telltale_schema::text::printable;
 use telltale_wire::cluster::message::NodeMessage;
 use telltale_wire::cluster::message::node_message::Body;
@@ -45,7 +46,7 @@ use telltale_cluster::rank::{Rank, WorkersPerNode};
 use telltale_cluster::time::Moment;
 use telltale_cluster::vitals::NodeHealth;
 
-pub use ending::{AgentEnding, Signals, SignalsError, is_hang_up_ignored};
+pub use ending::{AgentEnding, Signals, SignalsError, Stop, is_hang_up_ignored};
 
 /// How often workers are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -77,6 +78,8 @@ pub struct AgentPlan {
     pub health: watch::Receiver<NodeHealth>,
     /// Whether it stays when the job is over.
     pub stays: bool,
+    /// Whether workers get `SIGINT` where that is what ends this process, and not `SIGTERM`.
+    pub passes_interrupt: bool,
 }
 
 /// Why an agent cannot run.
@@ -94,7 +97,10 @@ pub enum AttendError {
 ///
 /// # Errors
 /// When workers cannot be supervised, or the HTTP not served.
-pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<AgentEnding, AttendError> {
+pub async fn attend(
+    mut plan: AgentPlan,
+    signals: &mut Signals,
+) -> Result<AgentEnding, AttendError> {
     let state = plan.supervision.state.clone();
     let mut supervisor = Supervisor::open(plan.supervision)?;
     let intake = Intake::of_window(plan.policy.window);
@@ -142,19 +148,17 @@ pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<AgentEn
         unprepared: None,
     };
     let brought = connection::keep(target);
-    let running = driver.run(brought, wished, &mut signals, plan.stays);
+    let running = driver.run(brought, wished, signals, plan.stays);
     let mut ending = LocalSet::new().run_until(running).await;
     if ending.is_planned() {
         planned_end.leave();
     }
-    tokio::select! {
-        killed = driver.supervisor.stop(grace) => {
-            killed.into_iter().for_each(|killed| warn_of_killed(killed, grace));
-        }
-        () = signals.at_once() => ending = AgentEnding::AtOnce,
-    }
-    for (epoch, rank) in driver.supervisor.stop(Duration::ZERO).await {
-        warn!(epoch = %epoch, rank = %rank, "epoch {epoch}: second signal: killing rank {rank}");
+    let by = match signals.first() {
+        Some(Signal::INT) if plan.passes_interrupt => Signal::INT,
+        _ => Signal::TERM,
+    };
+    if driver.stop_workers(by, signals).await {
+        ending = AgentEnding::AtOnce;
     }
     // Later posts get an error that the receiver is gone.
     let _ = stop.send(true);
@@ -248,6 +252,22 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Ends the workers: asks them to by this signal. Whether another signal has ended them at once.
+    async fn stop_workers(&mut self, by: Signal, signals: &mut Signals) -> bool {
+        let grace = self.grace;
+        let is_at_once = tokio::select! {
+            killed = self.supervisor.stop(by, grace) => {
+                killed.into_iter().for_each(|killed| warn_of_killed(killed, grace));
+                false
+            }
+            () = signals.at_once() => true,
+        };
+        for (epoch, rank) in self.supervisor.stop(by, Duration::ZERO).await {
+            warn!(epoch = %epoch, rank = %rank, "epoch {epoch}: second signal: killing rank {rank}");
+        }
+        is_at_once
     }
 
     /// Tells the coordinator that this agent ends, and waits until it is heard, though not for long:

@@ -14,6 +14,7 @@ mod output;
 mod ports;
 mod process;
 mod python;
+mod settings;
 mod shim;
 mod shutdown;
 mod warm;
@@ -32,7 +33,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use rustix::process::{Pid, set_child_subreaper};
+use rustix::process::{Pid, Signal, set_child_subreaper};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
@@ -53,7 +54,9 @@ pub use command::{CommandError, can_be_run};
 pub use guard::{GUARD, Guarded, guard};
 pub use holder::{HOLD, Hold, HoldError, hold};
 pub use output::OutputMetrics;
+pub use output::echo::{Echo, StreamEcho, WorkerEcho};
 pub use ports::HeldPort;
+pub use settings::WorkerSettings;
 pub use shim::{ShimError, can_have_shim};
 pub use warm::{WarmError, can_be_warm};
 
@@ -67,30 +70,6 @@ const WARM_REST: Duration = Duration::from_secs(10);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long killed workers may take to be gone when the agent ends.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How workers are run.
-#[derive(Debug, Clone)]
-pub struct WorkerSettings {
-    /// The node, and which life of its agent this is.
-    pub node: NodeName,
-    /// As [`NodeName`], for this life.
-    pub incarnation: Incarnation,
-    /// This program, which has the subcommands [`HOLD`] and [`GUARD`].
-    pub program: PathBuf,
-    /// The directory with the record of workers, the files of their output, and the gate. One agent
-    /// uses it at a time.
-    pub state: PathBuf,
-    /// The command that each worker runs.
-    pub command: Vec<OsString>,
-    /// Variables for every worker beside those that the machine gives.
-    pub environment: Vec<(OsString, OsString)>,
-    /// Bytes of one worker's output that are kept for one epoch, [`MIN_OUTPUT_BYTES`] or more.
-    pub output_bytes: u64,
-    /// How many workers are kept started ahead.
-    pub warm: u32,
-    /// Whether Python workers are given the module that reports PyTorch's collectives.
-    pub shim: bool,
-}
 
 /// What happened to workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -249,11 +228,17 @@ impl Supervisor {
         set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| set_up("taking care of orphans")(error.into()))?;
         let record = settings.state.join("workers");
-        let guarded = Guarded { record: record.clone(), whose: mark_prefix(&settings) };
+        let guarded = Guarded {
+            record: record.clone(),
+            whose: mark_prefix(&settings),
+            remove_if_killed: settings.remove_if_killed.clone(),
+        };
         let guard = Guard::start(settings.program.clone(), guarded).map_err(set_up("the guard"))?;
-        let logs = settings.state.join("logs");
+        let logs = settings.logs.clone().unwrap_or_else(|| settings.state.join("logs"));
         DirBuilder::new().recursive(true).mode(0o700).create(&logs).map_err(state)?;
-        let output = WorkerOutput::start(logs.clone(), settings.output_bytes.max(MIN_OUTPUT_BYTES))
+        let files = settings.logs.clone();
+        let files = files.map(|logs| (logs, settings.output_bytes.max(MIN_OUTPUT_BYTES)));
+        let output = WorkerOutput::start(files, settings.echo.clone())
             .map_err(set_up("the threads for the workers' output"))?;
         let python_path = python_path(&settings)?;
         let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
@@ -303,12 +288,16 @@ impl Supervisor {
         self.warm_after = Instant::now() + WARM_REST;
         let rank = environment.iter().find(|(name, _)| *name == "RANK");
         let rank = rank.and_then(|(_, rank)| rank.parse().ok()).unwrap_or(local.0);
-        let place = WorkerPosition { epoch, rank };
+        let place = WorkerPosition { epoch, rank, local: local.0 };
         let files = FailureFiles::of(&self.logs, place);
         files.prepare();
         let error_file = (failure::ERROR_FILE, files.error.to_string_lossy().into_owned());
-        let environment: Vec<(&str, String)> =
-            environment.iter().cloned().chain([error_file]).collect();
+        let environment: Vec<(&str, String)> = environment
+            .iter()
+            .cloned()
+            .chain([error_file])
+            .filter(|(name, _)| !self.sets(name))
+            .collect();
         if self.open_gate((epoch, local), place, &environment) {
             self.known.push_back(WorkerEvent::Started { epoch, local });
             return;
@@ -318,6 +307,11 @@ impl Supervisor {
             let reason = format!("starting a process failed: {error}");
             self.known.push_back(WorkerEvent::NotStarted { epoch, local, reason, lasts: false });
         }
+    }
+
+    /// Whether a variable is set for all workers, in the place of what the machine gives.
+    fn sets(&self, name: &str) -> bool {
+        self.settings.environment.iter().any(|(own, _)| own == name)
     }
 
     /// The job has failed in this epoch: what its workers printed is kept, unless it failed in an earlier one.
@@ -334,7 +328,8 @@ impl Supervisor {
     /// asked before is not asked again.
     pub fn terminate(&mut self, epoch: Epoch, local: LocalRank) {
         self.warm_after = Instant::now() + WARM_REST;
-        self.seated((epoch, local)).for_each(|running| running.lifetime.terminate(&self.lifetimes));
+        self.seated((epoch, local))
+            .for_each(|running| running.lifetime.ask(Signal::TERM, &self.lifetimes));
     }
 
     /// Kills a worker; what it has started soon follows. Returns its rank unless it was killed before.
@@ -391,14 +386,14 @@ impl Supervisor {
         self.output.metrics()
     }
 
-    /// Ends every worker: asks them to, and kills those that have not ended within `grace`. What they
+    /// Ends every worker: asks them to by this signal, and kills those that have not ended within `grace`. What they
     /// have printed is written out. Returns the ranks that it had to kill, and their epochs.
-    pub async fn stop(&mut self, grace: Duration) -> Vec<(Epoch, Rank)> {
+    pub async fn stop(&mut self, signal: Signal, grace: Duration) -> Vec<(Epoch, Rank)> {
         for running in self.running.values_mut() {
             // Those that wait at a gate end when no process is left to open it.
             running.gate = None;
         }
-        self.running.values().for_each(|running| running.lifetime.terminate(&self.lifetimes));
+        self.running.values().for_each(|running| running.lifetime.ask(signal, &self.lifetimes));
         let mut killed = Vec::new();
         if tokio::time::timeout(grace, self.all_ended()).await.is_err() {
             killed.extend(self.running.values().filter_map(RunningWorker::kill));
@@ -475,7 +470,7 @@ impl Supervisor {
             ends: started.ends,
             channel: started.channel,
             name: Arc::clone(&name),
-            failure: FailureWatch::start(&self.logs),
+            failure: FailureWatch::start(&self.logs, self.settings.logs.is_some()),
             followed: [
                 tokio::spawn(self.output.follow(
                     Arc::clone(&name),

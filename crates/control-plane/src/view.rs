@@ -22,4 +22,4 @@ pub use steps::{
     AnalysisView, JobStepsView, LinkView, LostView, RankView, StageView, StepTimeView, WaitView,
 };
 pub(crate) use words::{Suspicion, held, waiting};
-pub use words::{age, duration, mode, mode_of};
+pub use words::{age, duration, end as worker_end, mode, mode_of};

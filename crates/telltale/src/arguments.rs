@@ -19,6 +19,8 @@ mod serve;
 mod smi;
 mod standalone;
 mod top;
+pub(crate) mod torchrun;
+mod train;
 mod variables;
 mod worker;
 
@@ -56,6 +58,7 @@ pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
 pub(crate) use smi::{ColumnsFormat, SmiArguments, SmiCommand, TopoArguments};
 pub(crate) use standalone::{AgentCommand, Standalone, parse_agent, parse_standalone};
 pub(crate) use top::{ScreenArguments, TopArguments};
+pub(crate) use train::{NodesArguments, TrainArguments, is_loopback};
 pub(crate) use worker::{GuardArguments, HoldArguments};
 
 /// Help is broken to no more columns than these; what stands behind it is written for as many.
@@ -123,6 +126,8 @@ pub(crate) enum Command {
     Events(Box<EventsArguments>),
     #[command(about = agent::AGENT_ABOUT, after_help = agent::AGENT_HELP)]
     Agent(Box<AgentArguments>),
+    #[command(about = train::TRAIN_ABOUT, after_help = train::TRAIN_HELP)]
+    Train(Box<TrainArguments>),
     /// Run an emulated machine in a directory, for use with --root
     #[command(after_help = emulate_help())]
     Emulate(EmulateArguments),

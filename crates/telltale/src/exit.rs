@@ -21,6 +21,8 @@ pub(crate) enum Status {
     Refused,
     /// Nothing could be read or done.
     Nothing,
+    /// A job was run to its end, and this is its exit status.
+    OfJob(u8),
 }
 
 impl Status {
@@ -88,6 +90,7 @@ pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
             ExitCode::from(1)
         }
         Ok(Status::Nothing) => ExitCode::from(2),
+        Ok(Status::OfJob(code)) => ExitCode::from(code),
         Err(Failure::Usage(text)) => {
             tell(&format!("telltale: {text}"));
             ExitCode::from(USAGE)

@@ -42,6 +42,7 @@ mod sockets;
 pub mod standalone;
 mod tls_files;
 mod top;
+mod train;
 mod worker;
 
 use std::process::ExitCode;
@@ -55,7 +56,11 @@ pub fn command() -> ExitCode {
     let keeps_limits = |command: &Command| {
         matches!(
             command,
-            Command::Agent(_) | Command::Hold(_) | Command::Guard(_) | Command::Run(_)
+            Command::Agent(_)
+                | Command::Train(_)
+                | Command::Hold(_)
+                | Command::Guard(_)
+                | Command::Run(_)
         )
     };
     if !command.as_ref().is_ok_and(keeps_limits) {
@@ -96,6 +101,7 @@ pub fn command() -> ExitCode {
         Ok(Command::Completions(arguments)) => arguments::print_completions(&arguments),
         Ok(Command::Man(arguments)) => man::run(&arguments),
         Ok(Command::Agent(arguments)) => agent::run(*arguments),
+        Ok(Command::Train(arguments)) => train::run(&arguments),
         Ok(Command::Hold(arguments)) => worker::run_hold(arguments),
         Ok(Command::Guard(arguments)) => worker::run_guard(arguments),
     };

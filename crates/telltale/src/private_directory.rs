@@ -47,7 +47,7 @@ impl PrivateDirectory {
             }
         }
         Err(Failure::Message(format!(
-            "no directory for the emulated machine can be made, set TMPDIR to one with room that \
+            "no directory of our own can be made, set TMPDIR to one with room that \
              you may write{tried}"
         )))
     }

@@ -15,8 +15,8 @@ pub(crate) fn run_hold(arguments: HoldArguments) -> Result<Status, Failure> {
 
 /// Waits for the agent's end, then clears away what it left.
 pub(crate) fn run_guard(arguments: GuardArguments) -> Result<Status, Failure> {
-    let GuardArguments { record, whose } = arguments;
-    guard(&Guarded { record, whose }).map_err(|error| {
+    let GuardArguments { record, whose, remove_if_killed } = arguments;
+    guard(&Guarded { record, whose, remove_if_killed }).map_err(|error| {
         Failure::Message(format!("clearing away what the agent left running failed: {error}"))
     })?;
     Ok(Status::Fine)

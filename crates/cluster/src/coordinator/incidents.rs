@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::leadership::Leadership;
-use super::repeats::MAX_FAILED_STARTS;
 use super::{Output, StepContext};
 use crate::epoch::Epoch;
 use crate::incident::{Cause, FaultEvent, Hold, Incident, Repetition, Standing};
@@ -258,7 +257,9 @@ impl Leadership {
         let repeats = self.repeats.after(incident, context.policy.budget_window);
         let repetition = if self.departs() { Repetition::default() } else { repeats.repetition() };
         let Repetition { nodes: repeated_on, failed_starts } = repetition;
-        if spent >= context.policy.restart_budget || failed_starts > MAX_FAILED_STARTS {
+        if spent >= context.policy.restart_budget
+            || failed_starts > context.policy.max_failed_starts
+        {
             return Some(self.over(JobOutcome::GivenUp));
         }
         let why =

@@ -10,8 +10,6 @@ use crate::observation::WorkerEnd;
 use crate::rank::Rank;
 use crate::time::Moment;
 
-/// Epochs in a row that may fail in the same way within [`STARTUP_WINDOW`] of their start. With one more the job is given up.
-pub const MAX_FAILED_STARTS: u32 = 5;
 /// Until when after an epoch's start its failure is one of the start.
 pub const STARTUP_WINDOW: Duration = Duration::from_secs(60);
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -43,8 +44,13 @@ impl AgentEnding {
 #[derive(Debug)]
 pub struct Signals {
     received: mpsc::Receiver<(Request, Instant)>,
+    sender: mpsc::Sender<(Request, Instant)>,
     so_far: Requests,
 }
+
+/// Asks an agent to end, as a `SIGTERM` does, from another thread.
+#[derive(Debug, Clone)]
+pub struct Stop(mpsc::Sender<(Request, Instant)>);
 
 /// Why signals cannot be waited for.
 #[derive(Debug, Error)]
@@ -62,7 +68,7 @@ enum Request {
 /// The signals that have come.
 #[derive(Debug, Default)]
 struct Requests {
-    first: Option<Instant>,
+    first: Option<(Request, Instant)>,
     first_interrupt: Option<Instant>,
 }
 
@@ -92,7 +98,23 @@ impl Signals {
                 {}
             });
         }
-        Ok(Self { received, so_far: Requests::default() })
+        Ok(Self { received, sender, so_far: Requests::default() })
+    }
+
+    /// What asks for the end beside signals.
+    #[must_use]
+    pub fn stop(&self) -> Stop {
+        Stop(self.sender.clone())
+    }
+
+    /// The signal that came first, of those that were waited for.
+    #[must_use]
+    pub fn first(&self) -> Option<Signal> {
+        self.so_far.first.map(|(request, _)| match request {
+            Request::Interrupt => Signal::INT,
+            Request::Terminate => Signal::TERM,
+            Request::HangUp => Signal::HUP,
+        })
     }
 
     /// Waits for the next one.
@@ -115,12 +137,21 @@ impl Signals {
     }
 }
 
+// === impl Stop ===
+
+impl Stop {
+    /// Asks for the end. Nothing happens where it was asked for often enough.
+    pub fn ask(&self) {
+        let _ = self.0.try_send((Request::Terminate, Instant::now()));
+    }
+}
+
 // === impl Requests ===
 
 impl Requests {
     /// Takes note of a signal, and says whether it asks for an end at once.
     fn take(&mut self, request: Request, at: Instant) -> bool {
-        let first = *self.first.get_or_insert(at);
+        let (_, first) = *self.first.get_or_insert((request, at));
         match request {
             Request::Interrupt => {
                 let first_interrupt = *self.first_interrupt.get_or_insert(at);

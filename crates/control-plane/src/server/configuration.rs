@@ -19,7 +19,7 @@ use crate::store::{
     EtcdPlan, EtcdSettings, EtcdSettingsError, EtcdTls, JournalSettings, LEAST_LEASE, StoreLocation,
 };
 use telltale_cluster::detection::{DetectionSettings, Rule};
-use telltale_cluster::policy::{Job, Mode, NoSpare, Policy};
+use telltale_cluster::policy::{Job, MAX_FAILED_STARTS, Mode, NoSpare, Policy};
 use telltale_cluster::rank::WorkersPerNode;
 
 /// Bytes of a configuration; a longer one is not read.
@@ -457,6 +457,7 @@ impl PolicyOptions {
             prepare_deadline: seconds("prepare_deadline_seconds", self.prepare_deadline_seconds)?,
             store_interval: seconds("store_interval_seconds", self.store_interval_seconds)?,
             restart_budget: self.restart_budget,
+            max_failed_starts: MAX_FAILED_STARTS,
             eviction_budget: self.eviction_budget,
             budget_window: seconds("budget_window_seconds", self.budget_window_seconds)?,
             failures_to_quarantine: self.failures_to_quarantine,

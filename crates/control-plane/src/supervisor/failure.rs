@@ -33,6 +33,8 @@ pub(super) struct FailureFiles {
 #[derive(Debug, Clone)]
 pub(super) struct FailureWatch {
     logs: PathBuf,
+    /// Whether what workers print is in files there.
+    has_output: bool,
     oom_kills: Option<u64>,
 }
 
@@ -59,8 +61,8 @@ impl FailureFiles {
 // === impl FailureWatch ===
 
 impl FailureWatch {
-    pub(super) fn start(logs: &Path) -> Self {
-        Self { logs: logs.to_owned(), oom_kills: oom_kills() }
+    pub(super) fn start(logs: &Path, has_output: bool) -> Self {
+        Self { logs: logs.to_owned(), has_output, oom_kills: oom_kills() }
     }
 
     /// What a worker that ended so left; `tail` is the end of what it wrote to standard error. Reads files.
@@ -77,7 +79,7 @@ impl FailureWatch {
             _ => last_words(&String::from_utf8_lossy(tail)),
         };
         let message = recorded(&files.error).or_else(no_memory).or_else(last_words);
-        let log = files.log.to_string_lossy();
+        let log = if self.has_output { files.log.to_string_lossy() } else { "".into() };
         FailureDetail { message: cut(&message.unwrap_or_default()), log: cut(&log) }
     }
 }
@@ -175,10 +177,10 @@ mod tests {
     #[test]
     fn a_written_exception_comes_first_and_odd_files_are_passed_over() {
         let scratch = Scratch::new();
-        let place = WorkerPosition { epoch: Epoch::new(4), rank: 2 };
+        let place = WorkerPosition { epoch: Epoch::new(4), rank: 2, local: 0 };
         let files = FailureFiles::of(scratch.path(), place);
         files.prepare();
-        let watch = FailureWatch::start(scratch.path());
+        let watch = FailureWatch::start(scratch.path(), true);
         let message = |text: &str| {
             fs::write(&files.error, text).unwrap();
             watch.detail(place, Exit::Code(1), b"last line\n").message

@@ -5,7 +5,7 @@
 //! the end of a pipe whose other end only the agent holds. It touches nothing but what that agent has
 //! written down.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -30,6 +30,8 @@ pub struct Guarded {
     pub record: PathBuf,
     /// How the marks of this life of the agent begin.
     pub whose: String,
+    /// A directory of the agent's that is of no use after it, removed if it was killed.
+    pub remove_if_killed: Option<PathBuf>,
 }
 
 /// Waits for the agent's end, which is the end of standard input, then clears away what it left.
@@ -42,15 +44,20 @@ pub fn guard(guarded: &Guarded) -> io::Result<()> {
     let record = LeftoverRecord::at(&guarded.record);
     let agent = getppid();
     let (alive, until_ended) = mpsc::channel::<()>();
-    thread::spawn(move || {
-        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+    let reading = thread::spawn(move || {
+        let said = io::copy(&mut io::stdin().lock(), &mut io::sink());
         drop(alive);
+        said.unwrap_or_default() == 0
     });
     while until_ended.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
         // What cannot be noted now may be the next time; the agent's own orphans it knows itself.
         let _ = note_strays(&record, &guarded.whose, agent);
     }
-    record.clear(&guarded.whose)
+    record.clear(&guarded.whose)?;
+    match &guarded.remove_if_killed {
+        Some(directory) if reading.join().unwrap_or(false) => std::fs::remove_dir_all(directory),
+        _ => Ok(()),
+    }
 }
 
 /// Notes what neither session nor mark gives away, if that is not what the note says already.
@@ -115,6 +122,9 @@ impl Guard {
         let mut command = Command::new(&self.program);
         command.arg(GUARD).arg("--record").arg(&self.guarded.record);
         command.arg("--whose").arg(&self.guarded.whose);
+        if let Some(directory) = &self.guarded.remove_if_killed {
+            command.arg("--remove-if-killed").arg(directory);
+        }
         // A Ctrl-C is for the agent alone.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
@@ -126,7 +136,9 @@ impl Guard {
 impl Drop for Guard {
     /// Lets go of the guard and waits for it, so that nothing is left when the agent has ended.
     fn drop(&mut self) {
-        if let Some((mut child, pipe)) = self.running.take() {
+        if let Some((mut child, mut pipe)) = self.running.take() {
+            // One that was killed says nothing.
+            let _ = pipe.write_all(b".");
             drop(pipe);
             let _ = child.wait();
         }

@@ -124,7 +124,7 @@ impl Lifetime {
     }
 
     /// Asks the worker itself to end, once. All of its group goes on, should it be stopped.
-    pub(super) fn terminate(&self, all: &Lifetimes) {
+    pub(super) fn ask(&self, signal: Signal, all: &Lifetimes) {
         let is_first = self.orphans.get().is_none();
         if is_first {
             let _ = self.orphans.set(all.orphans());
@@ -134,7 +134,7 @@ impl Lifetime {
         }
         if is_first {
             // What has ended is reported elsewhere.
-            let _ = kill_process(self.origin.leader, Signal::TERM);
+            let _ = kill_process(self.origin.leader, signal);
         }
         self.signal_group(Signal::CONT);
     }

@@ -5,25 +5,30 @@
 //! room are left out there, and counted. The files have them all; when a disk stands still, workers
 //! wait for it as they would if they wrote there themselves, and the agent does not.
 
+pub(super) mod echo;
 pub(super) mod files;
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
 use std::thread;
+use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
 
+use echo::{Console, Echo};
 use files::OutputFiles;
 use telltale_cluster::epoch::Epoch;
 
 /// Bytes of a line that are kept together; what is longer becomes several lines.
 const MAX_LINE_BYTES: usize = 8 << 10;
+/// How long the rest of a line is waited for before its beginning is shown, where output is shown as it comes.
+const LINE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Bytes of the end of an output that are kept: an exception and its last frames.
 const MAX_TAIL_BYTES: usize = 8 << 10;
 /// Bytes read at once.
@@ -41,6 +46,8 @@ pub(super) type Name = Arc<OnceLock<WorkerPosition>>;
 pub(super) struct WorkerPosition {
     pub(super) epoch: Epoch,
     pub(super) rank: u32,
+    /// Which of its node's workers it is.
+    pub(super) local: u32,
 }
 
 /// Which of a worker's outputs.
@@ -99,14 +106,17 @@ impl OutputMetrics {
 pub(super) struct WorkerOutput {
     pieces: mpsc::Sender<ToFiles>,
     metrics: Arc<OutputMetrics>,
+    /// Whether what is printed is shown before its line is whole.
+    is_at_once: bool,
 }
 
 impl WorkerOutput {
-    /// Starts the threads that write: to files below `directory`, each of `bytes` at most, and to
+    /// Starts the threads that write: to `files`, a directory and the bytes of each at most, and to
     /// the agent's own output.
-    pub(super) fn start(directory: PathBuf, bytes: u64) -> io::Result<Self> {
+    pub(super) fn start(files: Option<(PathBuf, u64)>, echo: Echo) -> io::Result<Self> {
         let metrics = Arc::new(OutputMetrics::default());
-        let (echo, echoed) = sync_channel(MAX_ECHOED_PIECES);
+        let is_at_once = echo.is_at_once();
+        let (to_echo, echoed) = sync_channel(MAX_ECHOED_PIECES);
         thread::Builder::new().name("echo".to_owned()).spawn(move || {
             for next in echoed {
                 // Without a reader there is no receiver of the error.
@@ -122,12 +132,13 @@ impl WorkerOutput {
             }
         })?;
         let (pieces, waiting) = mpsc::channel(MAX_WAITING_PIECES);
-        let files = OutputFiles::below(directory, bytes);
+        let files = files.map(|(directory, bytes)| OutputFiles::below(directory, bytes));
+        let console = Console { echo, to: to_echo };
         let counted = Arc::clone(&metrics);
         thread::Builder::new()
             .name("output".to_owned())
-            .spawn(move || write(waiting, files, &echo, &counted))?;
-        Ok(Self { pieces, metrics })
+            .spawn(move || write(waiting, files, &console, &counted))?;
+        Ok(Self { pieces, metrics, is_at_once })
     }
 
     pub(super) fn metrics(&self) -> Arc<OutputMetrics> {
@@ -151,15 +162,20 @@ impl WorkerOutput {
         stream: OutputStream,
         pipe: OwnedFd,
     ) -> impl Future<Output = Vec<u8>> + Send + use<> {
-        let pieces = self.pieces.clone();
+        let (pieces, is_at_once) = (self.pieces.clone(), self.is_at_once);
         async move {
             let Ok(mut pipe) = pipe::Receiver::from_owned_fd(pipe) else { return Vec::new() };
             let (mut bytes, mut tail) = (Vec::new(), Vec::new());
             loop {
                 bytes.reserve(READ_BYTES);
-                // An error is an end too: nothing more will come.
-                let at_end = pipe.read_buf(&mut bytes).await.unwrap_or(0) == 0;
-                let lines = if at_end { rest(&mut bytes) } else { whole_lines(&mut bytes) };
+                let begun = is_at_once && !bytes.is_empty();
+                let (at_end, is_late) = read_more(&mut pipe, &mut bytes, begun).await;
+                let lines = match (is_at_once, at_end || is_late) {
+                    (true, true) => std::mem::take(&mut bytes),
+                    (true, false) => drawn_lines(&mut bytes),
+                    (false, true) => rest(&mut bytes),
+                    (false, false) => whole_lines(&mut bytes),
+                };
                 let place = name.get().copied();
                 keep_end(&mut tail, &lines);
                 if !lines.is_empty() {
@@ -171,6 +187,26 @@ impl WorkerOutput {
             }
         }
     }
+}
+
+/// Reads what comes next; whether that was the end, and whether the rest of a line that has `begun` is late.
+async fn read_more(pipe: &mut pipe::Receiver, bytes: &mut Vec<u8>, begun: bool) -> (bool, bool) {
+    let limit = if begun { LINE_TIMEOUT } else { Duration::MAX };
+    match tokio::time::timeout(limit, pipe.read_buf(bytes)).await {
+        // An error is an end too: nothing more will come.
+        Ok(read) => (read.unwrap_or(0) == 0, false),
+        Err(_) => (false, true),
+    }
+}
+
+/// Takes off the front of `bytes` what a terminal shows: whole lines, and a progress bar's, which end with a carriage return.
+fn drawn_lines(bytes: &mut Vec<u8>) -> Vec<u8> {
+    let end = bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |at| at + 1);
+    if bytes.len() - end >= MAX_LINE_BYTES {
+        return std::mem::take(bytes);
+    }
+    let left = bytes.split_off(end);
+    std::mem::replace(bytes, left)
 }
 
 /// Adds to the end of an output that is kept.
@@ -201,8 +237,8 @@ fn rest(bytes: &mut Vec<u8>) -> Vec<u8> {
 /// Writes pieces until no worker and no agent is left to print.
 fn write(
     mut waiting: mpsc::Receiver<ToFiles>,
-    mut files: OutputFiles,
-    echo: &SyncSender<ToEcho>,
+    mut files: Option<OutputFiles>,
+    console: &Console,
     metrics: &OutputMetrics,
 ) {
     let count = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -210,35 +246,21 @@ fn write(
         let Piece { place, stream, lines } = match next {
             ToFiles::Piece(piece) => piece,
             ToFiles::Flush(done) => {
-                let _ = echo.try_send(ToEcho::Flush(done));
+                console.flush(done);
                 continue;
             }
         };
-        if let Err(error) = files.append(place, &lines)
+        if let Some(files) = &mut files
+            && let Err(error) = files.append(place, &lines)
             && metrics.bytes_not_written.fetch_add(count(lines.len()), Ordering::Relaxed) == 0
         {
             // Told once: what fails once fails for each line.
-            let reported = format!("telltale: writing the workers' output failed: {error}\n");
-            let _ = echo.try_send(ToEcho::Lines(OutputStream::Error, reported.into_bytes()));
+            console.complain(&format!("telltale: writing the workers' output failed: {error}\n"));
         }
-        if let Err(TrySendError::Full(ToEcho::Lines(_, lines))) =
-            echo.try_send(ToEcho::Lines(stream, prefixed(place, &lines)))
-        {
-            let lines = lines.iter().filter(|byte| **byte == b'\n').count();
-            metrics.lines_not_echoed.fetch_add(count(lines), Ordering::Relaxed);
-        }
+        metrics
+            .lines_not_echoed
+            .fetch_add(count(console.show(place, stream, lines)), Ordering::Relaxed);
     }
-}
-
-/// The same lines, each behind its rank.
-fn prefixed(place: Option<WorkerPosition>, lines: &[u8]) -> Vec<u8> {
-    let prefix = place.map_or_else(|| "[warm] ".to_owned(), |place| format!("[{}] ", place.rank));
-    let mut text = Vec::with_capacity(lines.len() + prefix.len());
-    for line in lines.split_inclusive(|byte| *byte == b'\n') {
-        text.extend_from_slice(prefix.as_bytes());
-        text.extend_from_slice(line);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -258,9 +280,10 @@ mod tests {
     }
 
     #[test]
-    fn each_line_has_its_rank_in_front() {
-        let place = WorkerPosition { epoch: Epoch::new(1), rank: 12 };
-        assert_eq!(prefixed(Some(place), b"a\n\nb\n"), b"[12] a\n[12] \n[12] b\n");
-        assert_eq!(prefixed(None, b"a\n"), b"[warm] a\n");
+    fn a_progress_bar_is_shown_as_it_moves() {
+        let mut bytes = b"1%\r2%\r3".to_vec();
+        assert_eq!((drawn_lines(&mut bytes), &bytes[..]), (b"1%\r2%\r".to_vec(), &b"3"[..]));
+        let mut endless = vec![b'x'; MAX_LINE_BYTES];
+        assert_eq!((drawn_lines(&mut endless).len(), endless.len()), (MAX_LINE_BYTES, 0));
     }
 }

@@ -3,7 +3,8 @@
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-use telltale_cluster::coordinator::{MAX_FAILED_STARTS, STARTUP_WINDOW};
+use telltale_cluster::coordinator::STARTUP_WINDOW;
+use telltale_cluster::policy::MAX_FAILED_STARTS;
 use telltale_schema::text::printable;
 use telltale_wire::cluster::message::sign::Kind;
 use telltale_wire::cluster::message::{

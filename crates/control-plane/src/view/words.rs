@@ -252,7 +252,8 @@ pub(super) fn suspect(kind: SuspectKind) -> &'static str {
 }
 
 /// How a worker ended, as the end of a sentence.
-pub(super) fn end(end: &WorkerEnd) -> String {
+#[must_use]
+pub fn end(end: &WorkerEnd) -> String {
     match end.kind {
         Some(worker_end::Kind::Code(code)) => format!("exit code {code}"),
         Some(worker_end::Kind::Signal(signal)) => match signal_name(signal) {

@@ -27,7 +27,7 @@ const COMMAND: &str = "--";
 const ENDED_BY: u8 = 128;
 
 /// Whether the agent must be a child of this process.
-pub(super) fn is_needed() -> bool {
+pub(crate) fn is_needed() -> bool {
     getpid() == Pid::INIT || has_children()
 }
 
@@ -36,8 +36,8 @@ fn has_children() -> bool {
     !matches!(waitid(WaitId::All, look), Err(Errno::CHILD))
 }
 
-/// Runs the agent as a child with the arguments of this process, until it ends.
-pub(super) fn run() -> Result<Status, Failure> {
+/// Runs the agent as a child with the arguments of this process, until it ends; how it has ended.
+pub(crate) fn run() -> Result<WaitStatus, Failure> {
     let failed = |step: &'static str| {
         move |error: io::Error| Failure::Message(format!("{step} failed: {error}; try again"))
     };
@@ -53,7 +53,7 @@ pub(super) fn run() -> Result<Status, Failure> {
     for signal in signals.forever() {
         if signal == SIGCHLD {
             if let Some(status) = reap(agent) {
-                return ended(status);
+                return Ok(status);
             }
         } else if let Some(signal) = Signal::from_named_raw(signal) {
             // It was not reaped yet, so the number is its own.
@@ -102,16 +102,22 @@ fn reap(agent: Pid) -> Option<WaitStatus> {
 }
 
 /// The same end for this process. What there is to say of it, the agent has said, unless a signal ended it.
-fn ended(status: WaitStatus) -> Result<Status, Failure> {
-    let number = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(0), _) => Ok(Status::Fine),
-        (Some(1), _) => Ok(Status::Partial),
-        (Some(2), _) => Ok(Status::Nothing),
-        (Some(code), _) => Err(Failure::Command {
-            status: number(code),
+pub(super) fn as_agent(status: WaitStatus) -> Result<Status, Failure> {
+    match as_job(status)? {
+        Status::OfJob(0) => Ok(Status::Fine),
+        Status::OfJob(code) if code > 2 => Err(Failure::Command {
+            status: code,
             text: format!("the agent ended with exit status {code}"),
         }),
+        other => Ok(other),
+    }
+}
+
+/// The same end for a process whose exit status is that of a job.
+pub(crate) fn as_job(status: WaitStatus) -> Result<Status, Failure> {
+    let number = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ok(Status::OfJob(number(code))),
         (None, signal) => {
             let signal = signal.unwrap_or_default();
             Err(Failure::Command {

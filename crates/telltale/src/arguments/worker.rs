@@ -29,4 +29,7 @@ pub(crate) struct GuardArguments {
     /// How the marks of this life of the agent begin
     #[arg(long, value_name = "TEXT")]
     pub(crate) whose: String,
+    /// A directory to remove if the agent was killed
+    #[arg(long, value_name = "DIR")]
+    pub(crate) remove_if_killed: Option<PathBuf>,
 }

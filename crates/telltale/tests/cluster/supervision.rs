@@ -14,7 +14,7 @@ use telltale_cluster::agent::{Exit, LocalRank};
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::node::{Incarnation, NodeName};
 use telltale_control_plane::supervisor::{
-    Supervisor, SupervisorError, WorkerEvent, WorkerSettings,
+    Echo, Supervisor, SupervisorError, WorkerEvent, WorkerSettings,
 };
 use telltale_harness::{ChildGuard, Scratch, has_own_process, wait_until};
 
@@ -34,7 +34,10 @@ fn settings(state: &Path, script: &str) -> WorkerSettings {
         state: state.to_path_buf(),
         command: ["bash", "-c", script].map(OsString::from).to_vec(),
         environment: vec![("TOLD".into(), "everyone".into())],
+        logs: Some(state.join("logs")),
         output_bytes: 1 << 20,
+        echo: Echo::default(),
+        remove_if_killed: None,
         warm: 0,
         shim: false,
     }

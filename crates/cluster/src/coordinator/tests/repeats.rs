@@ -1,8 +1,8 @@
 //! A job that fails repeatedly in the same way, wherever it runs.
 
 use super::*;
-use crate::coordinator::MAX_FAILED_STARTS;
 use crate::message::JobOutcome;
+use crate::policy::MAX_FAILED_STARTS;
 
 /// Lets the job run for so long, then has the first worker of a node fail.
 fn fail_after(cluster: &mut Cluster, time: Duration, node: &str, end: WorkerEnd) {

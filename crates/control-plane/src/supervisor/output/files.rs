@@ -73,7 +73,7 @@ impl OutputFiles {
 
     fn path(&self, place: Option<WorkerPosition>) -> PathBuf {
         match place {
-            Some(WorkerPosition { epoch, rank }) => {
+            Some(WorkerPosition { epoch, rank, .. }) => {
                 directory_of(&self.directory, epoch).join(format!("{rank}.log"))
             }
             None => self.directory.join("warm.log"),
@@ -150,7 +150,7 @@ mod tests {
         let scratch = telltale_harness::Scratch::new();
         let mut files = OutputFiles::below(scratch.path().to_path_buf(), 20);
         for number in 0..15 {
-            let place = WorkerPosition { epoch: Epoch::new(number), rank: 3 };
+            let place = WorkerPosition { epoch: Epoch::new(number), rank: 3, local: 0 };
             for line in ["first..\n", "second.\n", "third..\n", "fourth.\n"] {
                 files.append(Some(place), line.as_bytes()).unwrap();
             }
@@ -166,7 +166,7 @@ mod tests {
         let scratch = telltale_harness::Scratch::new();
         let mut files = OutputFiles::below(scratch.path().to_path_buf(), 20);
         let mut write = |number| {
-            let place = WorkerPosition { epoch: Epoch::new(number), rank: 0 };
+            let place = WorkerPosition { epoch: Epoch::new(number), rank: 0, local: 0 };
             files.append(Some(place), b"line\n").unwrap();
         };
         (0..20).for_each(|number| {
@@ -189,7 +189,7 @@ mod tests {
         let in_the_way = scratch.join("file");
         fs::write(&in_the_way, "").unwrap();
         let mut files = OutputFiles::below(in_the_way, 20);
-        let place = Some(WorkerPosition { epoch: Epoch::new(1), rank: 0 });
+        let place = Some(WorkerPosition { epoch: Epoch::new(1), rank: 0, local: 0 });
         assert!(files.append(place, b"a\n").is_err());
         assert!(files.append(place, b"a\n").is_err());
         assert!(files.append(None, b"a\n").is_err());

@@ -20,6 +20,9 @@ LOOK_EVERY = 0.01
 LOOK_FOR = 10.0
 PART_OF_TIMEOUT = 0.1
 USUAL_TIMEOUT = 300.0  # the constructor's own
+# `telltale train` starts Pythons ahead unasked, with what opens no device and reads no rank as it is imported: these and
+# Python's own.
+KNOWN = ("numpy", "pandas", "PIL", "scipy", "torch", "torchaudio", "torchvision", "tqdm", "yaml")
 # Where rank 0 writes whose the store is, and how long another rank looks for that.
 OWNER = "telltale/owner"
 # And which of the jobs with this name it is of, where its agent says so.
@@ -47,10 +50,13 @@ def script_and_module(arguments):
 def imports(path):
     """The modules that a script imports at its top, whether or not inside `try` or `if`."""
     import ast
+    import itertools
 
     with open(path, "rb") as file:
         tree = ast.parse(file.read(), path)
     waiting, names = list(tree.body), []
+    if only_known():
+        waiting = list(itertools.takewhile(leaves_environment, waiting))
     for node in waiting:
         if isinstance(node, ast.Import):
             names.extend(alias.name for alias in node.names)
@@ -61,6 +67,35 @@ def imports(path):
         elif isinstance(node, (ast.Try, ast.If)):
             waiting.extend(node.body)
     return names
+
+
+def only_known():
+    return os.environ.get("TELLTALE_WARM_IMPORTS") == "known"
+
+
+def leaves_environment(statement):
+    """Whether what follows a statement is imported in the environment that Python was started in: some libraries read
+    it once, when they are loaded."""
+    import ast
+
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return True
+    named = (getattr(node, "attr", getattr(node, "id", None)) for node in ast.walk(statement))
+    return not any(name in ("environ", "environb", "putenv") for name in named)
+
+
+def is_known(name):
+    """Whether a module may be imported before its rank is known, whatever the script."""
+    import importlib.util
+
+    package = name.partition(".")[0]
+    if package in KNOWN:
+        return True
+    origin = getattr(importlib.util.find_spec(package), "origin", None)
+    own = os.path.dirname(os.__file__)
+    places = ("site-packages", "dist-packages")
+    is_package = any(os.sep + place + os.sep in (origin or "") for place in places)
+    return origin in ("built-in", "frozen") or (bool(origin) and is_below(origin, own) and not is_package)
 
 
 def is_installed(name, project):
@@ -104,7 +139,7 @@ def warm_up():
         script = getattr(importlib.util.find_spec(module), "origin", None)
     for name in imports(script) if script else []:
         try:
-            if is_installed(name, project):
+            if is_installed(name, project) and (is_known(name) or not only_known()):
                 importlib.import_module(name)
         except BaseException:  # the script will meet it again, and may know what to do
             pass
@@ -290,4 +325,5 @@ if sys.version_info >= (3, 4):
     sys.meta_path.insert(0, RendezvousFinder())
 if "TELLTALE_GATE" in os.environ:
     pass_the_gate()
+os.environ.pop("TELLTALE_WARM_IMPORTS", None)
 next_sitecustomize()

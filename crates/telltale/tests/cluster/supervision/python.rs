@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use telltale_cluster::agent::{Exit, LocalRank};
 use telltale_control_plane::supervisor::{
     Supervisor, SupervisorError, WorkerEvent, WorkerSettings,
@@ -160,7 +161,7 @@ fn workers_started_ahead_end_with_the_supervisor() {
         let record = fs::read_to_string(scratch.join("workers")).unwrap();
         let pid: u32 = record.split(' ').nth(2).and_then(|pid| pid.parse().ok()).unwrap();
         assert!(is_there(pid));
-        supervisor.stop(TIMEOUT).await;
+        supervisor.stop(Signal::TERM, TIMEOUT).await;
         assert!(!is_there(pid));
         assert!(!scratch.join("begun").exists(), "nothing of the script may run");
     });

@@ -1,0 +1,170 @@
+//! How what workers print appears on the agent's own output: behind the rank of each, or as the worker wrote it.
+//!
+//! An agent's own output may be read by a service that stalls, and loses lines then. Where a person has started the
+//! workers from a terminal or a script, nothing is lost: workers wait for the reader, as if they wrote there themselves.
+
+use std::sync::mpsc::{SyncSender, TrySendError};
+
+use tokio::sync::oneshot;
+
+use super::{OutputStream, ToEcho, WorkerPosition};
+
+/// How what workers print appears on the agent's own output.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Echo {
+    /// Whole lines, each behind its rank. Lines that find no room are left out, and counted.
+    #[default]
+    Ranks,
+    /// As each worker of the node is to appear, by its place among them. Nothing is left out.
+    Workers(Vec<WorkerEcho>),
+}
+
+/// How one worker's standard output and standard error appear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerEcho {
+    /// What it writes to standard output.
+    pub output: StreamEcho,
+    /// What it writes to standard error.
+    pub error: StreamEcho,
+}
+
+/// How one stream of a worker appears.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamEcho {
+    /// Not at all.
+    Hidden,
+    /// As it was written.
+    Plain,
+    /// Each line behind this text.
+    Behind(String),
+}
+
+/// The agent's own output.
+#[derive(Debug)]
+pub(super) struct Console {
+    pub(super) echo: Echo,
+    pub(super) to: SyncSender<ToEcho>,
+}
+
+// === impl Echo ===
+
+impl Echo {
+    /// Whether output is shown before its line is whole.
+    pub(super) fn is_at_once(&self) -> bool {
+        matches!(self, Self::Workers(_))
+    }
+}
+
+// === impl Console ===
+
+impl Console {
+    /// Shows what a worker has written; how many lines were left out.
+    pub(super) fn show(
+        &self,
+        place: Option<WorkerPosition>,
+        stream: OutputStream,
+        lines: Vec<u8>,
+    ) -> usize {
+        let workers = match &self.echo {
+            Echo::Ranks => {
+                let prefix = place
+                    .map_or_else(|| "[warm] ".to_owned(), |place| format!("[{}] ", place.rank));
+                return self.offer(stream, behind(&prefix, &lines));
+            }
+            Echo::Workers(workers) => workers,
+        };
+        // One that was started ahead says nothing that anyone has asked for.
+        let local = place.and_then(|place| usize::try_from(place.local).ok());
+        let worker = local.and_then(|local| workers.get(local));
+        let echo = worker.map(|worker| match stream {
+            OutputStream::Output => &worker.output,
+            OutputStream::Error => &worker.error,
+        });
+        let shown = match echo {
+            None | Some(StreamEcho::Hidden) => return 0,
+            Some(StreamEcho::Plain) => lines,
+            Some(StreamEcho::Behind(prefix)) => behind(prefix, &lines),
+        };
+        // The other end is this process's own, and goes last.
+        let _ = self.to.send(ToEcho::Lines(stream, shown));
+        0
+    }
+
+    fn offer(&self, stream: OutputStream, lines: Vec<u8>) -> usize {
+        match self.to.try_send(ToEcho::Lines(stream, lines)) {
+            Err(TrySendError::Full(ToEcho::Lines(_, lines))) => {
+                lines.iter().filter(|byte| **byte == b'\n').count()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Says something of our own on standard error.
+    pub(super) fn complain(&self, text: &str) {
+        let _ = self.to.try_send(ToEcho::Lines(OutputStream::Error, text.as_bytes().to_vec()));
+    }
+
+    pub(super) fn flush(&self, done: oneshot::Sender<()>) {
+        let _ = match self.echo {
+            Echo::Ranks => self.to.try_send(ToEcho::Flush(done)).is_ok(),
+            Echo::Workers(_) => self.to.send(ToEcho::Flush(done)).is_ok(),
+        };
+    }
+}
+
+/// The same lines, each behind a prefix.
+fn behind(prefix: &str, lines: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(lines.len() + prefix.len());
+    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+        text.extend_from_slice(prefix.as_bytes());
+        text.extend_from_slice(line);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use telltale_cluster::epoch::Epoch;
+
+    use super::*;
+
+    fn shown(echo: Echo, place: Option<WorkerPosition>, stream: OutputStream) -> Option<Vec<u8>> {
+        let (to, shown) = sync_channel(1);
+        assert_eq!(Console { echo, to }.show(place, stream, b"a\n\nb\n".to_vec()), 0);
+        shown.try_iter().next().map(|shown| match shown {
+            ToEcho::Lines(at, lines) => {
+                assert_eq!(at, stream);
+                lines
+            }
+            ToEcho::Flush(_) => unreachable!("nothing was flushed"),
+        })
+    }
+
+    fn place(rank: u32, local: u32) -> Option<WorkerPosition> {
+        Some(WorkerPosition { epoch: Epoch::new(1), rank, local })
+    }
+
+    #[test]
+    fn each_line_has_its_rank_in_front() {
+        let lines = shown(Echo::Ranks, place(12, 0), OutputStream::Output).unwrap();
+        assert_eq!(lines, b"[12] a\n[12] \n[12] b\n");
+        let lines = shown(Echo::Ranks, None, OutputStream::Error).unwrap();
+        assert!(lines.starts_with(b"[warm] a\n"));
+    }
+
+    #[test]
+    fn each_worker_appears_as_it_was_asked_for() {
+        let echo = Echo::Workers(vec![
+            WorkerEcho { output: StreamEcho::Plain, error: StreamEcho::Hidden },
+            WorkerEcho { output: StreamEcho::Behind("[b]:".into()), error: StreamEcho::Plain },
+        ]);
+        let of = |local, stream| shown(echo.clone(), place(4 + local, local), stream);
+        assert_eq!(of(0, OutputStream::Output).unwrap(), b"a\n\nb\n");
+        assert_eq!(of(0, OutputStream::Error), None);
+        assert_eq!(of(1, OutputStream::Output).unwrap(), b"[b]:a\n[b]:\n[b]:b\n");
+        assert_eq!(of(2, OutputStream::Output), None, "there is no such worker");
+        assert_eq!(shown(echo, None, OutputStream::Error), None, "it has no place yet");
+    }
+}

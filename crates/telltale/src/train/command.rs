@@ -1,0 +1,32 @@
+//! What each worker runs, as torchrun makes it of a script, a module or a program.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use crate::arguments::TrainArguments;
+use crate::exit::Failure;
+
+/// The interpreter where `PYTHON_EXEC` names none.
+const PYTHON: &str = "python3";
+
+/// The command of each worker.
+pub(super) fn of(arguments: &TrainArguments) -> Result<Vec<OsString>, Failure> {
+    let script = arguments.script.first().map(OsString::as_os_str).unwrap_or_default();
+    let with_python = !arguments.no_python || arguments.run_path;
+    let is_script = arguments.run_path || Path::new(script).extension() == Some(OsStr::new("py"));
+    let before: &[&str] = match (arguments.module, with_python && is_script) {
+        (true, _) => &["-u", "-m"],
+        (false, true) => &["-u"],
+        (false, false) => return Ok(arguments.script.clone()),
+    };
+    if !arguments.module && !Path::new(script).is_file() {
+        let script = script.to_string_lossy();
+        return Err(Failure::Message(format!(
+            "there is no script {script} in this directory; give its path, or its module behind -m"
+        )));
+    }
+    let python = std::env::var_os("PYTHON_EXEC").filter(|python| !python.is_empty());
+    let python = python.unwrap_or_else(|| PYTHON.into());
+    let before = before.iter().map(OsString::from);
+    Ok(std::iter::once(python).chain(before).chain(arguments.script.iter().cloned()).collect())
+}

@@ -1,0 +1,205 @@
+//! Follows the job at its coordinator: says at once what a person should know, and keeps what the report needs.
+//!
+//! It asks as any operator does, so that it is the same on the node that runs the coordinator and on the others.
+
+use std::collections::BTreeSet;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use telltale_control_plane::attend::Stop;
+use telltale_control_plane::operator::{Operator, OperatorError};
+use telltale_control_plane::reach::{ClientFiles, CoordinatorAddress, Keyring};
+use telltale_control_plane::view::{JobStepsView, VerdictView};
+use telltale_wire::cluster::message::{
+    GetStatusResponse, GetStepsResponse, Incident, IncidentStanding, JobPhase,
+};
+use tokio::sync::oneshot;
+
+use super::TrainPlan;
+use super::report::{Failed, failed, hang};
+use crate::exit::{self, Failure};
+
+/// How often it asks.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long the coordinator may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How long nothing is said of what is waited for.
+const QUIET: Duration = Duration::from_secs(5);
+/// How long a coordinator on another node may not be reached before the job is lost: as long as a node may take to
+/// notice that its own network is back.
+const LOST: Duration = Duration::from_secs(30);
+
+/// What is known of the job at its end.
+#[derive(Debug, Default)]
+pub(super) struct JobHistory {
+    /// The newest first.
+    pub(super) incidents: Vec<Incident>,
+    /// Where the time of its steps went, as it was known last.
+    pub(super) steps: Option<GetStepsResponse>,
+    /// Whether the coordinator was not reached for so long that the job was given up.
+    pub(super) is_lost: bool,
+}
+
+/// A thread that follows.
+#[derive(Debug)]
+pub(super) struct Follower {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<JobHistory>,
+}
+
+/// What it does.
+struct Following {
+    operator: Operator,
+    max_restarts: u32,
+    /// How the coordinator is asked by another program.
+    address: String,
+    agent: Stop,
+    followed: JobHistory,
+    began: Instant,
+    heard: Option<Instant>,
+    /// What was said already.
+    said: BTreeSet<String>,
+}
+
+// === impl Follower ===
+
+impl Follower {
+    pub(super) fn start(
+        plan: &TrainPlan,
+        addresses: Vec<CoordinatorAddress>,
+        access: ClientFiles,
+        agent: Stop,
+    ) -> Result<Self, Failure> {
+        let keyring = Keyring::load(access).map_err(|error| Failure::because(&error))?;
+        let address = addresses.first().map(ToString::to_string).unwrap_or_default();
+        let following = Following {
+            operator: Operator::new(addresses, keyring.now(), ANSWER),
+            max_restarts: plan.max_restarts,
+            address,
+            agent,
+            followed: JobHistory::default(),
+            began: Instant::now(),
+            heard: None,
+            said: BTreeSet::new(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::because(&error))?;
+        let (stop, stopped) = oneshot::channel();
+        let follow = move || runtime.block_on(following.run(stopped));
+        let thread = thread::Builder::new().name("follow".to_owned()).spawn(follow);
+        let thread = thread.map_err(|error| Failure::because(&error))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Asks once more, and ends.
+    pub(super) fn finish(self) -> JobHistory {
+        let _ = self.stop.send(());
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+// === impl Following ===
+
+impl Following {
+    async fn run(mut self, mut stopped: oneshot::Receiver<()>) -> JobHistory {
+        let mut looks = tokio::time::interval(INTERVAL);
+        loop {
+            tokio::select! {
+                _ = &mut stopped => break,
+                _ = looks.tick() => {}
+            }
+            let asked = tokio::select! {
+                _ = &mut stopped => break,
+                asked = self.look() => asked,
+            };
+            self.note(asked);
+        }
+        let _ = self.look().await;
+        self.followed
+    }
+
+    /// Asks how the job stands, and keeps it.
+    async fn look(&mut self) -> Result<GetStatusResponse, OperatorError> {
+        let asked = self.operator.ask(async |client| {
+            let status = client.status().await?;
+            let incidents = client.incidents(None).await?.incidents;
+            // An older coordinator knows of no steps.
+            Ok((status, incidents, client.steps().await.ok()))
+        });
+        let (status, incidents, steps) = asked.await?;
+        self.followed.incidents = incidents;
+        // What was slow in one attempt is worth a word after the next has begun.
+        if let Some(steps) = steps.filter(|steps| steps.latest.is_some()) {
+            self.followed.steps = Some(steps);
+        }
+        Ok(status)
+    }
+
+    /// Says what is new, and gives up what is lost.
+    fn note(&mut self, asked: Result<GetStatusResponse, OperatorError>) {
+        let now = Instant::now();
+        match asked {
+            Ok(status) => {
+                self.heard = Some(now);
+                if status.phase() == JobPhase::Forming && now - self.began >= QUIET {
+                    let there = status.standby_nodes;
+                    self.say(format!("waiting for nodes: {there} of {} are here", status.slots));
+                }
+                self.tell_incidents();
+            }
+            Err(error) => {
+                let since = now - self.heard.unwrap_or(self.began);
+                if since >= QUIET {
+                    let causes = telltale_schema::text::with_causes(&error);
+                    self.say(format!("waiting for the coordinator at {}: {causes}", self.address));
+                }
+                if self.heard.is_some() && since >= LOST {
+                    self.followed.is_lost = true;
+                    self.agent.ask();
+                }
+            }
+        }
+    }
+
+    fn tell_incidents(&mut self) {
+        let mut lines = Vec::new();
+        for (index, incident) in self.followed.incidents.iter().rev().enumerate() {
+            if let (IncidentStanding::Answered, Some(failed)) =
+                (incident.standing(), failed(incident))
+            {
+                lines.push(self.restarting(&failed, index));
+            }
+            if let Some(verdict) = hang(incident) {
+                lines.push(self.hanging(&incident.id, &VerdictView::from(verdict)));
+            }
+        }
+        lines.into_iter().for_each(|line| self.say(line));
+    }
+
+    fn restarting(&self, failed: &Failed, _index: usize) -> String {
+        format!("{failed}; restarting all workers (at most {} times)", self.max_restarts)
+    }
+
+    fn hanging(&self, incident: &str, verdict: &VerdictView) -> String {
+        let evidence = verdict.evidence.first().map_or("", |evidence| &evidence.text);
+        format!(
+            "the job hangs: {evidence}; `telltale cluster explain {incident} --coordinator {}` has more",
+            self.address
+        )
+    }
+
+    fn say(&mut self, line: String) {
+        if self.said.insert(line.clone()) {
+            exit::tell(&format!("telltale: {line}"));
+        }
+    }
+}
+
+/// What of the steps is worth a report: the sentences on slow ranks and links.
+pub(super) fn stragglers(steps: Option<&GetStepsResponse>) -> Option<JobStepsView> {
+    let view = JobStepsView::from(steps?);
+    let is_slow = |one: &telltale_control_plane::view::AnalysisView| {
+        !one.ranks.is_empty() || !one.links.is_empty()
+    };
+    view.latest.as_ref().is_some_and(is_slow).then_some(view)
+}

@@ -1,0 +1,219 @@
+//! Which nodes a job has, and which of them runs its coordinator.
+//!
+//! As under torchrun, every node is given the same endpoint. The node that has its address runs the coordinator; of
+//! several processes of that node, the first.
+
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::num::NonZeroU16;
+use std::path::Path;
+use std::time::Duration;
+
+use telltale_cluster::node::HostAddress;
+use telltale_control_plane::reach::{ClientFiles, CoordinatorAddress};
+
+use crate::arguments::{NodesArguments, TrainArguments};
+use crate::exit::Failure;
+
+/// The coordinator's socket in the job's directory.
+pub(super) const SOCKET: &str = "coordinator.sock";
+/// The port of an endpoint without one, as under torchrun.
+const ENDPOINT_PORT: u16 = 29_400;
+/// The port of a master without one, as under torchrun.
+const MASTER_PORT: u16 = 29_500;
+const LOOPBACK: &str = "127.0.0.1";
+/// How long nodes beyond the least number are waited for, as under torchrun.
+const LAST_CALL: Duration = Duration::from_secs(30);
+
+/// How many nodes a job may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NodeRange {
+    pub(super) least: u32,
+    pub(super) most: u32,
+    /// How long more than the least are waited for.
+    pub(super) last_call: Duration,
+}
+
+/// What this node is for the job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is the only one.
+    Alone,
+    /// It runs the coordinator for others as well.
+    Head {
+        /// Where the coordinator listens.
+        listen: SocketAddr,
+        /// Whether it was said that this is the node.
+        is_certain: bool,
+    },
+    /// Its coordinator is another process's.
+    Joins {
+        coordinator: CoordinatorAddress,
+        /// Whether that is on this host.
+        is_here: bool,
+    },
+}
+
+// === impl NodeRange ===
+
+impl NodeRange {
+    pub(super) fn of(arguments: &TrainArguments) -> Result<Self, Failure> {
+        let text = &arguments.nnodes;
+        let (least, most) = text.split_once(':').unwrap_or((text, text));
+        let range = least.parse().ok().zip(most.parse().ok());
+        let range = range.filter(|(least, most)| (1..=*most).contains(least));
+        let Some((least, most)) = range else {
+            return Err(Failure::Usage(format!(
+                "--nnodes {text}: write a number of nodes from 1 on, or MIN:MAX"
+            )));
+        };
+        let last_call = configured(&arguments.nodes, "last_call_timeout");
+        let last_call = last_call.and_then(|seconds| seconds.parse().ok());
+        let last_call = last_call.map_or(LAST_CALL, Duration::from_secs);
+        Ok(Self { least, most, last_call })
+    }
+
+    /// Whether the job may run with fewer nodes than it would have.
+    pub(super) fn is_elastic(&self) -> bool {
+        self.least < self.most
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    pub(super) fn of(arguments: &TrainArguments, range: &NodeRange) -> Result<Self, Failure> {
+        let nodes = &arguments.nodes;
+        if !["static", "c10d"].contains(&nodes.rdzv_backend.as_str()) {
+            return Err(Failure::Usage(format!(
+                "--rdzv-backend {}: nodes meet at Telltale's coordinator; leave it out, or use \
+                 `telltale coordinator --etcd URL` and `telltale agent` (docs/cluster-deploy.md)",
+                nodes.rdzv_backend
+            )));
+        }
+        if nodes.standalone || range.most == 1 {
+            return Ok(Self::Alone);
+        }
+        let Some(endpoint) = endpoint(nodes) else {
+            return Err(Failure::Usage(format!(
+                "--nnodes {}: where is the coordinator? Write `--rdzv-endpoint HOST:{ENDPOINT_PORT}` on \
+                 every node, with a HOST that is one of them",
+                arguments.nnodes
+            )));
+        };
+        let found: Vec<SocketAddr> =
+            endpoint.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+        let here = found.iter().copied().find(is_here);
+        let is_host = configured(nodes, "is_host").map(|value| value == "1" || value == "true");
+        let is_head = is_host.or(nodes.node_rank.map(|rank| rank == 0));
+        match (is_head, here) {
+            (Some(true), None) => Err(Failure::Usage(format!(
+                "this node is to run the coordinator, and {endpoint} is none of its addresses; name one \
+                 of its own with --rdzv-endpoint, the same on every node"
+            ))),
+            (Some(true), Some(listen)) => Ok(Self::Head { listen, is_certain: true }),
+            (None, Some(listen)) => Ok(Self::Head { listen, is_certain: false }),
+            (Some(false) | None, _) => Self::joins(&endpoint, here.is_some()),
+        }
+    }
+
+    fn joins(endpoint: &str, is_here: bool) -> Result<Self, Failure> {
+        let coordinator = endpoint.parse().map_err(|error| {
+            Failure::Usage(format!("--rdzv-endpoint {endpoint}: {error}; write HOST:PORT"))
+        })?;
+        Ok(Self::Joins { coordinator, is_here })
+    }
+
+    /// What it is where another process of this host runs the coordinator already.
+    pub(super) fn as_joining(&self) -> Option<Self> {
+        match self {
+            Self::Head { listen, is_certain: false } => Self::joins(&listen.to_string(), true).ok(),
+            _ => None,
+        }
+    }
+
+    /// Where the coordinator is for this node's agent.
+    pub(super) fn coordinators(&self, directory: &Path) -> Vec<CoordinatorAddress> {
+        match self {
+            Self::Joins { coordinator, .. } => vec![coordinator.clone()],
+            Self::Alone | Self::Head { .. } => {
+                vec![CoordinatorAddress::Unix(directory.join(SOCKET))]
+            }
+        }
+    }
+
+    /// Where other nodes' workers reach this node's, if that is known already.
+    pub(super) fn address(&self, arguments: &TrainArguments) -> Option<HostAddress> {
+        let own = match self {
+            Self::Alone => HostAddress::new(LOOPBACK).ok(),
+            Self::Head { listen, .. } => HostAddress::new(&listen.ip().to_string()).ok(),
+            Self::Joins { .. } => None,
+        };
+        arguments.nodes.local_addr.clone().or(own)
+    }
+
+    /// By what this node is let in by the coordinator.
+    pub(super) fn access(&self, arguments: &TrainArguments) -> ClientFiles {
+        let nodes = &arguments.nodes;
+        let token_file = nodes.token_file.clone();
+        match self {
+            Self::Alone => ClientFiles::default(),
+            Self::Head { .. } => ClientFiles { token_file, ..ClientFiles::default() },
+            Self::Joins { .. } => {
+                // With a token the certificate is the coordinator's.
+                let identity = nodes.certificate.clone().zip(nodes.key.clone());
+                let identity = identity.filter(|_| token_file.is_none());
+                ClientFiles { authority: nodes.authority.clone(), identity, token_file }
+            }
+        }
+    }
+}
+
+/// The ports that rank 0 may listen on, where they were said: from the master's on, or after it where the coordinator
+/// has that.
+pub(super) fn ports(nodes: &NodesArguments, place: &Place) -> Option<(NonZeroU16, NonZeroU16)> {
+    let master = nodes.master_port?;
+    let is_endpoint = *place != Place::Alone && nodes.rdzv_endpoint.is_empty();
+    let first = if is_endpoint { master.checked_add(1)? } else { master };
+    Some((first, first.saturating_add(telltale_cluster::policy::LEAST_PORTS - 1)))
+}
+
+/// The job's name, which is torchrun's id of a run.
+pub(super) fn job_name(arguments: &TrainArguments) -> String {
+    let nodes = &arguments.nodes;
+    match &nodes.rdzv_id {
+        Some(name) if !nodes.standalone => name.clone(),
+        _ if nodes.standalone => {
+            let random = std::fs::read_to_string("/proc/sys/kernel/random/uuid");
+            random.map_or_else(|_| "none".to_owned(), |random| random.trim().to_owned())
+        }
+        _ => "none".to_owned(),
+    }
+}
+
+/// Where nodes meet, as HOST:PORT.
+fn endpoint(nodes: &NodesArguments) -> Option<String> {
+    let with_port = |host: &str, port: u16| {
+        let has_port = host.rsplit_once(':').is_some_and(|(before, port)| {
+            port.parse::<u16>().is_ok() && (!before.contains(':') || before.ends_with(']'))
+        });
+        if has_port { host.to_owned() } else { format!("{host}:{port}") }
+    };
+    let master_port = nodes.master_port.map_or(MASTER_PORT, NonZeroU16::get);
+    match (&*nodes.rdzv_endpoint, &nodes.master_addr, nodes.node_rank) {
+        ("", Some(master), _) => Some(with_port(master, master_port)),
+        ("", None, Some(_)) => Some(with_port(LOOPBACK, master_port)),
+        ("", None, None) => None,
+        (endpoint, _, _) => Some(with_port(endpoint, ENDPOINT_PORT)),
+    }
+}
+
+/// A value of `--rdzv-conf`.
+fn configured<'a>(nodes: &'a NodesArguments, key: &str) -> Option<&'a str> {
+    let pairs = nodes.rdzv_conf.split(',').filter_map(|pair| pair.split_once('='));
+    pairs.into_iter().find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim())
+}
+
+/// Whether an address is one of this host's.
+fn is_here(address: &SocketAddr) -> bool {
+    UdpSocket::bind((address.ip(), 0)).is_ok()
+}

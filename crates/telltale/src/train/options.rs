@@ -1,0 +1,86 @@
+//! Options of torchrun that are not understood, and what is safe by default.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+
+use telltale_cluster::rank::WorkersPerNode;
+use telltale_control_plane::supervisor::{can_be_warm, can_have_shim};
+
+use crate::arguments::TrainArguments;
+use crate::arguments::torchrun::{Answer, OtherOptions};
+use crate::exit::{self, Failure};
+
+/// The variable by which workers that are started ahead import no more than is known to be safe
+/// (`control-plane/src/supervisor/python/sitecustomize.py`).
+const WARM_IMPORTS: &str = "TELLTALE_WARM_IMPORTS";
+/// Memory that is free for each worker that is started ahead, or none is: PyTorch and its like need some hundred MiB.
+const WARM_BYTES: u64 = 1 << 30;
+
+/// Whether workers are started ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Warm {
+    /// None is.
+    Off,
+    /// With imports that are known to be safe.
+    Known,
+    /// With all imports of the script that are installed.
+    All,
+}
+
+/// Refuses what is refused, each with what to write instead; says what changes nothing, if that is wanted.
+pub(super) fn check(others: &OtherOptions, says_all: bool) -> Result<(), Failure> {
+    let mut refused = Vec::new();
+    for given in &others.given {
+        match given.option.answer {
+            Answer::Refused(instead) => {
+                refused.push(format!("{} is not supported; {instead}", given.name()));
+            }
+            Answer::NotNeeded(why) if says_all => {
+                exit::tell(&format!("telltale: {} changes nothing: {why}", given.name()));
+            }
+            Answer::NotNeeded(_) | Answer::Understood => {}
+        }
+    }
+    if refused.is_empty() { Ok(()) } else { Err(Failure::Usage(refused.join("\ntelltale: "))) }
+}
+
+/// Whether workers are given the module that reports collectives: by default where they can.
+pub(super) fn has_shim(arguments: &TrainArguments, command: &[OsString]) -> Result<bool, Failure> {
+    Ok(!arguments.no_shim && can_have_shim(command).is_ok())
+}
+
+// === impl Warm ===
+
+impl Warm {
+    pub(super) fn of(
+        arguments: &TrainArguments,
+        command: &[OsString],
+        workers: WorkersPerNode,
+    ) -> Result<Self, Failure> {
+        let can = can_be_warm(command);
+        if arguments.warm {
+            return can.map(|()| Self::All).map_err(|error| Failure::because(&error));
+        }
+        let is_safe = !arguments.no_warm && arguments.max_restarts > 0 && can.is_ok();
+        let is_known = is_safe && has_room(workers);
+        Ok(if is_known { Self::Known } else { Self::Off })
+    }
+
+    pub(super) fn is_on(self) -> bool {
+        self != Self::Off
+    }
+
+    /// The variable for workers, if they need one.
+    pub(super) fn variable(self) -> Option<(OsString, OsString)> {
+        (self == Self::Known).then(|| (WARM_IMPORTS.into(), OsStr::new("known").into()))
+    }
+}
+
+/// Whether there is memory for as many workers again.
+fn has_room(workers: WorkersPerNode) -> bool {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let available = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kibibytes = available.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    let available = kibibytes.map_or(0, |number: u64| number.saturating_mul(1024));
+    available >= WARM_BYTES.saturating_mul(workers.get().into())
+}
