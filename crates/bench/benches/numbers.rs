@@ -1,7 +1,7 @@
 //! `cargo bench --profile dist -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
 //! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream,
-//! screen, scrape, serve, hosts, cluster, failover, recovery, warm, faults, preload; all when none is
+//! screen, scrape, serve, hosts, cluster, failover, recovery, warm, train, faults, preload; all when none is
 //! named.
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ use telltale_bench::{
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
-const SUBJECTS: [&str; 19] = [
+const SUBJECTS: [&str; 20] = [
     "record",
     "address",
     "sweep",
@@ -48,6 +48,7 @@ const SUBJECTS: [&str; 19] = [
     "failover",
     "recovery",
     "warm",
+    "train",
     "faults",
     "preload",
 ];
@@ -122,11 +123,12 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "hosts" => hosts::table(&cargo_bin("telltale"), effort)?,
         "cluster" => cluster::table(&cargo_bin("telltale"), effort)?,
         "failover" => failover::table(&cargo_bin("telltale"), effort)?,
-        "recovery" | "warm" | "faults" if !training::has_torch() => {
+        "recovery" | "warm" | "train" | "faults" if !training::has_torch() => {
             return Err("needs PyTorch for /usr/bin/python3 (Debian: python3-torch)".into());
         }
         "recovery" => recovery::cold(&cargo_bin("telltale"), effort),
         "warm" => recovery::warm(&cargo_bin("telltale"), effort),
+        "train" => recovery::train(&cargo_bin("telltale"), effort),
         "faults" => faults::table(&cargo_bin("telltale"), effort),
         "stream" => {
             let directory = RunDirectory::create()?;

@@ -113,6 +113,8 @@ pub struct Policy {
     pub before_drain_timeout: Duration,
     /// What to do without a spare.
     pub no_spare: NoSpare,
+    /// Whether the first epoch too may begin with fewer slots, as [`NoSpare::Shrink`] has it.
+    pub starts_short: bool,
     /// The least port that rank 0 may listen on.
     pub least_port: NonZeroU16,
     /// The greatest such port.
@@ -143,6 +145,7 @@ impl Default for Policy {
             before_drain: Vec::new(),
             before_drain_timeout: Duration::from_secs(60),
             no_spare: NoSpare::Hold,
+            starts_short: false,
             // Above what is registered for services and below Linux's ephemeral ports (32768 and up,
             // ip(7)), where another program's connection could hold a port.
             least_port: NonZeroU16::new(29_500).expect("the number is not 0"),

@@ -52,6 +52,7 @@ struct TrainPlan {
     place: Place,
     nodes: nodes::NodeRange,
     max_restarts: u32,
+    lost_after: Duration,
     console: console::Outputs,
     grace: Duration,
     warm: options::Warm,
@@ -168,6 +169,7 @@ impl TrainPlan {
         Ok(Self {
             job: nodes::job_name(arguments),
             max_restarts: arguments.max_restarts,
+            lost_after: arguments.nodes.lost_after,
             console: console::Outputs::of(arguments, workers)?,
             grace: arguments.shutdown_timeout.unwrap_or(AgentPolicy::default().stop_grace),
             shim: options::has_shim(arguments, &command)?,

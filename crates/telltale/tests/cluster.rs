@@ -28,5 +28,5 @@ mod slow;
 mod strangers;
 mod supervision;
 mod throttle;
-mod training;
+pub(crate) mod training;
 mod two_workers;

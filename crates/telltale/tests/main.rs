@@ -10,3 +10,4 @@ mod conformance;
 mod corpus;
 mod deploy;
 mod killed_workloads;
+mod train;

@@ -95,6 +95,50 @@ pub(crate) fn warm(telltale: &Path, effort: Effort) -> Table {
     Table { heading, rows, remarks: Vec::new() }
 }
 
+/// Kills a worker of `telltale train`, as it is by default and without workers started ahead, and of torchrun, in turn.
+pub(crate) fn train(telltale: &Path, effort: Effort) -> Table {
+    let starts: [&dyn Fn() -> Training; 3] = [
+        &|| Training::under_train(telltale, REST, &["--no-warm"]),
+        &|| Training::under_train(telltale, REST, &[]),
+        &|| Training::under_torchrun(REST),
+    ];
+    let mut recovered: [Vec<Recovered>; 3] = Default::default();
+    let ranks: Vec<u32> = ranks(effort, COLD_ROUNDS).collect();
+    for turn in ranks.chunks(COLD_TURN) {
+        for (index, start) in starts.iter().enumerate() {
+            let training = start();
+            for rank in turn {
+                if index == 1 {
+                    training.wait_warm();
+                }
+                recovered[index].push(training.kill_rank(*rank));
+            }
+        }
+    }
+    let [without, by_default, torchrun] = recovered;
+    let as_soon = Target { times_baseline: Some(1.0), ..Target::default() };
+    let mut rows = Vec::new();
+    for (name, ours) in [("--no-warm", &without), ("default", &by_default)] {
+        for (what, value) in [
+            (STARTED, (|one| one.started_ns) as fn(&Recovered) -> f64),
+            (STEPPED, |one| one.stepped_ns),
+        ] {
+            rows.push(Row {
+                what: format!("{name}, {what}"),
+                unit: Unit::Time,
+                ours: Some(values(ours, value)),
+                baseline: Some(values(&torchrun, value)),
+                target: as_soon,
+            });
+        }
+    }
+    let heading = format!(
+        "A worker of a Gloo job of {RANKS} ranks is killed: telltale train --nproc {RANKS} --max-restarts 100 beside \
+         torchrun --monitor_interval=0.1"
+    );
+    Table { heading, rows, remarks: vec![retries(&[&without, &by_default, &torchrun])] }
+}
+
 /// Who is killed in each round: rank 0 as well, which the others call.
 fn ranks(effort: Effort, rounds: usize) -> impl Iterator<Item = u32> {
     (0..RANKS).cycle().skip(1).take(effort.repeats().min(rounds))

@@ -120,6 +120,18 @@ impl Training {
         training
     }
 
+    /// Starts it under `telltale train` with these options, likewise.
+    pub(crate) fn under_train(telltale: &Path, rest: f64, options: &[&str]) -> Self {
+        let shape = Shape { nodes: 1, rest, ..Shape::default() };
+        let mut training = Self::new(telltale, shape);
+        let mut command = training.program("train");
+        command.args(["--nproc", &RANKS.to_string(), "--max-restarts", "100"]).args(options);
+        command.args(["--", SCRIPT]).env("PYTHON_EXEC", PYTHON);
+        training.agents.push(ChildGuard::spawn(&mut command));
+        training.wait_for_a_step();
+        training
+    }
+
     /// Starts it under torchrun, likewise.
     pub(crate) fn under_torchrun(rest: f64) -> Self {
         let mut training = Self::new(Path::new(""), Shape { rest, ..Shape::default() });

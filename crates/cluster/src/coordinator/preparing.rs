@@ -22,7 +22,8 @@ impl Leadership {
     /// Before the first epoch: begins it once every slot can be filled.
     pub(super) fn form(&mut self, context: &StepContext<'_>) -> Option<(Why, StoredState)> {
         let needed = usize::try_from(self.state.map.slot_count()).unwrap_or(usize::MAX);
-        if self.roster.spares.len() < needed {
+        let is_short = self.roster.spares.len() < needed;
+        if is_short && !self.starts_short(context) {
             return None;
         }
         let mut next = self.state.clone();
@@ -31,7 +32,24 @@ impl Leadership {
         next.phase = Phase::Preparing;
         next.planned = true;
         self.planner(context).fill(&mut next);
+        if is_short {
+            next.map = next.map.compacted();
+        }
         Some((Why::Formed, next))
+    }
+
+    /// Whether the first epoch begins with the nodes that are there, since no more have come for long enough.
+    fn starts_short(&mut self, context: &StepContext<'_>) -> bool {
+        let NoSpare::Shrink { least_slots, timeout } = context.policy.no_spare else {
+            return false;
+        };
+        let least = usize::try_from(least_slots).unwrap_or(usize::MAX);
+        if !context.policy.starts_short || self.roster.spares.len() < least {
+            self.round.vacant_since = None;
+            return false;
+        }
+        let since = *self.round.vacant_since.get_or_insert(context.now);
+        context.now >= since.after(timeout)
     }
 
     /// While an epoch is prepared: replaces who does not answer, fills or drops vacant slots, and

@@ -475,6 +475,7 @@ impl PolicyOptions {
                 self.before_drain_timeout_seconds,
             )?,
             no_spare,
+            starts_short: false,
             least_port: self.least_port,
             greatest_port: self.greatest_port,
         })

@@ -239,3 +239,71 @@ impl GivenOption {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use telltale_harness::python_with;
+
+    use super::super::definition;
+    use super::*;
+
+    /// Prints the options of the PyTorch that is installed, each with its variable.
+    const PARSER: &str = "\
+from torch.distributed.run import get_args_parser
+for one in get_args_parser()._actions:
+    names = [name[2:].replace('_', '-') for name in one.option_strings if name.startswith('--')]
+    if names and names[0] != 'help':
+        has_variable = type(one).__name__ in ('env', 'check_env')
+        print(names[0], 'PET_' + one.dest.upper() if has_variable else '-', one.nargs)
+";
+
+    #[test]
+    fn names_and_variables_belong_together() {
+        for one in OPTIONS {
+            assert_eq!(one.underscored, one.name.replace('-', "_"));
+            if let Some(variable) = one.variable {
+                assert_eq!(variable, format!("PET_{}", one.underscored.to_uppercase()));
+            }
+        }
+    }
+
+    #[test]
+    fn every_option_is_an_argument_in_both_spellings_and_by_its_variable() {
+        let definition = definition();
+        let train = definition.find_subcommand("train").expect("it is a command");
+        for one in OPTIONS {
+            let argument =
+                train.get_arguments().find(|argument| argument.get_long() == Some(one.name));
+            let argument = argument.unwrap_or_else(|| panic!("--{} is no argument", one.name));
+            let aliases = argument.get_all_aliases().unwrap_or_default();
+            let is_spelt = one.underscored == one.name || aliases.contains(&one.underscored);
+            assert!(is_spelt, "--{}: {aliases:?}", one.underscored);
+            let variable = argument.get_env().and_then(|variable| variable.to_str());
+            assert_eq!(variable, one.variable, "--{}", one.name);
+            let takes = if argument.get_action().takes_values() { Value } else { Nothing };
+            assert_eq!(takes, one.takes, "--{}", one.name);
+        }
+    }
+
+    #[test]
+    fn every_option_of_the_pytorch_that_is_installed_is_in_the_list() {
+        let test = "arguments::torchrun::every_option_of_the_pytorch";
+        let Some(mut python) = python_with(test, "torch.distributed.run") else { return };
+        let printed = python.args(["-c", PARSER]).output().expect("Python runs");
+        let printed = String::from_utf8(printed.stdout).expect("names are text");
+        let mut seen = BTreeSet::new();
+        for line in printed.lines() {
+            let [name, variable, nargs] = line.split(' ').collect::<Vec<_>>()[..] else {
+                panic!("{line}")
+            };
+            let known = OPTIONS.iter().find(|one| one.name == name);
+            let known = known.unwrap_or_else(|| panic!("--{name} is not in the list"));
+            assert_eq!(known.variable.unwrap_or("-"), variable, "--{name}");
+            assert_eq!(known.takes == Nothing, nargs == "0", "--{name}");
+            seen.insert(name.to_owned());
+        }
+        assert!(seen.len() > 20, "{printed}");
+    }
+}

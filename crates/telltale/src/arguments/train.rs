@@ -100,6 +100,9 @@ pub(crate) struct TrainArguments {
     /// Do not report PyTorch's collectives; hangs and slow ranks are not found then
     #[arg(long)]
     pub(crate) no_shim: bool,
+    /// Report a hang after this time without progress, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub(crate) hang_after: Duration,
     /// Print the report as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -156,6 +159,9 @@ pub(crate) struct NodesArguments {
     #[arg(long, value_name = "HOST", alias = "local_addr", env = "PET_LOCAL_ADDR")]
     #[arg(hide_env = true, value_parser = HostAddress::new)]
     pub(crate) local_addr: Option<HostAddress>,
+    /// End this node's workers when its coordinator was not reached for this time, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub(crate) lost_after: Duration,
     /// File with the token that nodes prove to the coordinator
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,

@@ -108,6 +108,7 @@ fn server_plan(
         ..Configuration::default()
     };
     let usual = Policy::default();
+    configuration.detection.hang_after_seconds = arguments.hang_after.as_secs_f64();
     let policy = &mut configuration.policy;
     policy.restart_budget = arguments.max_restarts;
     policy.budget_window_seconds = ALWAYS.as_secs_f64();
@@ -132,6 +133,7 @@ fn server_plan(
     let mut made = configuration.plan().map_err(|error| Failure::because(&error))?;
     // As often as it was said, however it fails.
     made.policy.max_failed_starts = u32::MAX;
+    made.policy.starts_short = true;
     Ok(made)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It asks as any operator does, so that it is the same on the node that runs the coordinator and on the others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use telltale_wire::cluster::message::{
 use tokio::sync::oneshot;
 
 use super::TrainPlan;
-use super::report::{Failed, failed, hang};
+use super::report::{failed, hang, hangs};
 use crate::exit::{self, Failure};
 
 /// How often it asks.
@@ -25,15 +25,14 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long nothing is said of what is waited for.
 const QUIET: Duration = Duration::from_secs(5);
-/// How long a coordinator on another node may not be reached before the job is lost: as long as a node may take to
-/// notice that its own network is back.
-const LOST: Duration = Duration::from_secs(30);
 
 /// What is known of the job at its end.
 #[derive(Debug, Default)]
 pub(super) struct JobHistory {
     /// The newest first.
     pub(super) incidents: Vec<Incident>,
+    /// What was found of each hang, by its incident.
+    pub(super) hangs: BTreeMap<String, VerdictView>,
     /// Where the time of its steps went, as it was known last.
     pub(super) steps: Option<GetStepsResponse>,
     /// Whether the coordinator was not reached for so long that the job was given up.
@@ -51,6 +50,8 @@ pub(super) struct Follower {
 struct Following {
     operator: Operator,
     max_restarts: u32,
+    /// How long the coordinator may not be reached before the job is lost.
+    lost_after: Duration,
     /// How the coordinator is asked by another program.
     address: String,
     agent: Stop,
@@ -59,6 +60,16 @@ struct Following {
     heard: Option<Instant>,
     /// What was said already.
     said: BTreeSet<String>,
+}
+
+// === impl JobHistory ===
+
+impl JobHistory {
+    /// What was found of hangs that did not pass, the first one first.
+    pub(super) fn open_hangs(&self) -> Vec<VerdictView> {
+        let open = self.incidents.iter().rev().filter(|incident| hangs(incident));
+        open.filter_map(|incident| self.hangs.get(&incident.id).cloned()).collect()
+    }
 }
 
 // === impl Follower ===
@@ -75,6 +86,7 @@ impl Follower {
         let following = Following {
             operator: Operator::new(addresses, keyring.now(), ANSWER),
             max_restarts: plan.max_restarts,
+            lost_after: plan.lost_after,
             address,
             agent,
             followed: JobHistory::default(),
@@ -123,11 +135,19 @@ impl Following {
         let asked = self.operator.ask(async |client| {
             let status = client.status().await?;
             let incidents = client.incidents(None).await?.incidents;
+            let hanging = incidents.iter().find(|incident| hangs(incident));
+            let found = match hanging {
+                Some(incident) => client.incident(Some(&incident.id)).await.ok(),
+                None => None,
+            };
             // An older coordinator knows of no steps.
-            Ok((status, incidents, client.steps().await.ok()))
+            Ok((status, incidents, found, client.steps().await.ok()))
         });
-        let (status, incidents, steps) = asked.await?;
+        let (status, incidents, found, steps) = asked.await?;
         self.followed.incidents = incidents;
+        if let Some((id, hang)) = found.as_ref().and_then(hang) {
+            self.followed.hangs.insert(id, hang);
+        }
         // What was slow in one attempt is worth a word after the next has begun.
         if let Some(steps) = steps.filter(|steps| steps.latest.is_some()) {
             self.followed.steps = Some(steps);
@@ -153,7 +173,7 @@ impl Following {
                     let causes = telltale_schema::text::with_causes(&error);
                     self.say(format!("waiting for the coordinator at {}: {causes}", self.address));
                 }
-                if self.heard.is_some() && since >= LOST {
+                if self.heard.is_some() && since >= self.lost_after {
                     self.followed.is_lost = true;
                     self.agent.ask();
                 }
@@ -162,26 +182,26 @@ impl Following {
     }
 
     fn tell_incidents(&mut self) {
-        let mut lines = Vec::new();
-        for (index, incident) in self.followed.incidents.iter().rev().enumerate() {
-            if let (IncidentStanding::Answered, Some(failed)) =
-                (incident.standing(), failed(incident))
-            {
-                lines.push(self.restarting(&failed, index));
+        let (mut lines, mut restarts) = (Vec::new(), 0);
+        for incident in self.followed.incidents.iter().rev() {
+            let answered = incident.standing() == IncidentStanding::Answered;
+            if let Some(failed) = failed(incident).filter(|_| answered) {
+                restarts += 1;
+                lines.push(format!("{failed}; restart {restarts} of {}", self.max_restarts));
             }
-            if let Some(verdict) = hang(incident) {
-                lines.push(self.hanging(&incident.id, &VerdictView::from(verdict)));
+            match self.followed.hangs.get(&incident.id) {
+                Some(_) if incident.standing() == IncidentStanding::Passed => {
+                    lines.push(format!("the hang {} has passed: the job goes on", incident.id));
+                }
+                Some(found) => lines.push(self.hanging(&incident.id, found)),
+                None => {}
             }
         }
         lines.into_iter().for_each(|line| self.say(line));
     }
 
-    fn restarting(&self, failed: &Failed, _index: usize) -> String {
-        format!("{failed}; restarting all workers (at most {} times)", self.max_restarts)
-    }
-
     fn hanging(&self, incident: &str, verdict: &VerdictView) -> String {
-        let evidence = verdict.evidence.first().map_or("", |evidence| &evidence.text);
+        let evidence = verdict.evidence.first().map_or(&*verdict.text, |evidence| &evidence.text);
         format!(
             "the job hangs: {evidence}; `telltale cluster explain {incident} --coordinator {}` has more",
             self.address

@@ -10,7 +10,7 @@ use telltale_schema::text::printable;
 use telltale_wire::cluster::message::sign::Kind;
 use telltale_wire::cluster::message::worker_end::Kind as End;
 use telltale_wire::cluster::message::{
-    Incident, IncidentStanding, Verdict, VerdictKind, WorkerEnd, WorkerFailed,
+    GetIncidentResponse, Incident, IncidentStanding, Sign, VerdictKind, WorkerEnd, WorkerFailed,
 };
 
 use super::follow::{JobHistory, stragglers};
@@ -84,6 +84,15 @@ struct SlowRankView {
     cost_seconds: f64,
 }
 
+/// Whether an event stops a job.
+fn is_failure(event: &Sign) -> bool {
+    let is_suspicion = matches!(
+        event.kind,
+        None | Some(Kind::Suspected(_) | Kind::Unhealthy(_) | Kind::BeforeDrain(_))
+    );
+    !is_suspicion
+}
+
 /// The failure that an incident is of: that of its cause if that is known, else the first.
 pub(super) fn failed(incident: &Incident) -> Option<Failed> {
     let failures = incident.signs.iter().filter_map(|event| match &event.kind {
@@ -106,15 +115,22 @@ pub(super) fn failed(incident: &Incident) -> Option<Failed> {
     })
 }
 
-/// The verdict that the job hangs, where an incident has one and it did not pass.
-pub(super) fn hang(incident: &Incident) -> Option<&Verdict> {
-    let kinds = [VerdictKind::CommunicationHang, VerdictKind::NonCommunicationHang];
-    let passed = incident.standing() == IncidentStanding::Passed;
-    let mut verdicts = incident.signs.iter().filter_map(|event| match &event.kind {
-        Some(Kind::Suspected(verdict)) if kinds.contains(&verdict.kind()) => Some(verdict),
-        _ => None,
+/// What is found when a job hangs.
+const HANGS: [VerdictKind; 2] = [VerdictKind::CommunicationHang, VerdictKind::NonCommunicationHang];
+
+/// Whether an incident is a hang that has not passed.
+pub(super) fn hangs(incident: &Incident) -> bool {
+    let is_hang = incident.signs.iter().any(|event| match &event.kind {
+        Some(Kind::Suspected(verdict)) => HANGS.contains(&verdict.kind()),
+        _ => false,
     });
-    verdicts.next_back().filter(|_| !passed)
+    is_hang && incident.standing() != IncidentStanding::Passed
+}
+
+/// Which incident an explanation is of, and its verdict on the hang.
+pub(super) fn hang(found: &GetIncidentResponse) -> Option<(String, VerdictView)> {
+    let verdict = found.verdicts.iter().rev().find(|verdict| HANGS.contains(&verdict.kind()))?;
+    Some((found.incident.as_ref()?.id.clone(), VerdictView::from(verdict)))
 }
 
 /// The exit status of a worker, as a shell has it.
@@ -139,7 +155,9 @@ impl TrainReport {
         followed: JobHistory,
     ) -> Self {
         let failures = failures(began, &followed.incidents);
-        let answered = |one: &&Incident| one.standing() == IncidentStanding::Answered;
+        let is_restart = |one: &&Incident| {
+            one.standing() == IncidentStanding::Answered && one.signs.iter().any(is_failure)
+        };
         let (outcome, exit_code) = match stopped {
             Stopped::Over(JobOutcome::Finished) => ("finished", 0),
             Stopped::Over(JobOutcome::GivenUp) => {
@@ -157,16 +175,10 @@ impl TrainReport {
             outcome,
             exit_code,
             seconds: began.elapsed().unwrap_or_default().as_secs_f64(),
-            restarts: followed.incidents.iter().filter(answered).count(),
+            restarts: followed.incidents.iter().filter(is_restart).count(),
             max_restarts,
             failures,
-            hangs: followed
-                .incidents
-                .iter()
-                .rev()
-                .filter_map(hang)
-                .map(VerdictView::from)
-                .collect(),
+            hangs: followed.open_hangs(),
             slow_ranks: ranks
                 .map(|one| SlowRankView {
                     rank: one.rank,

@@ -7,7 +7,7 @@ use telltale_harness::Scratch;
 
 use crate::cli::command::{said, telltale};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "smi",
     "serve",
     "config",
@@ -20,6 +20,7 @@ const COMMANDS: [&str; 19] = [
     "gpt",
     "replay",
     "events",
+    "train",
     "emulate",
     "completions",
     "man",

@@ -1,0 +1,9 @@
+//! `telltale train` as torchrun's users run it: real processes, real signals, and PyTorch where it is installed.
+
+mod exits;
+mod fixture;
+mod nodes;
+mod outputs;
+mod reports;
+mod signals;
+mod torchrun;

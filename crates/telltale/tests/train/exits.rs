@@ -1,0 +1,94 @@
+//! How a run ends: its exit status, its restarts, and what is said of them.
+
+use serde_json::Value;
+use telltale_harness::python_with;
+
+use crate::train::fixture::Place;
+
+#[test]
+fn the_exit_status_is_that_of_the_worker_that_failed_first() {
+    for (script, code) in [
+        ("exit 0", 0),
+        ("exit 3", 3),
+        ("kill -KILL $$", 137),
+        ("kill -SEGV $$", 139),
+        ("[ $RANK = 1 ] && exit 5; exec sleep 600", 5),
+    ] {
+        let ended = Place::new().run(&["--nproc", "2", "--", "sh", "-c", script]);
+        assert_eq!(ended.code, Some(code), "{script}: {ended:?}");
+        assert_eq!(ended.errors.is_empty(), code == 0, "{script}: {ended:?}");
+    }
+}
+
+#[test]
+fn all_workers_are_restarted_until_no_restart_is_left() {
+    let place = Place::new();
+    let script =
+        "echo $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS >> attempts; exit 4";
+    let ended = place.run(&["--max-restarts", "2", "--", "sh", "-c", script]);
+    assert_eq!(ended.code, Some(4));
+    assert_eq!(place.read("attempts"), "0 of 2\n1 of 2\n2 of 2\n");
+    let report = ended.errors;
+    assert!(
+        report.contains("telltale: failed after") && report.contains("2 restarts of 2"),
+        "{report}"
+    );
+    for attempt in ["attempt 1, after", "attempt 2, after", "attempt 3, after"] {
+        assert!(report.contains(attempt), "{report}");
+    }
+    assert_eq!(report.matches("exit code 4").count(), 5, "two at once, three at the end: {report}");
+}
+
+#[test]
+fn a_job_that_recovers_is_well_and_says_what_happened() {
+    let script = "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 7";
+    let arguments = ["--nproc=2", "--max_restarts=3", "--json", "--", "sh", "-c", script];
+    let ended = Place::new().run(&arguments);
+    assert_eq!(ended.code, Some(0));
+    let report = ended.errors.lines().last().expect("a report");
+    let report: Value = serde_json::from_str(report).expect("the report is JSON");
+    assert_eq!((&report["outcome"], &report["restarts"]), (&"finished".into(), &1.into()));
+    let failure = &report["failures"][0];
+    assert_eq!((&failure["end"], &failure["exit_code"]), (&"exit code 7".into(), &7.into()));
+    assert!(failure["after_seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{report}");
+}
+
+#[test]
+fn the_last_line_of_a_traceback_is_in_the_report() {
+    if python_with("train::exits::the_last_line_of_a_traceback", "sys").is_none() {
+        return;
+    }
+    let place = Place::new();
+    let script =
+        "import os\nif os.environ['RANK'] == '1':\n    raise ValueError('no such batch')\n";
+    std::fs::write(place.path("train.py"), script).expect("a script");
+    let ended = place.run(&["--nproc-per-node", "2", "train.py", "--lr", "1"]);
+    assert_eq!(ended.code, Some(1));
+    let report = ended.errors.lines().last().expect("a report");
+    assert!(report.contains("rank 1 on"), "{report}");
+    assert!(report.ends_with("failed: exit code 1: ValueError: no such batch"), "{report}");
+}
+
+#[test]
+fn what_cannot_run_is_refused_with_what_to_write() {
+    for (arguments, code, expected) in [
+        (&["none.py"][..], 2, "there is no script none.py"),
+        (&["--", "no-such-program"], 2, "is in none of the directories of PATH"),
+        (&["--nproc", "many", "true"], 64, "auto, gpu or cpu"),
+        (&["--numa-binding=node", "true"], 64, "numactl"),
+        (
+            &["--rdzv-backend", "etcd-v2", "--nnodes", "2", "true"],
+            64,
+            "telltale coordinator --etcd",
+        ),
+        (&["--redirects", "3", "true"], 64, "--log-dir DIR"),
+        (&["--tee", "4", "true"], 64, "--tee 4: write 0"),
+        (&["--nnodes", "2", "true"], 64, "--rdzv-endpoint HOST:29400"),
+        (&["--nnodes", "3:2", "true"], 64, "MIN:MAX"),
+        (&["--no-such-option", "true"], 64, "--no-such-option"),
+    ] {
+        let ended = Place::new().run(arguments);
+        assert_eq!(ended.code, Some(code), "{arguments:?}: {ended:?}");
+        assert!(ended.errors.contains(expected), "{arguments:?}: {ended:?}");
+    }
+}

@@ -1,0 +1,61 @@
+//! What appears of the workers' output, and what is kept.
+
+use std::fs;
+
+use crate::train::fixture::Place;
+
+const SCRIPT: &str = "echo out $RANK; echo err $RANK >&2";
+
+/// The lines that workers have printed, in an order that does not depend on which was first.
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn output_appears_as_it_was_written() {
+    let ended = Place::new().run(&["--nproc", "2", "--", "sh", "-c", SCRIPT]);
+    assert_eq!(sorted(&ended.output), ["out 0", "out 1"]);
+    assert_eq!(sorted(&ended.errors), ["err 0", "err 1"]);
+    let unfinished = Place::new().run(&["--", "printf", "10%%\\r20%%\\rdone"]);
+    assert_eq!(unfinished.output, "10%\r20%\rdone");
+}
+
+#[test]
+fn a_tee_has_the_role_in_front_and_a_file() {
+    let place = Place::new();
+    let options = ["--nproc", "2", "--tee", "0:3", "--redirects", "1:1", "--role", "trainer"];
+    let command = ["--log-dir", "logs", "--rdzv-id", "run/7", "--", "sh", "-c", SCRIPT];
+    let ended = place.run(&[&options[..], &command].concat());
+    assert_eq!(ended.output, "[trainer0]:out 0\n");
+    assert_eq!(sorted(&ended.errors), ["[trainer0]:err 0", "err 1"]);
+    let runs: Vec<_> = fs::read_dir(place.path("logs")).expect("logs").flatten().collect();
+    let [run] = &runs[..] else { panic!("one run: {runs:?}") };
+    assert!(run.file_name().to_string_lossy().starts_with("run_7-"), "{run:?}");
+    for rank in ["0", "1"] {
+        let kept = fs::read_to_string(run.path().join(format!("epoch-1/{rank}.log")));
+        let kept = kept.expect("the output is kept");
+        assert_eq!(sorted(&kept), [format!("err {rank}"), format!("out {rank}")]);
+    }
+}
+
+#[test]
+fn variables_of_torchrun_stand_for_its_options() {
+    let place = Place::new();
+    let variables = [
+        ("PET_NPROC_PER_NODE", "3"),
+        ("PET_LOCAL_RANKS_FILTER", "1"),
+        ("PET_MONITOR_INTERVAL", "0.5"),
+        ("PET_STANDALONE", "1"),
+        ("PET_MODULE", "0"),
+    ];
+    let ended = place.start_with(&["--", "sh", "-c", SCRIPT], &variables).wait();
+    assert_eq!((ended.code, &*ended.output, &*ended.errors), (Some(0), "out 1\n", "err 1\n"));
+    let given =
+        place.start_with(&["--nproc", "1", "--", "sh", "-c", SCRIPT], &variables[..1]).wait();
+    assert_eq!(given.output, "out 0\n", "the option counts");
+    let refused = place.start_with(&["true"], &[("PET_SIGNALS_TO_HANDLE", "SIGUSR1")]).wait();
+    assert_eq!(refused.code, Some(64));
+    assert!(refused.errors.contains("PET_SIGNALS_TO_HANDLE"), "{refused:?}");
+}

@@ -1,0 +1,44 @@
+//! Hangs and slow ranks of an unchanged PyTorch script, as the report has them.
+
+use telltale_harness::wait_until;
+
+use crate::cluster::training::{PYTHON, turn};
+use crate::train::fixture::{Place, TIMEOUT};
+
+const HANG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/train/hang.py");
+const SLOW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/train/slow.py");
+
+#[test]
+fn a_hang_is_reported_with_the_rank_that_did_not_come() {
+    let Some(_turn) = turn("train::reports::a_hang_is_reported") else { return };
+    let place = Place::new();
+    let arguments = ["--nproc", "3", "--hang-after", "3", HANG];
+    let mut running = place.start_with(&arguments, &[("PYTHON_EXEC", PYTHON)]);
+    wait_until("the hang to be reported", TIMEOUT, || {
+        let errors = running.errors();
+        assert!(!errors.contains("Traceback"), "{errors}");
+        errors.contains("telltale: the job hangs: rank 1 ")
+    });
+    assert!(running.errors().contains("telltale cluster explain 1-1 --coordinator unix:"));
+    running.process.terminate();
+    let ended = running.wait();
+    assert_eq!(ended.code, Some(143));
+    let report = ended.errors.rsplit("telltale: interrupted").next().expect("a report");
+    assert!(report.contains("hang: others wait in a collective for a rank"), "{report}");
+    assert!(report.contains("rank 1 "), "{report}");
+    place.assert_nothing_left();
+}
+
+#[test]
+fn a_slow_rank_is_reported_with_its_factor() {
+    let Some(_turn) = turn("train::reports::a_slow_rank_is_reported") else { return };
+    let place = Place::new();
+    let running = place.start_with(&["--nproc", "3", SLOW], &[("PYTHON_EXEC", PYTHON)]);
+    let ended = running.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let said = ended.errors.split_once("Rank 1 on ").expect("the slow rank is named").1;
+    let times = said.split_once(" computes ").expect("by how much").1.split(' ').next();
+    let times: f64 = times.and_then(|times| times.parse().ok()).expect("a factor");
+    assert!((2.0..4.0).contains(&times), "it computes three times as long: {said}");
+    place.assert_nothing_left();
+}
