@@ -1,7 +1,7 @@
 //! `telltale health`: whether the service serves, as an exit status.
 
 use serde_json::json;
-use telltale_client::{Connector, Health, HealthError, ServiceAddress, Tls};
+use telltale_client::{ConnectError, Connector, Health, HealthError, ServiceAddress, Tls};
 use telltale_schema::text::with_causes;
 
 use crate::arguments::HealthArguments;
@@ -46,12 +46,10 @@ async fn find(arguments: &HealthArguments) -> HealthCheck {
         Some(endpoint) => vec![endpoint.clone()],
         None => sockets(&arguments.place).into_iter().map(ServiceAddress::Unix).collect(),
     };
-    let tls = arguments.tls().map(|files| files.read()).transpose();
-    let tls = match tls {
+    let tls = match tls(arguments) {
         Ok(tls) => tls,
-        Err(error) => {
-            let endpoint = arguments.endpoint.clone();
-            return HealthCheck { endpoint, health: Err(with_causes(&error)) };
+        Err(reason) => {
+            return HealthCheck { endpoint: arguments.endpoint.clone(), health: Err(reason) };
         }
     };
     let none = String::from("there is no runtime directory with a service's socket");
@@ -72,6 +70,15 @@ async fn find(arguments: &HealthArguments) -> HealthCheck {
         }
     }
     found
+}
+
+/// What the files for TLS have; a socket file takes none, whatever is in them.
+fn tls(arguments: &HealthArguments) -> Result<Option<Tls>, String> {
+    let Some(files) = arguments.tls() else { return Ok(None) };
+    if let Some(socket @ ServiceAddress::Unix(_)) = &arguments.endpoint {
+        return Err(ConnectError::TlsOnSocket(socket.clone()).to_string());
+    }
+    files.read().map(Some).map_err(|error| with_causes(&error))
 }
 
 fn connector(

@@ -229,7 +229,7 @@ pub const MODULES_IN_CIRCLES: [(&str, &[&str]); 8] = [
     ("crates/program-cache", &["plan", "update"]),
     ("crates/query", &["field", "subject"]),
     ("crates/steps", &["clocks", "meeting", "step"]),
-    ("crates/wire", &["call", "reply", "report", "telemetry"]),
+    ("crates/wire", &["reply", "report"]),
     ("tools/preload", &["cuda", "recording", "session"]),
 ];
 

@@ -11,8 +11,7 @@ use crate::grpc::serving::{Served, wait};
 #[test]
 fn what_is_published_is_reported() {
     let mut served = Served::of(machine(1, 1));
-    let ask =
-        |served: &Served| wait(async { ask_alerts(&mut served.client().await).await.unwrap() });
+    let ask = |served: &Served| wait(async { served.client().await.alerts().await.unwrap() });
     assert_eq!(ask(&served), VisibleAlerts::default());
     let alert = Alert {
         rule: String::from("device_memory_nearly_full"),
