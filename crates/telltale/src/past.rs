@@ -23,7 +23,7 @@ pub(crate) enum PastSource {
     /// The file.
     File(HistoryReader),
     /// The service that keeps it.
-    Service { runtime: tokio::runtime::Runtime, client: Client },
+    Service { runtime: tokio::runtime::Runtime, client: Box<Client> },
 }
 
 // === impl PastSource ===
@@ -61,7 +61,7 @@ impl PastSource {
         let mut words = String::from("there is no runtime directory with a service's socket");
         for socket in sockets(place) {
             match runtime.block_on(connect(&socket)) {
-                Ok(client) => return Ok(Self::Service { runtime, client }),
+                Ok(client) => return Ok(Self::Service { runtime, client: Box::new(client) }),
                 Err(error) => words = with_causes(&error),
             }
         }
