@@ -21,6 +21,8 @@ use crate::exit::{self, Failure};
 
 /// How often it asks.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// With every how many of these it asks for the steps, whose answer is long.
+const STEPS_EVERY: u32 = 10;
 /// How long the coordinator may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long nothing is said of what is waited for.
@@ -115,23 +117,23 @@ impl Follower {
 impl Following {
     async fn run(mut self, mut stopped: oneshot::Receiver<()>) -> JobHistory {
         let mut looks = tokio::time::interval(INTERVAL);
-        loop {
+        for number in 0_u32.. {
             tokio::select! {
                 _ = &mut stopped => break,
                 _ = looks.tick() => {}
             }
             let asked = tokio::select! {
                 _ = &mut stopped => break,
-                asked = self.look() => asked,
+                asked = self.look(number % STEPS_EVERY == 0) => asked,
             };
             self.note(asked);
         }
-        let _ = self.look().await;
+        let _ = self.look(true).await;
         self.followed
     }
 
-    /// Asks how the job stands, and keeps it.
-    async fn look(&mut self) -> Result<GetStatusResponse, OperatorError> {
+    /// Asks how the job stands, and where the time of its steps goes if that is wanted, and keeps it.
+    async fn look(&mut self, with_steps: bool) -> Result<GetStatusResponse, OperatorError> {
         let asked = self.operator.ask(async |client| {
             let status = client.status().await?;
             let incidents = client.incidents(None).await?.incidents;
@@ -141,7 +143,8 @@ impl Following {
                 None => None,
             };
             // An older coordinator knows of no steps.
-            Ok((status, incidents, found, client.steps().await.ok()))
+            let steps = if with_steps { client.steps().await.ok() } else { None };
+            Ok((status, incidents, found, steps))
         });
         let (status, incidents, found, steps) = asked.await?;
         self.followed.incidents = incidents;
@@ -182,7 +185,7 @@ impl Following {
     }
 
     fn tell_incidents(&mut self) {
-        let (mut lines, mut restarts) = (Vec::new(), 0);
+        let (mut lines, mut hanging, mut restarts) = (Vec::new(), Vec::new(), 0);
         for incident in self.followed.incidents.iter().rev() {
             let answered = incident.standing() == IncidentStanding::Answered;
             if let Some(failed) = failed(incident).filter(|_| answered) {
@@ -193,11 +196,19 @@ impl Following {
                 Some(_) if incident.standing() == IncidentStanding::Passed => {
                     lines.push(format!("the hang {} has passed: the job goes on", incident.id));
                 }
-                Some(found) => lines.push(self.hanging(&incident.id, found)),
+                Some(found) => {
+                    hanging.push((incident.id.clone(), self.hanging(&incident.id, found)))
+                }
                 None => {}
             }
         }
         lines.into_iter().for_each(|line| self.say(line));
+        for (incident, line) in hanging {
+            // Its evidence has another time each second.
+            if self.said.insert(incident) {
+                exit::tell(&format!("telltale: {line}"));
+            }
+        }
     }
 
     fn hanging(&self, incident: &str, verdict: &VerdictView) -> String {
