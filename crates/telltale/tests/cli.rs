@@ -7,7 +7,7 @@ mod alerts;
 mod chosen;
 mod cleaning;
 mod columns;
-mod coming_from;
+pub(crate) mod coming_from;
 pub(crate) mod command;
 mod completions;
 mod coordinated;

@@ -4,6 +4,7 @@ mod exits;
 mod fixture;
 mod nodes;
 mod outputs;
+pub(crate) mod pairs;
 mod reports;
 mod signals;
 mod torchrun;

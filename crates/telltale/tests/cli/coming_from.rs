@@ -3,7 +3,7 @@
 
 mod checks;
 mod machines;
-mod page;
+pub(crate) mod page;
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -16,6 +16,7 @@ use telltale_harness::{needs_pid_namespaces, python_with, wait_until};
 
 use crate::cli::command::{Running, TIMEOUT, said};
 use crate::cli::terminal::Terminal;
+use crate::train::pairs as torchrun;
 use checks::{CHECKS, Check, Expected};
 use machines::Machine;
 use page::{Pair, pairs};
@@ -32,7 +33,9 @@ const PARTIAL: Option<i32> = Some(1);
 
 /// The rows of commands and metrics that there are here.
 fn rows() -> Vec<(Pair, String)> {
-    let rows = pairs().into_iter().filter(|pair| pair.section != PYNVML);
+    // Those of torchrun run beside torchrun itself.
+    let others = [PYNVML, torchrun::SECTION];
+    let rows = pairs().into_iter().filter(|pair| !others.contains(&&*pair.section));
     let row = |pair: Pair| pair.ours.clone().map(|ours| (pair, ours));
     rows.filter_map(row).collect()
 }

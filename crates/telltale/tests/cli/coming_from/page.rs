@@ -10,23 +10,23 @@ const HEADINGS: [&str; 2] = ["| you write | here |", "| its metric | here |"];
 
 /// A row.
 #[derive(Debug)]
-pub(super) struct Pair {
+pub(crate) struct Pair {
     /// The heading of its section.
-    pub(super) section: String,
+    pub(crate) section: String,
     /// What is written elsewhere, several where one thing here stands for all.
-    pub(super) theirs: Vec<String>,
+    pub(crate) theirs: Vec<String>,
     /// What is written here; none where there is no such command.
-    pub(super) ours: Option<String>,
+    pub(crate) ours: Option<String>,
 }
 
 /// The page.
-pub(super) fn text() -> String {
+pub(crate) fn text() -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/coming-from.md");
     fs::read_to_string(page).unwrap()
 }
 
 /// All rows, in the order of the page.
-pub(super) fn pairs() -> Vec<Pair> {
+pub(crate) fn pairs() -> Vec<Pair> {
     let text = text();
     let mut pairs = Vec::new();
     for section in text.split("\n## ").skip(1) {
