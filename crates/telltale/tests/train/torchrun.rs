@@ -11,7 +11,7 @@ use crate::train::fixture::{Place, TIMEOUT};
 /// Writes down what a worker finds.
 const SCRIPT: &str = "\
 import json, os, sys
-found = dict(os.environ, argv=' '.join(sys.argv[1:]), flags=str(sys.flags.unbuffered), cwd=os.getcwd())
+found = dict(os.environ, argv=' '.join(sys.argv[1:]), unbuffered=str(sys.stdout.write_through), cwd=os.getcwd())
 with open(sys.argv[1] + os.environ['RANK'], 'w') as file:
     json.dump(found, file)
 ";
