@@ -65,11 +65,12 @@ struct Release {
     into: PathBuf,
 }
 
-/// Makes a release for `target` in `target/dist`, and prints what it made, how large, and how long each took.
+/// Makes a release for `target` in `target/dist`, and prints what it made, how large, and how long each took. Where it is
+/// not to build, programs and libraries are those that were built last.
 ///
 /// # Errors
 /// When something is missing, or a step fails.
-pub fn make(root: &Path, target: Target) -> Result<(), DistError> {
+pub fn make(root: &Path, target: Target, builds: bool) -> Result<(), DistError> {
     let into = root.join("target/dist");
     std::fs::create_dir_all(&into).map_err(DistError::file(&into))?;
     let release = Release {
@@ -83,7 +84,9 @@ pub fn make(root: &Path, target: Target) -> Result<(), DistError> {
     };
     let begun = Instant::now();
     let mut made = Vec::new();
-    step("programs and libraries", || build::all(&release))?;
+    if builds {
+        step("programs and libraries", || build::all(&release))?;
+    }
     let stage = step("the tree that is installed", || stage::lay_out(&release))?;
     made.push(step("archive", || archive::write(&release, &stage))?);
     made.push(step("contents of an image", || archive::image(&release, &stage))?);

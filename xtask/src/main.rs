@@ -63,6 +63,9 @@ enum Chore {
         /// The processor it is for: x86_64 or aarch64; this machine's where it is not given
         #[arg(long, value_name = "PROCESSOR")]
         target: Option<Target>,
+        /// Compile nothing; package what was built last
+        #[arg(long)]
+        no_build: bool,
     },
     /// Package the crates that others link, in target/package, and make their documents as docs.rs does; publish nothing
     Package {
@@ -101,7 +104,7 @@ fn main() -> ExitCode {
         Chore::Site => run_site(),
         Chore::Pictures { directory } => run_pictures(&directory),
         Chore::Ci => run_ci(),
-        Chore::Dist { target } => run_dist(target),
+        Chore::Dist { target, no_build } => run_dist(target, !no_build),
         Chore::Package { verify } => run_package(verify),
         Chore::Version { new } => run_version(new),
         Chore::Generate { check } => run_generate(check),
@@ -126,9 +129,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_dist(target: Option<Target>) -> Outcome {
+fn run_dist(target: Option<Target>, builds: bool) -> Outcome {
     let host = || Target::host().ok_or("this machine's processor is none of them; give --target");
-    dist::make(&repository::root(), target.map_or_else(host, Ok)?)?;
+    dist::make(&repository::root(), target.map_or_else(host, Ok)?, builds)?;
     Ok(true)
 }
 

@@ -149,10 +149,10 @@ Needs only a C compiler: no hardware, driver or privileges. The first run compil
 which takes some seconds (see `telltale gpt --help`). --workload trace replays two real allocation
 traces instead and compiles nothing.
 
-On a terminal of at least 80 columns and 24 rows it is the view of `telltale top`, with the losses in
-the pane below; h shows its keys, q ends it. Without a terminal, tables are printed for 10 seconds,
-one snapshot a second. A summary and three commands to try next follow, except with --json. The demo
-removes everything it made, except the compiled kernels.
+On a terminal of at least 80 columns and 24 rows it is the view of `telltale top`, with the losses
+in the pane below; h shows its keys, q ends it. Without a terminal, tables are printed for 10
+seconds, one snapshot a second. A summary and three commands to try next follow, except with
+--json. The demo removes everything it made, except the compiled kernels.
 
 --cluster starts a coordinator, four nodes and a spare on this host, each an agent with an emulated
 chip, and trains one GPT. Half-way one node is killed. The spare takes its slot and the training

@@ -295,7 +295,9 @@ fn the_options_of_nvitop_and_torchrun_are_theirs() {
         let Some(mut python) = python_with(test, modules) else { return };
         let help = help(python.args(arguments));
         for line in &lines {
-            for option in line.split(' ').filter(|word| word.starts_with('-')) {
+            // What follows a script is the script's.
+            let own = line.split(' ').take_while(|word| !word.ends_with(".py"));
+            for option in own.filter(|word| word.starts_with('-')) {
                 let option = option.split('=').next().unwrap();
                 let is_there = help.split([' ', ',', '[', ']', '\n']).any(|word| word == option);
                 assert!(is_there, "{tool} has no {option}, which `{line}` has: {help}");

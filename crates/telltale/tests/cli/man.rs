@@ -66,7 +66,7 @@ fn every_command_has_a_page_with_what_its_help_says() {
         for option in
             help.lines().filter(|line| line.trim_start().starts_with('-')).filter_map(option)
         {
-            let escaped = option.trim_end_matches(',').replace('-', "\\-");
+            let escaped = option.trim_end_matches([',', '.']).replace('-', "\\-");
             assert!(page.contains(&format!("\\fB{escaped}\\fR")), "{words:?}: {option}");
         }
     }
