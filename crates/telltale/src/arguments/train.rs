@@ -74,7 +74,7 @@ pub(crate) struct TrainArguments {
     #[arg(short, long, value_name = "N", default_value = "0", hide_default_value = true)]
     #[arg(env = "PET_REDIRECTS", hide_env = true)]
     pub(crate) redirects: String,
-    /// Show streams with [ROLE RANK] in front, and keep them in --log-dir: as --redirects
+    /// Show streams with [ROLE RANK] in front, and keep them: as --redirects
     #[arg(short, long, value_name = "N", default_value = "0", hide_default_value = true)]
     #[arg(env = "PET_TEE", hide_env = true)]
     pub(crate) tee: String,
