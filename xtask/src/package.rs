@@ -22,7 +22,7 @@ pub enum PackageError {
 }
 
 #[derive(Debug, Deserialize)]
-struct Metadata {
+struct WorkspaceMetadata {
     packages: Vec<Member>,
 }
 
@@ -44,7 +44,7 @@ pub fn published(root: &Path) -> Result<Vec<String>, PackageError> {
     if !output.status.success() {
         return Err(PackageError::Cargo(String::from("metadata")));
     }
-    let metadata: Metadata =
+    let metadata: WorkspaceMetadata =
         serde_json::from_slice(&output.stdout).map_err(PackageError::Metadata)?;
     let may_go = |member: &Member| member.publish.as_ref().is_none_or(|to| !to.is_empty());
     Ok(metadata.packages.into_iter().filter(may_go).map(|member| member.name).collect())
