@@ -19,8 +19,8 @@ use telltale_wire::telemetry::{MAX_ANSWER_BYTES, SERVICE, message};
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
-use crate::connector::Way;
 use crate::error::CallError;
+use crate::way::Way;
 
 /// A node service at the other end of a connection. Clones share it.
 #[derive(Debug, Clone)]

@@ -1,23 +1,15 @@
-//! The way to a service wherever it is: a socket file of this machine, or a port, with TLS or without.
+//! How a service is reached wherever it is, as its caller says.
 
-use std::error::Error as _;
 use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use tonic::Status;
-use tonic::transport::{Channel, Endpoint};
-
 use crate::address::ServiceAddress;
 use crate::client::Client;
-use crate::diagnosis::{Caller, Diagnosis};
 use crate::error::ConnectError;
 use crate::socket;
 use crate::tls::Tls;
-
-/// How often a connection over which nothing comes is tried, and how long the answer may take: a stream of a
-/// service that is stopped would not end.
-const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(3));
+use crate::way::Way;
 
 /// How a service is reached: where it is, whom it must be, who the caller is, and how long it may take.
 ///
@@ -42,13 +34,6 @@ pub struct Connector {
     way: Way,
     token: Option<String>,
     timeout: Option<Duration>,
-}
-
-/// Where a service is and how it is spoken to, which explains what is in the way.
-#[derive(Debug, Clone)]
-pub(crate) struct Way {
-    pub(crate) address: ServiceAddress,
-    pub(crate) tls: Option<Tls>,
 }
 
 // === impl Connector ===
@@ -153,54 +138,4 @@ pub async fn connect_here() -> Result<Client, ConnectError> {
         }
     }
     Err(found.unwrap_or(ConnectError::NoDirectory))
-}
-
-// === impl Way ===
-
-impl Way {
-    /// A connection.
-    pub(crate) async fn channel(&self) -> Result<Channel, ConnectError> {
-        match (&self.address, &self.tls) {
-            (ServiceAddress::Unix(path), None) => socket::channel(path).await,
-            (ServiceAddress::Unix(_), Some(_)) => {
-                Err(ConnectError::TlsOnSocket(self.address.clone()))
-            }
-            (ServiceAddress::Port(port), tls) => self.to_port(port, tls.as_ref()).await,
-        }
-    }
-
-    async fn to_port(&self, port: &str, tls: Option<&Tls>) -> Result<Channel, ConnectError> {
-        let unfit = |source| ConnectError::Unfit { address: self.address.clone(), source };
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let address = format!("{scheme}://{port}");
-        let mut endpoint = kept_alive(Endpoint::from_shared(address).map_err(unfit)?);
-        if let Some(tls) = tls {
-            endpoint = endpoint.tls_config(tls.config()).map_err(unfit)?;
-        }
-        endpoint.connect().await.map_err(|error| ConnectError::Port {
-            address: self.address.clone(),
-            diagnosis: Diagnosis::of(&error, self.caller()),
-        })
-    }
-
-    /// What was in the way of a call over a connection that there was, where the service itself did not
-    /// refuse it. With TLS, a service says only then that it does not take its caller.
-    pub(crate) fn in_the_way(&self, status: &Status) -> Option<ConnectError> {
-        // What a service says has no source; what went wrong on the way has.
-        let source = status.source();
-        let source = source.filter(|_| matches!(self.address, ServiceAddress::Port(_)))?;
-        let diagnosis = Diagnosis::of_call(source, self.caller());
-        Some(ConnectError::Port { address: self.address.clone(), diagnosis })
-    }
-
-    fn caller(&self) -> Caller {
-        let has_certificate = self.tls.as_ref().is_some_and(Tls::has_certificate);
-        Caller { uses_tls: self.tls.is_some(), has_certificate }
-    }
-}
-
-/// The same connection, tried while nothing comes over it and an answer is awaited.
-pub(crate) fn kept_alive(endpoint: Endpoint) -> Endpoint {
-    let (interval, timeout) = KEEP_ALIVE;
-    endpoint.http2_keep_alive_interval(interval).keep_alive_timeout(timeout)
 }

@@ -9,6 +9,7 @@ mod error;
 mod health;
 mod socket;
 mod tls;
+mod way;
 
 pub use address::{AddressError, ServiceAddress};
 pub use client::{Client, Updates};

@@ -8,9 +8,11 @@ use telltale_ledger::directory::{DirectoryEnvironment, OVERFLOW_UID, RuntimeDire
 use telltale_wire::TELEMETRY_SOCKET;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::connector::kept_alive;
 use crate::error::ConnectError;
 
+/// How often a connection over which nothing comes is tried, and how long the answer may take: a stream of a
+/// service that is stopped would not end.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(3));
 /// How long connecting to a socket file may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -46,4 +48,10 @@ pub(crate) async fn channel(path: &Path) -> Result<Channel, ConnectError> {
     let endpoint = kept_alive(Endpoint::from_shared(address).map_err(|_| unfit())?);
     let channel = endpoint.connect_timeout(CONNECT_TIMEOUT).connect().await;
     channel.map_err(|source| ConnectError::Silent { path: path.into(), source })
+}
+
+/// The same connection, tried while nothing comes over it and an answer is awaited.
+pub(crate) fn kept_alive(endpoint: Endpoint) -> Endpoint {
+    let (interval, timeout) = KEEP_ALIVE;
+    endpoint.http2_keep_alive_interval(interval).keep_alive_timeout(timeout)
 }
