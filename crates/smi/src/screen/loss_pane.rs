@@ -24,7 +24,7 @@ const ROWS: [usize; 2] = [2, 6];
 const INDENT: u16 = 8;
 const GAP: u16 = 2;
 
-const NOBODY: &str = "No process reports a loss. A training that registers NAME_loss and NAME_step on its \
+const NO_LOSSES: &str = "No process reports a loss. A training that registers NAME_loss and NAME_step on its \
                       endpoint does, as `telltale gpt` (docs/smi.md).";
 
 /// A training, and its process's place in what is shown.
@@ -45,7 +45,7 @@ pub(super) fn paint(
     let trainings = trainings(view, shown);
     if trainings.is_empty() {
         let past = "The history keeps no losses; p goes on with now.";
-        let words = if view.past_words().is_some() { past } else { NOBODY };
+        let words = if view.past_words().is_some() { past } else { NO_LOSSES };
         return scroll.reason(canvas, area, words);
     }
     let width = TEXT[usize::from(area.width >= WIDE)].min(area.width);

@@ -41,7 +41,7 @@ impl DemoView {
         Some(Self { terminal, size, place })
     }
 
-    /// The whole screen, painted anew.
+    /// The whole screen, painted again.
     fn repainted(&mut self) -> Option<Cells> {
         let before = self.terminal.text().len();
         self.terminal.type_in(CTRL_L);
