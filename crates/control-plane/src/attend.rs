@@ -9,6 +9,7 @@ mod forwarding;
 mod planned_end;
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tracing::{debug, error, info, warn};
@@ -93,13 +94,15 @@ pub enum AttendError {
     Serve(#[from] IntakeServeError),
 }
 
-/// Runs an agent until the job is over or a signal comes.
+/// Runs an agent until the job is over or a signal comes. When the job is over, it waits for `parting` before it says
+/// goodbye: what the coordinator still has to be asked by this process.
 ///
 /// # Errors
 /// When workers cannot be supervised, or the HTTP not served.
 pub async fn attend(
     mut plan: AgentPlan,
     signals: &mut Signals,
+    parting: impl Future<Output = ()>,
 ) -> Result<AgentEnding, AttendError> {
     let state = plan.supervision.state.clone();
     let mut supervisor = Supervisor::open(plan.supervision)?;
@@ -148,7 +151,8 @@ pub async fn attend(
         unprepared: None,
     };
     let brought = connection::keep(target);
-    let running = driver.run(brought, wished, signals, plan.stays);
+    let parting = (!plan.stays).then_some(parting);
+    let running = driver.run(brought, wished, signals, parting);
     let mut ending = LocalSet::new().run_until(running).await;
     if ending.is_planned() {
         planned_end.leave();
@@ -207,8 +211,9 @@ impl Driver {
         mut brought: mpsc::Receiver<Brought>,
         mut wishes: mpsc::Receiver<Wish>,
         signals: &mut Signals,
-        stays: bool,
+        parting: Option<impl Future<Output = ()>>,
     ) -> AgentEnding {
+        tokio::pin!(parting);
         let mut polls = tokio::time::interval(CHECK_INTERVAL);
         polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -239,13 +244,17 @@ impl Driver {
                         "; `telltale cluster restart` runs it once more, with agents that --stay or are \
                          started after that"
                     }
-                    (_, JobOutcome::GivenUp) if !stays => {
+                    (_, JobOutcome::GivenUp) if parting.is_some() => {
                         "; this agent ends: start it again after `telltale cluster restart`"
                     }
                     _ => "",
                 };
                 info!("the job is over: {}{advice}", reported(outcome));
-                if !stays {
+                if let Some(parting) = parting.as_mut().as_pin_mut() {
+                    tokio::select! {
+                        () = parting => {}
+                        () = signals.next() => {}
+                    }
                     // So the next epoch, should there be one, does not count on this life.
                     self.say_goodbye(&mut brought).await;
                     return AgentEnding::Over(outcome);

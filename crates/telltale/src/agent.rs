@@ -4,6 +4,7 @@ mod health;
 pub(crate) mod init;
 pub(crate) mod plan;
 
+use std::future::ready;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,7 +66,7 @@ pub(crate) fn run(arguments: AgentArguments) -> Result<Status, Failure> {
             },
         };
         let (plan, _files) = settings(arguments, address)?.plan()?;
-        attend(plan, &mut signals).await.map_err(|error| Failure::because(&error))
+        attend(plan, &mut signals, ready(())).await.map_err(|error| Failure::because(&error))
     })?;
     match ending {
         AgentEnding::Over(JobOutcome::GivenUp) => Ok(Status::Partial),

@@ -105,7 +105,8 @@ fn run_in(
     let (coordinator, place) = JobCoordinator::start(plan, arguments, directory, signals.stop())?;
     let access = place.access(arguments);
     let addresses = place.coordinators(directory);
-    let follower = Follower::start(plan, addresses.clone(), access.clone(), signals.stop())?;
+    let way = (addresses.clone(), access.clone());
+    let follower = Follower::start(plan, &place, way, signals.stop())?;
     let ending = runtime.block_on(async {
         let address = match place.address(arguments) {
             Some(address) => address,
@@ -118,7 +119,7 @@ fn run_in(
         let settings = plan.settings(arguments, directory, (node, address));
         let settings = AgentSettings { coordinators: addresses, access, ..settings };
         let (plan, _files) = settings.plan()?;
-        attend(plan, &mut signals).await.map_err(|error| Failure::because(&error))
+        attend(plan, &mut signals, follower.part()).await.map_err(|error| Failure::because(&error))
     });
     // The coordinator waits for the connections of those that are still there.
     runtime.shutdown_background();

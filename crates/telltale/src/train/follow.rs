@@ -13,9 +13,10 @@ use telltale_control_plane::view::{JobStepsView, VerdictView};
 use telltale_wire::cluster::message::{
     GetStatusResponse, GetStepsResponse, Incident, IncidentStanding, JobPhase,
 };
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
 use super::TrainPlan;
+use super::nodes::Place;
 use super::report::{failed, hang, hangs};
 use crate::exit::{self, Failure};
 
@@ -25,6 +26,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const STEPS_EVERY: u32 = 10;
 /// How long the coordinator may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
+/// How often the node that runs the coordinator looks whether the others have heard of the end.
+const PARTING: Duration = Duration::from_millis(50);
 /// How long nothing is said of what is waited for.
 const QUIET: Duration = Duration::from_secs(5);
 
@@ -41,10 +44,20 @@ pub(super) struct JobHistory {
     pub(super) is_lost: bool,
 }
 
+/// What is wanted of the thread that follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Follow,
+    /// The job is over: what is still to be asked before this node says goodbye.
+    Part,
+    End,
+}
+
 /// A thread that follows.
 #[derive(Debug)]
 pub(super) struct Follower {
-    stop: oneshot::Sender<()>,
+    /// Closed once it has ended.
+    wish: watch::Sender<Wish>,
     thread: JoinHandle<JobHistory>,
 }
 
@@ -52,6 +65,8 @@ pub(super) struct Follower {
 struct Following {
     operator: Operator,
     max_restarts: u32,
+    /// Whether the coordinator is this process, and serves other nodes.
+    is_head: bool,
     /// How long the coordinator may not be reached before the job is lost.
     lost_after: Duration,
     /// How the coordinator is asked by another program.
@@ -79,8 +94,8 @@ impl JobHistory {
 impl Follower {
     pub(super) fn start(
         plan: &TrainPlan,
-        addresses: Vec<CoordinatorAddress>,
-        access: ClientFiles,
+        place: &Place,
+        (addresses, access): (Vec<CoordinatorAddress>, ClientFiles),
         agent: Stop,
     ) -> Result<Self, Failure> {
         let keyring = Keyring::load(access).map_err(|error| Failure::because(&error))?;
@@ -88,6 +103,7 @@ impl Follower {
         let following = Following {
             operator: Operator::new(addresses, keyring.now(), ANSWER),
             max_restarts: plan.max_restarts,
+            is_head: matches!(place, Place::Head { .. }),
             lost_after: plan.lost_after,
             address,
             agent,
@@ -98,16 +114,23 @@ impl Follower {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::because(&error))?;
-        let (stop, stopped) = oneshot::channel();
-        let follow = move || runtime.block_on(following.run(stopped));
+        let (wish, wished) = watch::channel(Wish::Follow);
+        let follow = move || runtime.block_on(following.run(wished));
         let thread = thread::Builder::new().name("follow".to_owned()).spawn(follow);
         let thread = thread.map_err(|error| Failure::because(&error))?;
-        Ok(Self { stop, thread })
+        Ok(Self { wish, thread })
     }
 
-    /// Asks once more, and ends.
+    /// Asks once more while the coordinator is certainly there. On the node that runs it, waits for the others to have
+    /// done so.
+    pub(super) async fn part(&self) {
+        self.wish.send_replace(Wish::Part);
+        self.wish.closed().await;
+    }
+
+    /// Asks once more where that was not done, and ends.
     pub(super) fn finish(self) -> JobHistory {
-        let _ = self.stop.send(());
+        self.wish.send_replace(Wish::End);
         self.thread.join().unwrap_or_default()
     }
 }
@@ -115,21 +138,39 @@ impl Follower {
 // === impl Following ===
 
 impl Following {
-    async fn run(mut self, mut stopped: oneshot::Receiver<()>) -> JobHistory {
+    async fn run(mut self, mut wished: watch::Receiver<Wish>) -> JobHistory {
         let mut looks = tokio::time::interval(INTERVAL);
         for number in 0_u32.. {
             tokio::select! {
-                _ = &mut stopped => break,
+                _ = wished.changed() => break,
                 _ = looks.tick() => {}
             }
             let asked = tokio::select! {
-                _ = &mut stopped => break,
+                _ = wished.changed() => break,
                 asked = self.look(number % STEPS_EVERY == 0) => asked,
             };
             self.note(asked);
         }
         let _ = self.look(true).await;
+        if self.is_head && *wished.borrow() == Wish::Part {
+            tokio::select! {
+                _ = wished.wait_for(|wish| *wish == Wish::End) => {}
+                _ = tokio::time::timeout(self.lost_after, self.others_have_left()) => {}
+            }
+        }
         self.followed
+    }
+
+    /// Waits until no other node is there that might still ask. Each says goodbye when it has heard of the end.
+    async fn others_have_left(&self) {
+        loop {
+            let status = self.operator.ask(async |client| client.status().await).await;
+            // This node is still there, or was not heard for a while.
+            if status.is_ok_and(|status| status.active_nodes + status.standby_nodes <= 1) {
+                return;
+            }
+            tokio::time::sleep(PARTING).await;
+        }
     }
 
     /// Asks how the job stands, and where the time of its steps goes if that is wanted, and keeps it.

@@ -29,6 +29,7 @@ const USUAL_ADDRESS: &str = "127.0.0.1:9435";
 const WELL: Option<i32> = Some(0);
 /// How often a view is asked to paint all of it.
 const REPAINT: Duration = Duration::from_secs(2);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 const PARTIAL: Option<i32> = Some(1);
 
 /// The rows of commands and metrics that there are here.
@@ -128,15 +129,19 @@ fn on_a_terminal(
     let Some(mut terminal) = Terminal::start(test, (120, 40), &line, &machine.place) else {
         return Ok(());
     };
-    let mut asked = Instant::now();
-    wait_until(&format!("{line} on a terminal"), TIMEOUT, || {
+    let began = Instant::now();
+    let mut asked = began;
+    while !is_seen(&terminal.text()) {
+        if began.elapsed() > TIMEOUT {
+            return Err(terminal.text());
+        }
         // Cells that were right before are not sent again. A view that is asked too often paints nothing.
         if asked.elapsed() > REPAINT {
             terminal.type_in(b"\x0c");
             asked = Instant::now();
         }
-        is_seen(&terminal.text())
-    });
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
     terminal.type_in(b"q");
     let (status, text) = terminal.end();
     if status == WELL { Ok(()) } else { Err(format!("{status:?}: {text}")) }

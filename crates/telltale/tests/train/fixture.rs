@@ -4,12 +4,13 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 
 /// How long anything may take on a machine that is busy with other tests.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(240);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 /// The variable by which a run's processes are known.
 const MARK: &str = "TELLTALE_TRAIN_TEST";
 
@@ -114,7 +115,12 @@ impl Place {
 
 impl Running {
     pub(crate) fn wait(mut self) -> Ended {
-        let status = self.process.wait_within("the end of the run", TIMEOUT);
+        let began = Instant::now();
+        while self.process.is_running() {
+            assert!(began.elapsed() < TIMEOUT, "it did not end, and said: {}", self.errors());
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        let status = self.process.wait_within("its status", TIMEOUT);
         let [output, errors] =
             self.files.map(|file| fs::read_to_string(file).expect("what was printed"));
         Ended { code: status.code(), output, errors }

@@ -1,15 +1,18 @@
 //! Several nodes, as processes of one host: the same command on each, as under torchrun.
 
-use std::net::TcpListener;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::train::fixture::{Place, Running};
 
 const SCRIPT: &str = "echo $RANK $WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE > rank-$RANK";
 
-/// An endpoint on the loopback at which nothing listens.
+/// An endpoint on the loopback at which nothing listens: at an address that no other process of a test uses, since
+/// any connection may be given a port that is free now.
 fn endpoint() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback has free ports");
-    listener.local_addr().expect("a bound socket has an address").to_string()
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    // 127.0 is everyone's.
+    format!("127.{}.{low}.{}:29400", high | 1, NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Starts the same command as two nodes.

@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
     (TOP, "nvtop", Shows(&[FIRST, "sleep"])),
     (TOP, "nvtop -d", Shows(&[FIRST, "sleep"])),
     (TOP, "nvtop -C", Shows(&[FIRST, "sleep"])),
-    (TT, "tt-smi", Shows(&["T1:N0", "DRAM"])),
+    (TT, "tt-smi", Shows(&["T1:", "T4:", "DRAM"])),
     (TT, "tt-smi -ls", Shows(&["Device 0: T1:N0: ", "Device 31: T4:N7: "])),
     (TT, "tt-smi -s", Shows(&["\"schema_version\":", "\"T4:N7\""])),
     (TT, "tt-smi -glx_list_tray_to_device", Shows(&["CPU AFFINITY", "Legend:"])),
