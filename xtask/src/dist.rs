@@ -8,6 +8,7 @@ mod stage;
 mod summary;
 mod target;
 mod tools;
+mod wheel;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,6 +83,7 @@ pub fn make(root: &Path, target: Target, builds: bool) -> Result<(), DistError> 
         tools: Tools::install(root)?,
         into,
     };
+    clear(&release)?;
     let begun = Instant::now();
     let mut made = Vec::new();
     if builds {
@@ -92,10 +94,24 @@ pub fn make(root: &Path, target: Target, builds: bool) -> Result<(), DistError> 
     made.push(step("contents of an image", || archive::image(&release, &stage))?);
     made.extend(step("Debian packages", || packages::debian(&release))?);
     made.extend(step("RPM packages", || packages::rpm(&release))?);
-    made.extend(step("wheel", || packages::wheel(&release))?);
+    made.extend(step("wheel", || packages::wheel(&release, &stage))?);
     made.extend(step("list of components", || packages::components(&release))?);
     made.push(summary::checksums(&release, &made)?);
     summary::print(&stage, &made, begun.elapsed())
+}
+
+/// Removes what an earlier release for this processor consisted of, so that what is there is of one.
+fn clear(release: &Release) -> Result<(), DistError> {
+    let names = [release.target.name(), release.target.debian_name()];
+    let entries = std::fs::read_dir(&release.into).map_err(DistError::file(&release.into))?;
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_ours = name.starts_with("telltale") || name.starts_with("libtelltale");
+        if is_ours && names.iter().any(|processor| name.contains(processor)) {
+            std::fs::remove_file(&path).map_err(DistError::file(&path))?;
+        }
+    }
+    Ok(())
 }
 
 /// Does one step, and says how long it took.

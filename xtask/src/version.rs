@@ -35,12 +35,14 @@ const fn place(path: &'static str, before: &'static str, form: Form) -> Place {
     Place { path, before, form }
 }
 
-const PLACES: [Place; 8] = [
+const PLACES: [Place; 10] = [
     // What crates say of each other when they are published.
     place(MANIFEST, "\", version = \"", Form::Whole),
     place("crates/capi/include/telltale.h", "#define TELLTALE_VERSION_MAJOR ", Form::Major),
     place("crates/capi/include/telltale.h", "#define TELLTALE_VERSION_MINOR ", Form::Minor),
     place("crates/capi/include/telltale.h", "#define TELLTALE_VERSION_PATCH ", Form::Patch),
+    place("crates/capi/Cargo.toml", "libtelltale0 (= ", Form::Whole),
+    place("crates/capi/Cargo.toml", "libtelltale0 = \"= ", Form::Whole),
     place("clients/python/pyproject.toml", "\nversion = \"", Form::Whole),
     place("clients/python/telltale_ccl/__init__.py", "\n__version__ = \"", Form::Whole),
     place("docs/integrate.md", "find_package(telltale ", Form::MajorMinor),

@@ -7,11 +7,12 @@ use xtask::repository::root;
 use xtask::version::{self, Version, VersionError};
 
 /// The files that have it.
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "CHANGELOG.md",
     "Cargo.toml",
     "clients/python/pyproject.toml",
     "clients/python/telltale_ccl/__init__.py",
+    "crates/capi/Cargo.toml",
     "crates/capi/include/telltale.h",
     "docs/integrate.md",
 ];

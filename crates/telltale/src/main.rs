@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    telltale::command()
+    telltale_commands::command()
 }

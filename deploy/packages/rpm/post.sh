@@ -1,8 +1,11 @@
 sh /usr/lib/telltale/account.sh
-if [ "$1" = 1 ] && [ -d /run/systemd/system ]; then
-    systemctl daemon-reload
-    systemctl preset telltale.service
-elif [ -d /run/systemd/system ]; then
-    systemctl daemon-reload
-    systemctl try-restart telltale.service
+# An image that is built runs no systemd, and has it all the same.
+if command -v systemctl >/dev/null 2>&1; then
+    if [ "$1" = 1 ]; then
+        systemctl --no-reload preset telltale.service || :
+    fi
+    if [ -d /run/systemd/system ]; then
+        systemctl daemon-reload || :
+        [ "$1" = 1 ] || systemctl try-restart telltale.service || :
+    fi
 fi

@@ -1,13 +1,12 @@
 //! Packages of distributions, the wheel and the list of components, each by the tool that is kept for it. What goes into
-//! one is described beside its crate: in `[package.metadata]` of `Cargo.toml`, and in `pyproject.toml`.
+//! one is described beside its crate, in `[package.metadata]` of `Cargo.toml`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::stage::FRESH;
-use super::target::GLIBC;
-use super::{DistError, Release, run};
+use super::stage::{FRESH, InstalledTrees};
+use super::{DistError, Release, run, wheel};
 
 /// The crates of which packages are made, each with its variants.
 const OF_DEBIAN: [(&str, Option<&str>); 3] =
@@ -21,7 +20,8 @@ pub(super) fn debian(release: &Release) -> Result<Vec<PathBuf>, DistError> {
     let out = fresh(release)?;
     for (name, variant) in OF_DEBIAN {
         let mut deb = cargo(release, "deb");
-        deb.args(["--no-build", "--no-strip", "--package", name]);
+        // It warns of each path that it would not build.
+        deb.args(["--quiet", "--no-build", "--no-strip", "--package", name]);
         deb.args(["--target", release.target.triple(), "--profile", "dist"]);
         deb.args(variant.iter().flat_map(|variant| ["--variant", variant]));
         run(deb.arg("--output").arg(&out))?;
@@ -43,20 +43,15 @@ pub(super) fn rpm(release: &Release) -> Result<Vec<PathBuf>, DistError> {
     taken(release, &out)
 }
 
-/// The wheel, for any Python: the program is in it, and starts without one.
-pub(super) fn wheel(release: &Release) -> Result<Vec<PathBuf>, DistError> {
+/// The wheel.
+pub(super) fn wheel(release: &Release, stage: &InstalledTrees) -> Result<Vec<PathBuf>, DistError> {
     let out = fresh(release)?;
-    let mut maturin = release.tools.command("maturin");
-    maturin.args(["build", "--locked", "--zig", "--profile", "dist"]);
-    maturin.args(["--target", release.target.triple()]);
-    maturin.args(["--compatibility", &format!("manylinux_{}_{}", GLIBC.0, GLIBC.1)]);
-    maturin.args(["--manifest-path", "crates/telltale/Cargo.toml", "--out"]).arg(&out);
-    release.settings(&mut maturin);
-    run(&mut maturin)?;
+    wheel::pack(release, stage, &out)?;
     taken(release, &out)
 }
 
-/// All components of the programs and their versions (CycloneDX).
+/// All components of the programs and their versions (CycloneDX). The tool writes a list beside the manifest of every
+/// crate of the workspace: that of the program is kept.
 pub(super) fn components(release: &Release) -> Result<Vec<PathBuf>, DistError> {
     let out = fresh(release)?;
     let name = format!("telltale-{}-{}.cdx", release.version, release.target.name());
@@ -64,10 +59,31 @@ pub(super) fn components(release: &Release) -> Result<Vec<PathBuf>, DistError> {
     list.args(["--format", "json", "--manifest-path", "crates/telltale/Cargo.toml"]);
     list.args(["--target", release.target.triple(), "--no-build-deps"]);
     run(list.args(["--override-filename", &name]))?;
-    let made = release.root.join("crates/telltale").join(format!("{name}.json"));
-    let place = out.join(format!("{name}.json"));
-    fs::rename(&made, &place).map_err(DistError::file(&made))?;
+    let name = format!("{name}.json");
+    let made = release.root.join("crates/telltale").join(&name);
+    let text = fs::read_to_string(&made).map_err(DistError::file(&made))?;
+    // It names crates of the workspace by where they are, on this machine.
+    let text = text.replace(&*release.root.to_string_lossy(), "/telltale");
+    fs::write(out.join(&name), text).map_err(DistError::file(&out))?;
+    for crates in ["", "crates", "tools"] {
+        for beside in directories(&release.root.join(crates))? {
+            let list = beside.join(&name);
+            if list.exists() {
+                fs::remove_file(&list).map_err(DistError::file(&list))?;
+            }
+        }
+    }
     taken(release, &out)
+}
+
+/// The directories in a directory.
+fn directories(place: &Path) -> Result<Vec<PathBuf>, DistError> {
+    let entries = fs::read_dir(place).map_err(DistError::file(place))?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    paths
+        .filter(|path| path.as_ref().map_or(true, |path| path.is_dir()))
+        .collect::<Result<_, _>>()
+        .map_err(DistError::file(place))
 }
 
 fn cargo(release: &Release, chore: &str) -> Command {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{DistError, Release, Target, build, run};
 
@@ -10,6 +11,10 @@ use super::{DistError, Release, Target, build, run};
 const PLACE: &str = "target/stage";
 /// Where a tool puts what it makes.
 pub(super) const FRESH: &str = "target/stage/made";
+/// Where files that only packages have are, below that.
+const PACKAGED: &str = "packaged";
+/// Those files.
+const OF_PACKAGES: [&str; 2] = ["deploy/packages/account.sh", "deploy/packages/telltale.toml"];
 /// The licences of what is linked.
 const LICENCES: &str = "THIRD-PARTY.txt";
 
@@ -51,8 +56,54 @@ pub(super) fn lay_out(release: &Release) -> Result<InstalledTrees, DistError> {
     }
     let mut profiler = script("crates/nccl-profiler/install.sh");
     run(profiler.env("DESTDIR", &stage.programs).arg("/usr/lib/telltale").arg(&built))?;
+    link_by_scripts(&place.join("library64/usr/lib64"))?;
+    let packaged = place.join(PACKAGED);
+    fs::create_dir(&packaged).map_err(DistError::file(&packaged))?;
+    for path in OF_PACKAGES {
+        copy(&release.root.join(path), &packaged)?;
+    }
     documents(release, &stage)?;
+    date(&place, UNIX_EPOCH + Duration::from_secs(release.epoch))?;
     Ok(stage)
+}
+
+/// Replaces the links of libraries, which the tool for RPM cannot package: the one that a linker reads by a script that
+/// names the library, and the one that programs want by none, since `ldconfig` makes it.
+fn link_by_scripts(directory: &Path) -> Result<(), DistError> {
+    let entries = fs::read_dir(directory).map_err(DistError::file(directory))?;
+    for path in
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_symlink())
+    {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        fs::remove_file(&path).map_err(DistError::file(&path))?;
+        if name.ends_with(".so") {
+            let script = format!("/* GNU ld script */\nINPUT({name}.0)\n");
+            fs::write(&path, script).map_err(DistError::file(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives every file below a directory one time: tools take what is older than the source as it is.
+fn date(directory: &Path, time: SystemTime) -> Result<(), DistError> {
+    for entry in fs::read_dir(directory).map_err(DistError::file(directory))? {
+        let path = entry.map_err(DistError::file(directory))?.path();
+        if path.is_symlink() {
+            continue;
+        }
+        if path.is_dir() {
+            date(&path, time)?;
+        }
+        let file = fs::File::open(&path).and_then(|file| file.set_modified(time));
+        file.map_err(DistError::file(&path))?;
+    }
+    Ok(())
+}
+
+/// Copies a file into a directory.
+fn copy(file: &Path, into: &Path) -> Result<(), DistError> {
+    let to = into.join(file.file_name().unwrap_or_default());
+    fs::copy(file, to).map(drop).map_err(DistError::file(file))
 }
 
 /// A program for this machine, which writes the pages of one that is for another.
@@ -74,22 +125,22 @@ fn documents(release: &Release, stage: &InstalledTrees) -> Result<(), DistError>
     for (tree, package) in [(&stage.programs, "telltale"), (&stage.library, "libtelltale0")] {
         let place = tree.join("usr/share/doc").join(package);
         fs::create_dir_all(&place).map_err(DistError::file(&place))?;
-        for from in
-            [release.root.join("LICENSE"), release.root.join("CHANGELOG.md"), licences.clone()]
-        {
-            let to = place.join(from.file_name().unwrap_or_default());
-            fs::copy(&from, to).map_err(DistError::file(&from))?;
+        for name in ["LICENSE", "CHANGELOG.md"] {
+            copy(&release.root.join(name), &place)?;
         }
+        copy(&licences, &place)?;
     }
     Ok(())
 }
 
-/// Takes what only a debugger reads out of a static library, with the program that rustc does it with.
+/// Takes what only a debugger or a Rust compiler reads out of a static library, with the program that rustc does it with:
+/// most of it would be code for an optimizer that a linker of C does not have.
 fn strip(library: &Path) -> Result<(), DistError> {
     let compiler = build::printed(&["sysroot"])?;
     let host = Target::host().map_or("", Target::triple);
     let program = compiler.join("lib/rustlib").join(host).join("bin/rust-objcopy");
     let mut strip = Command::new(program);
     strip.env("LD_LIBRARY_PATH", compiler.join("lib"));
+    strip.args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd"]);
     run(strip.args(["--strip-debug", "--enable-deterministic-archives"]).arg(library))
 }

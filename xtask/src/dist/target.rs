@@ -32,7 +32,16 @@ impl Target {
         }
     }
 
-    /// The processor, as packages call it.
+    /// The processor, as Debian calls it.
+    #[must_use]
+    pub const fn debian_name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "amd64",
+            Self::Aarch64 => "arm64",
+        }
+    }
+
+    /// The processor, as all other packages call it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

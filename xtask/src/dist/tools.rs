@@ -14,8 +14,8 @@ const CRATES: [(&str, &str, &str); 4] = [
     ("cargo-deb", "3.8.0", ""),
     ("cargo-generate-rpm", "0.21.1", ""),
 ];
-/// Programs from PyPI: the linker that knows every version of glibc, what drives it, and what makes wheels.
-const WHEELS: [&str; 3] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1", "maturin==1.16.0"];
+/// Programs from PyPI: the linker that knows every version of glibc, what drives it, and what packs wheels.
+const WHEELS: [&str; 3] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1", "wheel==0.45.1"];
 
 /// Installed programs.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! The archive, on a system whose glibc is older than the one it was built beside, and the versions that it asks for.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::made::{is_tried, made};
-use super::system::{System, printed};
+use super::system::{System, printed, scratch};
 
 /// The newest version of glibc that a symbol may be of: that of 2018.
 const GLIBC: (u32, u32) = (2, 28);
@@ -16,9 +17,7 @@ fn it_runs_where_glibc_is_older() {
     let system = System::debian("bullseye", &[]);
     let archive = made("telltale-", "x86_64-linux.tar.zst");
     let place = system.path("/opt");
-    let mut tar = Command::new("tar");
-    tar.args(["--extract", "--zstd", "--file"]).arg(archive).arg("--directory").arg(&place);
-    printed("tar", &tar.output().unwrap());
+    unpack(&archive, &place);
     let name = system.ok("cd /opt && ls -d telltale-*").trim().to_owned();
     let glibc = system.ok("ldd --version | head -n 1");
     assert!(glibc.contains("2.31"), "{glibc}");
@@ -34,7 +33,8 @@ fn it_runs_where_glibc_is_older() {
         system.ok(&format!("PATH=$PATH:/opt/{name}/bin telltale run -- sh -c 'echo $LD_PRELOAD'"));
     assert!(recorded.contains("libtelltale_preload.so"), "{recorded}");
     let demo = system.ok(&format!("/opt/{name}/bin/telltale demo --seconds 2"));
-    assert!(demo.contains("loss"), "{demo}");
+    // There is no compiler, so that nothing can be trained.
+    assert!(demo.contains("At the end:") && demo.contains("real traces"), "{demo}");
     for file in [
         "include/telltale.h",
         "lib/libtelltale.so.0",
@@ -51,27 +51,47 @@ fn no_symbol_is_of_a_newer_glibc() {
     if !is_tried("archive::no_symbol_is_of_a_newer_glibc") {
         return;
     }
-    let stage = super::made::root().join("target/stage");
-    let mut seen = 0;
-    for place in ["programs/usr/bin", "programs/usr/lib/telltale", "library/usr/lib"] {
-        for file in std::fs::read_dir(stage.join(place)).expect("made by cargo xtask dist") {
-            let path = file.unwrap().path();
-            let is_linked = place.ends_with("bin") || path.to_str().unwrap().contains(".so");
-            if !is_linked || path.is_symlink() {
-                continue;
-            }
-            let output = Command::new("objdump").arg("-T").arg(&path).output().unwrap();
-            let symbols = printed("objdump", &output);
-            let versions = symbols.split("GLIBC_").skip(1).filter_map(|rest| {
-                let version =
-                    rest.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next()?;
-                let mut parts = version.split('.').map(|part| part.parse().unwrap());
-                Some((parts.next()?, parts.next()?))
-            });
-            let newest = versions.max().unwrap();
+    for processor in ["x86_64", "aarch64"] {
+        let place = scratch();
+        unpack(&made("telltale-", &format!("{processor}-linux.tar.zst")), place.path());
+        let tree = std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path();
+        let places = ["bin", "lib/telltale", "lib"].map(|place| tree.join(place));
+        let files = places.iter().flat_map(|place| std::fs::read_dir(place).unwrap());
+        let files = files.map(|file| file.unwrap().path());
+        let is_linked = |path: &PathBuf| {
+            !path.is_symlink() && (path.parent().unwrap().ends_with("bin") || has_so(path))
+        };
+        let linked: Vec<PathBuf> = files.filter(is_linked).collect();
+        // Five programs, two libraries that are preloaded, two that are linked.
+        assert_eq!(linked.len(), 9, "{linked:?}");
+        for path in linked {
+            let newest = newest_glibc(&path);
             assert!(newest <= GLIBC, "{} asks for {newest:?}", path.display());
-            seen += 1;
         }
     }
-    assert_eq!(seen, 9, "five programs, two libraries that are preloaded, two that are linked");
+}
+
+fn has_so(path: &Path) -> bool {
+    path.file_name().unwrap().to_str().unwrap().contains(".so")
+}
+
+/// The newest version of glibc that a symbol of a program or library is of.
+fn newest_glibc(path: &Path) -> (u32, u32) {
+    // Whatever processor it is for.
+    let output = Command::new("readelf").args(["--wide", "--dyn-syms"]).arg(path).output().unwrap();
+    let symbols = printed("readelf", &output);
+    let versions = symbols.split("GLIBC_").skip(1).filter_map(|rest| {
+        let version =
+            rest.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next()?;
+        let mut parts = version.split('.').map(|part| part.parse().unwrap());
+        Some((parts.next()?, parts.next()?))
+    });
+    versions.max().unwrap()
+}
+
+/// Unpacks an archive as docs/install.md has it.
+fn unpack(archive: &Path, to: &Path) {
+    let script = "zstd -dc \"$1\" | tar -x --directory \"$2\"";
+    let output = Command::new("sh").args(["-c", script, "sh"]).arg(archive).arg(to).output();
+    printed(script, &output.unwrap());
 }

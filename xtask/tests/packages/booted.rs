@@ -51,8 +51,7 @@ impl Booted {
         let mut unshare = Command::new("unshare");
         unshare.args(["--mount", "--pid", "--uts", "--ipc", "--cgroup", "--net", "--fork"]);
         unshare.args(["--kill-child", "sh", "-c", BOOT, "sh"]).arg(system.path("/"));
-        let log = std::fs::File::create(system.path("/boot.log")).unwrap();
-        unshare.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        unshare.stdin(Stdio::null());
         let unshare = ChildGuard::spawn(&mut unshare);
         let mut init = 0;
         wait_until("systemd", TIMEOUT, || {
@@ -85,7 +84,7 @@ impl Booted {
         enter.args([
             "--cgroup",
             "--root",
-            "--wd=/",
+            "--wd",
             "env",
             "-i",
             "LC_ALL=C.UTF-8",

@@ -6,7 +6,7 @@ use telltale_harness::Scratch;
 
 use super::booted::Booted;
 use super::made::{is_tried, made};
-use super::system::{System, printed};
+use super::system::{System, printed, scratch};
 
 /// A system as Debian's installer leaves it: systemd is there.
 const WITH_SYSTEMD: [&str; 4] = ["systemd", "systemd-sysv", "dbus", "iproute2"];
@@ -29,13 +29,13 @@ fn it_is_installed_upgraded_and_purged_and_its_service_runs_as_its_unit_says() {
     ) {
         return;
     }
-    let (scratch, package) = (Scratch::new(), made("telltale_", ".deb"));
+    let (scratch, package) = (scratch(), made("telltale_", "_amd64.deb"));
     let system = System::debian("bookworm", &WITH_SYSTEMD);
     let new = system.put(&package, "/packages");
     let old = system.put(&earlier(&package, &scratch), "/packages");
-    let before = system.files();
-    let accounts = std::fs::read_to_string(system.path("/etc/passwd")).unwrap();
     let booted = Booted::start(system);
+    let before = booted.system.files();
+    let accounts = std::fs::read_to_string(booted.system.path("/etc/passwd")).unwrap();
     let install =
         |file: &str| booted.ok(&format!("apt-get install -y --no-install-recommends {file}"));
 
@@ -64,7 +64,8 @@ fn it_is_installed_upgraded_and_purged_and_its_service_runs_as_its_unit_says() {
     booted.ok("apt-get remove -y telltale");
     assert!(booted.ok(&format!("cat {config}")).ends_with("interval_seconds = 2\n"), "kept");
     booted.ok("apt-get purge -y telltale");
-    assert_eq!(booted.ok("pgrep telltale || true"), "");
+    let running = booted.ok("cat /proc/[0-9]*/comm");
+    assert!(running.contains("systemd") && !running.contains("telltale"), "{running}");
     assert_eq!(booted.ok("ls /run | grep -x tt || true"), "");
     let (after, units) =
         (booted.system.files(), booted.ok("ls -R /etc/systemd/system /var/lib/systemd"));
@@ -101,7 +102,7 @@ fn it_is_installed_where_nothing_starts_services() {
         return;
     }
     let system = System::debian("bookworm", &[]);
-    let package = system.put(&made("telltale_", ".deb"), "/packages");
+    let package = system.put(&made("telltale_", "_amd64.deb"), "/packages");
     let before = system.files();
     system.ok(&format!("apt-get install -y --no-install-recommends {package}"));
     system.ok("getent passwd telltale && test -d /var/lib/telltale && telltale smi");

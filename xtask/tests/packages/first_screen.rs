@@ -85,7 +85,7 @@ fn from_nothing_to_the_first_screen() {
 impl Way {
     fn time(&self) -> Duration {
         let system = System::debian("bookworm", self.packages);
-        for (begin, end) in [("telltale_", ".deb"), ("telltale-", "x86_64.whl")] {
+        for (begin, end) in [("telltale_", "_amd64.deb"), ("telltale-", "x86_64.whl")] {
             system.put(&made(begin, end), "/packages");
         }
         if self.packages.contains(&"python3-venv") {

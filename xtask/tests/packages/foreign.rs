@@ -2,17 +2,15 @@
 
 use std::process::Command;
 
-use telltale_harness::Scratch;
-
 use super::made::{is_tried, made};
-use super::system::printed;
+use super::system::{printed, scratch};
 
 #[test]
 fn programs_for_aarch64_start() {
     if !is_tried("foreign::programs_for_aarch64_start") {
         return;
     }
-    let scratch = Scratch::new();
+    let scratch = scratch();
     let mut tar = Command::new("tar");
     tar.args(["--extract", "--zstd", "--strip-components=1", "--file"]);
     tar.arg(made("telltale-", "aarch64-linux.tar.zst")).arg("--directory").arg(scratch.path());
@@ -33,7 +31,7 @@ fn programs_for_aarch64_start() {
     assert!(run(&["telltale", "smi", "--json"]).contains("\"devices\""));
     assert!(run(&["telltale", "smi", "--help"]).contains("telltale smi"));
     for (begin, end) in
-        [("telltale_", "arm64.deb"), ("telltale-", "aarch64.rpm"), ("telltale-", "aarch64.whl")]
+        [("telltale_", "_arm64.deb"), ("telltale-", "aarch64.rpm"), ("telltale-", "aarch64.whl")]
     {
         made(begin, end);
     }

@@ -15,7 +15,8 @@ fn the_service_runs_of_it_as_the_images_user() {
     tar.args(["--extract", "--gzip", "--file"]).arg(made("telltale-", "x86_64-image.tar.gz"));
     printed("tar", &tar.arg("--directory").arg(system.path("/")).output().unwrap());
     let dockerfile = std::fs::read_to_string(root().join("deploy/docker/Dockerfile")).unwrap();
-    let account = dockerfile.split("RUN groupadd").nth(1).and_then(|rest| rest.split("\n#").next());
+    let account =
+        dockerfile.split("RUN groupadd").nth(1).and_then(|rest| rest.split("\nCOPY").next());
     system.ok(&format!(
         "groupadd{}",
         account.expect("the accounts of the image").replace("\\\n", " ")

@@ -11,7 +11,7 @@ fn a_program_is_compiled_with_pkg_config_and_with_cmake() {
     let system = System::debian("bookworm", &["g++", "make", "pkg-config", "cmake"]);
     let before = system.files();
     let packages = ["libtelltale0_", "libtelltale-dev_"]
-        .map(|name| system.put(&made(name, ".deb"), "/packages"));
+        .map(|name| system.put(&made(name, "_amd64.deb"), "/packages"));
     system.ok(&format!("apt-get install -y --no-install-recommends {}", packages.join(" ")));
     let source = std::fs::read(root().join("crates/capi/examples/allocator.cpp")).unwrap();
     std::fs::write(system.path("/root/allocator.cpp"), source).unwrap();

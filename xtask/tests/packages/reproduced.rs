@@ -3,10 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use telltale_harness::Scratch;
-
 use super::made::{is_tried, made, root};
-use super::system::printed;
+use super::system::{printed, scratch};
 
 #[test]
 fn a_second_build_elsewhere_makes_the_same_bytes() {
@@ -14,7 +12,7 @@ fn a_second_build_elsewhere_makes_the_same_bytes() {
         return;
     }
     let sums = fs::read_to_string(made("telltale-", "x86_64.sha256")).unwrap();
-    let elsewhere = Scratch::new();
+    let elsewhere = scratch();
     let place = elsewhere.join("another");
     let mut git = Command::new("git");
     git.args(["clone", "--quiet"]).arg(root()).arg(&place);

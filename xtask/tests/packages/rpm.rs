@@ -9,11 +9,11 @@ fn it_is_installed_upgraded_and_erased() {
         return;
     }
     let system = System::debian("bookworm", &["rpm"]);
-    let package = system.put(&made("telltale-", ".rpm"), "/packages");
+    let package = system.put(&made("telltale-", ".x86_64.rpm"), "/packages");
     // Debian has no database of RPM, so nothing that the package needs is in it.
     let rpm = "rpm --nodeps";
     let before = system.files();
-    system.ok(&format!("{rpm} --install {package} && telltale smi && rpm --verify telltale"));
+    system.ok(&format!("{rpm} --install {package} && telltale smi && {rpm} --verify telltale"));
     system.ok("getent passwd telltale && test -d /var/lib/telltale && test -d /run/tt");
     let needed = system.ok(&format!("rpm --query --requires --package {package}"));
     assert!(needed.contains("libc.so.6(GLIBC_2.28)(64bit)"), "{needed}");

@@ -38,7 +38,7 @@ impl System {
         let held = ONE_AT_A_TIME.lock();
         let base = base(suite, packages);
         drop(held);
-        let place = Scratch::within(&trial());
+        let place = scratch();
         copy(&base, place.path());
         place.set_mode(0o755);
         Self(place)
@@ -112,6 +112,11 @@ fn trial() -> PathBuf {
     let trial = root().join("target/trial");
     fs::create_dir_all(&trial).unwrap();
     fs::canonicalize(trial).unwrap()
+}
+
+/// A directory on the disk: what is made here is large.
+pub(super) fn scratch() -> Scratch {
+    Scratch::within(&trial())
 }
 
 /// The language and what this machine's package managers were given to find their registries.

@@ -9,18 +9,19 @@ fn it_is_installed_into_a_bare_environment_and_goes_again() {
         return;
     }
     let system = System::debian("bookworm", &["python3-venv"]);
-    let wheel = system.put(&made("telltale-", ".whl"), "/packages");
+    let wheel = system.put(&made("telltale-", "_x86_64.whl"), "/packages");
     system.ok("python3 -m venv /venv");
     let before = system.files();
     system.ok(&format!("/venv/bin/pip install --no-index {wheel} && /venv/bin/telltale smi"));
     let version = system.ok("/venv/bin/telltale --version");
     assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
-    let shown = system.ok("/venv/bin/pip show telltale");
-    assert!(
-        shown.contains("License: Apache-2.0") || shown.contains("License-Expression: Apache-2.0"),
-        "{shown}"
-    );
-    system.ok("/venv/bin/pip check && /venv/bin/telltale demo --seconds 2");
+    let metadata = system.ok("cat /venv/lib/python3*/site-packages/telltale-*.dist-info/METADATA");
+    assert!(metadata.contains("\nLicense-Expression: Apache-2.0\n"), "{metadata}");
+    // `run` finds the library that it preloads in the environment.
+    let recorded = system.ok("/venv/bin/telltale run -- sh -c 'echo $LD_PRELOAD'");
+    assert!(recorded.contains("/venv/lib/telltale/libtelltale_preload.so"), "{recorded}");
+    let demo = system.ok("/venv/bin/pip check && /venv/bin/telltale demo --seconds 2");
+    assert!(demo.contains("At the end:"), "{demo}");
     system.ok("/venv/bin/pip uninstall --yes telltale");
     let after = system.files();
     // Python compiles pip as it runs.

@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    telltale::standalone::agent()
+    telltale_commands::standalone::agent()
 }

@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    telltale::standalone::coordinator()
+    telltale_commands::standalone::coordinator()
 }

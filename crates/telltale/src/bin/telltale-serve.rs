@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    telltale::standalone::serve()
+    telltale_commands::standalone::serve()
 }

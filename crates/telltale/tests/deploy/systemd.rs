@@ -125,7 +125,7 @@ fn systemd_has_nothing_to_say_of_the_units() {
     }
     // The program that the unit reloads with, which a machine has.
     fs::create_dir(installed.path("/bin")).unwrap();
-    fs::copy(installed.path(INSTALLED), installed.path("/bin/kill")).unwrap();
+    fs::copy(installed.path(INSTALLED), installed.path("/bin/sh")).unwrap();
     let dropped_in = installed.path("/etc/systemd/system/telltale.service.d");
     fs::create_dir_all(&dropped_in).unwrap();
     let cases: [(&[&str], &str); 4] = [

@@ -153,6 +153,29 @@ fn without_a_spare_the_job_shrinks_if_it_may_and_grows_again_with_the_next_epoch
 }
 
 #[test]
+fn the_first_epoch_too_begins_short_if_it_may_once_no_more_have_come_for_long_enough() {
+    let no_spare = NoSpare::Shrink { least_slots: 2, timeout: 3 * SECOND };
+    let policy = Policy { no_spare, starts_short: true, ..Policy::default() };
+    let mut cluster = Cluster::formed(4, &["a"], policy.clone());
+    cluster.pass(20 * SECOND);
+    assert_eq!(cluster.state().phase, Phase::Forming, "too few for any time");
+    cluster.register("b");
+    cluster.pass(2 * SECOND);
+    assert_eq!(cluster.state().phase, Phase::Forming, "more may come");
+    cluster.pass(2 * SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("a b", 1));
+    assert!(cluster.coordinator.runs());
+
+    // With all of them there is nothing to wait for.
+    let cluster = Cluster::formed(2, &["a", "b"], policy);
+    assert!(cluster.coordinator.runs());
+    // Whether it may is another matter than what a loss leads to.
+    let mut cluster = Cluster::formed(4, &["a", "b"], Policy { no_spare, ..Policy::default() });
+    cluster.pass(20 * SECOND);
+    assert_eq!(cluster.state().phase, Phase::Forming);
+}
+
+#[test]
 fn a_node_that_fails_again_and_again_is_quarantined() {
     let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
     for _ in 0..2 {

@@ -35,6 +35,24 @@ fn a_program_that_fails_at_each_start_is_given_up_long_before_the_budget_is_used
 }
 
 #[test]
+fn where_starts_that_fail_are_not_counted_the_budget_alone_ends_it() {
+    let budget = 2 * MAX_FAILED_STARTS;
+    let policy = Policy {
+        max_failed_starts: u32::MAX,
+        restart_budget: budget,
+        failures_to_quarantine: u32::MAX,
+        ..Policy::default()
+    };
+    let mut cluster = Cluster::formed(2, &["a", "b"], policy);
+    for _ in 0..budget {
+        fail_after(&mut cluster, 5 * SECOND, "a", WorkerEnd::Code(1));
+        assert_eq!(cluster.map(), "a b");
+    }
+    fail_after(&mut cluster, 5 * SECOND, "a", WorkerEnd::Code(1));
+    assert_eq!(cluster.state().phase, Phase::Over(JobOutcome::GivenUp));
+}
+
+#[test]
 fn a_job_that_fails_alike_but_runs_in_between_is_restarted() {
     let mut cluster = Cluster::formed(2, &["a", "b"], Policy::default());
     for _ in 0..2 * MAX_FAILED_STARTS {

@@ -1,0 +1,84 @@
+//! The wheel, for any Python: the one program with all commands, which starts without one. Its bytes are those of every
+//! other package, so it is laid out here and packed by PyPA's own `wheel`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::stage::InstalledTrees;
+use super::target::GLIBC;
+use super::{DistError, Release, run};
+
+/// Where it is laid out.
+const PLACE: &str = "target/stage/wheel";
+/// What `pip` shows of it.
+const METADATA: &str = "deploy/packages/wheel.metadata";
+/// What of the installed tree goes where in the wheel: into the environment's `bin`, and below the environment itself.
+const FILES: [(&str, &str); 2] = [("bin", "scripts"), ("lib/telltale", "data/lib/telltale")];
+/// As its metadata names them.
+const LICENCES: [&str; 2] = ["LICENSE", "THIRD-PARTY.txt"];
+/// The programs for services are not in it: one program has all commands.
+const PROGRAM: &str = "telltale";
+
+/// Packs it into `out`.
+pub(super) fn pack(release: &Release, stage: &InstalledTrees, out: &Path) -> Result<(), DistError> {
+    let place = release.root.join(PLACE);
+    let name = format!("telltale-{}", release.version);
+    let installed = stage.programs.join("usr");
+    for (from, to) in FILES {
+        let to = place.join(format!("{name}.data")).join(to);
+        for file in files(&installed.join(from))? {
+            if from != "bin" || file.file_name().is_some_and(|name| name == PROGRAM) {
+                copy(&file, &to)?;
+            }
+        }
+    }
+    let information = place.join(format!("{name}.dist-info"));
+    for name in LICENCES {
+        copy(&installed.join("share/doc/telltale").join(name), &information.join("licenses"))?;
+    }
+    let metadata = release.root.join(METADATA);
+    let text = fs::read_to_string(&metadata).map_err(DistError::file(&metadata))?;
+    write(&information.join("METADATA"), &text.replace("{version}", &release.version))?;
+    write(&information.join("WHEEL"), &tags(release))?;
+    let plain = fs::Permissions::from_mode(0o644);
+    for file in files(&information)?.into_iter().chain(files(&information.join("licenses"))?) {
+        if file.is_file() {
+            // Whatever this user's files usually have.
+            fs::set_permissions(&file, plain.clone()).map_err(DistError::file(&file))?;
+        }
+    }
+    let mut wheel = release.tools.command("wheel");
+    wheel.args(["pack", "--dest-dir"]).arg(out).arg(&place);
+    run(wheel.env("SOURCE_DATE_EPOCH", release.epoch.to_string()))
+}
+
+/// For which interpreters and systems it is.
+fn tags(release: &Release) -> String {
+    let (major, minor) = GLIBC;
+    format!(
+        "Wheel-Version: 1.0\nGenerator: cargo xtask dist ({})\nRoot-Is-Purelib: false\n\
+         Tag: py3-none-manylinux_{major}_{minor}_{}\n",
+        release.version,
+        release.target.name()
+    )
+}
+
+/// The files of a directory.
+fn files(directory: &Path) -> Result<Vec<PathBuf>, DistError> {
+    let entries = fs::read_dir(directory).map_err(DistError::file(directory))?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    paths.collect::<Result<_, _>>().map_err(DistError::file(directory))
+}
+
+/// Copies a file into a directory, which is made.
+fn copy(file: &Path, into: &Path) -> Result<(), DistError> {
+    fs::create_dir_all(into).map_err(DistError::file(into))?;
+    let to = into.join(file.file_name().unwrap_or_default());
+    fs::copy(file, to).map_err(DistError::file(file))?;
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), DistError> {
+    fs::write(path, text).map_err(DistError::file(path))
+}
