@@ -35,7 +35,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, set_child_subreaper};
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use failure::{FailureFiles, FailureWatch};
 use guard::Guard;
@@ -54,7 +54,7 @@ pub use command::{CommandError, can_be_run};
 pub use guard::{GUARD, Guarded, guard};
 pub use holder::{HOLD, Hold, HoldError, hold};
 pub use output::OutputMetrics;
-pub use output::echo::{Echo, StreamEcho, WorkerEcho};
+pub use output::echo::{Echo, StreamEcho, WorkerEcho, is_mid_line};
 pub use ports::HeldPort;
 pub use settings::WorkerSettings;
 pub use shim::{ShimError, can_have_shim};
@@ -120,6 +120,17 @@ pub enum SupervisorError {
         "the state directory {path} cannot be used; give one that this user may write with --state"
     )]
     State {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The directory for the workers' output cannot be made.
+    #[error(
+        "the directory {path} for the workers' output cannot be made; name one that this user may write"
+    )]
+    Logs {
         /// Which.
         path: PathBuf,
         /// Why.
@@ -224,7 +235,6 @@ impl Supervisor {
     pub fn open(settings: WorkerSettings) -> Result<Self, SupervisorError> {
         let lock = take_directory(&settings.state)?;
         let set_up = |step| move |source: io::Error| SupervisorError::SetUp { step, source };
-        let state = |source| SupervisorError::State { path: settings.state.clone(), source };
         set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| set_up("taking care of orphans")(error.into()))?;
         let record = settings.state.join("workers");
@@ -235,7 +245,10 @@ impl Supervisor {
         };
         let guard = Guard::start(settings.program.clone(), guarded).map_err(set_up("the guard"))?;
         let logs = settings.logs.clone().unwrap_or_else(|| settings.state.join("logs"));
-        DirBuilder::new().recursive(true).mode(0o700).create(&logs).map_err(state)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&logs).map_err(|source| {
+            let path = logs.clone();
+            SupervisorError::Logs { path, source }
+        })?;
         let files = settings.logs.clone();
         let files = files.map(|logs| (logs, settings.output_bytes.max(MIN_OUTPUT_BYTES)));
         let output = WorkerOutput::start(files, settings.echo.clone())
@@ -400,8 +413,10 @@ impl Supervisor {
             // What cannot be killed is in the kernel's hands; the guard goes on trying.
             let _ = tokio::time::timeout(KILL_TIMEOUT, self.all_ended()).await;
         }
-        // A disk or a reader that stands still does not keep the agent.
-        let _ = tokio::time::timeout(FLUSH_TIMEOUT, self.output.flush()).await;
+        let is_patient = self.output.waits_for_its_reader() && !grace.is_zero();
+        // A disk or a reader that stands still does not keep the agent, unless what workers print is all that is wanted.
+        let limit = if is_patient { Duration::MAX } else { FLUSH_TIMEOUT };
+        let _ = tokio::time::timeout(limit, self.output.flush()).await;
         killed
     }
 
@@ -462,6 +477,11 @@ impl Supervisor {
             begun: false,
             gate: started.gate,
         };
+        let (ended, has_ended) = watch::channel(false);
+        let follow = |stream, pipe| {
+            let name = Arc::clone(&name);
+            tokio::spawn(self.output.follow(name, stream, pipe, has_ended.clone()))
+        };
         let watched = Watched {
             child: started.child,
             lifetime,
@@ -472,13 +492,10 @@ impl Supervisor {
             name: Arc::clone(&name),
             failure: FailureWatch::start(&self.logs, self.settings.logs.is_some()),
             followed: [
-                tokio::spawn(self.output.follow(
-                    Arc::clone(&name),
-                    OutputStream::Output,
-                    started.output,
-                )),
-                tokio::spawn(self.output.follow(name, OutputStream::Error, started.error)),
+                follow(OutputStream::Output, started.output),
+                follow(OutputStream::Error, started.error),
             ],
+            ended,
         };
         tokio::spawn(watched.until_ended(serial, self.sender.clone()));
         self.running.insert(serial, running);

@@ -27,7 +27,7 @@ mod timeouts;
 mod trap;
 
 pub use build::{BuildKernelError, KernelCounters};
-pub use compiler::CompilerError;
+pub use compiler::{CompilerError, check_compiler};
 pub use disk_cache::KernelCacheError;
 pub use execution_error::{ExecutionError, KernelWait, WaitsFor};
 pub use fault::{AccessKind, KernelFault, MemoryPlace, MemoryUse};

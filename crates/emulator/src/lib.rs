@@ -36,6 +36,7 @@ pub use emulator::{Emulator, EmulatorOptions, EmulatorStartError, FaultError};
 pub use kernels::{
     AccessKind, BuildKernelError, CompilerError, ExecutionError, KernelCacheError, KernelCounters,
     KernelFault, KernelSourceError, KernelWait, LoadKernelError, MemoryPlace, MemoryUse, WaitsFor,
+    check_compiler,
 };
 pub use machine::{
     AerSeverity, AttributeError, ChipDescription, ChipLoad, CreateError, DriverVersion, Fault,

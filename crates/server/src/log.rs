@@ -88,13 +88,16 @@ impl Level {
     }
 
     fn targets(self) -> Targets {
-        let filter = match self {
+        Targets::new().with_target(OURS, self.filter())
+    }
+
+    fn filter(self) -> LevelFilter {
+        match self {
             Self::Error => LevelFilter::ERROR,
             Self::Warn => LevelFilter::WARN,
             Self::Info => LevelFilter::INFO,
             Self::Debug => LevelFilter::DEBUG,
-        };
-        Targets::new().with_target(OURS, filter)
+        }
     }
 }
 
@@ -144,6 +147,16 @@ pub fn start(level: Level, format: Format) {
     let subscriber = Registry::default().with(Lines(look).with_filter(filter));
     // Only tests set another one, which then has the events.
     let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// From now on events of these modules alone are lines on standard error, of each up to its level: for a program whose
+/// parts run in one process, and that says most of it itself.
+pub fn start_for(modules: &[(&str, Level)]) {
+    start(Level::Error, Format::Text);
+    if let Some(handle) = UP_TO.get() {
+        let targets = modules.iter().map(|(module, level)| (*module, level.filter()));
+        let _gone = handle.reload(targets.collect::<Targets>());
+    }
 }
 
 /// From now on lines up to this level are written.

@@ -27,6 +27,8 @@ use crate::sockets::sockets;
 
 use plan::AgentSettings;
 
+/// By what its events are known in the log.
+pub(crate) const MODULE: &str = module_path!();
 /// The agent's socket in its state directory.
 pub(crate) const SOCKET: &str = "agent.sock";
 /// What the name of a state directory begins with, before that of the node.

@@ -145,9 +145,9 @@ pub(crate) enum Command {
 }
 
 const DEMO_HELP: &str = "\
-Needs only a C compiler: no hardware, driver or privileges. The first run compiles the kernels,
-which takes some seconds (see `telltale gpt --help`). --workload trace replays two real allocation
-traces instead and compiles nothing.
+Needs no hardware, driver or privileges. The first run compiles the kernels of the training, which
+takes some seconds (see `telltale gpt --help`). --workload trace replays two real allocation traces
+instead and compiles nothing; so does the demo where there is no C compiler.
 
 On a terminal of at least 80 columns and 24 rows it is the view of `telltale top`, with the losses
 in the pane below; h shows its keys, q ends it. Without a terminal, tables are printed for 10
@@ -246,9 +246,9 @@ pub(crate) struct DemoArguments {
     /// End after N seconds [default: never on a terminal, 10 otherwise]
     #[arg(long, value_name = "N", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
-    /// Workload of the two processes
-    #[arg(long, value_name = "WORKLOAD", value_enum, default_value_t = Workload::Gpt)]
-    pub(crate) workload: Workload,
+    /// Workload of the two processes [default: gpt, or trace without a C compiler]
+    #[arg(long, value_name = "WORKLOAD", value_enum)]
+    pub(crate) workload: Option<Workload>,
     /// Print JSON, one object per snapshot; with --cluster one per event
     #[arg(long)]
     pub(crate) json: bool,

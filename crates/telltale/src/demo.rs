@@ -10,11 +10,13 @@ mod stage;
 use std::time::{Duration, Instant};
 
 use telltale_collector::{Collector, EndpointUse};
+use telltale_emulator::check_compiler;
 use telltale_schema::snapshot::Snapshot;
+use telltale_schema::text::with_causes;
 use telltale_smi::screen::Pane;
 
 use crate::arguments::{DemoArguments, LocationArguments, Workload};
-use crate::exit::{Failure, Status};
+use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::StandardOutput;
 use crate::smi::{self, OutputFormat, SnapshotView, WatchOptions};
@@ -35,13 +37,13 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     }
     let output = StandardOutput::detect();
     let mut interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
-    let mut stage = Stage::build(arguments.workload)?;
+    let mut stage = Stage::build(arguments.workload.unwrap_or_else(usual_workload))?;
     let place = LocationArguments { root: Some(stage.root().to_path_buf()), runtime_dir: None };
     let form =
         if arguments.json { OutputFormat::Json } else { OutputFormat::Tables { details: false } };
     let view = SnapshotView::whole(form);
     let mut options = smi::options(&place, view);
-    if arguments.workload == Workload::Gpt {
+    if stage.workload == Workload::Gpt {
         // Losses are reported by endpoints alone.
         options.endpoints = EndpointUse::Always;
     }
@@ -67,6 +69,20 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     Ok(Status::Fine)
 }
 
+/// What is shown unless it is said: trainings, which need a C compiler.
+fn usual_workload() -> Workload {
+    match check_compiler() {
+        Ok(()) => Workload::Gpt,
+        Err(error) => {
+            let causes = with_causes(&error);
+            exit::tell(&format!(
+                "telltale: recorded traces are replayed instead of a training: {causes}"
+            ));
+            Workload::Trace
+        }
+    }
+}
+
 /// Shows the machine full-screen until it is asked to end.
 fn show_view(
     arguments: &DemoArguments,
@@ -74,13 +90,13 @@ fn show_view(
     stage: &mut Stage,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let trains = arguments.workload == Workload::Gpt;
+    let trains = stage.workload == Workload::Gpt;
     let view = StagedView {
         place,
         period: PERIOD,
         pane: if trains { Pane::Losses } else { Pane::default() },
         host: MACHINE,
-        welcome: format!("Demo: {}. h: the keys, q: end.", title(arguments.workload)),
+        welcome: format!("Demo: {}. h: the keys, q: end.", title(stage.workload)),
         until: arguments.seconds.map(|span| Instant::now() + span),
     };
     view.run(&mut || {
@@ -98,7 +114,7 @@ fn show_pages(
     output: &StandardOutput,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let trains = arguments.workload == Workload::Gpt;
+    let trains = stage.workload == Workload::Gpt;
     let mut span = arguments.seconds;
     if span.is_none() && !output.is_repainted() {
         if trains {
@@ -109,7 +125,7 @@ fn show_pages(
     let until = span.map(|span| Instant::now() + span);
     let below = if trains { losses::lines } else { |_: &Snapshot| None };
     // The way out comes first, because narrow terminals cut the end.
-    let title = format!("Ctrl-C ends this demo: {}", title(arguments.workload));
+    let title = format!("Ctrl-C ends this demo: {}", title(stage.workload));
     let watch = WatchOptions { period: PERIOD, until, view, title: &title, below };
     let check = |_: &mut Collector| stage.check_workloads(interrupt).map(|()| None);
     watch.run(collector, output, interrupt, check).map(|_| ())

@@ -4,6 +4,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,8 @@ use crate::exit::Failure;
 /// Room for the emulated machine and two ledgers, with plenty to spare: about a hundred small files,
 /// of which each takes a block of up to 64 KiB.
 const NEEDED_BYTES: u64 = 8 << 20;
+/// Of a path in which directories are made: the 108 bytes of a socket's path (unix(7)) without the names below it.
+const MAX_PARENT_BYTES: usize = 64;
 /// Files, directories and links, several times over.
 const NEEDED_FILES: u64 = 500;
 
@@ -39,6 +42,12 @@ impl PrivateDirectory {
         ];
         let mut tried = String::new();
         for parent in candidates.into_iter().flatten().filter(|parent| parent.is_absolute()) {
+            let bytes = parent.as_os_str().as_bytes();
+            if bytes.len() > MAX_PARENT_BYTES || bytes.contains(&b':') {
+                let parent = parent.display();
+                tried.push_str(&format!("; {parent}: too long for sockets, or has a ':'"));
+                continue;
+            }
             remove_abandoned(&parent, prefix);
             let path = parent.join(format!("{prefix}{}", std::process::id()));
             match make_with_room(&path) {

@@ -10,9 +10,11 @@ mod follow;
 mod nodes;
 mod options;
 mod processes;
+mod rendezvous;
 mod report;
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +23,7 @@ use telltale_cluster::policy::AgentPolicy;
 use telltale_cluster::rank::WorkersPerNode;
 use telltale_cluster::vitals::NodeHealth;
 use telltale_control_plane::attend::{AgentEnding, Signals, attend};
-use telltale_control_plane::supervisor::can_be_run;
+use telltale_control_plane::supervisor::is_mid_line;
 use telltale_server::log::{self, Format, Level};
 use tokio::sync::watch;
 
@@ -35,12 +37,17 @@ use crate::private_directory::PrivateDirectory;
 use coordinator::JobCoordinator;
 use follow::{Follower, JobHistory};
 use nodes::Place;
+use rendezvous::RendezvousConf;
 use report::{Stopped, TrainReport};
 
 /// What the names of a job's private directory begin with, before the pid.
 const DIRECTORY: &str = "telltale-train-";
 /// Bytes of a worker's output that are kept for each epoch in `--log-dir`.
 const OUTPUT_BYTES: u64 = 1 << 30;
+
+/// What of the log is for who starts a job: why its node does nothing.
+const LOGGED: [(&str, Level); 2] =
+    [("telltale_control_plane::attend", Level::Error), (crate::agent::MODULE, Level::Warn)];
 
 /// What is run, and how: everything that the arguments say, checked.
 #[derive(Debug)]
@@ -51,6 +58,7 @@ struct TrainPlan {
     job: String,
     place: Place,
     nodes: nodes::NodeRange,
+    conf: RendezvousConf,
     max_restarts: u32,
     lost_after: Duration,
     console: console::Outputs,
@@ -67,9 +75,9 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<Status, Failure> {
     if init::is_needed() {
         return init::run().and_then(init::as_job);
     }
-    // What a person should know is said all the same, by what follows the job.
+    // What a person should know is said by what follows the job; what keeps it from beginning, by the log.
     match arguments.verbose {
-        0 => {}
+        0 => log::start_for(&LOGGED),
         1 => log::start(Level::Info, Format::Text),
         _ => log::start(Level::Debug, Format::Text),
     }
@@ -78,12 +86,18 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<Status, Failure> {
     let outcome = run_in(&plan, arguments, directory.path());
     // A guard that still clears up may hold it for a moment; the next run removes what is left.
     let removed = directory.remove();
+    if let Err(error) = removed {
+        tell(&format!("telltale: {} cannot be removed: {error}", directory.path().display()));
+    }
     let report = outcome?;
     report.print(arguments.json);
-    if let Err(error) = removed {
-        exit::tell(&format!("telltale: {} cannot be removed: {error}", directory.path().display()));
-    }
     Ok(Status::OfJob(report.exit_code()))
+}
+
+/// A line on standard error, on a line of its own even where a worker's is unfinished.
+fn tell(text: &str) {
+    let before = if is_mid_line() { "\n" } else { "" };
+    exit::tell(&format!("{before}{text}"));
 }
 
 /// Runs the job with its own files in `directory`.
@@ -116,7 +130,7 @@ fn run_in(
             },
         };
         let node = node_name(&place)?;
-        let settings = plan.settings(arguments, directory, (node, address));
+        let settings = plan.settings(arguments, directory, (node, address), plan.logs()?);
         let settings = AgentSettings { coordinators: addresses, access, ..settings };
         let (plan, _files) = settings.plan()?;
         attend(plan, &mut signals, follower.part()).await.map_err(|error| Failure::because(&error))
@@ -138,7 +152,7 @@ fn run_in(
 fn stopped(ending: &AgentEnding, signals: &Signals, followed: &JobHistory) -> Stopped {
     match ending {
         AgentEnding::Over(outcome) => Stopped::Over(*outcome),
-        _ if followed.is_lost => Stopped::Lost,
+        _ if followed.lost.is_some() => followed.lost.map_or(Stopped::Signal(15), Stopped::Lost),
         _ => Stopped::Signal(signals.first().map_or(15, |signal| signal.as_raw())),
     }
 }
@@ -162,10 +176,11 @@ impl TrainPlan {
     fn of(arguments: &TrainArguments) -> Result<Self, Failure> {
         options::check(&arguments.others, arguments.verbose > 0)?;
         let command = command::of(arguments)?;
-        can_be_run(&command).map_err(|error| Failure::because(&error))?;
+        command::check(&command)?;
         let workers = processes::count(&arguments.processes)?;
         let nodes = nodes::NodeRange::of(arguments)?;
-        let place = Place::of(arguments, &nodes)?;
+        let conf = RendezvousConf::read(&arguments.nodes.rdzv_conf)?;
+        let place = Place::of(arguments, &nodes, &conf)?;
         let warm = options::Warm::of(arguments, &command, workers)?;
         Ok(Self {
             job: nodes::job_name(arguments),
@@ -178,6 +193,7 @@ impl TrainPlan {
             workers,
             place,
             nodes,
+            conf,
             warm,
         })
     }
@@ -188,12 +204,13 @@ impl TrainPlan {
         arguments: &TrainArguments,
         directory: &Path,
         (node, address): (NodeName, HostAddress),
+        logs: Option<PathBuf>,
     ) -> AgentSettings {
         AgentSettings {
             node,
             address,
             workers: self.workers,
-            job: None,
+            job: Some(self.job.clone()),
             policy: AgentPolicy {
                 stop_grace: self.grace,
                 // The coordinator counts.
@@ -212,7 +229,7 @@ impl TrainPlan {
             passes_interrupt: true,
             command: self.command.clone(),
             environment: self.environment(arguments),
-            logs: self.logs(),
+            logs,
             output_bytes: OUTPUT_BYTES,
             echo: self.console.echo.clone(),
             warm: self.warm.is_on(),
@@ -231,10 +248,28 @@ impl TrainPlan {
         variables
     }
 
-    /// Where output is kept: in a directory of this run alone.
-    fn logs(&self) -> Option<PathBuf> {
-        let directory = self.console.log_dir.as_ref()?;
+    /// Where output is kept: in a new directory of this run alone. Of two hosts or containers with one `--log-dir`, both may
+    /// have this pid.
+    fn logs(&self) -> Result<Option<PathBuf>, Failure> {
+        let Some(directory) = &self.console.log_dir else { return Ok(None) };
+        let failed = |path: &Path, error: std::io::Error| {
+            Failure::Message(format!(
+                "--log-dir: {} cannot be made: {error}; name a directory that you may write",
+                path.display()
+            ))
+        };
+        std::fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
         let name = self.job.replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
-        Some(directory.join(format!("{name}-{}", std::process::id())))
+        let mut path = directory.join(format!("{name}-{}", std::process::id()));
+        for number in 2_u32.. {
+            match std::fs::create_dir(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    path = directory.join(format!("{name}-{}-{number}", std::process::id()));
+                }
+                Err(error) => return Err(failed(&path, error)),
+                Ok(()) => break,
+            }
+        }
+        Ok(Some(path))
     }
 }

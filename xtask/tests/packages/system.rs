@@ -16,12 +16,14 @@ set -e
 mount --make-rprivate /
 mount -t proc proc \"$1/proc\"
 mount -t tmpfs tmpfs \"$1/tmp\"
-for device in null zero full random urandom tty ptmx; do
+for device in null zero full random urandom tty; do
     [ -e \"$1/dev/$device\" ] || touch \"$1/dev/$device\"
     mount --bind \"/dev/$device\" \"$1/dev/$device\"
 done
 mkdir -p \"$1/dev/pts\" \"$1/dev/shm\"
-mount --bind /dev/pts \"$1/dev/pts\"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts \"$1/dev/pts\"
+rm -f \"$1/dev/ptmx\"
+ln -s pts/ptmx \"$1/dev/ptmx\"
 mount -t tmpfs tmpfs \"$1/dev/shm\"
 exec chroot \"$1\" sh -c \"$2\"
 ";
@@ -78,7 +80,7 @@ impl System {
         let listed = self.ok(
             "find / -xdev \\( -path /var/lib/apt -o -path /var/cache -o -path /var/log -o -path /var/lib/dpkg \
              -o -path /run -o -path /tmp -o -path /dev -o -path /proc -o -path /sys -o -path /packages \
-             -o -path /var/lib/systemd -o -path /etc/systemd/system \\) -prune -o -printf '%p %y %u:%g %m\\n'",
+             -o -path /var/lib/systemd -o -path /etc/systemd/system -o -path '/etc/*-' \\) -prune -o -printf '%p %y %u:%g %m\\n'",
         );
         let mut files: Vec<String> = listed.lines().map(str::to_owned).collect();
         files.sort();

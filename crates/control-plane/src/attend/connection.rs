@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use telltale_schema::text::with_causes;
 use telltale_wire::cluster::message::NodeMessage;
@@ -194,7 +194,8 @@ impl Keeping {
                     // Who is refused registers again each second.
                     let text = format!("the coordinator refused a message: {reason}");
                     if let Some(text) = self.refused.news(address, text) {
-                        warn!("{text}");
+                        // The node does nothing until someone acts.
+                        error!("{text}");
                     }
                     if !was_heard && self.target.addresses.len() > 1 {
                         break Lost::Refused { address: address.clone() };

@@ -19,6 +19,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal as ChildEnds, SignalKind, signal};
 use tokio::sync::mpsc::Sender;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -128,6 +129,8 @@ pub(super) struct Watched {
     pub(super) failure: FailureWatch,
     /// The tasks that pass on its output and its errors, to the end of each.
     pub(super) followed: [JoinHandle<Vec<u8>>; 2],
+    /// Says to these that it has ended.
+    pub(super) ended: watch::Sender<bool>,
 }
 
 /// What becomes of a worker.
@@ -169,7 +172,7 @@ impl Watched {
         }
         let reap = || self.child.wait();
         let status = self.lifetime.ended(&mut self.ends, &self.all, &self.record, reap).await;
-        let errors = output_ended(self.followed).await;
+        let errors = output_ended(self.ended, self.followed).await;
         let place = self.name.get().copied();
         let news = match (begun, status) {
             (Err(failed), _) => News::NotBegun(failed),
@@ -205,15 +208,14 @@ async fn begun(mut channel: UnixStream) -> Result<(), Failed> {
     Err(Failed { reason, lasts: unfit.is_some() })
 }
 
-/// Waits for the rest of the output, for a while: an unknown process may hold a pipe open. Returns the end of
-/// what was written to standard error.
-async fn output_ended(followed: [JoinHandle<Vec<u8>>; 2]) -> Vec<u8> {
+/// Waits for the rest of the output, for a while: its reader may stand still, and it comes then. Returns the end of what
+/// was written to standard error, as far as it has come.
+async fn output_ended(ended: watch::Sender<bool>, followed: [JoinHandle<Vec<u8>>; 2]) -> Vec<u8> {
+    ended.send_replace(true);
     let mut errors = Vec::new();
     for one in followed {
-        let abort = one.abort_handle();
-        match timeout(OUTPUT_TIMEOUT, one).await {
-            Ok(tail) => errors = tail.unwrap_or_default(),
-            Err(_) => abort.abort(),
+        if let Ok(tail) = timeout(OUTPUT_TIMEOUT, one).await {
+            errors = tail.unwrap_or_default();
         }
     }
     errors

@@ -132,6 +132,14 @@ pub enum CompilerError {
     Files(#[source] io::Error),
 }
 
+/// Whether there is a C compiler that works.
+///
+/// # Errors
+/// When there is none, or it fails.
+pub fn check_compiler() -> Result<(), CompilerError> {
+    Compiler::current().map(|_| ())
+}
+
 impl Compiler {
     /// The compiler that `$CC` names, else `cc`.
     pub(crate) fn current() -> Result<Arc<Self>, CompilerError> {

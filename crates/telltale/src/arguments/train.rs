@@ -41,7 +41,9 @@ Examples:
   telltale train --nnodes 2 --nproc 8 --rdzv-endpoint head:29400 --token-file token \\
     --authority authority.pem --certificate certificate.pem --key key.pem -- train.py";
 
+// As under torchrun, the last of an option that is repeated counts.
 #[derive(Debug, Args)]
+#[command(args_override_self = true)]
 pub(crate) struct TrainArguments {
     /// Workers on this node: a number, auto, gpu or cpu [default: 1]
     #[arg(long = "nproc-per-node", value_name = "N", aliases = ["nproc_per_node"])]
@@ -137,14 +139,14 @@ pub(crate) struct NodesArguments {
     #[arg(long, value_name = "NAME", alias = "rdzv_backend", default_value = "static")]
     #[arg(hide_default_value = true, env = "PET_RDZV_BACKEND", hide_env = true)]
     pub(crate) rdzv_backend: String,
-    /// KEY=VALUE,...: is_host, last_call_timeout; others change nothing
+    /// KEY=VALUE,...: is_host, last_call_timeout, join_timeout; others change nothing
     #[arg(long, value_name = "CONF", alias = "rdzv_conf", default_value = "")]
     #[arg(hide_default_value = true, env = "PET_RDZV_CONF", hide_env = true)]
     pub(crate) rdzv_conf: String,
     /// One node; this is the default
     #[arg(long, env = "PET_STANDALONE", hide_env = true, value_parser = BoolishValueParser::new())]
     pub(crate) standalone: bool,
-    /// 0 for the node that runs the coordinator, another number for the others
+    /// 0 for the node that runs the coordinator, another number for the others; ranks come as nodes do
     #[arg(long, value_name = "N", alias = "node_rank", env = "PET_NODE_RANK", hide_env = true)]
     pub(crate) node_rank: Option<u32>,
     /// HOST of --rdzv-endpoint

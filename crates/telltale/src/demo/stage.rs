@@ -48,6 +48,8 @@ pub(super) struct Stage {
     directory: PrivateDirectory,
     emulator: Option<Emulator>,
     workloads: Vec<StagedWorkload>,
+    /// What these do.
+    pub(super) workload: Workload,
 }
 
 /// A process that works on the machine.
@@ -65,7 +67,7 @@ impl Stage {
     pub(super) fn build(workload: Workload) -> Result<Self, Failure> {
         refuse_nobody()?;
         let directory = PrivateDirectory::make(DIRECTORY_PREFIX)?;
-        let mut stage = Self { directory, emulator: None, workloads: Vec::new() };
+        let mut stage = Self { directory, emulator: None, workloads: Vec::new(), workload };
         let emulator = Emulator::start(stage.root(), MachineKind::N300, EmulatorOptions::default())
             .map_err(|error| Failure::because(&error))?;
         stage.emulator = Some(emulator);

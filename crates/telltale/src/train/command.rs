@@ -3,6 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use telltale_control_plane::supervisor::can_be_run;
+use telltale_schema::text::with_causes;
+
 use crate::arguments::TrainArguments;
 use crate::exit::Failure;
 
@@ -29,4 +32,18 @@ pub(super) fn of(arguments: &TrainArguments) -> Result<Vec<OsString>, Failure> {
     let python = python.unwrap_or_else(|| PYTHON.into());
     let before = before.iter().map(OsString::from);
     Ok(std::iter::once(python).chain(before).chain(arguments.script.iter().cloned()).collect())
+}
+
+/// Refuses what cannot be run.
+pub(super) fn check(command: &[OsString]) -> Result<(), Failure> {
+    let Err(error) = can_be_run(command) else { return Ok(()) };
+    let mut text = with_causes(&error);
+    let program = command.first().map(Path::new).unwrap_or(Path::new(""));
+    if program.components().count() == 1 && program.is_file() {
+        let name = program.display();
+        text.push_str(&format!(
+            "; for the file {name} in this directory write ./{name}, or --run-path if it is a Python script"
+        ));
+    }
+    Err(Failure::Message(text))
 }

@@ -122,12 +122,12 @@ fn server_plan(
             configuration.access = access(arguments, listen)?;
             if plan.nodes.is_elastic() {
                 policy.shrink_to_nodes = Some(plan.nodes.least);
-                policy.shrink_after_seconds = plan.nodes.last_call.as_secs_f64();
+                policy.shrink_after_seconds = plan.conf.last_call.as_secs_f64();
             }
         }
         _ => policy.keep_alive_seconds = KEEP_ALIVE_ALONE.as_secs_f64(),
     }
-    if let Some((least, greatest)) = ports(&arguments.nodes, &plan.place) {
+    if let Some((least, greatest)) = ports(&arguments.nodes, &plan.place)? {
         (policy.least_port, policy.greatest_port) = (least, greatest);
     }
     let mut made = configuration.plan().map_err(|error| Failure::because(&error))?;

@@ -11,14 +11,14 @@ use telltale_control_plane::operator::{Operator, OperatorError};
 use telltale_control_plane::reach::{ClientFiles, CoordinatorAddress, Keyring};
 use telltale_control_plane::view::{JobStepsView, VerdictView};
 use telltale_wire::cluster::message::{
-    GetStatusResponse, GetStepsResponse, Incident, IncidentStanding, JobPhase,
+    GetStatusResponse, GetStepsResponse, HoldReason, Incident, IncidentStanding, JobPhase,
 };
 use tokio::sync::watch;
 
 use super::TrainPlan;
 use super::nodes::Place;
 use super::report::{failed, hang, hangs};
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 
 /// How often it asks.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -40,8 +40,16 @@ pub(super) struct JobHistory {
     pub(super) hangs: BTreeMap<String, VerdictView>,
     /// Where the time of its steps went, as it was known last.
     pub(super) steps: Option<GetStepsResponse>,
-    /// Whether the coordinator was not reached for so long that the job was given up.
-    pub(super) is_lost: bool,
+    /// What was missed for so long that the job was given up.
+    pub(super) lost: Option<Missed>,
+}
+
+/// What a job cannot be without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missed {
+    Coordinator,
+    /// Nodes, for so long.
+    Nodes(Duration),
 }
 
 /// What is wanted of the thread that follows.
@@ -69,12 +77,16 @@ struct Following {
     is_head: bool,
     /// How long the coordinator may not be reached before the job is lost.
     lost_after: Duration,
+    /// How long nodes may be waited for.
+    join: Duration,
     /// How the coordinator is asked by another program.
     address: String,
     agent: Stop,
     followed: JobHistory,
     began: Instant,
     heard: Option<Instant>,
+    /// Since when nodes are waited for.
+    waits_since: Option<Instant>,
     /// What was said already.
     said: BTreeSet<String>,
 }
@@ -105,11 +117,13 @@ impl Follower {
             max_restarts: plan.max_restarts,
             is_head: matches!(place, Place::Head { .. }),
             lost_after: plan.lost_after,
+            join: plan.conf.join,
             address,
             agent,
             followed: JobHistory::default(),
             began: Instant::now(),
             heard: None,
+            waits_since: Some(Instant::now()),
             said: BTreeSet::new(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -188,7 +202,12 @@ impl Following {
             Ok((status, incidents, found, steps))
         });
         let (status, incidents, found, steps) = asked.await?;
-        self.followed.incidents = incidents;
+        // The coordinator keeps the latest.
+        let former = std::mem::replace(&mut self.followed.incidents, incidents);
+        let is_known =
+            |one: &Incident| self.followed.incidents.iter().any(|kept| kept.id == one.id);
+        let dropped: Vec<Incident> = former.into_iter().filter(|one| !is_known(one)).collect();
+        self.followed.incidents.extend(dropped);
         if let Some((id, hang)) = found.as_ref().and_then(hang) {
             self.followed.hangs.insert(id, hang);
         }
@@ -205,10 +224,7 @@ impl Following {
         match asked {
             Ok(status) => {
                 self.heard = Some(now);
-                if status.phase() == JobPhase::Forming && now - self.began >= QUIET {
-                    let there = status.standby_nodes;
-                    self.say(format!("waiting for nodes: {there} of {} are here", status.slots));
-                }
+                self.note_waiting(&status, now);
                 self.tell_incidents();
             }
             Err(error) => {
@@ -218,10 +234,39 @@ impl Following {
                     self.say(format!("waiting for the coordinator at {}: {causes}", self.address));
                 }
                 if self.heard.is_some() && since >= self.lost_after {
-                    self.followed.is_lost = true;
-                    self.agent.ask();
+                    self.give_up(Missed::Coordinator);
+                }
+                if self.heard.is_none() && since >= self.join {
+                    self.give_up(Missed::Nodes(self.join));
                 }
             }
+        }
+    }
+
+    /// Says that nodes are waited for, and gives that up in the end.
+    fn note_waiting(&mut self, status: &GetStatusResponse, now: Instant) {
+        let is_forming = status.phase() == JobPhase::Forming;
+        let is_held =
+            status.phase() == JobPhase::Preparing && status.waits_for() != HoldReason::Unspecified;
+        if !is_forming && !is_held {
+            self.waits_since = None;
+            return;
+        }
+        let waited = now - *self.waits_since.get_or_insert(now);
+        if waited >= QUIET {
+            let there = status.active_nodes + status.standby_nodes;
+            self.say(format!("waiting for nodes: {there} of {} are here", status.slots));
+        }
+        if waited >= self.join {
+            self.give_up(Missed::Nodes(self.join));
+        }
+    }
+
+    /// Has the agent end, once: to be asked again is to be asked to kill.
+    fn give_up(&mut self, missed: Missed) {
+        if self.followed.lost.is_none() {
+            self.followed.lost = Some(missed);
+            self.agent.ask();
         }
     }
 
@@ -247,7 +292,7 @@ impl Following {
         for (incident, line) in hanging {
             // Its evidence has another time each second.
             if self.said.insert(incident) {
-                exit::tell(&format!("telltale: {line}"));
+                super::tell(&format!("telltale: {line}"));
             }
         }
     }
@@ -262,7 +307,7 @@ impl Following {
 
     fn say(&mut self, line: String) {
         if self.said.insert(line.clone()) {
-            exit::tell(&format!("telltale: {line}"));
+            super::tell(&format!("telltale: {line}"));
         }
     }
 }

@@ -3,14 +3,15 @@
 //! As under torchrun, every node is given the same endpoint. The node that has its address runs the coordinator; of
 //! several processes of that node, the first.
 
-use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::num::NonZeroU16;
 use std::path::Path;
-use std::time::Duration;
 
 use telltale_cluster::node::HostAddress;
+use telltale_cluster::policy::LEAST_PORTS;
 use telltale_control_plane::reach::{ClientFiles, CoordinatorAddress};
 
+use super::rendezvous::RendezvousConf;
 use crate::arguments::{NodesArguments, TrainArguments};
 use crate::exit::Failure;
 
@@ -21,16 +22,11 @@ const ENDPOINT_PORT: u16 = 29_400;
 /// The port of a master without one, as under torchrun.
 const MASTER_PORT: u16 = 29_500;
 const LOOPBACK: &str = "127.0.0.1";
-/// How long nodes beyond the least number are waited for, as under torchrun.
-const LAST_CALL: Duration = Duration::from_secs(30);
-
 /// How many nodes a job may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeRange {
     pub(super) least: u32,
     pub(super) most: u32,
-    /// How long more than the least are waited for.
-    pub(super) last_call: Duration,
 }
 
 /// What this node is for the job.
@@ -66,10 +62,13 @@ impl NodeRange {
                 "--nnodes {text}: write a number of nodes from 1 on, or MIN:MAX"
             )));
         };
-        let last_call = configured(&arguments.nodes, "last_call_timeout");
-        let last_call = last_call.and_then(|seconds| seconds.parse().ok());
-        let last_call = last_call.map_or(LAST_CALL, Duration::from_secs);
-        Ok(Self { least, most, last_call })
+        match (arguments.nodes.standalone, least) {
+            (false, _) => Ok(Self { least, most }),
+            (true, 1) => Ok(Self { least: 1, most: 1 }),
+            (true, _) => Err(Failure::Usage(format!(
+                "--nnodes {text} with --standalone, which is one node: leave out one of them"
+            ))),
+        }
     }
 
     /// Whether the job may run with fewer nodes than it would have.
@@ -81,7 +80,11 @@ impl NodeRange {
 // === impl Place ===
 
 impl Place {
-    pub(super) fn of(arguments: &TrainArguments, range: &NodeRange) -> Result<Self, Failure> {
+    pub(super) fn of(
+        arguments: &TrainArguments,
+        range: &NodeRange,
+        conf: &RendezvousConf,
+    ) -> Result<Self, Failure> {
         let nodes = &arguments.nodes;
         if !["static", "c10d"].contains(&nodes.rdzv_backend.as_str()) {
             return Err(Failure::Usage(format!(
@@ -90,7 +93,7 @@ impl Place {
                 nodes.rdzv_backend
             )));
         }
-        if nodes.standalone || range.most == 1 {
+        if range.most == 1 {
             return Ok(Self::Alone);
         }
         let Some(endpoint) = endpoint(nodes) else {
@@ -100,11 +103,8 @@ impl Place {
                 arguments.nnodes
             )));
         };
-        let found: Vec<SocketAddr> =
-            endpoint.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-        let here = found.iter().copied().find(is_here);
-        let is_host = configured(nodes, "is_host").map(|value| value == "1" || value == "true");
-        let is_head = is_host.or(nodes.node_rank.map(|rank| rank == 0));
+        let here = here(&endpoint)?;
+        let is_head = conf.is_host.or(nodes.node_rank.map(|rank| rank == 0));
         match (is_head, here) {
             (Some(true), None) => Err(Failure::Usage(format!(
                 "this node is to run the coordinator, and {endpoint} is none of its addresses; name one \
@@ -170,11 +170,21 @@ impl Place {
 
 /// The ports that rank 0 may listen on, where they were said: from the master's on, or after it where the coordinator
 /// has that.
-pub(super) fn ports(nodes: &NodesArguments, place: &Place) -> Option<(NonZeroU16, NonZeroU16)> {
-    let master = nodes.master_port?;
+pub(super) fn ports(
+    nodes: &NodesArguments,
+    place: &Place,
+) -> Result<Option<(NonZeroU16, NonZeroU16)>, Failure> {
+    let Some(master) = nodes.master_port else { return Ok(None) };
     let is_endpoint = *place != Place::Alone && nodes.rdzv_endpoint.is_empty();
-    let first = if is_endpoint { master.checked_add(1)? } else { master };
-    Some((first, first.saturating_add(telltale_cluster::policy::LEAST_PORTS - 1)))
+    let first = master.checked_add(u16::from(is_endpoint));
+    let last = first.and_then(|first| first.checked_add(LEAST_PORTS - 1));
+    first.zip(last).map(Some).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--master-port {master}: rank 0 listens on one of the {LEAST_PORTS} ports from it on, or after it; \
+             write {} or less",
+            u16::MAX - LEAST_PORTS
+        ))
+    })
 }
 
 /// The job's name, which is torchrun's id of a run.
@@ -207,13 +217,46 @@ fn endpoint(nodes: &NodesArguments) -> Option<String> {
     }
 }
 
-/// A value of `--rdzv-conf`.
-fn configured<'a>(nodes: &'a NodesArguments, key: &str) -> Option<&'a str> {
-    let pairs = nodes.rdzv_conf.split(',').filter_map(|pair| pair.split_once('='));
-    pairs.into_iter().find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim())
+/// The address of an endpoint that is this host's, if one is.
+fn here(endpoint: &str) -> Result<Option<SocketAddr>, Failure> {
+    let found: Vec<SocketAddr> =
+        endpoint.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+    let host = endpoint.rsplit_once(':').map_or(endpoint, |(host, _)| host);
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    let means_loopback = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+    let is_fit = |address: &&SocketAddr| means_loopback || !address.ip().is_loopback();
+    match (found.iter().copied().find(is_here), found.iter().filter(is_fit).copied().find(is_here))
+    {
+        // Systems often give a host's own name to its loopback.
+        (Some(loopback), None) => Err(Failure::Usage(format!(
+            "--rdzv-endpoint {endpoint}: on this node {host} is {}, which no other node reaches; write the \
+             address that they reach, or localhost if all processes are on this host",
+            loopback.ip()
+        ))),
+        (_, here) => Ok(here),
+    }
 }
 
 /// Whether an address is one of this host's.
 fn is_here(address: &SocketAddr) -> bool {
     UdpSocket::bind((address.ip(), 0)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_only_a_loopback_is_refused_with_what_to_write() {
+        assert!(here("localhost:1").unwrap().is_some_and(|found| found.ip().is_loopback()));
+        assert_eq!(here("127.1.2.3:1").unwrap(), "127.1.2.3:1".parse().ok());
+        assert_eq!(here("[::1]:1").ok().flatten().map(|found| found.port()), Some(1));
+        // TEST-NET-1 is no host's.
+        assert_eq!(here("192.0.2.1:1").unwrap(), None);
+        let refused = here("ip6-loopback:1").map_err(|error| error.to_string());
+        // Of /etc/hosts, where that has it.
+        if let Err(text) = refused {
+            assert!(text.contains("ip6-loopback is ::1"), "{text}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::path::Path;
 
 use telltale_cluster::rank::WorkersPerNode;
 use telltale_control_plane::supervisor::{can_be_warm, can_have_shim};
@@ -78,9 +79,62 @@ impl Warm {
 
 /// Whether there is memory for as many workers again.
 fn has_room(workers: WorkersPerNode) -> bool {
+    free_memory() >= WARM_BYTES.saturating_mul(workers.get().into())
+}
+
+/// Bytes that are free: of the host, or less where a control group has a limit.
+fn free_memory() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let available = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kibibytes = available.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-    let available = kibibytes.map_or(0, |number: u64| number.saturating_mul(1024));
-    available >= WARM_BYTES.saturating_mul(workers.get().into())
+    let of_host = kibibytes.map_or(0, |number: u64| number.saturating_mul(1024));
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let of_groups =
+        groups.lines().filter_map(|line| free_in_group(Path::new("/sys/fs/cgroup"), line));
+    of_groups.fold(of_host, u64::min)
+}
+
+/// Bytes that are free in a control group as /proc/self/cgroup names it, and in those that it is in.
+fn free_in_group(mounted: &Path, line: &str) -> Option<u64> {
+    let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+    let (mounted, limit, used) = match controllers {
+        "" => (mounted.to_owned(), "memory.max", "memory.current"),
+        _ if controllers.split(',').any(|one| one == "memory") => {
+            (mounted.join("memory"), "memory.limit_in_bytes", "memory.usage_in_bytes")
+        }
+        _ => return None,
+    };
+    let read = |group: &Path, name: &str| -> Option<u64> {
+        fs::read_to_string(mounted.join(group).join(name)).ok()?.trim().parse().ok()
+    };
+    let groups = Path::new(group.trim_start_matches('/')).ancestors();
+    let free = |group| Some(read(group, limit)?.saturating_sub(read(group, used)?));
+    groups.filter_map(free).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use telltale_harness::Scratch;
+
+    use super::*;
+
+    #[test]
+    fn memory_is_free_as_far_as_each_control_group_has_it() {
+        let place = Scratch::new();
+        let group = |path: &str, files: [(&str, &str); 2]| {
+            fs::create_dir_all(place.join(path)).unwrap();
+            files.iter().for_each(|(name, text)| {
+                fs::write(place.join(path).join(name), text).unwrap();
+            });
+        };
+        group("a", [("memory.max", "1000\n"), ("memory.current", "400\n")]);
+        group("a/b", [("memory.max", "max\n"), ("memory.current", "300\n")]);
+        group("memory/c", [("memory.limit_in_bytes", "50\n"), ("memory.usage_in_bytes", "60\n")]);
+        let free = |line| free_in_group(place.path(), line);
+        assert_eq!(free("0::/a/b"), Some(600));
+        assert_eq!(free("0::/"), None);
+        assert_eq!(free("5:cpu,memory:/c"), Some(0));
+        assert_eq!(free("4:cpuset:/c"), None);
+        assert_eq!(free("garbage"), None);
+    }
 }

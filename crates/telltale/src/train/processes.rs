@@ -1,5 +1,6 @@
 //! How many workers a node runs: a number, or as many as it has accelerators or processors.
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::thread::available_parallelism;
 
@@ -56,34 +57,36 @@ fn accelerators() -> u32 {
     snapshot.map_or(0, |snapshot| visible(&snapshot, |name| std::env::var(name).ok()))
 }
 
-/// Those of a machine that these variables leave visible.
+/// Those of a machine that these variables leave visible: of one vendor, since workers are alike. A processor's own GPU
+/// stands beside the cards of another.
 fn visible(snapshot: &Snapshot, variable: impl Fn(&str) -> Option<String>) -> u32 {
-    let mut count = 0;
-    let mut vendors: Vec<&str> = Vec::new();
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     for device in &snapshot.devices {
         let identity = &device.identity;
         let is_accelerator = identity
             .other()
             .is_none_or(|other| matches!(other.class, DeviceClass::Gpu | DeviceClass::Accelerator));
-        if is_accelerator && !vendors.contains(&identity.vendor()) {
-            vendors.push(identity.vendor());
+        if is_accelerator {
+            *counts.entry(identity.vendor()).or_default() += 1;
         }
     }
-    for vendor in vendors {
-        let all = snapshot.devices.iter().filter(|device| device.identity.vendor() == vendor);
-        let all = u32::try_from(all.count()).unwrap_or(u32::MAX);
-        let names = VISIBLE.iter().find(|(whose, _)| *whose == vendor).map_or(&[][..], |it| it.1);
-        let listed = names.iter().find_map(|name| variable(name));
-        count += listed.map_or(all, |listed| in_list(&listed).min(all));
+    for (vendor, names) in VISIBLE {
+        if let Some(all) = counts.get(vendor) {
+            let listed = names.iter().find_map(|name| variable(name));
+            return listed.map_or(*all, |listed| in_list(&listed, *all));
+        }
     }
-    count
+    counts.into_values().max().unwrap_or_default()
 }
 
-/// How many devices a list names: up to the first that is none, as CUDA reads it.
-fn in_list(list: &str) -> u32 {
-    let named = list.split(',').map(str::trim);
-    let named = named.take_while(|one| !one.is_empty() && !one.starts_with('-'));
-    u32::try_from(named.count()).unwrap_or(u32::MAX)
+/// How many of so many devices a list names: up to the first that there is not, as CUDA reads it.
+fn in_list(list: &str, all: u32) -> u32 {
+    let is_there = |one: &&str| match one.parse::<i64>() {
+        Ok(index) => (0..i64::from(all)).contains(&index),
+        Err(_) => !one.is_empty(),
+    };
+    let named = list.split(',').map(str::trim).take_while(is_there).count();
+    u32::try_from(named).unwrap_or(u32::MAX).min(all)
 }
 
 #[cfg(test)]
@@ -102,10 +105,17 @@ mod tests {
 
     #[test]
     fn a_list_of_visible_devices_ends_where_cuda_ends_it() {
-        for (list, expected) in
-            [("0,1", 2), ("GPU-8932f937, GPU-1", 2), ("", 0), ("-1", 0), ("0,-1,2", 1)]
-        {
-            assert_eq!(in_list(list), expected, "{list:?}");
+        for (list, expected) in [
+            ("0,1", 2),
+            ("GPU-8932f937, GPU-1", 2),
+            ("", 0),
+            ("-1", 0),
+            ("0,-1,2", 1),
+            ("7,8", 0),
+            ("3,4,0", 1),
+        ] {
+            assert_eq!(in_list(list, 4), expected, "{list:?}");
         }
+        assert_eq!(in_list("GPU-1,GPU-2", 1), 1);
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use telltale_cluster::message::JobOutcome;
-use telltale_control_plane::view::{VerdictView, age, worker_end};
+use telltale_control_plane::view::{IncidentView, VerdictView, age, worker_end};
 use telltale_schema::text::printable;
 use telltale_wire::cluster::message::sign::Kind;
 use telltale_wire::cluster::message::worker_end::Kind as End;
@@ -13,8 +13,7 @@ use telltale_wire::cluster::message::{
     GetIncidentResponse, Incident, IncidentStanding, Sign, VerdictKind, WorkerEnd, WorkerFailed,
 };
 
-use super::follow::{JobHistory, stragglers};
-use crate::exit;
+use super::follow::{JobHistory, Missed, stragglers};
 
 /// What a shell adds to the number of a signal that ended a process.
 const ENDED_BY: i32 = 128;
@@ -30,8 +29,8 @@ pub(super) enum Stopped {
     Over(JobOutcome),
     /// A signal ended it.
     Signal(i32),
-    /// Its coordinator was not reached any more.
-    Lost,
+    /// Something was missed for too long.
+    Lost(Missed),
 }
 
 /// A job at its end.
@@ -40,6 +39,9 @@ pub(super) struct TrainReport {
     /// `finished`, `failed`, `interrupted` or `lost`.
     outcome: &'static str,
     exit_code: u8,
+    /// Why, where it is lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
     seconds: f64,
     restarts: usize,
     max_restarts: u32,
@@ -57,13 +59,15 @@ pub(super) struct TrainReport {
 /// The first failure of an attempt.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Failed {
-    pub(super) rank: u32,
+    /// The worker's; none where its node failed as a whole.
+    pub(super) rank: Option<u32>,
     pub(super) node: String,
     /// How the worker ended: `exit code 1`, `signal 9 (KILL)`.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) end: String,
     /// What it exits with, as a shell has it.
     pub(super) exit_code: u8,
-    /// Its exception, or its last words.
+    /// Its exception, or its last words; what is known of the node.
     pub(super) message: String,
     /// The path of its output on its node, where it is kept.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -100,17 +104,35 @@ pub(super) fn failed(incident: &Incident) -> Option<Failed> {
         _ => None,
     });
     let is_cause = |failed: &WorkerFailed| incident.cause.as_ref() == Some(&failed.node);
-    let first =
-        failures.min_by_key(|failed| (!is_cause(failed), failed.at_unix_ms, failed.rank))?;
+    let first = failures.min_by_key(|failed| (!is_cause(failed), failed.at_unix_ms, failed.rank));
+    let Some(first) = first else { return failed_node(incident) };
     let end = first.end.unwrap_or_default();
     Some(Failed {
-        rank: first.rank,
+        rank: Some(first.rank),
         node: first.node.clone(),
         end: worker_end(&end),
         exit_code: exit_code(&end),
         message: printable(&first.message),
         log: printable(&first.log),
         at_unix_ms: first.at_unix_ms,
+        after_seconds: 0.0,
+    })
+}
+
+/// The failure of an incident in which no worker has failed, and a node has.
+fn failed_node(incident: &Incident) -> Option<Failed> {
+    let view = IncidentView::from(incident);
+    let of_nodes = ["silent", "agent_restarted", "not_started"];
+    let mut events = view.events.into_iter().filter(|event| of_nodes.contains(&event.kind));
+    let event = events.next()?;
+    Some(Failed {
+        rank: None,
+        node: event.node.unwrap_or_default(),
+        end: String::new(),
+        exit_code: FAILED,
+        message: event.text,
+        log: String::new(),
+        at_unix_ms: incident.opened_unix_ms,
         after_seconds: 0.0,
     })
 }
@@ -163,7 +185,7 @@ impl TrainReport {
             Stopped::Over(JobOutcome::GivenUp) => {
                 ("failed", failures.last().map_or(FAILED, |failed| failed.exit_code))
             }
-            Stopped::Lost => ("lost", FAILED),
+            Stopped::Lost(_) => ("lost", FAILED),
             Stopped::Signal(signal) => {
                 ("interrupted", u8::try_from(ENDED_BY + signal).unwrap_or(FAILED))
             }
@@ -174,6 +196,10 @@ impl TrainReport {
         Self {
             outcome,
             exit_code,
+            reason: match stopped {
+                Stopped::Lost(missed) => Some(missed.to_string()),
+                _ => None,
+            },
             seconds: began.elapsed().unwrap_or_default().as_secs_f64(),
             restarts: followed.incidents.iter().filter(is_restart).count(),
             max_restarts,
@@ -199,9 +225,9 @@ impl TrainReport {
     pub(super) fn print(&self, as_json: bool) {
         if as_json {
             let json = serde_json::to_string(self).expect("a report is JSON");
-            exit::tell(&json);
+            super::tell(&json);
         } else if !self.is_quiet() {
-            exit::tell(self.text().trim_end());
+            super::tell(self.text().trim_end());
         }
     }
 
@@ -212,23 +238,18 @@ impl TrainReport {
     }
 
     fn text(&self) -> String {
-        let time = age(Duration::from_secs_f64(self.seconds).as_nanos().try_into().unwrap_or(0));
+        let time = in_words(self.seconds);
         let restarts = match (self.restarts, self.max_restarts) {
             (0, 0) => String::new(),
             (1, most) => format!(", 1 restart of {most}"),
             (restarts, most) => format!(", {restarts} restarts of {most}"),
         };
-        let outcome = match self.outcome {
-            "lost" => "lost: the coordinator was not reached any more",
-            outcome => outcome,
-        };
+        let reason = self.reason.iter().flat_map(|reason| [": ", reason]);
+        let outcome: String = [self.outcome].into_iter().chain(reason).collect();
         let mut text =
             format!("telltale: {outcome} after {time}{restarts}, exit status {}\n", self.exit_code);
         for (number, failed) in self.failures.iter().enumerate() {
-            let after = age(Duration::from_secs_f64(failed.after_seconds)
-                .as_nanos()
-                .try_into()
-                .unwrap_or(0));
+            let after = in_words(failed.after_seconds);
             text.push_str(&format!("  attempt {}, after {after}: {failed}\n", number + 1));
             if !failed.log.is_empty() {
                 text.push_str(&format!("    its output: {}\n", failed.log));
@@ -242,6 +263,11 @@ impl TrainReport {
         text.extend(self.slow.iter().map(|line| format!("  {line}\n")));
         text
     }
+}
+
+/// A time, for a person.
+fn in_words(seconds: f64) -> String {
+    age(Duration::from_secs_f64(seconds).as_nanos().try_into().unwrap_or(u64::MAX))
 }
 
 /// The failures of all attempts, the first one first.
@@ -258,9 +284,25 @@ fn failures(began: SystemTime, incidents: &[Incident]) -> Vec<Failed> {
     failures
 }
 
+impl fmt::Display for Missed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Coordinator => formatter.write_str("the coordinator was not reached any more"),
+            Self::Nodes(time) => {
+                let seconds = time.as_secs();
+                write!(
+                    formatter,
+                    "not all nodes came within {seconds} s (--rdzv-conf join_timeout)"
+                )
+            }
+        }
+    }
+}
+
 impl fmt::Display for Failed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rank, node, end, message, .. } = self;
+        let Some(rank) = rank else { return formatter.write_str(message) };
         write!(formatter, "rank {rank} on {node} failed: {end}")?;
         if message.is_empty() { Ok(()) } else { write!(formatter, ": {message}") }
     }

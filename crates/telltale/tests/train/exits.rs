@@ -70,6 +70,24 @@ fn the_last_line_of_a_traceback_is_in_the_report() {
 }
 
 #[test]
+fn the_last_of_an_option_that_is_repeated_counts() {
+    let ended =
+        Place::new().run(&["--nproc", "3", "--nproc", "1", "--", "sh", "-c", "exit $WORLD_SIZE"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+}
+
+#[test]
+fn a_script_whose_name_does_not_say_so_is_named_with_what_runs_it() {
+    let place = Place::new();
+    std::fs::write(place.path("tool"), "print('hello')\n").expect("a script");
+    let refused = place.run(&["tool"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    for expected in ["write ./tool", "--run-path"] {
+        assert!(refused.errors.contains(expected), "{refused:?}");
+    }
+}
+
+#[test]
 fn what_cannot_run_is_refused_with_what_to_write() {
     for (arguments, code, expected) in [
         (&["none.py"][..], 2, "there is no script none.py"),
@@ -86,6 +104,10 @@ fn what_cannot_run_is_refused_with_what_to_write() {
         (&["--nnodes", "2", "true"], 64, "--rdzv-endpoint HOST:29400"),
         (&["--nnodes", "3:2", "true"], 64, "MIN:MAX"),
         (&["--no-such-option", "true"], 64, "--no-such-option"),
+        (&["--standalone", "--nnodes", "2", "true"], 64, "leave out one of them"),
+        (&["--rdzv-conf", "nonsense", "true"], 64, "--rdzv-conf nonsense: it has no value"),
+        (&["--master-port", "65530", "true"], 64, "or less"),
+        (&["--log-dir", "/proc/logs", "true"], 2, "--log-dir: /proc/logs cannot be made"),
     ] {
         let ended = Place::new().run(arguments);
         assert_eq!(ended.code, Some(code), "{arguments:?}: {ended:?}");

@@ -126,6 +126,11 @@ impl Running {
         Ended { code: status.code(), output, errors }
     }
 
+    /// What its workers have printed so far.
+    pub(crate) fn output(&self) -> String {
+        fs::read_to_string(&self.files[0]).expect("what was printed")
+    }
+
     /// What it has said so far.
     pub(crate) fn errors(&self) -> String {
         fs::read_to_string(&self.files[1]).expect("what was printed")

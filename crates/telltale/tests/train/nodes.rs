@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::train::fixture::{Place, Running};
+use telltale_harness::wait_until;
+
+use crate::train::fixture::{Place, Running, TIMEOUT};
 
 const SCRIPT: &str = "echo $RANK $WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE > rank-$RANK";
 
@@ -64,24 +66,73 @@ fn a_job_may_start_with_the_least_number_of_nodes() {
     assert_eq!((ended.code, &*place.read("rank-0")), (Some(0), "0 1 0 1\n"), "{ended:?}");
 }
 
+/// Waits until the node that runs the coordinator listens, so that another joins it.
+fn wait_for_coordinator(endpoint: &str) {
+    wait_until("the coordinator", TIMEOUT, || std::net::TcpStream::connect(endpoint).is_ok());
+}
+
 #[test]
-fn a_node_whose_coordinator_is_gone_ends_its_workers() {
+fn a_node_whose_coordinator_is_gone_ends_its_workers_with_the_time_to_save() {
     let place = Place::new();
     let endpoint = endpoint();
     let arguments = ["--nnodes=2", "--rdzv-endpoint", &endpoint, "--lost-after", "2"];
-    let script = "touch ready-$RANK; exec sleep 600";
+    let script = "trap 'sleep 3; touch saved-by-$WHO; exit 0' TERM; touch ready-$WHO; while :; do sleep 0.1; done";
     let arguments = [&arguments[..], &["--", "sh", "-c", script]].concat();
-    let mut head = place.start(&arguments);
-    // It listens before the other looks for it.
-    telltale_harness::wait_until("the coordinator", crate::train::fixture::TIMEOUT, || {
-        std::net::TcpStream::connect(&endpoint).is_ok()
-    });
-    let other = place.start(&arguments);
-    ["ready-0", "ready-1"].into_iter().for_each(|ready| place.wait_for(ready));
+    let mut head = place.start_with(&arguments, &[("WHO", "head")]);
+    wait_for_coordinator(&endpoint);
+    let other = place.start_with(&arguments, &[("WHO", "other")]);
+    ["ready-head", "ready-other"].into_iter().for_each(|ready| place.wait_for(ready));
     head.process.kill();
     let ended = other.wait();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.errors.contains("the coordinator was not reached any more"), "{ended:?}");
+    assert!(place.path("saved-by-other").exists(), "{ended:?}");
+}
+
+#[test]
+fn jobs_of_other_names_at_one_endpoint_are_kept_apart() {
+    let place = Place::new();
+    let endpoint = endpoint();
+    let of = |name: &str| {
+        let arguments = ["--nnodes=2", "--rdzv-endpoint", &endpoint, "--rdzv-id", name];
+        let conf = ["--rdzv-conf", "join_timeout=10", "--", "touch", "ran"];
+        place.start(&[&arguments[..], &conf].concat())
+    };
+    let head = of("one");
+    wait_for_coordinator(&endpoint);
+    let other = of("two").wait();
+    assert_eq!(other.code, Some(1), "{other:?}");
+    assert!(other.errors.contains("one") && other.errors.contains("two"), "{other:?}");
+    let head = head.wait();
+    assert_eq!(head.code, Some(1), "{head:?}");
+    assert!(head.errors.contains("not all nodes came within 10 s"), "{head:?}");
+    assert!(!place.path("ran").exists());
+    place.assert_nothing_left();
+}
+
+#[test]
+fn a_node_that_goes_is_waited_for_and_reported() {
+    for is_killed in [false, true] {
+        let place = Place::new();
+        let endpoint = endpoint();
+        let arguments = ["--nnodes=2", "--rdzv-endpoint", &endpoint, "--max-restarts=1"];
+        let conf =
+            ["--rdzv-conf=join_timeout=20", "--", "sh", "-c", "touch ready-$RANK; exec sleep 600"];
+        let arguments = [&arguments[..], &conf].concat();
+        let head = place.start(&arguments);
+        wait_for_coordinator(&endpoint);
+        let mut other = place.start(&arguments);
+        ["ready-0", "ready-1"].into_iter().for_each(|ready| place.wait_for(ready));
+        match is_killed {
+            true => drop(other.process.kill()),
+            false => other.process.interrupt(),
+        }
+        let head = head.wait();
+        assert_eq!(head.code, Some(1), "{head:?}");
+        assert!(head.errors.contains("waiting for nodes: 1 of 2 are here"), "{head:?}");
+        assert!(head.errors.contains("not all nodes came within 20 s"), "{head:?}");
+        assert_eq!(head.errors.contains("is not heard"), is_killed, "{head:?}");
+    }
 }
 
 #[test]

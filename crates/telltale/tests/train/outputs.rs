@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::train::fixture::Place;
+use telltale_harness::wait_until;
+
+use crate::train::fixture::{Place, TIMEOUT};
 
 const SCRIPT: &str = "echo out $RANK; echo err $RANK >&2";
 
@@ -20,6 +22,61 @@ fn output_appears_as_it_was_written() {
     assert_eq!(sorted(&ended.errors), ["err 0", "err 1"]);
     let unfinished = Place::new().run(&["--", "printf", "10%%\\r20%%\\rdone"]);
     assert_eq!(unfinished.output, "10%\r20%\rdone");
+}
+
+#[test]
+fn a_line_that_is_not_whole_appears_while_its_worker_goes_on() {
+    let place = Place::new();
+    let script = "printf '10%%\\r'; printf . >&2; until [ -e seen ]; do sleep 0.05; done";
+    let running = place.start(&["--", "sh", "-c", script]);
+    wait_until("what was printed", TIMEOUT, || {
+        running.output() == "10%\r" && running.errors() == "."
+    });
+    fs::write(place.path("seen"), "").expect("a file");
+    assert_eq!(running.wait().code, Some(0));
+}
+
+/// Runs a line of a shell in which `$train` is the command; what it printed, and its errors.
+fn piped(place: &Place, line: &str) -> (String, String) {
+    let mut shell = place.command("sh");
+    shell.args(["-c", line]).env("train", env!("CARGO_BIN_EXE_telltale").to_owned() + " train");
+    let output = shell.output().expect("a shell runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_reader_that_takes_its_time_gets_all_of_it() {
+    let place = Place::new();
+    let line = "{ $train -- sh -c 'seq 100000; exit 3'; echo $? > status; } | (sleep 4; wc -l)";
+    let (count, errors) = piped(&place, line);
+    assert_eq!((count.trim(), &*place.read("status")), ("100000", "3\n"), "{errors}");
+}
+
+#[test]
+fn a_reader_that_is_gone_is_noticed_by_the_worker() {
+    let place = Place::new();
+    let line = "{ $train -- sh -c 'while echo y; do :; done'; echo $? > status; } | head -n 1";
+    let (first, errors) = piped(&place, line);
+    // As in a pipe of the worker's own: it is ended by SIGPIPE.
+    assert_eq!((&*first, &*place.read("status")), ("y\n", "141\n"), "{errors}");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_reported_and_the_training_goes_on() {
+    let place = Place::new();
+    let (_, errors) = piped(&place, "$train -- sh -c 'echo hello; touch done' > /dev/full");
+    assert!(errors.starts_with("telltale: writing the workers' output failed: "), "{errors}");
+    assert!(place.path("done").exists());
+}
+
+#[test]
+fn a_report_is_on_a_line_of_its_own() {
+    let ended = Place::new().run(&["--json", "--", "sh", "-c", "printf half >&2; exit 3"]);
+    let (first, report) = ended.errors.split_once('\n').expect("two lines");
+    assert_eq!(first, "half");
+    let report: serde_json::Value = serde_json::from_str(report).expect("the report is JSON");
+    assert_eq!(report["exit_code"], 3);
 }
 
 #[test]

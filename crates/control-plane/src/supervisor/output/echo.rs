@@ -3,7 +3,9 @@
 //! An agent's own output may be read by a service that stalls, and loses lines then. Where a person has started the
 //! workers from a terminal or a script, nothing is lost: workers wait for the reader, as if they wrote there themselves.
 
-use std::sync::mpsc::{SyncSender, TrySendError};
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 use tokio::sync::oneshot;
 
@@ -39,6 +41,55 @@ pub enum StreamEcho {
     Behind(String),
 }
 
+/// Which of the process's own streams no one reads any more.
+#[derive(Debug, Default)]
+pub(super) struct GoneReaders {
+    output: AtomicBool,
+    error: AtomicBool,
+}
+
+/// Whether what workers wrote last to standard error has no end of line.
+static IS_MID_LINE: AtomicBool = AtomicBool::new(false);
+
+/// Whether a line of a worker's stands unfinished on this process's standard error, so that what is written next would
+/// be on the same.
+#[must_use]
+pub fn is_mid_line() -> bool {
+    IS_MID_LINE.load(Ordering::Relaxed)
+}
+
+/// Writes what comes to the process's own output. Where `gone` is given, the first failure is reported, and it is noted
+/// whose reader is gone.
+pub(super) fn run(echoed: Receiver<ToEcho>, gone: Option<&GoneReaders>) {
+    let mut was_reported = false;
+    for next in echoed {
+        let (stream, lines) = match next {
+            ToEcho::Lines(stream, lines) => (stream, lines),
+            ToEcho::Flush(done) => {
+                let _ = done.send(());
+                continue;
+            }
+        };
+        let written = match stream {
+            OutputStream::Output => {
+                let mut output = io::stdout().lock();
+                output.write_all(&lines).and_then(|()| output.flush())
+            }
+            OutputStream::Error => {
+                IS_MID_LINE.store(lines.last() != Some(&b'\n'), Ordering::Relaxed);
+                io::stderr().lock().write_all(&lines)
+            }
+        };
+        let (Err(error), Some(gone)) = (written, gone) else { continue };
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            gone.note(stream);
+        } else if !was_reported {
+            was_reported = true;
+            let _ = writeln!(io::stderr(), "telltale: writing the workers' output failed: {error}");
+        }
+    }
+}
+
 /// The agent's own output.
 #[derive(Debug)]
 pub(super) struct Console {
@@ -52,6 +103,25 @@ impl Echo {
     /// Whether output is shown before its line is whole.
     pub(super) fn is_at_once(&self) -> bool {
         matches!(self, Self::Workers(_))
+    }
+}
+
+// === impl GoneReaders ===
+
+impl GoneReaders {
+    fn of(&self, stream: OutputStream) -> &AtomicBool {
+        match stream {
+            OutputStream::Output => &self.output,
+            OutputStream::Error => &self.error,
+        }
+    }
+
+    fn note(&self, stream: OutputStream) {
+        self.of(stream).store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has(&self, stream: OutputStream) -> bool {
+        self.of(stream).load(Ordering::Relaxed)
     }
 }
 
