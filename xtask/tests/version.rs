@@ -71,6 +71,9 @@ fn a_file_that_says_something_else_is_found() {
             }
             "crates/capi/include/telltale.h" => text.replace("VERSION_MINOR ", "VERSION_MINOR 7"),
             "CHANGELOG.md" => text.replacen("\n## ", "\n## 7", 1),
+            "crates/capi/Cargo.toml" => {
+                text.replace("libtelltale0 = \"= 0", "libtelltale0 = \"= 7")
+            }
             _ => text
                 .replace("version = \"0", "version = \"7")
                 .replace("version__ = \"0", "version__ = \"7"),

@@ -2,9 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use telltale_harness::{ChildGuard, wait_until};
@@ -88,6 +89,12 @@ pub(crate) fn snapshot(root: &Path) -> Snapshot {
     serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))
 }
 
+/// Held by tests of which each keeps two processors busy: one beside another would be late for every deadline.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A command that runs beside the test.
 pub(crate) struct Running {
     pub(crate) child: ChildGuard,
@@ -106,8 +113,19 @@ impl Running {
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
-        assert!(line.ends_with('\n'), "the output ended: {line:?}");
+        if !line.ends_with('\n') {
+            panic!("the output ended: {line:?}: {}", self.errors());
+        }
         line.trim_end().to_owned()
+    }
+
+    /// What it said on standard error, once it has ended.
+    pub(crate) fn errors(&mut self) -> String {
+        let mut text = String::new();
+        if let Some(mut errors) = self.child.child().stderr.take() {
+            errors.read_to_string(&mut text).unwrap();
+        }
+        text
     }
 
     /// All lines that are left, once it has ended.

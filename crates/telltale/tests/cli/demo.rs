@@ -84,6 +84,25 @@ fn it_prints_snapshots_and_a_summary_and_leaves_nothing() {
 }
 
 #[test]
+fn without_a_c_compiler_it_replays_traces_unless_a_training_is_asked_for() {
+    let place = Scratch::new();
+    let run = |arguments: &[&str]| said(demo(place.path(), arguments).env("CC", "/nowhere/cc"));
+    let usual = run(&["--seconds", "1"]);
+    assert_eq!(usual.status, Some(0), "{usual:?}");
+    assert!(usual.out.contains("telltale replay train"), "{usual:?}");
+    assert!(
+        usual.err.starts_with(
+            "telltale: recorded traces are replayed instead of a training: cannot run"
+        ),
+        "{usual:?}"
+    );
+    let asked = run(&["--seconds", "600", "--workload", "gpt"]);
+    assert_eq!(asked.status, Some(2), "{asked:?}");
+    assert!(asked.err.contains("install one, or name it in CC"), "{asked:?}");
+    assert_empty(place.path());
+}
+
+#[test]
 fn the_loss_and_the_prints_of_each_training_are_below_the_tables_and_in_json() {
     let place = Scratch::new();
     let mut tables = Running::start(&mut demo(place.path(), &["--seconds", "600"]));

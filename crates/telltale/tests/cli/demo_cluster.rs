@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{Running, TIMEOUT, children, telltale};
+use crate::cli::command::{Running, TIMEOUT, alone, children, telltale};
 
 /// How long a demo of few steps may take; most of it is noticing that a node is dead.
 const DEMO_TIMEOUT: Duration = Duration::from_secs(300);
@@ -52,6 +52,7 @@ fn read_to(demo: &mut Running, name: &str) -> Value {
 
 #[test]
 fn a_killed_node_is_replaced_and_no_bit_differs() {
+    let _alone = alone();
     let place = Scratch::new();
     let mut demo = Running::start(&mut demo(place.path(), &["--json"]));
     let killed = read_to(&mut demo, "killed");
@@ -66,8 +67,9 @@ fn a_killed_node_is_replaced_and_no_bit_differs() {
     assert!(stepped["epoch"].as_u64() >= runs["epoch"].as_u64(), "{stepped}");
     assert!(stepped["resumed_after"].as_u64().unwrap() >= 20, "{stepped}");
     let status = demo.child.wait_within("the demo to end", DEMO_TIMEOUT).code();
+    let errors = demo.errors();
     let last: Value = serde_json::from_str(demo.rest().last().unwrap()).unwrap();
-    assert_eq!((status, &last["event"]), (Some(0), &"compared".into()), "{last}");
+    assert_eq!((status, &last["event"]), (Some(0), &"compared".into()), "{last}: {errors}");
     assert_eq!((&last["identical"], &last["steps"]), (&true.into(), &40.into()));
     assert!(last["weights_digest"].is_string());
     assert_eq!(processes(place.path()), Vec::<String>::new());
@@ -76,11 +78,13 @@ fn a_killed_node_is_replaced_and_no_bit_differs() {
 
 #[test]
 fn a_person_gets_a_line_for_each_thing_then_the_verdict_and_what_to_try_next() {
+    let _alone = alone();
     let place = Scratch::new();
     let mut demo = Running::start(&mut demo(place.path(), &[]));
     let status = demo.child.wait_within("the demo to end", DEMO_TIMEOUT).code();
+    let errors = demo.errors();
     let lines = demo.rest();
-    assert_eq!(status, Some(0), "{lines:#?}");
+    assert_eq!(status, Some(0), "{lines:#?}: {errors}");
     let said = |words: &str| lines.iter().any(|line| line.contains(words));
     for words in [
         "a coordinator and 5 agents started, 1 of them a spare",
@@ -110,6 +114,7 @@ fn a_person_gets_a_line_for_each_thing_then_the_verdict_and_what_to_try_next() {
 
 #[test]
 fn ctrl_c_ends_it_at_any_time_and_nothing_is_left() {
+    let _alone = alone();
     for name in ["started", "killed", "trained"] {
         let place = Scratch::new();
         let mut demo = Running::start(&mut demo(place.path(), &["--json"]));
@@ -126,6 +131,7 @@ fn ctrl_c_ends_it_at_any_time_and_nothing_is_left() {
 
 #[test]
 fn when_it_is_killed_its_processes_end_and_the_next_one_tidies_up() {
+    let _alone = alone();
     let place = Scratch::new();
     let mut killed = Running::start(&mut demo(place.path(), &["--json"]));
     read_to(&mut killed, "stepped");

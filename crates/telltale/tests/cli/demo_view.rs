@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{TIMEOUT, children};
+use crate::cli::command::{TIMEOUT, alone, children};
 use crate::cli::pictures::cells::Cells;
 use crate::cli::terminal::{HIDE_CURSOR, SHOW_CURSOR, Terminal, compiled_kernels};
 
@@ -118,6 +118,7 @@ fn check_end(end: &str) {
 
 #[test]
 fn the_demo_is_the_full_screen_view_with_the_losses_as_its_pane() {
+    let _alone = alone();
     let test = "the_demo_is_the_full_screen_view_with_the_losses_as_its_pane";
     let Some(mut view) = DemoView::start(test, (120, 40), "A=b", "") else { return };
     // The pane, with the loss of both and what their kernels printed.
@@ -176,6 +177,7 @@ fn no_setting_is_read_or_kept() {
 
 #[test]
 fn while_kernels_compile_the_pane_counts_them() {
+    let _alone = alone();
     let test = "while_kernels_compile_the_pane_counts_them";
     let cache = Scratch::new();
     let environment = format!("TELLTALE_KERNEL_CACHE={}", cache.path().display());

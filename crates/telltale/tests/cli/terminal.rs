@@ -78,15 +78,18 @@ impl Terminal {
 
     /// Gives the terminal another size, as a window that is dragged does.
     pub(crate) fn resize(&mut self, (columns, rows): (usize, usize)) {
-        let shell = children(self.child.id());
-        let device = format!("/proc/{}/fd/0", shell.first().expect("`script` runs it"));
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let device = rustix::fs::open(device, flags, Mode::empty()).unwrap();
         let number = |one: usize| u16::try_from(one).unwrap();
         // At once: `stty` would set one after the other, and what is painted between fits neither size.
         let size =
             Winsize { ws_row: number(rows), ws_col: number(columns), ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(device, size).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        // Until `script` has started what it runs, that has no terminal yet.
+        wait_until("the terminal", TIMEOUT, || {
+            let shell = children(self.child.id()).into_iter().next();
+            let device = shell.map(|shell| format!("/proc/{shell}/fd/0"));
+            let device = device.and_then(|path| rustix::fs::open(path, flags, Mode::empty()).ok());
+            device.is_some_and(|device| tcsetwinsize(device, size).is_ok())
+        });
         (self.columns, self.rows) = (columns, rows);
     }
 

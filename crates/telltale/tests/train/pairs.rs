@@ -30,6 +30,8 @@ echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $TORCHELASTIC_M
 const TORCHRUN: &str = "#!/bin/sh
 exec python3 -m torch.distributed.run --redirects=9:1 --tee=9:1 \"$@\"
 ";
+/// How often torchrun is tried.
+const ATTEMPTS: usize = 3;
 /// Of the node that has the endpoint, and of the other one.
 const NODE_RANKS: [&str; 2] = ["--node_rank=0", "--node_rank=1"];
 
@@ -54,8 +56,8 @@ fn prepared() -> Place {
     place
 }
 
-/// Runs a line, on two nodes where it says so; what each rank found.
-fn run(line: &str) -> Vec<String> {
+/// Runs a line, on two nodes where it says so; what each rank found, if it ended well.
+fn run(line: &str) -> Result<Vec<String>, String> {
     let place = prepared();
     let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback has free ports");
     let port = listener.local_addr().expect("an address").port().to_string();
@@ -74,10 +76,18 @@ fn run(line: &str) -> Vec<String> {
         .collect();
     for mut one in started {
         let status = one.wait_within(&format!("the end of `{line}`"), TIMEOUT);
-        assert!(status.success(), "{line}: {status}");
+        if !status.success() {
+            return Err(format!("{line}: {status}"));
+        }
     }
     let ranks = (0..).map(|rank| place.read(&format!("found-{rank}")));
-    ranks.take_while(|found| !found.is_empty()).collect()
+    Ok(ranks.take_while(|found| !found.is_empty()).collect())
+}
+
+/// The same for torchrun, whose own timeouts may be too short for a machine that is busy with other tests.
+fn run_theirs(line: &str) -> Vec<String> {
+    let mut outcomes = (0..ATTEMPTS).map(|_| run(line));
+    outcomes.find_map(Result::ok).unwrap_or_else(|| panic!("{line} fails {ATTEMPTS} times"))
 }
 
 #[test]
@@ -88,7 +98,7 @@ fn each_command_does_what_torchrun_does() {
     for row in rows {
         let [theirs] = &row.theirs[..] else { panic!("one of theirs: {row:?}") };
         let Some(ours) = &row.ours else { continue };
-        let (expected, found) = (run(theirs), run(ours));
+        let (expected, found) = (run_theirs(theirs), run(ours).unwrap());
         assert!(expected.len() > 1, "{theirs} has several ranks");
         assert_eq!(found, expected, "{theirs}\n{ours}");
     }

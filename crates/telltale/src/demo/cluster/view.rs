@@ -14,7 +14,7 @@ use telltale_wire::cluster::message::{
 use crate::exit::Failure;
 
 /// How long the coordinator may take for an answer: it is on this machine, which the demo keeps busy.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How the cluster is.
 #[derive(Debug, Clone, Default, PartialEq)]

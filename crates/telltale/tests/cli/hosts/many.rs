@@ -7,17 +7,20 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_schema::fleet::{Fleet, HostState};
 
 use super::host_services::{HostServices, refused, silent};
-use crate::cli::command::{Running, TIMEOUT, telltale};
+use crate::cli::command::{Running, TIMEOUT, alone, telltale};
 
 const HOSTS: usize = 256;
 const SILENT: usize = 26;
 
 #[test]
 fn the_first_frame_waits_for_nobody_who_is_silent() {
+    let _alone = alone();
     let host_services = HostServices::of(HOSTS - SILENT);
     // That many services in one thread need their time to begin.
-    let begun = super::hosts(&host_services.addresses.join(","), &["--timeout", "60"]);
-    assert_eq!(begun.status, Some(0), "{}", begun.err);
+    wait_until("all services", TIMEOUT, || {
+        let begun = super::hosts(&host_services.addresses.join(","), &["--timeout", "60"]);
+        begun.status == Some(0)
+    });
     let still: Vec<_> = (0..SILENT - 6).map(|_| silent()).collect();
     let mut names = host_services.addresses.clone();
     names.extend(still.iter().map(|(_, address)| address.clone()));
