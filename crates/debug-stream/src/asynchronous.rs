@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::unix::AsyncFd;
 
-use crate::consumer::{Consumer, Next, ReadError};
+use crate::consumer::{Consumer, NextEvent, ReadError};
 use crate::queue::register;
 
 /// A consumer whose events can be awaited. Cannot lose a wake-up, and is safe to cancel: what was
@@ -37,7 +37,7 @@ impl AsyncConsumer {
     ///
     /// # Errors
     /// In a child of the process that connected, or when the reactor is gone.
-    pub async fn next(&mut self) -> Result<Next, ReadError> {
+    pub async fn next(&mut self) -> Result<NextEvent, ReadError> {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }
 
@@ -45,7 +45,7 @@ impl AsyncConsumer {
     ///
     /// # Errors
     /// As for [`AsyncConsumer::next`].
-    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Next, ReadError>> {
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<NextEvent, ReadError>> {
         loop {
             let ready = ready!(self.registered.poll_read_ready(context));
             let mut ready = ready.map_err(ReadError::Wait)?;
