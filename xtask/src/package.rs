@@ -7,6 +7,9 @@ use std::process::Command;
 
 use serde::Deserialize;
 
+/// What the documents are made with. A link to what is private is shown as text there.
+const FLAGS: &str = "-D warnings -A rustdoc::private_intra_doc_links";
+
 /// Why there are no packages.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
@@ -67,7 +70,7 @@ pub fn make(root: &Path, verify: bool) -> Result<Vec<String>, PackageError> {
     run(package, "package")?;
     let mut documents = cargo(root);
     documents.args(["doc", "--no-deps", "--all-features", "--quiet"]).args(&chosen);
-    run(documents.env("RUSTDOCFLAGS", "-D warnings"), "doc")?;
+    run(documents.env("RUSTDOCFLAGS", FLAGS), "doc")?;
     Ok(names)
 }
 

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use telltale_debug_stream::{AsyncConsumer, Next, Published};
+use telltale_debug_stream::{AsyncConsumer, NextEvent, Published};
 
 use crate::stream::{number, publish, stream};
 
@@ -28,7 +28,7 @@ fn every_event_wakes_the_task_that_awaits_it() {
         let mut consumer = AsyncConsumer::new(consumer).unwrap();
         for expected in 0..count {
             let next = tokio::time::timeout(TIMEOUT, consumer.next()).await;
-            let Next::Event(event) = next.expect("a lost wake-up").unwrap() else {
+            let NextEvent::Event(event) = next.expect("a lost wake-up").unwrap() else {
                 panic!("there was room for all")
             };
             assert_eq!(number(&event.data), expected);
