@@ -103,8 +103,7 @@ pub fn make(root: &Path, target: Target, builds: bool) -> Result<(), DistError> 
 /// Removes what an earlier release for this processor consisted of, so that what is there is of one.
 fn clear(release: &Release) -> Result<(), DistError> {
     let names = [release.target.name(), release.target.debian_name()];
-    let entries = std::fs::read_dir(&release.into).map_err(DistError::file(&release.into))?;
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()) {
+    for path in listed(&release.into)?.into_iter().filter(|path| path.is_file()) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_ours = name.starts_with("telltale") || name.starts_with("libtelltale");
         if is_ours && names.iter().any(|processor| name.contains(processor)) {
@@ -145,6 +144,20 @@ fn epoch(root: &Path) -> Result<u64, DistError> {
             "the time of the source is not known: it is no git repository; set SOURCE_DATE_EPOCH";
         DistError::Source(text.into())
     })
+}
+
+/// What is in a directory.
+fn listed(directory: &Path) -> Result<Vec<PathBuf>, DistError> {
+    let entries = std::fs::read_dir(directory).map_err(DistError::file(directory))?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    paths.collect::<Result<_, _>>().map_err(DistError::file(directory))
+}
+
+/// Copies a file into a directory, which is made where it is not there.
+fn copy(file: &Path, into: &Path) -> Result<(), DistError> {
+    std::fs::create_dir_all(into).map_err(DistError::file(into))?;
+    let to = into.join(file.file_name().unwrap_or_default());
+    std::fs::copy(file, to).map(drop).map_err(DistError::file(file))
 }
 
 /// Runs a command to its end.

@@ -150,10 +150,10 @@ fn run_in(
 
 /// How the job ended, as its report has it.
 fn stopped(ending: &AgentEnding, signals: &Signals, followed: &JobHistory) -> Stopped {
-    match ending {
-        AgentEnding::Over(outcome) => Stopped::Over(*outcome),
-        _ if followed.lost.is_some() => followed.lost.map_or(Stopped::Signal(15), Stopped::Lost),
-        _ => Stopped::Signal(signals.first().map_or(15, |signal| signal.as_raw())),
+    match (ending, followed.lost) {
+        (AgentEnding::Over(outcome), _) => Stopped::Over(*outcome),
+        (_, Some(missed)) => Stopped::Lost(missed),
+        (_, None) => Stopped::Signal(signals.first().map_or(15, |signal| signal.as_raw())),
     }
 }
 

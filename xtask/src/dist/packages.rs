@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::stage::{FRESH, InstalledTrees};
-use super::{DistError, Release, run, wheel};
+use super::{DistError, Release, listed, run, wheel};
 
 /// The crates of which packages are made, each with its variants.
 const OF_DEBIAN: [(&str, Option<&str>); 3] =
@@ -66,7 +66,7 @@ pub(super) fn components(release: &Release) -> Result<Vec<PathBuf>, DistError> {
     let text = text.replace(&*release.root.to_string_lossy(), "/telltale");
     fs::write(out.join(&name), text).map_err(DistError::file(&out))?;
     for crates in ["", "crates", "tools"] {
-        for beside in directories(&release.root.join(crates))? {
+        for beside in listed(&release.root.join(crates))? {
             let list = beside.join(&name);
             if list.exists() {
                 fs::remove_file(&list).map_err(DistError::file(&list))?;
@@ -74,16 +74,6 @@ pub(super) fn components(release: &Release) -> Result<Vec<PathBuf>, DistError> {
         }
     }
     taken(release, &out)
-}
-
-/// The directories in a directory.
-fn directories(place: &Path) -> Result<Vec<PathBuf>, DistError> {
-    let entries = fs::read_dir(place).map_err(DistError::file(place))?;
-    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
-    paths
-        .filter(|path| path.as_ref().map_or(true, |path| path.is_dir()))
-        .collect::<Result<_, _>>()
-        .map_err(DistError::file(place))
 }
 
 fn cargo(release: &Release, chore: &str) -> Command {
@@ -106,10 +96,9 @@ fn fresh(release: &Release) -> Result<PathBuf, DistError> {
 /// Takes what was made to where all of it goes.
 fn taken(release: &Release, from: &Path) -> Result<Vec<PathBuf>, DistError> {
     let mut made = Vec::new();
-    for entry in fs::read_dir(from).map_err(DistError::file(from))? {
-        let entry = entry.map_err(DistError::file(from))?;
-        let place = release.into.join(entry.file_name());
-        fs::rename(entry.path(), &place).map_err(DistError::file(&place))?;
+    for path in listed(from)? {
+        let place = release.into.join(path.file_name().unwrap_or_default());
+        fs::rename(&path, &place).map_err(DistError::file(&place))?;
         made.push(place);
     }
     made.sort();

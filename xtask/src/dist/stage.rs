@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{DistError, Release, Target, build, run};
+use super::{DistError, Release, Target, build, copy, listed, run};
 
 /// Where packages take their files from, below `target`. The paths are in their descriptions too.
 const PLACE: &str = "target/stage";
@@ -57,10 +57,8 @@ pub(super) fn lay_out(release: &Release) -> Result<InstalledTrees, DistError> {
     let mut profiler = script("crates/nccl-profiler/install.sh");
     run(profiler.env("DESTDIR", &stage.programs).arg("/usr/lib/telltale").arg(&built))?;
     link_by_scripts(&place.join("library64/usr/lib64"))?;
-    let packaged = place.join(PACKAGED);
-    fs::create_dir(&packaged).map_err(DistError::file(&packaged))?;
     for path in OF_PACKAGES {
-        copy(&release.root.join(path), &packaged)?;
+        copy(&release.root.join(path), &place.join(PACKAGED))?;
     }
     documents(release, &stage)?;
     date(&place, UNIX_EPOCH + Duration::from_secs(release.epoch))?;
@@ -70,10 +68,7 @@ pub(super) fn lay_out(release: &Release) -> Result<InstalledTrees, DistError> {
 /// Replaces the links of libraries, which the tool for RPM cannot package: the one that a linker reads by a script that
 /// names the library, and the one that programs want by none, since `ldconfig` makes it.
 fn link_by_scripts(directory: &Path) -> Result<(), DistError> {
-    let entries = fs::read_dir(directory).map_err(DistError::file(directory))?;
-    for path in
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_symlink())
-    {
+    for path in listed(directory)?.into_iter().filter(|path| path.is_symlink()) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         fs::remove_file(&path).map_err(DistError::file(&path))?;
         if name.ends_with(".so") {
@@ -86,8 +81,7 @@ fn link_by_scripts(directory: &Path) -> Result<(), DistError> {
 
 /// Gives every file below a directory one time: tools take what is older than the source as it is.
 fn date(directory: &Path, time: SystemTime) -> Result<(), DistError> {
-    for entry in fs::read_dir(directory).map_err(DistError::file(directory))? {
-        let path = entry.map_err(DistError::file(directory))?.path();
+    for path in listed(directory)? {
         if path.is_symlink() {
             continue;
         }
@@ -98,12 +92,6 @@ fn date(directory: &Path, time: SystemTime) -> Result<(), DistError> {
         file.map_err(DistError::file(&path))?;
     }
     Ok(())
-}
-
-/// Copies a file into a directory.
-fn copy(file: &Path, into: &Path) -> Result<(), DistError> {
-    let to = into.join(file.file_name().unwrap_or_default());
-    fs::copy(file, to).map(drop).map_err(DistError::file(file))
 }
 
 /// A program for this machine, which writes the pages of one that is for another.
@@ -124,7 +112,6 @@ fn documents(release: &Release, stage: &InstalledTrees) -> Result<(), DistError>
     run(about.arg("deploy/packages/licences.hbs").current_dir(&release.root))?;
     for (tree, package) in [(&stage.programs, "telltale"), (&stage.library, "libtelltale0")] {
         let place = tree.join("usr/share/doc").join(package);
-        fs::create_dir_all(&place).map_err(DistError::file(&place))?;
         for name in ["LICENSE", "CHANGELOG.md"] {
             copy(&release.root.join(name), &place)?;
         }

@@ -3,11 +3,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::stage::InstalledTrees;
 use super::target::GLIBC;
-use super::{DistError, Release, run};
+use super::{DistError, Release, copy, listed, run};
 
 /// Where it is laid out.
 const PLACE: &str = "target/stage/wheel";
@@ -27,7 +27,7 @@ pub(super) fn pack(release: &Release, stage: &InstalledTrees, out: &Path) -> Res
     let installed = stage.programs.join("usr");
     for (from, to) in FILES {
         let to = place.join(format!("{name}.data")).join(to);
-        for file in files(&installed.join(from))? {
+        for file in listed(&installed.join(from))? {
             if from != "bin" || file.file_name().is_some_and(|name| name == PROGRAM) {
                 copy(&file, &to)?;
             }
@@ -42,7 +42,7 @@ pub(super) fn pack(release: &Release, stage: &InstalledTrees, out: &Path) -> Res
     write(&information.join("METADATA"), &text.replace("{version}", &release.version))?;
     write(&information.join("WHEEL"), &tags(release))?;
     let plain = fs::Permissions::from_mode(0o644);
-    for file in files(&information)?.into_iter().chain(files(&information.join("licenses"))?) {
+    for file in listed(&information)?.into_iter().chain(listed(&information.join("licenses"))?) {
         if file.is_file() {
             // Whatever this user's files usually have.
             fs::set_permissions(&file, plain.clone()).map_err(DistError::file(&file))?;
@@ -62,21 +62,6 @@ fn tags(release: &Release) -> String {
         release.version,
         release.target.name()
     )
-}
-
-/// The files of a directory.
-fn files(directory: &Path) -> Result<Vec<PathBuf>, DistError> {
-    let entries = fs::read_dir(directory).map_err(DistError::file(directory))?;
-    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
-    paths.collect::<Result<_, _>>().map_err(DistError::file(directory))
-}
-
-/// Copies a file into a directory, which is made.
-fn copy(file: &Path, into: &Path) -> Result<(), DistError> {
-    fs::create_dir_all(into).map_err(DistError::file(into))?;
-    let to = into.join(file.file_name().unwrap_or_default());
-    fs::copy(file, to).map_err(DistError::file(file))?;
-    Ok(())
 }
 
 fn write(path: &Path, text: &str) -> Result<(), DistError> {
