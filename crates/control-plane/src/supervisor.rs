@@ -55,6 +55,7 @@ pub use guard::{GUARD, Guarded, guard};
 pub use holder::{HOLD, Hold, HoldError, hold};
 pub use output::OutputMetrics;
 pub use output::echo::{Echo, StreamEcho, WorkerEcho, is_mid_line};
+pub use output::prefix::LinePrefix;
 pub use ports::HeldPort;
 pub use settings::WorkerSettings;
 pub use shim::{ShimError, can_have_shim};

@@ -8,6 +8,7 @@
 pub(super) mod echo;
 pub(super) mod files;
 mod pipe;
+pub(super) mod prefix;
 
 use std::convert::Infallible;
 use std::io;

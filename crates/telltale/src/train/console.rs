@@ -1,12 +1,17 @@
-//! What of the workers' output appears, and what is kept: torchrun's `--redirects`, `--tee` and `--local-ranks-filter`.
+//! What of the workers' output appears, and what is kept: torchrun's `--redirects`, `--tee`, `--local-ranks-filter` and
+//! `TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE`.
 
 use std::path::PathBuf;
 
 use telltale_cluster::rank::WorkersPerNode;
-use telltale_control_plane::supervisor::{Echo, StreamEcho, WorkerEcho};
+use telltale_control_plane::supervisor::{Echo, LinePrefix, StreamEcho, WorkerEcho};
 
 use crate::arguments::TrainArguments;
 use crate::exit::Failure;
+
+/// The variable that has the prefix of lines, where another than this is wanted.
+const PREFIX_VARIABLE: &str = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
+const PREFIX: &str = "[${role_name}${local_rank}]:";
 
 /// Where the output of workers goes.
 #[derive(Debug)]
@@ -36,11 +41,13 @@ impl Outputs {
                  `--log-dir DIR` too",
             )));
         }
+        let template = std::env::var(PREFIX_VARIABLE).ok().filter(|template| !template.is_empty());
+        let template = template.as_deref().unwrap_or(PREFIX);
         let echo = |rank: u32, stream: u8| {
             if shown.as_ref().is_some_and(|shown| !shown.contains(&rank)) {
                 StreamEcho::Hidden
             } else if tee.of(rank) & stream > 0 {
-                StreamEcho::Behind(format!("[{}{rank}]:", arguments.role))
+                StreamEcho::Behind(LinePrefix::from_template(template, &arguments.role, rank))
             } else if redirects.of(rank) & stream > 0 {
                 StreamEcho::Hidden
             } else {

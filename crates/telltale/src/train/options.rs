@@ -28,6 +28,19 @@ pub(super) enum Warm {
     All,
 }
 
+/// Variables of torchrun that stand for no option and are refused, each with what to do instead.
+const REFUSED_VARIABLES: [(&str, &str); 2] = [
+    (
+        "TORCHELASTIC_ENABLE_FILE_TIMER",
+        "take it and the timers of torch.distributed.elastic out: a worker that stops is reported \
+         after `--hang-after` seconds",
+    ),
+    (
+        "TORCHELASTIC_HEALTH_CHECK_PORT",
+        "take it out, and let what asked that port run `telltale cluster status`",
+    ),
+];
+
 /// Refuses what is refused, each with what to write instead; says what changes nothing, if that is wanted.
 pub(super) fn check(others: &OtherOptions, says_all: bool) -> Result<(), Failure> {
     let mut refused = Vec::new();
@@ -42,6 +55,11 @@ pub(super) fn check(others: &OtherOptions, says_all: bool) -> Result<(), Failure
             Answer::NotNeeded(_) | Answer::Understood => {}
         }
     }
+    let is_set = |name: &str| {
+        std::env::var_os(name).is_some_and(|value| !["", "0"].iter().any(|no| value == *no))
+    };
+    let variables = REFUSED_VARIABLES.iter().filter(|(name, _)| is_set(name));
+    refused.extend(variables.map(|(name, instead)| format!("{name} is not supported; {instead}")));
     if refused.is_empty() { Ok(()) } else { Err(Failure::Usage(refused.join("\ntelltale: "))) }
 }
 

@@ -98,6 +98,16 @@ fn a_tee_has_the_role_in_front_and_a_file() {
 }
 
 #[test]
+fn a_template_of_torchrun_says_what_stands_in_front() {
+    let place = Place::new();
+    let template = [("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "<$role_name:${rank}> ")];
+    let options = ["--nproc", "2", "--tee", "3", "--role", "trainer", "--log-dir", "logs"];
+    let command = ["--", "sh", "-c", "echo step"];
+    let ended = place.start_with(&[&options[..], &command].concat(), &template).wait();
+    assert_eq!(sorted(&ended.output), ["<trainer:0> step", "<trainer:1> step"], "{ended:?}");
+}
+
+#[test]
 fn variables_of_torchrun_stand_for_its_options() {
     let place = Place::new();
     let variables = [
@@ -112,7 +122,13 @@ fn variables_of_torchrun_stand_for_its_options() {
     let given =
         place.start_with(&["--nproc", "1", "--", "sh", "-c", SCRIPT], &variables[..1]).wait();
     assert_eq!(given.output, "out 0\n", "the option counts");
-    let refused = place.start_with(&["true"], &[("PET_SIGNALS_TO_HANDLE", "SIGUSR1")]).wait();
-    assert_eq!(refused.code, Some(64));
-    assert!(refused.errors.contains("PET_SIGNALS_TO_HANDLE"), "{refused:?}");
+    for variable in [
+        ("PET_SIGNALS_TO_HANDLE", "SIGUSR1"),
+        ("TORCHELASTIC_ENABLE_FILE_TIMER", "1"),
+        ("TORCHELASTIC_HEALTH_CHECK_PORT", "8080"),
+    ] {
+        let refused = place.start_with(&["true"], &[variable]).wait();
+        assert_eq!(refused.code, Some(64));
+        assert!(refused.errors.contains(variable.0), "{refused:?}");
+    }
 }

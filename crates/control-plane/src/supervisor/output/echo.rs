@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 use tokio::sync::oneshot;
 
+use super::prefix::LinePrefix;
 use super::{OutputStream, ToEcho, WorkerPosition};
 
 /// How what workers print appears on the agent's own output.
@@ -37,8 +38,8 @@ pub enum StreamEcho {
     Hidden,
     /// As it was written.
     Plain,
-    /// Each line behind this text.
-    Behind(String),
+    /// Each line behind this prefix.
+    Behind(LinePrefix),
 }
 
 /// Which of the process's own streams no one reads any more.
@@ -144,16 +145,17 @@ impl Console {
             Echo::Workers(workers) => workers,
         };
         // One that was started ahead says nothing that anyone has asked for.
-        let local = place.and_then(|place| usize::try_from(place.local).ok());
-        let worker = local.and_then(|local| workers.get(local));
-        let echo = worker.map(|worker| match stream {
+        let Some(place) = place else { return 0 };
+        let local = usize::try_from(place.local).ok();
+        let Some(worker) = local.and_then(|local| workers.get(local)) else { return 0 };
+        let echo = match stream {
             OutputStream::Output => &worker.output,
             OutputStream::Error => &worker.error,
-        });
+        };
         let shown = match echo {
-            None | Some(StreamEcho::Hidden) => return 0,
-            Some(StreamEcho::Plain) => lines,
-            Some(StreamEcho::Behind(prefix)) => behind(prefix, &lines),
+            StreamEcho::Hidden => return 0,
+            StreamEcho::Plain => lines,
+            StreamEcho::Behind(prefix) => behind(&prefix.of(place.rank), &lines),
         };
         // The other end is this process's own, and goes last.
         let _ = self.to.send(ToEcho::Lines(stream, shown));
@@ -226,14 +228,15 @@ mod tests {
 
     #[test]
     fn each_worker_appears_as_it_was_asked_for() {
+        let prefix = LinePrefix::from_template("[$role_name$rank]:", "b", 1);
         let echo = Echo::Workers(vec![
             WorkerEcho { output: StreamEcho::Plain, error: StreamEcho::Hidden },
-            WorkerEcho { output: StreamEcho::Behind("[b]:".into()), error: StreamEcho::Plain },
+            WorkerEcho { output: StreamEcho::Behind(prefix), error: StreamEcho::Plain },
         ]);
         let of = |local, stream| shown(echo.clone(), place(4 + local, local), stream);
         assert_eq!(of(0, OutputStream::Output).unwrap(), b"a\n\nb\n");
         assert_eq!(of(0, OutputStream::Error), None);
-        assert_eq!(of(1, OutputStream::Output).unwrap(), b"[b]:a\n[b]:\n[b]:b\n");
+        assert_eq!(of(1, OutputStream::Output).unwrap(), b"[b5]:a\n[b5]:\n[b5]:b\n");
         assert_eq!(of(2, OutputStream::Output), None, "there is no such worker");
         assert_eq!(shown(echo, None, OutputStream::Error), None, "it has no place yet");
     }
