@@ -204,8 +204,8 @@ impl Iterator for Bytes {
         if self.left == 0 {
             return None;
         }
-        // SAFETY: not null, and no byte up to here was the end of the string.
-        let byte = unsafe { self.next.read() }.cast_unsigned();
+        // SAFETY: not null, and no byte up to here was the end of the string. A `c_char` is signed on some processors.
+        let byte = unsafe { self.next.cast::<u8>().read() };
         if byte == 0 {
             self.left = 0;
             return None;
