@@ -11,6 +11,8 @@ mod arrays;
 mod blocks;
 mod contexts;
 mod device;
+#[cfg(target_arch = "x86_64")]
+mod dlsym;
 mod driver;
 mod extent;
 mod lookup;

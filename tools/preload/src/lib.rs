@@ -8,7 +8,7 @@
 //! Without the variables of `telltale run` everything is only passed on.
 //!
 //! The path of a call: `hooks` → `next` (the real allocator) → `recording` → `session` (the ledger);
-//! of the driver's: `cuda::lookup` → `cuda::wrapped` → `cuda::memory` or `cuda::physical` → `session`.
+//! of the driver's: `cuda::dlsym` or `cuda::lookup` → `cuda::wrapped` → `cuda::memory` or `cuda::physical` → `session`.
 
 mod cuda;
 #[path = "../../recorder/src/early.rs"]

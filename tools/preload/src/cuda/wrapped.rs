@@ -14,7 +14,11 @@ use super::{arrays, contexts, lookup, memory, physical};
 
 /// One of them.
 pub(crate) struct Wrapped {
-    /// The symbol in the driver's library.
+    /// The symbol in the driver's library, by which `dlsym` is asked.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "`dlsym` is not ours there")
+    )]
     pub(crate) symbol: &'static CStr,
     /// The name that `cuGetProcAddress` is asked for.
     pub(crate) asked: &'static CStr,
