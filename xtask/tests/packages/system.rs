@@ -42,6 +42,7 @@ impl System {
         drop(held);
         let place = scratch();
         copy(&base, place.path());
+        connect(place.path());
         place.set_mode(0o755);
         Self(place)
     }
@@ -130,6 +131,15 @@ fn settings(command: &mut Command) {
     command.env("DEBIAN_FRONTEND", "noninteractive").env("HOME", "/root");
 }
 
+/// Gives a system what this machine finds names and registries by, as it is today.
+fn connect(system: &Path) {
+    fs::create_dir_all(system.join("etc/ssl/certs")).unwrap();
+    let authorities = "/etc/ssl/certs/ca-certificates.crt";
+    for file in ["/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", authorities] {
+        let _ = fs::copy(file, system.join(file.trim_start_matches('/')));
+    }
+}
+
 fn copy(system: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").arg(system.join(".")).arg(to).status();
     assert!(copied.unwrap().success(), "{} cannot be copied", system.display());
@@ -150,12 +160,7 @@ fn base(suite: &str, packages: &[&str]) -> PathBuf {
         debootstrap.args(["--variant=minbase", suite]).arg(&place).args(mirror());
         let output = debootstrap.output().expect("needs debootstrap: apt-get install debootstrap");
         printed("debootstrap", &output);
-        // How this machine finds names and registries.
-        fs::create_dir_all(place.join("etc/ssl/certs")).unwrap();
-        let authorities = "/etc/ssl/certs/ca-certificates.crt";
-        for file in ["/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", authorities] {
-            let _ = fs::copy(file, place.join(file.trim_start_matches('/')));
-        }
+        connect(&place);
         // As of a machine that is in use: its lists are there.
         within(&place, "apt-get update -qq");
     } else {
