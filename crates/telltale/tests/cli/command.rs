@@ -34,14 +34,18 @@ const VARIABLES: [&str; 16] = [
     "TERM",
 ];
 
+/// How long all kernels may take to compile on a machine that compiles other things as well.
+pub(crate) const COMPILE_TIMEOUT: Duration = Duration::from_secs(600);
+/// One directory of compiled kernels for all tests: what one has compiled the next one finds.
+pub(crate) const KERNEL_CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels");
+
 /// The built binary in an environment that asks for nothing.
 pub(crate) fn telltale() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
     VARIABLES.iter().for_each(|name| {
         command.env_remove(name);
     });
-    // One for all tests: what one has compiled the next one finds.
-    command.env("TELLTALE_KERNEL_CACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels"));
+    command.env("TELLTALE_KERNEL_CACHE", KERNEL_CACHE);
     command.stdin(Stdio::null());
     command
 }

@@ -2,16 +2,13 @@
 //! are, and what is there when it ends.
 
 use std::path::Path;
-use std::time::Duration;
 
 use telltale_harness::{Scratch, wait_until};
 
-use crate::cli::command::{TIMEOUT, alone, children};
+use crate::cli::command::{COMPILE_TIMEOUT, KERNEL_CACHE, TIMEOUT, alone, children};
 use crate::cli::pictures::cells::Cells;
 use crate::cli::terminal::{HIDE_CURSOR, SHOW_CURSOR, Terminal, compiled_kernels};
 
-/// How long all kernels may take to compile on a machine that compiles other things as well.
-const COMPILE_TIMEOUT: Duration = Duration::from_secs(600);
 const CLEAR: &str = "\x1b[2J";
 const CTRL_C: &[u8] = b"\x03";
 const CTRL_L: &[u8] = b"\x0c";
@@ -36,7 +33,8 @@ impl DemoView {
     ) -> Option<Self> {
         let place = Scratch::new();
         let program = env!("CARGO_BIN_EXE_telltale");
-        let line = format!("env LC_ALL=C.UTF-8 {environment} {program} demo {arguments}");
+        let cache = format!("TELLTALE_KERNEL_CACHE={KERNEL_CACHE}");
+        let line = format!("env LC_ALL=C.UTF-8 {cache} {environment} {program} demo {arguments}");
         let terminal = Terminal::start(test, size, &line, &place)?;
         Some(Self { terminal, size, place })
     }
@@ -60,17 +58,16 @@ impl DemoView {
         cells
     }
 
-    /// The first screen that has all of these.
+    /// The first screen that has all of these; for losses the kernels may have to be compiled.
     #[track_caller]
     pub(in crate::cli) fn shows(&mut self, words: &[&str]) -> Cells {
-        self.shows_within(words, TIMEOUT)
-    }
-
-    #[track_caller]
-    fn shows_within(&mut self, words: &[&str], timeout: Duration) -> Cells {
         let mut last = None;
-        wait_until(&format!("{words:?} on the screen"), timeout, || {
-            let cells = self.repainted().expect("the view is there");
+        wait_until(&format!("{words:?} on the screen"), COMPILE_TIMEOUT, || {
+            let Some(cells) = self.repainted() else {
+                let status = self.terminal.child.wait_within("the demo to end", TIMEOUT);
+                let text = self.terminal.text();
+                panic!("the view is gone, {status}: {}", text.rsplit(MAIN).next().unwrap_or_default())
+            };
             let text = cells.text();
             let is_seen = words.iter().all(|word| text.contains(word));
             last = Some(cells);
@@ -120,7 +117,7 @@ fn check_end(end: &str) {
 fn the_demo_is_the_full_screen_view_with_the_losses_as_its_pane() {
     let _alone = alone();
     let test = "the_demo_is_the_full_screen_view_with_the_losses_as_its_pane";
-    let Some(mut view) = DemoView::start(test, (120, 40), "A=b", "") else { return };
+    let Some(mut view) = DemoView::start(test, (120, 40), "", "") else { return };
     // The pane, with the loss of both and what their kernels printed.
     let welcome = "Demo: emulated n300, two small GPTs in training. h: the keys, q: end.";
     wait_until(welcome, TIMEOUT, || view.terminal.text().contains(welcome));
@@ -149,7 +146,7 @@ fn the_demo_is_the_full_screen_view_with_the_losses_as_its_pane() {
 fn ctrl_c_and_the_time_end_the_view_as_well() {
     let test = "ctrl_c_and_the_time_end_the_view_as_well";
     for (arguments, keys) in [("--workload trace", CTRL_C), ("--workload trace --seconds 2", b"")] {
-        let Some(mut view) = DemoView::start(test, (80, 24), "A=b", arguments) else { return };
+        let Some(mut view) = DemoView::start(test, (80, 24), "", arguments) else { return };
         if !keys.is_empty() {
             view.shows(&["2 processes", "251732099R", "[1 Details]"]);
             view.type_in(keys);
@@ -185,7 +182,7 @@ fn while_kernels_compile_the_pane_counts_them() {
     let text = view.shows(&["compiling kernel ", " of "]).text();
     let [kernel, all] = progress(&text).unwrap_or_else(|| panic!("no progress in {text}"));
     assert!((1..=all).contains(&kernel), "{text}");
-    view.shows_within(&["LOSS, 0 TO "], COMPILE_TIMEOUT);
+    view.shows(&["LOSS, 0 TO "]);
     view.type_in(b"q");
     check_end(&view.end());
     let count = compiled_kernels(cache.path());

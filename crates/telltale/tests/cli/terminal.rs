@@ -11,7 +11,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use telltale_harness::{ChildGuard, Scratch, skip, wait_until};
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::command::{TIMEOUT, children, telltale};
+use crate::cli::command::{COMPILE_TIMEOUT, TIMEOUT, alone, children, telltale};
 
 /// Ctrl-C, as a terminal's keyboard sends it.
 const CTRL_C: &[u8] = b"\x03";
@@ -108,7 +108,7 @@ impl Terminal {
 
     /// Waits for the end, and gives the exit status and everything shown.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
-        let status = self.child.wait_within("the command to end", TIMEOUT).code();
+        let status = self.child.wait_within("the command to end", COMPILE_TIMEOUT).code();
         self.reading.join().unwrap();
         let text = String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned();
         (status, text)
@@ -257,6 +257,7 @@ fn a_terminal_that_cannot_repaint_gets_plain_pages_of_its_width() {
 
 #[test]
 fn a_first_step_shows_how_many_kernels_it_has_compiled() {
+    let _alone = alone();
     let place = Scratch::new();
     let program = env!("CARGO_BIN_EXE_telltale");
     let cache = place.join("kernels");

@@ -9,7 +9,7 @@ const SIZES: [(usize, usize); 3] = [(200, 60), (120, 40), (80, 24)];
 
 /// Takes all pictures of the demo; nothing where there is no terminal for it.
 pub(super) fn take(test: &str, browser: &mut Browser, album: &mut Album) {
-    let Some(mut view) = DemoView::start(test, SIZES[2], "A=b", "") else { return };
+    let Some(mut view) = DemoView::start(test, SIZES[2], "", "") else { return };
     browser.open("about:blank");
     for (columns, rows) in SIZES {
         view.resize((columns, rows));
