@@ -66,7 +66,10 @@ impl DemoView {
             let Some(cells) = self.repainted() else {
                 let status = self.terminal.child.wait_within("the demo to end", TIMEOUT);
                 let text = self.terminal.text();
-                panic!("the view is gone, {status}: {}", text.rsplit(MAIN).next().unwrap_or_default())
+                panic!(
+                    "the view is gone, {status}: {}",
+                    text.rsplit(MAIN).next().unwrap_or_default()
+                )
             };
             let text = cells.text();
             let is_seen = words.iter().all(|word| text.contains(word));
