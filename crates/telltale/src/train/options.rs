@@ -55,9 +55,8 @@ pub(super) fn check(others: &OtherOptions, says_all: bool) -> Result<(), Failure
             Answer::NotNeeded(_) | Answer::Understood => {}
         }
     }
-    let is_set = |name: &str| {
-        std::env::var_os(name).is_some_and(|value| !["", "0"].iter().any(|no| value == *no))
-    };
+    let is_set =
+        |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
     let variables = REFUSED_VARIABLES.iter().filter(|(name, _)| is_set(name));
     refused.extend(variables.map(|(name, instead)| format!("{name} is not supported; {instead}")));
     if refused.is_empty() { Ok(()) } else { Err(Failure::Usage(refused.join("\ntelltale: "))) }
