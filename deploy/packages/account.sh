@@ -9,9 +9,8 @@ elif ! getent passwd telltale >/dev/null; then
     useradd --system --gid telltale --home-dir /var/lib/telltale --no-create-home \
         --shell /usr/sbin/nologin --comment "Telltale node service" telltale
 fi
-if command -v systemd-tmpfiles >/dev/null 2>&1; then
-    systemd-tmpfiles --create telltale.conf
-else
+# In some containers the program is there and may not do it.
+if ! { command -v systemd-tmpfiles >/dev/null 2>&1 && systemd-tmpfiles --create telltale.conf; }; then
     install -d -o telltale -g telltale -m 3777 /run/tt
     install -d -o telltale -g telltale -m 0700 /var/lib/telltale
 fi

@@ -7,6 +7,7 @@ mod health;
 pub mod json_schema;
 pub mod metrics;
 pub mod protobuf;
+mod python_stub;
 mod sensors;
 
 use std::io::{self, Write};
@@ -77,6 +78,7 @@ pub fn outputs(root: &Path) -> Result<Vec<GeneratedFile>, GenerateError> {
     health::add(root, &mut outputs)?;
     outputs.extend(protobuf::outputs(root)?);
     outputs.extend(json_schema::outputs());
+    outputs.push(python_stub::output(root)?);
     outputs.extend(documents::outputs(root)?);
     Ok(outputs)
 }

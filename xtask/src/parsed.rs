@@ -10,14 +10,17 @@ use syn::{Attribute, Item, UseTree};
 use crate::finding::Finding;
 use crate::repository::SourceFile;
 
-/// Parses a Rust file.
+/// The syntax tree of a Rust file, which is parsed once.
 ///
 /// # Errors
 /// A finding that names the line, when it is not Rust.
-pub fn parse(file: &SourceFile) -> Result<syn::File, Finding> {
-    syn::parse_file(&file.text).map_err(|error| {
-        Finding::at(&file.path, error.span().start().line, format!("does not parse: {error}"))
-    })
+pub fn parse(file: &SourceFile) -> Result<&syn::File, Finding> {
+    let parsed = file.parsed.get_or_init(|| {
+        syn::parse_file(&file.text).map_err(|error| {
+            Finding::at(&file.path, error.span().start().line, format!("does not parse: {error}"))
+        })
+    });
+    parsed.as_ref().map_err(Clone::clone)
 }
 
 /// Whether an attribute list holds `#[cfg(test)]`.
@@ -38,9 +41,10 @@ pub fn line_range(parsed: &impl Spanned) -> (usize, usize) {
 
 /// The file without its inline test modules.
 #[must_use]
-pub fn without_tests(mut file: syn::File) -> syn::File {
-    file.items.retain(|item| !matches!(item, Item::Mod(module) if is_test_only(&module.attrs)));
-    file
+pub fn without_tests(file: &syn::File) -> syn::File {
+    let is_kept = |item: &&Item| !matches!(item, Item::Mod(module) if is_test_only(&module.attrs));
+    let items = file.items.iter().filter(is_kept).cloned().collect();
+    syn::File { shebang: file.shebang.clone(), attrs: file.attrs.clone(), items }
 }
 
 /// One token that is not a bracket: its text and its line.

@@ -2,8 +2,11 @@
 //!
 //! Reads only. Build output and version control are left out.
 
+use std::cell::OnceCell;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::finding::Finding;
 
 /// Directories that are not part of the source, wherever they are.
 const SKIPPED_DIRECTORIES: [&str; 4] = [".git", "target", "__pycache__", "node_modules"];
@@ -12,19 +15,21 @@ const SKIPPED_DIRECTORIES: [&str; 4] = [".git", "target", "__pycache__", "node_m
 const MAX_DEPTH: u32 = 32;
 
 /// One file: its path from the root, with `/` between the parts, and its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct SourceFile {
     /// Path from the repository's root.
     pub path: String,
     /// The whole text; empty when the file is not text.
     pub text: String,
+    /// Its syntax tree once a rule has asked for it: most of what the rules take is the parsing.
+    pub(crate) parsed: OnceCell<Result<syn::File, Finding>>,
 }
 
 impl SourceFile {
     /// A file that need not exist; for tests of the rules.
     #[must_use]
-    pub fn new(path: &str, text: &str) -> Self {
-        Self { path: path.to_owned(), text: text.to_owned() }
+    pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { path: path.into(), text: text.into(), parsed: OnceCell::new() }
     }
 
     /// The path's last part.
@@ -84,7 +89,7 @@ fn collect(root: &Path, below: &str, depth: u32, found: &mut Vec<SourceFile>) ->
             collect(root, &path, depth + 1, found)?;
         } else if kind.is_file() && name != ".git" {
             let text = String::from_utf8(std::fs::read(entry.path())?).unwrap_or_default();
-            found.push(SourceFile { path, text });
+            found.push(SourceFile::new(path, text));
         }
     }
     Ok(())

@@ -175,6 +175,7 @@ fn lay_out(root: &Path) {
     }
     write("crates/wire/src/telemetry/decode/device.rs", "// Nothing between marks.\n");
     write("docs/query.md", "Nothing between marks.\n");
+    write("crates/python/types.pyi", "# No class yet.\n");
     write("deploy/grafana/telltale.json", include_str!("../../deploy/grafana/telltale.json"));
     let proto = "syntax = \"proto3\";\npackage telemetry.v1;\nmessage Sensors {}\n\
                  enum FaultKind {\n  FAULT_KIND_UNSPECIFIED = 0;\n  // From health.toml.\n  // End of these.\n}\n";

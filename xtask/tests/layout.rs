@@ -234,7 +234,7 @@ fn modules_that_use_each_other_are_found_however_they_say_it() {
 #[test]
 fn a_type_that_many_files_implement_is_found() {
     let files = |count: usize, body: &str| -> Vec<SourceFile> {
-        let one = |n: usize| SourceFile::new(&format!("crates/a/src/f{n}.rs"), body);
+        let one = |n: usize| SourceFile::new(format!("crates/a/src/f{n}.rs"), body);
         (0..count).map(one).chain([SourceFile::new("crates/a/src/lib.rs", "struct T;")]).collect()
     };
     let of_a = |files: &[SourceFile]| {

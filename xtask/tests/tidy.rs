@@ -13,7 +13,7 @@ fn the_repository_is_tidy() {
 
 /// Files by path and text.
 fn tree(files: &[(&str, &str)]) -> Vec<SourceFile> {
-    files.iter().map(|(path, text)| SourceFile::new(path, text)).collect()
+    files.iter().map(|(path, text)| SourceFile::new(*path, *text)).collect()
 }
 
 /// Expects exactly one finding of `rule`, at `path`, whose message contains `message`.

@@ -25,13 +25,14 @@ def install():
 def next_sitecustomize(here):
     """Runs the `sitecustomize` that this one stands in front of, if there is one."""
     import importlib.machinery
-    import importlib.util
 
     # Only what is behind: another copy of this may be, and must not find the first again.
     places = [os.path.abspath(place or ".") for place in sys.path]
     path = sys.path[places.index(here) + 1 :] if here in places else []
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
     if spec is not None and spec.loader is not None:
+        import importlib.util
+
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
 

@@ -10,8 +10,7 @@ plugin: here only the launch of its kernels would be seen.
 
 import dis
 import functools
-import importlib.abc
-import importlib.util
+import importlib
 import inspect
 import os
 import sys
@@ -19,9 +18,8 @@ import time
 import weakref
 
 from . import _hooks, _record, _spans
+from ._on_import import MODULE
 from ._record import END_NS, GROUP, MEETINGS, NAME, PEER, TIMED_OF, WAITS, WORK, Group
-
-MODULE = "torch.distributed"
 
 # Where the tensors are that are counted, by position and by name, and by position the group. Lists
 # of tensors are added up.
@@ -56,38 +54,10 @@ _world = []  # what is reported of the default group, once that is known
 def install():
     """Patches what is imported of `torch.distributed`, importing it if need be."""
     importlib.import_module(MODULE)
-    _patch(sys.modules[MODULE])
+    patch(sys.modules[MODULE])
 
 
-def install_on_import():
-    """Patches `torch.distributed` now, or as soon as it is imported."""
-    if MODULE in sys.modules:
-        _patch(sys.modules[MODULE])
-    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds nothing itself; has `torch.distributed` patched when it has been loaded."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name != MODULE:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return spec
-        execute = spec.loader.exec_module
-
-        def exec_module(module):
-            execute(module)
-            _patch(module)
-
-        spec.loader.exec_module = exec_module
-        return spec
-
-
-def _patch(dist):
+def patch(dist):
     """Replaces the functions of `torch.distributed` in both modules that have them."""
     try:
         import torch

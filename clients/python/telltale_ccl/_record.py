@@ -8,6 +8,7 @@ the way is a gap in the numbers, and no rank looks as if it had not done them.
 
 import atexit
 import collections
+import contextlib
 import functools
 import json
 import os
@@ -515,6 +516,16 @@ _RECORDER = Recorder()
 def recorder():
     """The process's recorder."""
     return _RECORDER
+
+
+@contextlib.contextmanager
+def checkpoint():
+    """Says that what happens within is slow on purpose."""
+    _RECORDER.checkpoint_begins(True)
+    try:
+        yield
+    finally:
+        _RECORDER.checkpoint_ends(True)
 
 
 def _at_exit():

@@ -1,7 +1,7 @@
 //! `cargo bench --profile dist -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
 //! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream,
-//! screen, scrape, serve, hosts, cluster, failover, recovery, warm, train, faults, preload; all when none is
+//! screen, scrape, serve, hosts, cluster, failover, recovery, warm, train, faults, preload, python; all when none is
 //! named.
 #![forbid(unsafe_code)]
 
@@ -9,6 +9,8 @@
 mod failover;
 #[path = "numbers/faults.rs"]
 mod faults;
+#[path = "numbers/python.rs"]
+mod python;
 #[path = "numbers/recovery.rs"]
 mod recovery;
 #[path = "numbers/stage.rs"]
@@ -30,7 +32,7 @@ use telltale_bench::{
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
-const SUBJECTS: [&str; 20] = [
+const SUBJECTS: [&str; 21] = [
     "record",
     "address",
     "sweep",
@@ -51,6 +53,7 @@ const SUBJECTS: [&str; 20] = [
     "train",
     "faults",
     "preload",
+    "python",
 ];
 
 fn main() -> ExitCode {
@@ -140,6 +143,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
             let built = cargo_library_directory("telltale-preload", "telltale_preload");
             preload::table(&preload::Libraries::compile(&built, directory.path())?, effort)?
         }
+        "python" => python::table(worker, effort)?,
         _ => launch::table(worker, &cargo_bin("telltale"), effort)?,
     })
 }

@@ -16,7 +16,7 @@ pub use client::{Client, Updates};
 pub use connector::{Connector, connect, connect_here};
 pub use error::{CallError, ConnectError};
 pub use health::{Health, HealthError};
-pub use socket::usual_sockets;
+pub use socket::{stranger, usual_sockets};
 pub use telltale_schema as schema;
 pub use telltale_wire::call::TokenTextError;
 pub use telltale_wire::telemetry::decode::{AnswerError, SnapshotAnswer, Update};

@@ -1,10 +1,13 @@
 //! The service of this machine at its socket file, and whether the file can be trusted.
 
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use telltale_ledger::directory::{DirectoryEnvironment, OVERFLOW_UID, RuntimeDirectory};
+use telltale_ledger::directory::{
+    DirectoryEnvironment, OVERFLOW_UID, RuntimeDirectory, has_own_users,
+};
 use telltale_wire::TELEMETRY_SOCKET;
 use tonic::transport::{Channel, Endpoint};
 
@@ -30,17 +33,28 @@ pub fn usual_sockets(runtime_dir: Option<&Path>, root: Option<&Path>) -> Vec<Pat
         .collect()
 }
 
-/// The connection to the service at the socket `path`.
+/// Whose the socket file `path` is, if that is a user who could lie: neither root nor this process's user, nor the
+/// owner of its directory, who could replace it anyhow. In a directory as the installation makes it no other user
+/// can put another in its place afterwards.
 ///
-/// The socket must belong to root, to this process's user or to the owner of its directory. In a
-/// directory as the installation makes it no other user can put another in its place afterwards.
+/// # Errors
+/// When there is no such file, or it cannot be looked at.
+pub fn stranger(path: &Path) -> io::Result<Option<u32>> {
+    let uid = std::fs::symlink_metadata(path)?.uid();
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    // A name alone is in the working directory.
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let owner = std::fs::metadata(parent)?.uid();
+    let own = rustix::process::geteuid().as_raw();
+    // It may be any user, but where all have their own numbers.
+    let is_known = uid != OVERFLOW_UID || (uid == own && has_own_users());
+    Ok((!is_known || ![0, own, owner].contains(&uid)).then_some(uid))
+}
+
+/// The connection to the service at the socket `path`, which is none of a [`stranger`]'s.
 pub(crate) async fn channel(path: &Path) -> Result<Channel, ConnectError> {
     let missing = |source| ConnectError::Missing { path: path.into(), source };
-    let uid = std::fs::symlink_metadata(path).map_err(missing)?.uid();
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    let owner = std::fs::metadata(directory).map_err(missing)?.uid();
-    let own = rustix::process::geteuid().as_raw();
-    if uid == OVERFLOW_UID || ![0, own, owner].contains(&uid) {
+    if let Some(uid) = stranger(path).map_err(missing)? {
         return Err(ConnectError::Stranger { path: path.into(), uid });
     }
     let unfit = || ConnectError::UnfitPath { path: path.into() };

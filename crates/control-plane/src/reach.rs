@@ -7,10 +7,10 @@ mod keyring;
 mod trouble;
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use telltale_client::stranger;
 use telltale_server::bounded_file;
 use telltale_server::tls::MAX_CERTIFICATES_BYTES;
 use telltale_server::token::{Token, TokenError};
@@ -26,9 +26,6 @@ pub use trouble::ReachTrouble;
 /// How long a connection on which nothing comes is kept before the other end is asked, and how long
 /// it may take to answer: a host that is gone says nothing.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(5);
-
-/// The user that stands for all whom this user namespace does not know (user_namespaces(7)).
-const OVERFLOW_USER: u32 = 65_534;
 
 /// Where a coordinator listens.
 pub use telltale_client::ServiceAddress as CoordinatorAddress;
@@ -167,7 +164,10 @@ async fn channel(
     let unfit = |source| ReachError::Unfit { address: address.clone(), source };
     let endpoint = match address {
         CoordinatorAddress::Unix(path) => {
-            check_owner(path)?;
+            let missing = |source| ReachError::Missing { path: path.into(), source };
+            if let Some(user) = stranger(path).map_err(missing)? {
+                return Err(ReachError::Stranger { path: path.into(), user });
+            }
             // Nothing but its form matters of what is not UTF-8 in a path: connecting says no then.
             Endpoint::from_shared(format!("unix:{}", path.display())).map_err(unfit)?
         }
@@ -190,19 +190,6 @@ async fn channel(
         .keep_alive_while_idle(true);
     let connected = endpoint.connect().await;
     connected.map_err(|error| ReachTrouble::of(address, credentials, &error).into())
-}
-
-/// A socket file must be root's, ours, or that of its directory's owner, who could replace it anyhow.
-fn check_owner(path: &Path) -> Result<(), ReachError> {
-    let missing = |source| ReachError::Missing { path: path.into(), source };
-    let user = std::fs::symlink_metadata(path).map_err(missing)?.uid();
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    let owner = std::fs::metadata(directory).map_err(missing)?.uid();
-    let own = rustix::process::geteuid().as_raw();
-    if user == OVERFLOW_USER || ![0, own, owner].contains(&user) {
-        return Err(ReachError::Stranger { path: path.into(), user });
-    }
-    Ok(())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, AccessError> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -31,9 +32,14 @@ fn client() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python")
 }
 
-fn has_torch(test: &str) -> bool {
+/// Asked once, for it takes a second or more.
+static HAS_TORCH: LazyLock<bool> = LazyLock::new(|| {
     let asked = Command::new(PYTHON).args(["-c", "import torch.distributed"]).output();
-    let has = asked.is_ok_and(|output| output.status.success());
+    asked.is_ok_and(|output| output.status.success())
+});
+
+fn has_torch(test: &str) -> bool {
+    let has = *HAS_TORCH;
     if !has {
         skip(&format!("cluster::python_shim::{test}"), "PyTorch is not installed (python3-torch)");
     }

@@ -7,6 +7,7 @@
 
 mod directory;
 mod event_file;
+mod index;
 mod lines;
 mod metadata;
 mod safe_file;
@@ -21,6 +22,7 @@ use crate::{EventKind, Losses, Malformed, Statistics, Tensor};
 
 pub use directory::{Directory, MAX_EVENTS};
 pub use event_file::{EVENT_FILE_VERSION, write_event_file_start, write_event_record};
+pub use index::{CaptureIndex, EventFacts, Gap, IndexError, MAX_GAPS};
 pub use lines::{MAX_LINE_BYTES, write_item_line};
 pub use sequential::Sequential;
 pub use watch::DirectoryWatch;

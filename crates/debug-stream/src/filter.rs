@@ -72,14 +72,35 @@ impl Filter {
         self
     }
 
-    pub(crate) fn wants(&self, event: &Fields<'_>) -> bool {
-        (self.cores.is_empty() || self.cores.contains(&event.core))
-            && self.max_bytes.is_none_or(|most| event.data.len() <= most)
-            && (self.dtypes.is_empty() || self.dtypes.iter().any(|name| name == event.dtype))
-            && self.prefix.as_ref().is_none_or(|pattern| pattern.matches(event.prefix))
+    /// Whether an event like this is wanted. Each call counts for [`Filter::every`].
+    #[must_use]
+    pub fn wants_event(&self, core: u32, prefix: &str, dtype: &str, bytes: usize) -> bool {
+        self.wants_size(u64::try_from(bytes).unwrap_or(u64::MAX))
+            && self.wants_form(Some(core), prefix, dtype)
             && self.every.is_none_or(|nth| {
                 self.passed.fetch_add(1, Ordering::Relaxed).is_multiple_of(nth.get())
             })
+    }
+
+    pub(crate) fn wants(&self, event: &Fields<'_>) -> bool {
+        self.wants_event(event.core, event.prefix, event.dtype, event.data.len())
+    }
+
+    /// Whether so much data is wanted.
+    pub(crate) fn wants_size(&self, bytes: u64) -> bool {
+        self.max_bytes.is_none_or(|most| u64::try_from(most).is_ok_and(|most| bytes <= most))
+    }
+
+    /// Whether events of this core, prefix and type are wanted, whatever their size and number.
+    pub(crate) fn wants_form(&self, core: Option<u32>, prefix: &str, dtype: &str) -> bool {
+        (self.cores.is_empty() || core.is_some_and(|core| self.cores.contains(&core)))
+            && (self.dtypes.is_empty() || self.dtypes.iter().any(|name| name == dtype))
+            && self.prefix.as_ref().is_none_or(|pattern| pattern.matches(prefix))
+    }
+
+    /// Which of the events that all else lets through are wanted; all, if there is none.
+    pub(crate) fn nth(&self) -> Option<NonZeroU64> {
+        self.every
     }
 }
 

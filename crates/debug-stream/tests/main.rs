@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
 
 mod capture;
+mod capture_index;
 mod readback;
 mod sinks;
 mod stream;

@@ -16,6 +16,7 @@ mod client;
 mod command;
 mod device;
 mod emulator;
+mod interrupts;
 #[allow(unsafe_code)]
 mod kernels;
 mod machine;
@@ -33,6 +34,7 @@ pub use client::{DeviceClient, DeviceError, DeviceUsage, OpenDeviceError};
 pub use command::{COMMAND_FORMS, EmulatorCommand, ParseTimedFaultError, TimedFault};
 pub use device::ChipUsage;
 pub use emulator::{Emulator, EmulatorOptions, EmulatorStartError, FaultError};
+pub use interrupts::interrupt_waits;
 pub use kernels::{
     AccessKind, BuildKernelError, CompilerError, ExecutionError, KernelCacheError, KernelCounters,
     KernelFault, KernelSourceError, KernelWait, LoadKernelError, MemoryPlace, MemoryUse, WaitsFor,

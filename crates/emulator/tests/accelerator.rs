@@ -4,6 +4,7 @@
 
 mod bench;
 mod cached;
+mod interrupted;
 mod kept;
 mod printing;
 mod refused;

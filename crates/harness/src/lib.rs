@@ -32,7 +32,7 @@ pub use effort::{long, rounds};
 pub use etcd::{EtcdCluster, EtcdTlsFiles, needs_etcd};
 pub use isolation::{ProcMount, as_user, in_pid_namespace, needs_pid_namespaces, needs_root};
 pub use own_process::has_own_process;
-pub use python::{python, python_with};
+pub use python::{python, python_module, python_with};
 pub use scratch::Scratch;
 pub use skipped::skip;
 pub use small_disk::on_small_disk;

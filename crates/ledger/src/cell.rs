@@ -22,14 +22,17 @@ pub(crate) const ALLOCATED_BYTES: usize = 2;
 pub(crate) const FREES: usize = 3;
 /// Thread cell: bytes of these frees.
 pub(crate) const FREED_BYTES: usize = 4;
-/// Thread cell: highest net bytes while this was the only shard.
+/// Thread cell: highest net bytes while this was the only shard, since it was last taken.
 pub(crate) const OWN_PEAK: usize = 5;
 /// Thread cell: the weighted sum of the four counters.
 pub(crate) const CHECK: usize = 6;
+/// Thread cell: the highest peak of its device and kind that was taken.
+pub(crate) const TAKEN_PEAK: usize = 7;
 
-/// Shared cell: sum of what threads have posted, a signed number.
+/// Shared cell: sum of what threads have posted, a signed number. Where nothing is posted, the highest peak that was
+/// taken.
 pub(crate) const POSTED_LIVE: usize = 1;
-/// Shared cell: the highest `POSTED_LIVE` seen.
+/// Shared cell: the highest `POSTED_LIVE` seen, since it was last taken.
 pub(crate) const PEAK: usize = 2;
 /// Shared cell: allocations that the runtime's allocator refused.
 pub(crate) const FAILED: usize = 3;

@@ -8,6 +8,7 @@
 mod choice;
 mod listing;
 mod names;
+mod users;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,9 +24,7 @@ pub use listing::{Listing, MOST_ENTRIES_LISTED};
 pub use names::{
     DirectoryEntry, EntryKind, endpoint_name, ledger_name, parse_name, temporary_name,
 };
-
-/// The user that stands for "none that this namespace knows"; never trusted.
-pub const OVERFLOW_UID: u32 = 65_534;
+pub use users::{OVERFLOW_UID, has_own_users};
 
 const DIRECTORY_ONLY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

@@ -19,6 +19,7 @@ pub mod region;
 mod sealed;
 mod sweep;
 mod sync;
+mod taken;
 mod writer;
 
 pub use biased::{BiasedShards, ThreadAccess};
@@ -31,4 +32,5 @@ pub use reader::{
 };
 pub use sealed::{Account, SEALED_DEVICES, SealedLedger};
 pub use sweep::{LedgerSweep, SweepKey};
+pub use taken::{OwnPeaks, TakenPeak};
 pub use writer::{AddDeviceError, Faults, Ledger, Recorder};

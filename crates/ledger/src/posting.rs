@@ -157,6 +157,18 @@ fn add_to_posted(shared: &Cell, change: i64) {
     raise_peak(shared, u64::try_from(live).unwrap_or(0));
 }
 
+/// Takes the peak since it was last taken out of its word, and keeps the highest in `kept` for readers. Any thread may
+/// call this at any time. Threads test it (`crates/ledger/tests/ledger/taken.rs`): loom does not order a plain store
+/// and an exchange of one word, as the language does.
+pub(crate) fn take_peak(peak: &AtomicU64, kept: &AtomicU64) -> u64 {
+    // Kept before it is taken: a reader in between misses none that was there for a while.
+    kept.fetch_max(peak.load(Ordering::Relaxed), Ordering::Relaxed);
+    // The writer may store a higher one at this instant: before, and it is taken; or after, and it stays.
+    let taken = peak.swap(0, Ordering::Relaxed);
+    kept.fetch_max(taken, Ordering::Relaxed);
+    taken
+}
+
 fn raise_peak(shared: &Cell, candidate: u64) {
     let peak: &AtomicU64 = shared.word(PEAK);
     // The look beforehand spares a second locked instruction wherever there is no new peak.

@@ -11,4 +11,5 @@ mod killed;
 mod machine;
 mod model;
 mod sweeping;
+mod taken;
 mod versions;

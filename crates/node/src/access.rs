@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::{fs, io};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use telltale_ledger::directory::{OVERFLOW_UID, is_installed};
+use telltale_ledger::directory::{OVERFLOW_UID, has_own_users, is_installed};
 use telltale_ledger::peer::supplementary_groups;
 use telltale_query::Query;
 use telltale_schema::snapshot::Snapshot;
@@ -166,7 +166,7 @@ impl AccessPolicy {
     /// The same policy, which knows callers on a loopback port as users of this machine, or does not.
     #[must_use]
     pub fn knowing_loopback(mut self, knows: bool) -> Self {
-        self.knows_loopback = knows && loopback::has_own_users();
+        self.knows_loopback = knows && has_own_users();
         self
     }
 

@@ -54,6 +54,11 @@ impl<'a> Checked<'a> {
         checked.require(fits, || {
             format!("its shape {shape:?} has no elements or more than {MAX_ELEMENTS}")
         })?;
+        let in_blocks =
+            matches!(spec.data_format, DataFormat::BFloat8Block | DataFormat::BFloat4Block);
+        checked.require(!in_blocks, || {
+            format!("its format {:?} has no elements of whole bytes", spec.data_format)
+        })?;
         checked.require(known_layout(spec.layout), || {
             format!("its layout {:?} is neither row-major nor in standard tiles", spec.layout)
         })?;

@@ -53,7 +53,7 @@ pub use layer_norm::{
     LayerNormOperation, LayerNormParametersOperation,
 };
 pub use matmul::{MatmulAttributes, MatmulFactory, MatmulOperation};
-pub use memory_order::TILE;
+pub use memory_order::{TILE, page_bytes};
 pub use movement::{MoveAttributes, MoveOperation};
 pub use print::{MAX_PRINTED_BYTES, PRINTING_CORE, PrintAttributes, PrintOperation};
 pub use reduce::{ReduceAttributes, ReduceOperation, Reduction};

@@ -12,7 +12,11 @@ pub const TILE: u32 = 32;
 /// The bytes of one element.
 #[must_use]
 pub(crate) fn element_bytes(format: DataFormat) -> u32 {
-    if format == DataFormat::BFloat16 { 2 } else { 4 }
+    match format {
+        DataFormat::UInt8 => 1,
+        DataFormat::BFloat16 | DataFormat::Float16 | DataFormat::UInt16 => 2,
+        _ => 4,
+    }
 }
 
 /// How many elements a buffer has room for, those beyond the edges of tiles included.
@@ -30,7 +34,7 @@ pub(crate) fn stored_elements(spec: &OperandSpec) -> u64 {
 
 /// The bytes of a page: a tile, or a row.
 #[must_use]
-pub(crate) fn page_bytes(spec: &OperandSpec) -> u32 {
+pub fn page_bytes(spec: &OperandSpec) -> u32 {
     let elements = match spec.layout {
         Layout::RowMajor => Extents::of(&spec.shape).columns(),
         Layout::Tiled(_) => TILE * TILE,
@@ -81,6 +85,38 @@ pub(crate) fn unpack<T: Copy + Default>(
         }
     }
     elements
+}
+
+/// The same for elements that are bytes, in any format.
+#[must_use]
+pub(crate) fn pack_elements(spec: &OperandSpec, elements: &[u8]) -> Vec<u8> {
+    if spec.layout == Layout::RowMajor {
+        return elements.to_vec();
+    }
+    let elements: Vec<&[u8]> =
+        elements.chunks_exact(element_bytes(spec.data_format) as usize).collect();
+    pack(spec, &elements, |element, packed: &mut Vec<u8>| packed.extend_from_slice(element))
+}
+
+/// The same for elements that are bytes, in any format.
+#[must_use]
+pub(crate) fn unpack_elements(spec: &OperandSpec, bytes: Vec<u8>) -> Vec<u8> {
+    if spec.layout == Layout::RowMajor {
+        return bytes;
+    }
+    match element_bytes(spec.data_format) {
+        1 => unpack_sized::<1>(spec, &bytes),
+        2 => unpack_sized::<2>(spec, &bytes),
+        _ => unpack_sized::<4>(spec, &bytes),
+    }
+}
+
+fn unpack_sized<const SIZE: usize>(spec: &OperandSpec, bytes: &[u8]) -> Vec<u8>
+where
+    [u8; SIZE]: Default,
+{
+    let take = |element: &[u8]| element.try_into().unwrap_or_default();
+    unpack::<[u8; SIZE]>(spec, bytes, take).concat()
 }
 
 /// Appends a number in the tensor's format.
@@ -154,7 +190,9 @@ impl Iterator for TilePlaces {
 mod tests {
     use telltale_program_cache::{DataFormat, Layout, MemoryConfig, OperandSpec, Shape, Tile};
 
-    use super::{pack, put_number, stored_elements, take_number, unpack};
+    use super::{
+        pack, pack_elements, put_number, stored_elements, take_number, unpack, unpack_elements,
+    };
 
     fn spec(shape: &[u32], data_format: DataFormat, layout: Layout) -> OperandSpec {
         OperandSpec { shape: Shape::new(shape), data_format, layout, memory: MemoryConfig::DRAM }
@@ -173,6 +211,9 @@ mod tests {
                     let element = if format == DataFormat::Float32 { 4 } else { 2 };
                     assert_eq!(bytes.len() as u64, stored_elements(&spec) * element);
                     assert_eq!(unpack(&spec, &bytes, take_number), elements, "{spec:?}");
+                    let raw = unpack_elements(&spec, bytes.clone());
+                    assert_eq!(raw.len(), elements.len() * element as usize);
+                    assert_eq!(pack_elements(&spec, &raw), bytes);
                 }
             }
         }

@@ -14,7 +14,8 @@ use thiserror::Error;
 
 use crate::error::{Checked, OperandRefusal};
 use crate::memory_order::{
-    element_bytes, pack, page_bytes, put_number, stored_elements, take_number, unpack,
+    element_bytes, pack, pack_elements, page_bytes, put_number, stored_elements, take_number,
+    unpack, unpack_elements,
 };
 use crate::tensor::Tensor;
 
@@ -197,6 +198,29 @@ impl Session {
         Ok(unpack(spec, &self.read_bytes(tensor)?, take_number))
     }
 
+    /// Overwrites a tensor of any format with elements as little-endian bytes in row-major order, after all that
+    /// was dispatched so far.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_elements(&self, tensor: &Tensor, elements: &[u8]) -> Result<(), OperationError> {
+        let checked = Checked::new("write", "values", tensor.spec())?;
+        let size = element_bytes(tensor.spec().data_format) as usize;
+        let whole = elements.len().is_multiple_of(size);
+        checked.require(whole, || format!("{} bytes are no whole elements", elements.len()))?;
+        check_count(&checked, elements.len() / size)?;
+        self.write_bytes(tensor, &pack_elements(tensor.spec(), elements))
+    }
+
+    /// A tensor's elements as [`write_elements`](Self::write_elements) takes them, after all that was dispatched so
+    /// far.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), for tensors of any format.
+    pub fn read_elements(&self, tensor: &Tensor) -> Result<Vec<u8>, OperationError> {
+        Ok(unpack_elements(tensor.spec(), self.read_bytes(tensor)?))
+    }
+
     /// Waits until all that was dispatched is done.
     ///
     /// # Errors
@@ -222,13 +246,13 @@ impl Session {
         let operands: Vec<Option<Operand<'_>>> =
             operands.iter().map(|tensor| tensor.map(Tensor::operand)).collect();
         let dispatch = Dispatch { operands: &operands, dynamics, semaphores: &[] };
-        let accelerator = self.accelerator();
+        let (accelerator, name) = (self.accelerator(), O::name(attributes));
         self.cache
             .dispatch::<O, _>(attributes, &dispatch, |program| {
-                accelerator.enqueue_operation(O::NAME, program, &buffers)
+                accelerator.enqueue_operation(name, program, &buffers)
             })
-            .map_err(|error| OperationError::Dispatch { operation: O::NAME, source: error.into() })?
-            .map_err(stopped_at(O::NAME))
+            .map_err(|error| OperationError::Dispatch { operation: name, source: error.into() })?
+            .map_err(stopped_at(name))
     }
 
     /// Memory for a result.

@@ -217,7 +217,15 @@ impl KeyEncoder {
     /// For 2^32 bytes and more.
     #[inline]
     pub fn text(&mut self, text: &str) {
-        let bytes = text.as_bytes();
+        self.bytes(text.as_bytes());
+    }
+
+    /// Writes bytes with their length: what has a canonical form of its own.
+    ///
+    /// # Panics
+    /// For 2^32 bytes and more.
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8]) {
         let length = length_of(bytes);
         if let Some((place, room)) = self.room(4 + bytes.len()).split_first_chunk_mut() {
             *place = length;

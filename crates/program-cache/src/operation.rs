@@ -63,6 +63,8 @@
 //! }
 //! ```
 
+use std::error::Error;
+
 use crate::argument::{Argument, OperandIndex};
 use crate::descriptor::ProgramDescriptor;
 use crate::descriptor::kernel::Text;
@@ -103,6 +105,9 @@ pub enum FactoryError {
     /// Its attributes or operands are not among those it can do.
     #[error("{0}")]
     Unsupported(Text),
+    /// An error of the factory's own, such as an exception of another language. Its type can be asked for.
+    #[error(transparent)]
+    Other(Box<dyn Error + Send + Sync>),
 }
 
 /// Writes a key.
@@ -132,6 +137,15 @@ pub trait Operation: 'static {
     const ALIASING: Aliasing = Aliasing::Ignored;
     /// What it does itself.
     const HYBRID: Hybrid<Self::Attributes> = Hybrid::AUTOMATIC;
+
+    /// What errors call the operation with these attributes: another name than [`Self::NAME`] where one
+    /// type stands for operations that are known only at run time. Their identity is in the key because the
+    /// attributes write it there.
+    #[must_use]
+    fn name(attributes: &Self::Attributes) -> &'static str {
+        let _ = attributes;
+        Self::NAME
+    }
 
     /// Describes the program for these attributes and operands. It must depend on nothing else:
     /// not on the environment, the device's memory, or what was dispatched before.

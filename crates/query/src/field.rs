@@ -252,6 +252,18 @@ impl Field {
             || matches!(self.kind, FieldKind::Number(Dimension::Rate))
     }
 
+    /// Whether its numbers are whole ones.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        match (self.get, self.kind) {
+            (Get::Sensor(sensor), _) => sensor.is_whole(),
+            (_, FieldKind::Number(dimension)) => {
+                matches!(dimension, Dimension::Bytes | Dimension::Rate | Dimension::Count)
+            }
+            _ => false,
+        }
+    }
+
     /// The field with this name, in any case.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {

@@ -6,6 +6,7 @@
 //! that it makes are bounded. Nothing here reads or measures anything.
 #![forbid(unsafe_code)]
 
+mod choice;
 mod completion;
 mod device_list;
 mod error;
@@ -14,12 +15,15 @@ mod field;
 mod lexer;
 mod parser;
 mod pattern;
+mod reason;
 mod selection;
 mod sort;
 mod spelling;
 mod subject;
+mod total;
 mod unit;
 
+pub use choice::{ChosenDevices, DeviceChoice, DeviceChoiceError};
 pub use completion::{Candidate, complete};
 pub use device_list::{DeviceList, DeviceListError, NoSuchDevice};
 pub use error::QueryError;

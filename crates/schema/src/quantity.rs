@@ -1,4 +1,4 @@
-//! Quantities as a person reads them. Machine-readable output never goes through here.
+//! Quantities as a person reads and writes them. Machine-readable output never goes through here.
 
 /// Bytes with a binary unit: `0 B`, `11.0 KiB`, `2.8 GiB`.
 pub fn bytes(bytes: u64) -> String {
@@ -16,6 +16,22 @@ pub fn bytes(bytes: u64) -> String {
         unit = larger;
     }
     format!("{value:.1} {unit}")
+}
+
+/// The number of bytes that a text is, at least one: `4096`, `64KiB`, `8 GiB`.
+///
+/// # Errors
+/// With what a text must be, for another text.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("B", 0), ("", 0)];
+    let (number, shift) = units
+        .iter()
+        .find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift)))
+        .expect("every text ends with nothing");
+    let number = number.trim_end().parse::<u64>().ok().filter(|number| *number > 0);
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| String::from("not a size such as 4096, 64KiB or 1MiB"))
 }
 
 /// A count with its thousands apart: `12,345`.
@@ -49,7 +65,7 @@ pub fn span(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, span};
+    use super::{bytes, count, parse_bytes, span};
 
     #[test]
     fn quantities_read_well_at_every_size() {
@@ -78,6 +94,17 @@ mod tests {
             (f64::NAN, "n/a"),
         ] {
             assert_eq!(span(value), text);
+        }
+    }
+
+    #[test]
+    fn sizes_are_bytes_or_have_a_unit() {
+        let cases = [("1", 1), ("4096", 4096), ("64KiB", 65_536), ("1 MiB", 1 << 20), ("7B", 7)];
+        for (text, bytes) in cases {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for bad in ["", "0", "-1", "1.5MiB", "1MB", "KiB", "99999999999GiB"] {
+            assert!(parse_bytes(bad).is_err(), "{bad}");
         }
     }
 }

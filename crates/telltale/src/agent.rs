@@ -23,7 +23,6 @@ use tokio::sync::watch;
 use crate::arguments::{AgentArguments, LocationArguments, NodeService};
 use crate::exit::{Failure, Status};
 use crate::parent;
-use crate::sockets::sockets;
 
 use plan::AgentSettings;
 
@@ -142,7 +141,7 @@ fn health(service: Option<NodeService>) -> watch::Receiver<NodeHealth> {
     match service {
         Some(NodeService::Off) => watch::channel(NodeHealth::default()).1,
         Some(NodeService::Socket(path)) => health::follow(vec![path]),
-        None => health::follow(sockets(&LocationArguments { root: None, runtime_dir: None })),
+        None => health::follow(LocationArguments::default().sockets()),
     }
 }
 

@@ -15,9 +15,11 @@ mod monitor;
 mod print;
 mod record;
 mod run;
+mod select;
 mod serve;
 mod smi;
 mod standalone;
+mod tips;
 mod top;
 pub(crate) mod torchrun;
 mod train;
@@ -30,7 +32,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use telltale_emulator::{Fault, MachineKind, TimedFault};
 use telltale_query::Query;
@@ -54,6 +56,7 @@ pub(crate) use monitor::{DmonArguments, MonitorArguments, PmonArguments};
 pub(crate) use print::Print;
 pub(crate) use record::RecordArguments;
 pub(crate) use run::RunArguments;
+pub(crate) use select::SelectArguments;
 pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
 pub(crate) use smi::{ColumnsFormat, SmiArguments, SmiCommand, TopoArguments};
 pub(crate) use standalone::{AgentCommand, Standalone, parse_agent, parse_standalone};
@@ -110,6 +113,9 @@ pub(crate) enum Command {
     /// Show one process over its whole life, running or ended
     #[command(after_help = history::REPORT_HELP)]
     Report(ReportArguments),
+    /// Choose devices for a job, and print them as its runtime's variable
+    #[command(after_help = select::SELECT_HELP)]
+    Select(SelectArguments),
     #[command(about = coordinator::COORDINATOR_ABOUT, after_help = coordinator::COORDINATOR_HELP)]
     Coordinator(Box<CoordinatorArguments>),
     /// Train a small GPT in two processes on two emulated chips, and watch them
@@ -232,6 +238,13 @@ pub(crate) struct LocationArguments {
     /// $XDG_RUNTIME_DIR/telltale, /tmp/telltale-UID]
     #[arg(long, value_name = "DIR", env = "TELLTALE_RUNTIME_DIR")]
     pub(crate) runtime_dir: Option<PathBuf>,
+}
+
+impl LocationArguments {
+    /// The sockets of a service to try, in this order; there may be none at their paths.
+    pub(crate) fn sockets(&self) -> Vec<PathBuf> {
+        telltale_client::usual_sockets(self.runtime_dir.as_deref(), self.root.as_deref())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -428,19 +441,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 pub(crate) fn parse() -> Result<Command, ExitCode> {
     let parsed = variables::parse(std::env::args_os().collect::<Vec<_>>());
     let parsed = parsed.map(|line: CommandLine| line.command);
-    parsed.map_err(|error| print_error(&with_option_of_machine(error)))
-}
-
-/// Adds to an error about a kind of machine without an option which option it needs.
-fn with_option_of_machine(mut error: clap::Error) -> clap::Error {
-    if let Some(ContextValue::String(text)) = error.get(ContextKind::InvalidArg)
-        && error.kind() == ErrorKind::UnknownArgument
-        && let Ok(kind) = text.parse::<MachineKind>()
-    {
-        let tip = format!("a machine is chosen with '--machine {kind}'");
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
-    error
+    parsed.map_err(|error| print_error(&tips::with_tip(error)))
 }
 
 /// Prints what clap says, help or an error; gives the status to exit with.

@@ -15,10 +15,10 @@ use serde_json::json;
 use telltale_collector::{CollectOptions, Collector, EndpointUse, Sensors};
 use telltale_node::kubelet::list_allocated;
 use telltale_smi::{Style, Tone};
+use telltale_sources::Question;
 
 use crate::arguments::DoctorArguments;
 use crate::exit::{Failure, Status};
-use crate::known::Question;
 use crate::output::StandardOutput;
 use crate::settings;
 use finding::{Finding, FindingLevel};
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
         ..CollectOptions::default()
     };
     let options = arguments.hardware.limit(options);
-    let question = Question::ask(place);
+    let question = Question::ask(place.sockets());
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     collector.collect();
     question.teach(&mut collector);

@@ -7,7 +7,6 @@ use telltale_schema::text::with_causes;
 use crate::arguments::HealthArguments;
 use crate::exit::{self, Failure, Status};
 use crate::output::StandardOutput;
-use crate::sockets::sockets;
 
 /// Where it was asked, if anywhere, and what came of that.
 struct HealthCheck {
@@ -44,7 +43,7 @@ pub(crate) fn run(arguments: &HealthArguments) -> Result<Status, Failure> {
 async fn find(arguments: &HealthArguments) -> HealthCheck {
     let places = match &arguments.endpoint {
         Some(endpoint) => vec![endpoint.clone()],
-        None => sockets(&arguments.place).into_iter().map(ServiceAddress::Unix).collect(),
+        None => arguments.place.sockets().into_iter().map(ServiceAddress::Unix).collect(),
     };
     let tls = match tls(arguments) {
         Ok(tls) => tls,

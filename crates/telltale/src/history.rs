@@ -5,11 +5,11 @@ use std::time::Duration;
 use telltale_collector::clock::SystemClock;
 use telltale_schema::clock::Clock;
 use telltale_schema::history::{HistoryQuery, Subjects};
+use telltale_sources::PastSource;
 
 use crate::arguments::HistoryArguments;
 use crate::exit::{Failure, Status};
 use crate::output::StandardOutput;
-use crate::past::PastSource;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &HistoryArguments) -> Result<Status, Failure> {
@@ -28,7 +28,9 @@ pub(crate) fn run(arguments: &HistoryArguments) -> Result<Status, Failure> {
         processes: arguments.process.clone(),
         metrics: arguments.metric.clone(),
     };
-    let answer = PastSource::find(&arguments.history, &arguments.place)?.query(&query)?;
+    let answer = PastSource::find(&arguments.history.of(&arguments.place))
+        .and_then(|past| past.query(&query))
+        .map_err(|error| Failure::because(&error))?;
     let text = match (arguments.json, arguments.csv, arguments.faults) {
         (true, ..) => serde_json::to_string(&answer).expect("it has only string keys") + "\n",
         (_, true, false) => telltale_smi::csv::history(&answer),

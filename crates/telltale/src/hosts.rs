@@ -1,9 +1,4 @@
-//! Several machines, asked at the same time: who they are, and what each said last.
-
-mod inquiry;
-mod shell;
-
-pub(crate) use inquiry::{Inquiry, Terms};
+//! Several machines, asked at the same time, as the command line names them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,10 +6,9 @@ use std::sync::Arc;
 use telltale_query::Query;
 use telltale_schema::fleet::{Fleet, Host};
 use telltale_schema::snapshot::Snapshot;
-use telltale_schema::text::with_causes;
 use telltale_server::token::Token;
+use telltale_sources::{HostAddress, Terms, read_all};
 
-use crate::addresses::{HostAddress, HostRoute, read_all};
 use crate::arguments::HostsArguments;
 use crate::exit::Failure;
 
@@ -30,23 +24,18 @@ pub(crate) fn prepare(
     let tls = tls.map_err(|error| Failure::because(&error))?;
     let token = arguments.token_file.as_deref().map(Token::read).transpose();
     let token = token.map_err(|error| Failure::because(&error))?;
-    if token.is_some() && tls.is_none() {
-        let open = addresses.iter().find(|address| match &address.way {
-            HostRoute::Service(remote) => !remote.is_here(),
-            HostRoute::Shell(_) => false,
-        });
-        if let Some(address) = open {
-            return Err(Failure::Usage(format!(
-                "the token would be sent to {} for anyone on the network to read; add --authority, \
-                 or reach it by ssh://",
-                address.name
-            )));
-        }
-    }
     let token = token.map(|token| token.expose().to_owned());
     let (timeout, filter) = (arguments.timeout, filter.cloned());
     let (usage, chooses_by_usage) = (false, false);
-    Ok((addresses, Terms { tls, token, filter, usage, chooses_by_usage, timeout, period }))
+    let terms = Terms { tls, token, filter, usage, chooses_by_usage, timeout, period };
+    if let Some(address) = terms.exposed(&addresses) {
+        return Err(Failure::Usage(format!(
+            "the token would be sent to {} for anyone on the network to read; add --authority, or \
+             reach it by ssh://",
+            address.name
+        )));
+    }
+    Ok((addresses, terms))
 }
 
 /// The machines with only the rows that `select` leaves.
@@ -62,9 +51,4 @@ pub(crate) fn select<'f>(
         ..host.clone()
     };
     Fleet { hosts: fleet.hosts.iter().map(chosen).collect(), ..fleet.clone() }
-}
-
-/// An error and its causes, for the user who reads why a host does not answer.
-fn reason(error: &dyn std::error::Error) -> String {
-    with_causes(error)
 }

@@ -2,7 +2,6 @@
 //! long are programs of their own as well ([`standalone`]), which link nothing else.
 #![forbid(unsafe_code)]
 
-mod addresses;
 mod agent;
 mod alerts;
 mod arguments;
@@ -21,24 +20,20 @@ mod health;
 mod history;
 mod hosts;
 mod interrupt;
-mod known;
 mod man;
 mod new_file;
-mod open_file;
 mod output;
 mod parent;
-mod past;
 mod private_directory;
-mod received;
 mod record;
-mod recording;
 mod replay;
 mod report;
 mod run;
+mod select;
 mod serve;
+mod service_timeout;
 mod settings;
 mod smi;
-mod sockets;
 pub mod standalone;
 mod tls_files;
 mod top;
@@ -92,6 +87,7 @@ pub fn command() -> ExitCode {
         Ok(Command::Record(arguments)) => record::run(&arguments),
         Ok(Command::Run(arguments)) => run::run(&arguments),
         Ok(Command::Report(arguments)) => report::run(&arguments),
+        Ok(Command::Select(arguments)) => select::run(&arguments),
         Ok(Command::Coordinator(arguments)) => coordinator::run(&arguments),
         Ok(Command::Demo(arguments)) => demo::run(&arguments),
         Ok(Command::Gpt(arguments)) => gpt::run(&arguments),

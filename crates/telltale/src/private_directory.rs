@@ -1,4 +1,4 @@
-//! The directory of an emulated machine without a named one: private, in memory where there
+//! A directory for one run of a command, such as a demo's machine or a job's sockets: private, in memory where there
 //! is such a place with room, held by a lock, and removed by the next one if its own process was
 //! killed.
 
@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock, fstatvfs};
 
 use crate::exit::Failure;
 
-/// Room for the emulated machine and two ledgers, with plenty to spare: about a hundred small files,
+/// Room for an emulated machine and two ledgers, which need most, with plenty to spare: about a hundred small files,
 /// of which each takes a block of up to 64 KiB.
 const NEEDED_BYTES: u64 = 8 << 20;
 /// Of a path in which directories are made: the 108 bytes of a socket's path (unix(7)) without the names below it.
@@ -40,8 +40,10 @@ impl PrivateDirectory {
             // Where TMPDIR names something that will not do.
             Some(PathBuf::from("/tmp")),
         ];
+        let mut candidates: Vec<PathBuf> = candidates.into_iter().flatten().collect();
+        candidates.dedup();
         let mut tried = String::new();
-        for parent in candidates.into_iter().flatten().filter(|parent| parent.is_absolute()) {
+        for parent in candidates.into_iter().filter(|parent| parent.is_absolute()) {
             let bytes = parent.as_os_str().as_bytes();
             if bytes.len() > MAX_PARENT_BYTES || bytes.contains(&b':') {
                 let parent = parent.display();
@@ -92,7 +94,9 @@ fn lock_with_room(path: &Path) -> io::Result<File> {
     let free_bytes = found.f_bavail.saturating_mul(found.f_frsize);
     if found.f_blocks != 0 && free_bytes < NEEDED_BYTES {
         return Err(io::Error::other(format!(
-            "{free_bytes} bytes are free there, {NEEDED_BYTES} are needed"
+            "{} KiB are free there, {} are needed",
+            free_bytes >> 10,
+            NEEDED_BYTES >> 10
         )));
     }
     if found.f_files != 0 && found.f_favail < NEEDED_FILES {

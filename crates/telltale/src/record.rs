@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use telltale_collector::Collector;
 use telltale_schema::quantity;
+use telltale_sources::{RecordError, Recorder};
 
 use crate::arguments::RecordArguments;
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
-use crate::recording::{RecordError, Recorder};
 use crate::smi::{self, OutputFormat, SnapshotView};
 
 /// Runs the command.

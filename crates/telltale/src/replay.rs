@@ -14,7 +14,6 @@ use telltale_trace::Trace;
 use crate::arguments::{ReplayArguments, Speed};
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
-use crate::open_file;
 use crate::output::StandardOutput;
 use crate::parent;
 
@@ -60,7 +59,7 @@ fn load(arguments: &ReplayArguments) -> Result<(Cow<'_, str>, Trace), Failure> {
     let trace = match shipped {
         Some(shipped) => Trace::read(shipped.bytes),
         None => {
-            let file = open_file::open(&arguments.trace).map_err(|error| {
+            let file = telltale_sources::open(&arguments.trace).map_err(|error| {
                 Failure::Message(format!(
                     "opening the trace {name} failed: {error}; give a file, `train` or `generate`"
                 ))

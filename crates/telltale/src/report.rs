@@ -1,15 +1,17 @@
 //! `telltale report`: one process over its whole life, finished or not.
 
+use telltale_sources::PastSource;
+
 use crate::arguments::ReportArguments;
 use crate::exit::{Failure, Status};
 use crate::output::StandardOutput;
-use crate::past::PastSource;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ReportArguments) -> Result<Status, Failure> {
     let output = StandardOutput::detect();
-    let source = PastSource::find(&arguments.history, &arguments.place)?;
-    let reports = source.report(&arguments.process)?;
+    let reports = PastSource::find(&arguments.history.of(&arguments.place))
+        .and_then(|past| past.report(&arguments.process))
+        .map_err(|error| Failure::because(&error))?;
     let style = output.style();
     let (text, status) = match (reports.as_slice(), arguments.json) {
         ([one], true) => (line(serde_json::to_string(one)), Status::Fine),

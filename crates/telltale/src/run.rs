@@ -13,7 +13,6 @@ use telltale_schema::text::with_causes;
 
 use crate::arguments::RunArguments;
 use crate::exit::{self, Failure, Status};
-use crate::open_file;
 
 const LIBRARY: &str = "libtelltale_preload.so";
 /// Where the library is, seen from the directory of this program: as cargo leaves it, then as it is
@@ -87,7 +86,7 @@ fn library(named: Option<&Path>) -> Result<PathBuf, Failure> {
 /// A path of a library that can be loaded, as far as its first bytes show. The loader only complains, and goes on.
 fn is_library(path: PathBuf) -> io::Result<PathBuf> {
     let mut magic = Vec::new();
-    open_file::open(&path)?.take(4).read_to_end(&mut magic)?;
+    telltale_sources::open(&path)?.take(4).read_to_end(&mut magic)?;
     match magic == b"\x7fELF" {
         true => Ok(path),
         false => Err(io::Error::other("it is no ELF file")),

@@ -15,11 +15,11 @@ use telltale_collector::{CleanReport, CollectOptions, Collector, HostUse};
 use telltale_node::kubelet::list_allocated;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
+use telltale_sources::{Question, ServiceFindings};
 
 use crate::arguments::{LocationArguments, SmiArguments, SmiCommand};
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
-use crate::known::{Question, ServiceFindings};
 use crate::output::StandardOutput;
 use crate::settings;
 
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     if arguments.with_host {
         options.host = HostUse::Always;
     }
-    let question = Question::ask(&arguments.place);
+    let question = Question::ask(arguments.place.sockets());
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.period() else {
         let cleaned = arguments.clean.then(|| collector.clean());

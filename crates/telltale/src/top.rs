@@ -47,9 +47,8 @@ use crate::arguments::{
     SmiArguments, TopArguments,
 };
 use crate::exit::{Failure, Status};
-use crate::hosts::{self, Inquiry};
+use crate::hosts;
 use crate::output::StandardOutput;
-use crate::recording::Recording;
 use crate::smi::{self, OutputFormat, SnapshotView};
 use lookup::Lookup;
 use recorded::Player;
@@ -57,6 +56,7 @@ use source::ViewSource;
 use stage::Stage;
 use staged::Ending;
 pub(crate) use staged::{StagedView, fits};
+use telltale_sources::{Inquiry, Recording};
 use texts::TextReader;
 
 /// What waits for the view at most; a sender with more waits.
@@ -200,7 +200,7 @@ impl Opening<'_> {
             (Ok(_), Some(staged)) => screen.tell(&*staged.welcome),
             (Ok(_), None) => {}
         }
-        let lookup = Lookup::start(self.history.clone(), self.place.clone(), wakes.clone())
+        let lookup = Lookup::start(self.history.of(self.place), wakes.clone())
             .map_err(|error| Failure::because(&error))?;
         self.start_beside(&wakes)?;
         let listening = Listening::begin(&wakes).map_err(|error| Failure::because(&error))?;

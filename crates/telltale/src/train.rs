@@ -7,6 +7,7 @@ mod command;
 mod console;
 mod coordinator;
 mod follow;
+mod joining;
 mod nodes;
 mod options;
 mod processes;
@@ -18,12 +19,16 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rustix::process::geteuid;
 use telltale_cluster::node::{HostAddress, NodeName};
 use telltale_cluster::policy::AgentPolicy;
 use telltale_cluster::rank::WorkersPerNode;
 use telltale_cluster::vitals::NodeHealth;
 use telltale_control_plane::attend::{AgentEnding, Signals, attend};
+use telltale_control_plane::operator::Operator;
+use telltale_control_plane::reach::Keyring;
 use telltale_control_plane::supervisor::is_mid_line;
+use telltale_ledger::directory::{OVERFLOW_UID, has_own_users};
 use telltale_server::log::{self, Format, Level};
 use tokio::sync::watch;
 
@@ -42,6 +47,8 @@ use report::{Stopped, TrainReport};
 
 /// What the names of a job's private directory begin with, before the pid.
 const DIRECTORY: &str = "telltale-train-";
+/// How long the coordinator may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
 /// Bytes of a worker's output that are kept for each epoch in `--log-dir`.
 const OUTPUT_BYTES: u64 = 1 << 30;
 
@@ -81,6 +88,7 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<Status, Failure> {
         1 => log::start(Level::Info, Format::Text),
         _ => log::start(Level::Debug, Format::Text),
     }
+    refuse_unnamed_user()?;
     let plan = TrainPlan::of(arguments)?;
     let directory = PrivateDirectory::make(DIRECTORY)?;
     let outcome = run_in(&plan, arguments, directory.path());
@@ -94,10 +102,29 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<Status, Failure> {
     Ok(Status::OfJob(report.exit_code()))
 }
 
+/// In a user namespace that gives this user no number, its own files look like anyone's.
+fn refuse_unnamed_user() -> Result<(), Failure> {
+    if geteuid().as_raw() != OVERFLOW_UID || has_own_users() {
+        return Ok(());
+    }
+    Err(Failure::Message(format!(
+        "the user of this process has no number of its own in this user namespace (it is {OVERFLOW_UID}); map it, \
+         as `unshare --user --map-root-user` does, or let the container run as a user that it knows"
+    )))
+}
+
 /// A line on standard error, on a line of its own even where a worker's is unfinished.
 fn tell(text: &str) {
     let before = if is_mid_line() { "\n" } else { "" };
     exit::tell(&format!("{before}{text}"));
+}
+
+/// What a run needs of the system before it can begin.
+fn no_thread(error: &std::io::Error) -> Failure {
+    Failure::Message(format!(
+        "a thread or a descriptor of this run cannot be had: {error}; raise the limits of this user (`ulimit -u`, \
+         `ulimit -n`)"
+    ))
 }
 
 /// Runs the job with its own files in `directory`.
@@ -110,7 +137,7 @@ fn run_in(
         .enable_all()
         .max_blocking_threads(4)
         .build()
-        .map_err(|error| Failure::because(&error))?;
+        .map_err(|error| no_thread(&error))?;
     let began = SystemTime::now();
     let mut signals = {
         let _inside = runtime.enter();
@@ -119,8 +146,10 @@ fn run_in(
     let (coordinator, place) = JobCoordinator::start(plan, arguments, directory, signals.stop())?;
     let access = place.access(arguments);
     let addresses = place.coordinators(directory);
-    let way = (addresses.clone(), access.clone());
-    let follower = Follower::start(plan, &place, way, signals.stop())?;
+    let keyring = Keyring::load(access.clone()).map_err(|error| Failure::because(&error))?;
+    let operator = Operator::new(addresses.clone(), keyring.now(), ANSWER);
+    let address = addresses.first().map(ToString::to_string).unwrap_or_default();
+    let follower = Follower::start(plan, &place, (operator.clone(), address), signals.stop())?;
     let ending = runtime.block_on(async {
         let address = match place.address(arguments) {
             Some(address) => address,
@@ -129,6 +158,12 @@ fn run_in(
                 () = signals.next() => return Ok(AgentEnding::Asked),
             },
         };
+        if let Place::Joins { .. } = place {
+            tokio::select! {
+                joins = joining::check(plan, &operator) => joins?,
+                () = signals.next() => return Ok(AgentEnding::Asked),
+            }
+        }
         let node = node_name(&place)?;
         let settings = plan.settings(arguments, directory, (node, address), plan.logs()?);
         let settings = AgentSettings { coordinators: addresses, access, ..settings };
@@ -176,7 +211,6 @@ impl TrainPlan {
     fn of(arguments: &TrainArguments) -> Result<Self, Failure> {
         options::check(&arguments.others, arguments.verbose > 0)?;
         let command = command::of(arguments)?;
-        command::check(&command)?;
         let workers = processes::count(&arguments.processes)?;
         let nodes = nodes::NodeRange::of(arguments)?;
         let conf = RendezvousConf::read(&arguments.nodes.rdzv_conf)?;

@@ -50,6 +50,7 @@ mod regions;
 mod replay;
 mod reported;
 mod run;
+mod select;
 pub(crate) mod serve;
 mod strangers;
 mod terminal;

@@ -3,5 +3,7 @@ if [ -d /run/systemd/system ]; then
 fi
 # The package owns files only. What an administrator changed keeps its directory.
 if [ "$1" = 0 ]; then
-    rmdir /usr/lib/telltale /usr/share/doc/telltale /etc/telltale 2>/dev/null || :
+    documents=/usr/share/doc/telltale
+    rmdir /usr/lib/telltale "$documents/docs" "$documents/deploy/systemd" "$documents/deploy" "$documents" \
+        /etc/telltale 2>/dev/null || :
 fi

@@ -21,7 +21,7 @@ pub(super) fn write(release: &Release, stage: &InstalledTrees) -> Result<PathBuf
     let name = format!("telltale-{}-{}-linux", release.version, release.target.name());
     let path = release.into.join(format!("{name}.tar.zst"));
     let mut all = BTreeMap::new();
-    for tree in [&stage.programs, &stage.library] {
+    for tree in [&stage.programs, &stage.library, &stage.anywhere] {
         let tree = tree.join("usr");
         let found = entries(&tree)?.into_iter();
         all.extend(found.map(|entry| (Path::new(&name).join(&entry), tree.join(entry))));

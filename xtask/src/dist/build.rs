@@ -8,8 +8,14 @@ use super::target::GLIBC;
 use super::{DistError, Release, Target, run};
 
 /// What is shipped.
-const CRATES: [&str; 5] =
-    ["telltale", "telltale-capi", "telltale-nrt", "telltale-preload", "telltale-nccl-profiler"];
+const CRATES: [&str; 6] = [
+    "telltale",
+    "telltale-capi",
+    "telltale-nrt",
+    "telltale-preload",
+    "telltale-nccl-profiler",
+    "telltale-python",
+];
 
 /// Where Rust's standard library comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +44,15 @@ pub(super) fn directory(release: &Release) -> PathBuf {
 // === impl Release ===
 
 impl Release {
+    /// Where every build of a release puts what it makes, whatever is usual for its caller, and of which time it is.
+    pub(super) fn place(&self, command: &mut Command) {
+        command.current_dir(&self.root).env("SOURCE_DATE_EPOCH", self.epoch.to_string());
+        command.env("CARGO_TARGET_DIR", self.root.join("target")).env_remove("CARGO_BUILD_TARGET");
+    }
+
     /// What every build of a release has in common, whichever tool calls cargo.
     pub(super) fn settings(&self, command: &mut Command) {
-        command.current_dir(&self.root).env("SOURCE_DATE_EPOCH", self.epoch.to_string());
+        self.place(command);
         command.env("CARGO_ENCODED_RUSTFLAGS", rust_flags(&self.root));
         command.env("CFLAGS", c_flags(&self.root));
         if self.standard_library == StandardLibrary::Compiled {
@@ -75,24 +87,44 @@ pub(super) fn printed(what: &[&str]) -> Result<PathBuf, DistError> {
     Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
-/// Directories of this machine, and what stands for them in what is built.
-fn directories(root: &Path) -> impl Iterator<Item = (PathBuf, &'static str)> {
+/// Directories of this machine, and what stands for them in what is built; of several that match, the last counts.
+fn directories(root: &Path) -> impl Iterator<Item = (PathBuf, String)> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
     let compiler = printed(&["sysroot"]).ok();
-    let named = [(Some(root.to_owned()), "/telltale"), (home, "/cargo"), (compiler, "/rust")];
+    let standard_library = compiler.as_deref().and_then(standard_library_source);
+    let named = [
+        (Some(root.to_owned()), String::from("/telltale")),
+        (home, String::from("/cargo")),
+        (compiler, String::from("/rust")),
+        (standard_library, format!("/rustc/{}", compiler_commit().unwrap_or_default())),
+    ];
     named.into_iter().filter_map(|(path, name)| Some((path?, name)))
+}
+
+/// Where the standard library's source is, if it is installed: the compiler names its files by where they are then, and
+/// else by the compiler's commit.
+fn standard_library_source(compiler: &Path) -> Option<PathBuf> {
+    compiler.join("lib/rustlib/src/rust").canonicalize().ok()
+}
+
+/// The commit that the compiler was made of.
+fn compiler_commit() -> Option<String> {
+    let output = Command::new("rustc").arg("-vV").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("commit-hash: ")).map(str::to_owned)
 }
 
 /// The Rust compiler's flags, as cargo takes them.
 fn rust_flags(root: &Path) -> String {
     let flag =
-        |(path, name): (PathBuf, _)| format!("--remap-path-prefix={}={name}", path.display());
+        |(path, name): (PathBuf, String)| format!("--remap-path-prefix={}={name}", path.display());
     directories(root).map(flag).collect::<Vec<_>>().join("\u{1f}")
 }
 
 /// The C compiler's.
 fn c_flags(root: &Path) -> String {
-    let flag = |(path, name): (PathBuf, _)| format!("-ffile-prefix-map={}={name}", path.display());
+    let flag =
+        |(path, name): (PathBuf, String)| format!("-ffile-prefix-map={}={name}", path.display());
     directories(root).map(flag).collect::<Vec<_>>().join(" ")
 }

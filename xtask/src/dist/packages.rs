@@ -58,13 +58,10 @@ pub(super) fn components(release: &Release) -> Result<Vec<PathBuf>, DistError> {
     let mut list = cargo(release, "cyclonedx");
     list.args(["--format", "json", "--manifest-path", "crates/telltale/Cargo.toml"]);
     list.args(["--target", release.target.triple(), "--no-build-deps"]);
-    run(list.args(["--override-filename", &name]))?;
+    let listed_all = run(list.args(["--override-filename", &name]));
     let name = format!("{name}.json");
     let made = release.root.join("crates/telltale").join(&name);
-    let text = fs::read_to_string(&made).map_err(DistError::file(&made))?;
-    // It names crates of the workspace by where they are, on this machine.
-    let text = text.replace(&*release.root.to_string_lossy(), "/telltale");
-    fs::write(out.join(&name), text).map_err(DistError::file(&out))?;
+    let text = fs::read_to_string(&made).map_err(DistError::file(&made));
     for crates in ["", "crates", "tools"] {
         for beside in listed(&release.root.join(crates))? {
             let list = beside.join(&name);
@@ -73,13 +70,16 @@ pub(super) fn components(release: &Release) -> Result<Vec<PathBuf>, DistError> {
             }
         }
     }
+    listed_all?;
+    // It names crates of the workspace by where they are, on this machine.
+    let text = text?.replace(&*release.root.to_string_lossy(), "/telltale");
+    fs::write(out.join(&name), text).map_err(DistError::file(&out))?;
     taken(release, &out)
 }
 
 fn cargo(release: &Release, chore: &str) -> Command {
     let mut command = release.tools.command("cargo");
-    command.arg(chore).current_dir(&release.root);
-    command.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
+    release.place(command.arg(chore));
     command
 }
 

@@ -15,8 +15,20 @@ pub(super) const FRESH: &str = "target/stage/made";
 const PACKAGED: &str = "packaged";
 /// Those files.
 const OF_PACKAGES: [&str; 2] = ["deploy/packages/account.sh", "deploy/packages/telltale.toml"];
+/// Where those of pkg-config are in a tree.
+const DESCRIPTIONS: &str = "usr/lib/pkgconfig";
+/// Files that documents say how to use, and that no package installs where they count.
+const EXAMPLES: [&str; 4] = [
+    "agent-training.env",
+    "coordinator-training.toml",
+    "telltale-containers.conf",
+    "telltale-nvidia.conf",
+];
 /// The licences of what is linked.
 const LICENCES: &str = "THIRD-PARTY.txt";
+
+/// The licences of what the Python module's native half links.
+pub(super) const MODULE_LICENCES: &str = "target/stage/THIRD-PARTY-MODULE.txt";
 
 /// What is installed, in trees of which each has a `usr`: a program that records needs the library alone.
 pub(super) struct InstalledTrees {
@@ -24,6 +36,8 @@ pub(super) struct InstalledTrees {
     pub(super) programs: PathBuf,
     /// Libraries with their headers; distributions of RPM packages have the same in `lib64`.
     pub(super) library: PathBuf,
+    /// What of these is otherwise where it may lie anywhere.
+    pub(super) anywhere: PathBuf,
 }
 
 /// Lays it out, in place of what was there.
@@ -32,7 +46,9 @@ pub(super) fn lay_out(release: &Release) -> Result<InstalledTrees, DistError> {
     if place.exists() {
         fs::remove_dir_all(&place).map_err(DistError::file(&place))?;
     }
-    let stage = InstalledTrees { programs: place.join("programs"), library: place.join("library") };
+    let [programs, library, anywhere] =
+        ["programs", "library", "anywhere"].map(|name| place.join(name));
+    let stage = InstalledTrees { programs, library, anywhere };
     let built = build::directory(release);
     let script = |path: &str| {
         let mut command = Command::new(release.root.join(path));
@@ -60,6 +76,7 @@ pub(super) fn lay_out(release: &Release) -> Result<InstalledTrees, DistError> {
     for path in OF_PACKAGES {
         copy(&release.root.join(path), &place.join(PACKAGED))?;
     }
+    relocatable(&stage)?;
     documents(release, &stage)?;
     date(&place, UNIX_EPOCH + Duration::from_secs(release.epoch))?;
     Ok(stage)
@@ -75,6 +92,20 @@ fn link_by_scripts(directory: &Path) -> Result<(), DistError> {
             let script = format!("/* GNU ld script */\nINPUT({name}.0)\n");
             fs::write(&path, script).map_err(DistError::file(&path))?;
         }
+    }
+    Ok(())
+}
+
+/// Describes the libraries to pkg-config by where the description lies.
+fn relocatable(stage: &InstalledTrees) -> Result<(), DistError> {
+    let place = stage.anywhere.join(DESCRIPTIONS);
+    fs::create_dir_all(&place).map_err(DistError::file(&place))?;
+    for path in listed(&stage.library.join(DESCRIPTIONS))? {
+        let text = fs::read_to_string(&path).map_err(DistError::file(&path))?;
+        let text = text.replace("prefix=/usr\n", "prefix=${pcfiledir}/../..\n");
+        let text = text.replace("/usr/", "${prefix}/");
+        let path = place.join(path.file_name().unwrap_or_default());
+        fs::write(&path, text).map_err(DistError::file(&path))?;
     }
     Ok(())
 }
@@ -98,18 +129,16 @@ fn date(directory: &Path, time: SystemTime) -> Result<(), DistError> {
 fn host_program(release: &Release) -> Result<PathBuf, DistError> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--locked", "--release", "--package", "telltale", "--bin", "telltale"]);
-    run(cargo.current_dir(&release.root))?;
+    release.place(&mut cargo);
+    run(&mut cargo)?;
     Ok(release.root.join("target/release/telltale"))
 }
 
-/// Licences and changes; each package has them where it has its documents.
+/// Licences and changes, which each package has where it has its documents, and the documents that programs name.
 fn documents(release: &Release, stage: &InstalledTrees) -> Result<(), DistError> {
     let licences = release.root.join(PLACE).join(LICENCES);
-    let mut about = release.tools.command("cargo-about");
-    about.args(["generate", "--locked", "--fail", "--target", release.target.triple()]);
-    about.args(["--manifest-path", "crates/telltale/Cargo.toml"]);
-    about.args(["--config", "deploy/packages/licences.toml", "--output-file"]).arg(&licences);
-    run(about.arg("deploy/packages/licences.hbs").current_dir(&release.root))?;
+    list_licences(release, "crates/telltale/Cargo.toml", &licences)?;
+    list_licences(release, "crates/python/Cargo.toml", &release.root.join(MODULE_LICENCES))?;
     for (tree, package) in [(&stage.programs, "telltale"), (&stage.library, "libtelltale0")] {
         let place = tree.join("usr/share/doc").join(package);
         for name in ["LICENSE", "CHANGELOG.md"] {
@@ -117,7 +146,25 @@ fn documents(release: &Release, stage: &InstalledTrees) -> Result<(), DistError>
         }
         copy(&licences, &place)?;
     }
+    let place = stage.programs.join("usr/share/doc/telltale");
+    for path in listed(&release.root.join("docs"))? {
+        if path.extension().is_some_and(|extension| extension == "md") {
+            copy(&path, &place.join("docs"))?;
+        }
+    }
+    for name in EXAMPLES {
+        copy(&release.root.join("deploy/systemd").join(name), &place.join("deploy/systemd"))?;
+    }
     Ok(())
+}
+
+/// Writes the licences of what a crate links.
+fn list_licences(release: &Release, manifest: &str, into: &Path) -> Result<(), DistError> {
+    let mut about = release.tools.command("cargo-about");
+    about.args(["generate", "--locked", "--fail", "--target", release.target.triple()]);
+    about.args(["--manifest-path", manifest]);
+    about.args(["--config", "deploy/packages/licences.toml", "--output-file"]).arg(into);
+    run(about.arg("deploy/packages/licences.hbs").current_dir(&release.root))
 }
 
 /// Takes what only a debugger or a Rust compiler reads out of a static library, with the program that rustc does it with:

@@ -1,20 +1,32 @@
-//! The wheel, for any Python: the one program with all commands, which starts without one. Its bytes are those of every
-//! other package, so it is laid out here and packed by PyPA's own `wheel`.
+//! The wheel, for every Python since 3.10: the one program with all commands, which starts without one, and the modules.
+//! Bytes are those of every other package, so it is laid out here and packed by PyPA's own `wheel`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::stage::InstalledTrees;
+use super::stage::{InstalledTrees, MODULE_LICENCES};
 use super::target::GLIBC;
-use super::{DistError, Release, copy, listed, run};
+use super::{DistError, Release, build, copy, listed, run};
 
 /// Where it is laid out.
 const PLACE: &str = "target/stage/wheel";
 /// What `pip` shows of it.
 const METADATA: &str = "deploy/packages/wheel.metadata";
 /// What of the installed tree goes where in the wheel: into the environment's `bin`, and below the environment itself.
-const FILES: [(&str, &str); 2] = [("bin", "scripts"), ("lib/telltale", "data/lib/telltale")];
+const FILES: [(&str, &str); 4] = [
+    ("bin", "scripts"),
+    ("lib/telltale", "data/lib/telltale"),
+    ("share/doc/telltale/docs", "data/share/doc/telltale/docs"),
+    ("share/man/man1", "data/share/man/man1"),
+];
+/// Where the modules' sources are, by their names. `telltale_ccl` is what an agent loads into a job as well.
+const MODULES: [(&str, &str); 2] = [
+    ("telltale", "crates/python/python/telltale"),
+    ("telltale_ccl", "clients/python/telltale_ccl"),
+];
+/// What of a module is shipped.
+const SOURCES: [&str; 3] = ["py", "pyi", "typed"];
 /// As its metadata names them.
 const LICENCES: [&str; 2] = ["LICENSE", "THIRD-PARTY.txt"];
 /// The programs for services are not in it: one program has all commands.
@@ -33,10 +45,12 @@ pub(super) fn pack(release: &Release, stage: &InstalledTrees, out: &Path) -> Res
             }
         }
     }
+    modules(release, stage, &place)?;
     let information = place.join(format!("{name}.dist-info"));
     for name in LICENCES {
         copy(&installed.join("share/doc/telltale").join(name), &information.join("licenses"))?;
     }
+    copy(&release.root.join(MODULE_LICENCES), &information.join("licenses"))?;
     let metadata = release.root.join(METADATA);
     let text = fs::read_to_string(&metadata).map_err(DistError::file(&metadata))?;
     write(&information.join("METADATA"), &text.replace("{version}", &release.version))?;
@@ -53,12 +67,30 @@ pub(super) fn pack(release: &Release, stage: &InstalledTrees, out: &Path) -> Res
     run(wheel.env("SOURCE_DATE_EPOCH", release.epoch.to_string()))
 }
 
+/// Puts the modules in it, with the native half and the library that allocates for PyTorch.
+fn modules(release: &Release, stage: &InstalledTrees, place: &Path) -> Result<(), DistError> {
+    for (name, sources) in MODULES {
+        let sources = listed(&release.root.join(sources))?;
+        let is_source = |file: &&PathBuf| {
+            SOURCES.iter().any(|kind| file.extension().is_some_and(|its| its == *kind))
+        };
+        for file in sources.iter().filter(is_source) {
+            copy(file, &place.join(name))?;
+        }
+    }
+    let module = place.join("telltale");
+    let native = build::directory(release).join("lib_telltale.so");
+    let to = module.join("_telltale.abi3.so");
+    fs::copy(&native, &to).map_err(DistError::file(&native))?;
+    copy(&stage.library.join("usr/lib/libtelltale.so.0"), &module)
+}
+
 /// For which interpreters and systems it is.
 fn tags(release: &Release) -> String {
     let (major, minor) = GLIBC;
     format!(
         "Wheel-Version: 1.0\nGenerator: cargo xtask dist ({})\nRoot-Is-Purelib: false\n\
-         Tag: py3-none-manylinux_{major}_{minor}_{}\n",
+         Tag: cp310-abi3-manylinux_{major}_{minor}_{}\n",
         release.version,
         release.target.name()
     )

@@ -24,7 +24,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     findings
 }
 
-fn check_file(path: &str, parsed: syn::File, promised: &[&SourceAbsence]) -> Vec<Finding> {
+fn check_file(path: &str, parsed: &syn::File, promised: &[&SourceAbsence]) -> Vec<Finding> {
     let parsed = without_tests(parsed);
     let tokens = tokens(&parsed);
     let imports = imports(&parsed);

@@ -55,7 +55,7 @@ fn arrows(files: &[(&str, &SourceFile)]) -> Result<Arrows, Finding> {
     let modules: BTreeSet<&str> = files.iter().map(|(path, _)| top_module(path)).collect();
     let mut exported = BTreeMap::new();
     for (_, root) in files.iter().filter(|(path, _)| is_root(path)) {
-        exported.extend(exports(&parse(root)?));
+        exported.extend(exports(parse(root)?));
         // A module of that name is meant where there is one.
         exported.retain(|name, _| !modules.contains(name.as_str()));
     }

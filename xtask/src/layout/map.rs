@@ -27,7 +27,7 @@ const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
 }
 
 /// The map.
-pub const MEMBERS: [Member; 33] = [
+pub const MEMBERS: [Member; 35] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -81,7 +81,18 @@ pub const MEMBERS: [Member; 33] = [
     here("telltale-steps", &[]),
     here("telltale-query", &["telltale-schema"]),
     here("telltale-smi", &["telltale-schema", "telltale-query"]),
+    here(
+        "telltale-sources",
+        &[
+            "telltale-client",
+            "telltale-collector",
+            "telltale-node",
+            "telltale-query",
+            "telltale-schema",
+        ],
+    ),
     Member { package: "telltale", may_use: MayUse::Product },
+    Member { package: "telltale-python", may_use: MayUse::Product },
     // The small ones; docs/decisions/0001-small-crates.md says why each is a crate.
     here("telltale-server", &["telltale-schema"]),
     here("telltale-trace", &[]),
@@ -106,7 +117,7 @@ pub const MEMBERS: [Member; 33] = [
 ];
 
 /// Packages that the shipped program must not contain.
-pub const NOT_PRODUCT: [&str; 11] = [
+pub const NOT_PRODUCT: [&str; 12] = [
     "telltale",
     "telltale-bench",
     "telltale-cluster-simulation",
@@ -116,6 +127,7 @@ pub const NOT_PRODUCT: [&str; 11] = [
     "telltale-nccl-profiler",
     "telltale-preload",
     "telltale-program-cache-models",
+    "telltale-python",
     "telltale-recorder",
     "xtask",
 ];
@@ -153,7 +165,7 @@ pub const ASYNC_RUNTIMES: [&str; 10] = [
 ];
 
 /// Where unsafe code may be: a crate's directory, or one file or module of a crate.
-pub const UNSAFE_ALLOWED: [(&str, &str); 11] = [
+pub const UNSAFE_ALLOWED: [(&str, &str); 13] = [
     ("crates/ledger/", "memory shared between processes"),
     ("crates/capi/", "the C border"),
     ("crates/nrt/", "the C border of the debug stream"),
@@ -162,6 +174,8 @@ pub const UNSAFE_ALLOWED: [(&str, &str); 11] = [
     ("tools/preload/", "the preloaded library's symbols"),
     ("tools/recorder/", "the preloaded allocator's symbols"),
     ("crates/emulator/src/kernels/", "compiled kernels, their fibres and their memory"),
+    ("crates/python/src/debug/dlpack.rs", "tensors lent to other libraries"),
+    ("crates/python/src/debug/library.rs", "calls of a library that provides a debug stream"),
     ("crates/runtime/src/process_hooks", "fork and signal hooks"),
     ("crates/collector/src/hardware/nvidia/raw_calls.rs", "calls of NVML that its wrapper lacks"),
     ("crates/bench/src/seed.rs", "calls to the C++ baseline"),

@@ -18,7 +18,7 @@ fn check_file(file: &SourceFile) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     if !UNSAFE_ALLOWED.iter().any(|(place, _)| file.path.starts_with(place))
-        && let Some(token) = tokens(&parsed).into_iter().find(|token| token.text == "unsafe")
+        && let Some(token) = tokens(parsed).into_iter().find(|token| token.text == "unsafe")
     {
         let message = "unsafe code does not belong here; layout/map.rs lists where it may be";
         findings.push(Finding::at(&file.path, token.line, message));

@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_type_is_defined_in_three_files_at_most() {
         let file = |number: usize| {
-            SourceFile::new(&format!("crates/a/src/f{number}.rs"), "pub(super) struct Same {\n}\n")
+            SourceFile::new(format!("crates/a/src/f{number}.rs"), "pub(super) struct Same {\n}\n")
         };
         let files: Vec<SourceFile> = (0..4).map(file).collect();
         assert_eq!(check(&files[..3]).len(), 0);

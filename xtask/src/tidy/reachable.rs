@@ -24,7 +24,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
         }
         // A file that does not parse is reported by the rules that read it.
         if let Ok(parsed) = parse(file) {
-            pending.extend(leads_to(file, &parsed, is_root));
+            pending.extend(leads_to(file, parsed, is_root));
         }
     }
     let crates = crate_directories(files);

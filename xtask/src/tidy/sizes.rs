@@ -126,7 +126,7 @@ fn judge(path: &str, found: &Function, ratchet: &Ratchet, used: &mut [bool]) -> 
 
 fn functions(file: &SourceFile) -> Result<Vec<Function>, Finding> {
     let mut found = Functions(Vec::new());
-    found.visit_file(&parse(file)?);
+    found.visit_file(parse(file)?);
     Ok(found.0)
 }
 

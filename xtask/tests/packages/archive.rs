@@ -41,9 +41,18 @@ fn it_runs_where_glibc_is_older() {
         "share/man/man1/telltale.1",
         "share/doc/telltale/LICENSE",
         "share/doc/telltale/THIRD-PARTY.txt",
+        "share/doc/telltale/docs/cluster.md",
+        "share/doc/telltale/deploy/systemd/telltale-nvidia.conf",
     ] {
         assert!(place.join(&name).join(file).exists(), "{file}");
     }
+    let mut asked = Command::new("pkg-config");
+    asked.env("PKG_CONFIG_PATH", place.join(&name).join("lib/pkgconfig"));
+    let flags = printed("pkg-config", &asked.args(["--libs", "telltale"]).output().unwrap());
+    let flags: Vec<&str> = flags.split_whitespace().collect();
+    let directory = flags.iter().find_map(|flag| flag.strip_prefix("-L")).expect("a directory");
+    let directory = std::fs::canonicalize(directory).expect("it is there");
+    assert_eq!(directory, std::fs::canonicalize(place.join(&name).join("lib")).unwrap());
 }
 
 #[test]

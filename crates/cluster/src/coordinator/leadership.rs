@@ -205,11 +205,18 @@ impl Leadership {
     fn node_state(&self, node: &NodeName, member: &NodeRecord) -> NodeState {
         match self.state.barred.get(node) {
             Some(bar) => NodeState::Barred(*bar),
-            None if member.silent && self.roster.leaving.contains_key(node) => NodeState::Ended,
+            None if self.has_ended(node, member) => NodeState::Ended,
             None if member.silent => NodeState::Silent,
             None if self.state.has_slot(node) => NodeState::Active,
             None => NodeState::Standby,
         }
+    }
+
+    /// Whether a node's agent has ended as it was asked to. It says so before its workers have; once the job is over
+    /// there are none.
+    fn has_ended(&self, node: &NodeName, member: &NodeRecord) -> bool {
+        let is_over = matches!(self.state.phase, Phase::Over(_));
+        (member.silent || is_over) && self.roster.leaving.contains_key(node)
     }
 
     /// Whether the decision that is on its way to the store gives a node a slot.

@@ -213,7 +213,10 @@ fn write(
             && metrics.bytes_not_written.fetch_add(count(lines.len()), Ordering::Relaxed) == 0
         {
             // Told once: what fails once fails for each line.
-            console.complain(&format!("telltale: writing the workers' output failed: {error}\n"));
+            console.complain(&format!(
+                "telltale: keeping the workers' output in {} failed, and what is kept is not whole: {error}\n",
+                files.directory().display()
+            ));
         }
         metrics
             .lines_not_echoed

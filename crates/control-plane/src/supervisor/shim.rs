@@ -30,6 +30,7 @@ const FILES: &[(&str, &str)] = files![
     "telltale_ccl/_cuda.py",
     "telltale_ccl/_gradients.py",
     "telltale_ccl/_hooks.py",
+    "telltale_ccl/_on_import.py",
     "telltale_ccl/_patches.py",
     "telltale_ccl/_post.py",
     "telltale_ccl/_record.py",

@@ -21,7 +21,12 @@ pub(super) const START_BYTES: usize = 16;
 /// No text has its first byte, and a transfer that changes line ends breaks it.
 const MARK: &[u8; 8] = b"\xa5event\r\n";
 /// Bytes of a record before its head.
-const FIXED_BYTES: usize = 32;
+pub(super) const FIXED_BYTES: usize = 32;
+/// Why what is left out is.
+pub(super) const CUT_SHORT: &str = "the last event was cut short";
+pub(super) const DAMAGED: &str = "its bytes are not those that were written";
+pub(super) const NO_MARK: &str = "the mark of an event is not there";
+pub(super) const NO_HEAD: &str = "its head is no event";
 /// The longest head that is read.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
@@ -83,24 +88,16 @@ pub(super) fn version(start: &[u8; START_BYTES]) -> Option<u32> {
 
 /// Reads the record that `bytes` begin with.
 pub(super) fn parse(bytes: &[u8]) -> Parsed {
-    let compared = bytes.len().min(MARK.len());
-    if bytes[..compared] != MARK[..compared] {
-        return Parsed::Broken("the mark of an event is not there");
+    if !begins_with_mark(bytes) {
+        return Parsed::Broken(NO_MARK);
     }
     let Some((fixed, rest)) = bytes.split_first_chunk::<FIXED_BYTES>() else {
         return Parsed::Short(FIXED_BYTES);
     };
-    let head_bytes = number(fixed, 8, 4);
-    let data_bytes = number(fixed, 16, 8);
-    let (Ok(head_bytes), Ok(data_bytes)) =
-        (usize::try_from(head_bytes), usize::try_from(data_bytes.min(MAX_DATA_BYTES + 1)))
-    else {
-        return Parsed::Broken("its length cannot be");
+    let (head_bytes, data_bytes) = match lengths(fixed) {
+        Ok(lengths) => lengths,
+        Err(reason) => return Parsed::Broken(reason),
     };
-    let is_too_long = u64::try_from(data_bytes).is_ok_and(|bytes| bytes > MAX_DATA_BYTES);
-    if head_bytes > MAX_HEAD_BYTES || is_too_long {
-        return Parsed::Broken("its length cannot be");
-    }
     let Some((head, data)) =
         rest.get(..head_bytes + data_bytes).and_then(|body| body.split_at_checked(head_bytes))
     else {
@@ -112,9 +109,26 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed {
     let item = match lines::parse(head) {
         Ok(Item::Event(event)) => Item::Event(Box::new(with_data(*event, data))),
         Ok(item) => item,
-        Err(_) => return Parsed::Broken("its head is no event"),
+        Err(_) => return Parsed::Broken(NO_HEAD),
     };
     Parsed::Record(item, FIXED_BYTES + head_bytes + data_bytes)
+}
+
+/// Whether these may be the first bytes of a record.
+pub(super) fn begins_with_mark(bytes: &[u8]) -> bool {
+    let compared = bytes.len().min(MARK.len());
+    bytes[..compared] == MARK[..compared]
+}
+
+/// How many bytes of head and data a record has.
+pub(super) fn lengths(fixed: &[u8; FIXED_BYTES]) -> Result<(usize, usize), &'static str> {
+    let data_bytes = number(fixed, 16, 8);
+    match (usize::try_from(number(fixed, 8, 4)), usize::try_from(data_bytes)) {
+        (Ok(head), Ok(data)) if head <= MAX_HEAD_BYTES && data_bytes <= MAX_DATA_BYTES => {
+            Ok((head, data))
+        }
+        _ => Err("its length cannot be"),
+    }
 }
 
 /// How many bytes to leave out to come to the next mark, or to what may be the start of one.

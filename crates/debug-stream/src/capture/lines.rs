@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use serde::de::{Deserializer, Error, Visitor};
+use serde::de::{Deserializer, Error, IgnoredAny, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::{CapturedEvent, Item, Payload, Unreadable};
@@ -16,10 +16,11 @@ pub const MAX_LINE_BYTES: usize = 64 << 20;
 /// The longest prefix and name of a type that are taken from a line; the stream's own are shorter.
 const MAX_TEXT_BYTES: usize = 4 << 10;
 
-/// A line as it is read: every field may be missing, others are passed over.
+/// A line as it is read: every field may be missing, others are passed over. What carries data is read
+/// as `T` and `V`, or passed over too.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
-struct JsonLine {
+struct JsonLine<T, V> {
     version: Option<u32>,
     kind: Option<String>,
     #[serde(rename = "type")]
@@ -31,12 +32,12 @@ struct JsonLine {
     prefix: Option<String>,
     iteration: Option<u64>,
     bytes: Option<u64>,
-    text: Option<String>,
+    text: Option<T>,
     dtype: Option<String>,
     shape: Option<Vec<u64>>,
-    data: Option<String>,
+    data: Option<T>,
     statistics: Option<FoundStatistics>,
-    values: Option<Vec<Number>>,
+    values: Option<V>,
     events: Option<u64>,
     memory: Option<u64>,
     place: Option<String>,
@@ -175,15 +176,43 @@ fn event_line(event: &CapturedEvent, most_values: Option<usize>) -> EventLine<'_
     line
 }
 
+/// A line with its data.
+type WholeLine = JsonLine<String, Vec<Number>>;
+/// A line without.
+type LineFacts = JsonLine<IgnoredAny, IgnoredAny>;
+
 /// Reads one line.
 ///
 /// # Errors
 /// A sentence that says what is wrong.
 pub(super) fn parse(line: &[u8]) -> Result<Item, String> {
-    let found: JsonLine = serde_json::from_slice(line).map_err(|error| {
+    item(read::<WholeLine>(line)?, |mut found| {
+        let data = held(&mut found)?;
+        event(found, data)
+    })
+}
+
+/// Reads one line except for an event's data, which is left out.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub(super) fn parse_facts(line: &[u8]) -> Result<Item, String> {
+    let facts = read::<LineFacts>(line)?;
+    // What does not say how large it is has to be measured.
+    if facts.bytes.is_none() { parse(line) } else { item(facts, |found| event(found, None)) }
+}
+
+fn read<'line, L: Deserialize<'line>>(line: &'line [u8]) -> Result<L, String> {
+    serde_json::from_slice(line).map_err(|error| {
         // The reader of lines sets which one it is.
         error.to_string().replace(" at line 1 column ", " at column ")
-    })?;
+    })
+}
+
+fn item<T, V>(
+    found: JsonLine<T, V>,
+    event: impl FnOnce(JsonLine<T, V>) -> Result<CapturedEvent, String>,
+) -> Result<Item, String> {
     if found.version.is_some_and(|version| version > VERSION) {
         return Err(String::from("it is of a later version than this program reads"));
     }
@@ -208,7 +237,22 @@ pub(super) fn parse(line: &[u8]) -> Result<Item, String> {
     })
 }
 
-fn event(found: JsonLine) -> Result<CapturedEvent, String> {
+/// The data that a line has.
+fn held(found: &mut WholeLine) -> Result<Option<Vec<u8>>, String> {
+    let kind = found.code.map(EventKind::from_code);
+    Ok(match (kind, found.data.take()) {
+        (Some(EventKind::Text | EventKind::Breakpoint), _) => {
+            found.text.take().map(String::into_bytes)
+        }
+        (_, Some(data)) => Some(unhex(&data).ok_or("its data are no hexadecimal digits")?),
+        (_, None) => found.values.as_ref().and_then(|values| {
+            let (dtype, shape) = (found.dtype.as_deref()?, found.shape.as_deref()?);
+            encoded(dtype, shape, values)
+        }),
+    })
+}
+
+fn event<T, V>(found: JsonLine<T, V>, data: Option<Vec<u8>>) -> Result<CapturedEvent, String> {
     let code = found.code.ok_or("it has no type")?;
     let shape = found.shape.unwrap_or_default();
     let (prefix, dtype) = (found.prefix.unwrap_or_default(), found.dtype.unwrap_or_default());
@@ -216,22 +260,15 @@ fn event(found: JsonLine) -> Result<CapturedEvent, String> {
     if is_too_long || shape.len() > MAX_DIMENSIONS {
         return Err(String::from("its prefix, type or shape is longer than can be"));
     }
-    let kind = EventKind::from_code(code);
-    let reported = found.statistics.map(Statistics::from);
-    let data = match (kind, found.data) {
-        (EventKind::Text | EventKind::Breakpoint, _) => found.text.map(String::into_bytes),
-        (_, Some(data)) => Some(unhex(&data).ok_or("its data are no hexadecimal digits")?),
-        (_, None) => found.values.and_then(|values| encoded(&dtype, &shape, &values)),
-    };
     let held = data.as_ref().and_then(|data| u64::try_from(data.len()).ok());
     let bytes = found.bytes.or(held).unwrap_or(0);
     let payload = match data {
         Some(data) => Payload::Held(data),
         None if bytes == 0 => Payload::Held(Vec::new()),
-        None => Payload::LeftOut(reported),
+        None => Payload::LeftOut(found.statistics.map(Statistics::from)),
     };
     Ok(CapturedEvent {
-        kind,
+        kind: EventKind::from_code(code),
         sequence: found.sequence,
         time_ns: found.time_ns,
         iteration: found.iteration,

@@ -9,9 +9,9 @@ use super::lines::{self, MAX_LINE_BYTES};
 use super::{CaptureReadError, EVENT_FILE_VERSION, Item, Unreadable};
 
 /// How much is read at once.
-const CHUNK_BYTES: usize = 64 << 10;
+pub(super) const CHUNK_BYTES: usize = 64 << 10;
 /// So many bytes more than the file has are hashed for records that then are damaged.
-const HASHED_TWICE_BYTES: u64 = 16 << 20;
+pub(super) const HASHED_TWICE_BYTES: u64 = 16 << 20;
 
 /// Reads events from where they are one behind the other.
 #[derive(Debug)]
@@ -35,8 +35,9 @@ pub struct Sequential<R> {
     is_line_too_long: bool,
 }
 
+/// How a file tells its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CaptureForm {
+pub(super) enum CaptureForm {
     Lines,
     EventFile,
 }
@@ -48,6 +49,34 @@ enum BufferRead {
     Again,
     /// More bytes are needed.
     Short,
+}
+
+impl CaptureForm {
+    /// The form of what begins with these bytes; none while too little is there to tell.
+    pub(super) fn of(bytes: &[u8]) -> Result<Option<Self>, CaptureReadError> {
+        let compared = bytes.len().min(MAGIC.len());
+        if compared == 0 {
+            return Ok(None);
+        }
+        if bytes[..compared] == MAGIC[..compared] {
+            let Some(start) = bytes.first_chunk::<START_BYTES>() else { return Ok(None) };
+            return match event_file::version(start) {
+                Some(EVENT_FILE_VERSION) => Ok(Some(Self::EventFile)),
+                Some(other) => Err(CaptureReadError::Version(other)),
+                None => Err(CaptureReadError::NoCapture),
+            };
+        }
+        // What begins as an object may be damaged behind that. Other lines may come before the
+        // first object, but not bytes that are no text.
+        let is_text = |byte: &u8| !byte.is_ascii_control() || byte.is_ascii_whitespace();
+        if bytes.trim_ascii_start().starts_with(b"{")
+            || bytes.iter().take(CHUNK_BYTES).all(|byte| is_text(byte) || *byte == 0x1b)
+        {
+            Ok(Some(Self::Lines))
+        } else {
+            Err(CaptureReadError::NoCapture)
+        }
+    }
 }
 
 impl<R: Read> Sequential<R> {
@@ -118,7 +147,7 @@ impl<R: Read> Sequential<R> {
                     BufferRead::Item(item) => return Some(item),
                     BufferRead::Again => {}
                     BufferRead::Short => {
-                        self.leave_out_to_mark("the last event was cut short");
+                        self.leave_out_to_mark(event_file::CUT_SHORT);
                     }
                 },
                 Some(CaptureForm::Lines) | None => {
@@ -158,31 +187,11 @@ impl<R: Read> Sequential<R> {
 
     /// Which form this is; none while too little is there to tell.
     fn recognise(&mut self) -> Result<Option<CaptureForm>, CaptureReadError> {
-        let compared = self.buffer.len().min(MAGIC.len());
-        if compared == 0 {
-            return Ok(None);
+        let form = CaptureForm::of(&self.buffer)?;
+        if form == Some(CaptureForm::EventFile) {
+            (self.start, self.looked) = (START_BYTES, START_BYTES);
         }
-        if self.buffer[..compared] == MAGIC[..compared] {
-            let Some(start) = self.buffer.first_chunk::<START_BYTES>() else { return Ok(None) };
-            return match event_file::version(start) {
-                Some(EVENT_FILE_VERSION) => {
-                    (self.start, self.looked) = (START_BYTES, START_BYTES);
-                    Ok(Some(CaptureForm::EventFile))
-                }
-                Some(other) => Err(CaptureReadError::Version(other)),
-                None => Err(CaptureReadError::NoCapture),
-            };
-        }
-        // What begins as an object may be damaged behind that. Other lines may come before the
-        // first object, but not bytes that are no text.
-        let is_text = |byte: &u8| !byte.is_ascii_control() || byte.is_ascii_whitespace();
-        if self.buffer.trim_ascii_start().starts_with(b"{")
-            || self.buffer.iter().take(CHUNK_BYTES).all(|byte| is_text(byte) || *byte == 0x1b)
-        {
-            Ok(Some(CaptureForm::Lines))
-        } else {
-            Err(CaptureReadError::NoCapture)
-        }
+        Ok(form)
     }
 
     fn look_for_line(&mut self) -> BufferRead {
@@ -234,7 +243,7 @@ impl<R: Read> Sequential<R> {
             Parsed::Damaged(bytes) => {
                 self.hashed_in_vain =
                     self.hashed_in_vain.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
-                let reason = "its bytes are not those that were written";
+                let reason = event_file::DAMAGED;
                 // Damage costs each byte once; only marks made to lie within each other cost more.
                 if self.hashed_in_vain <= self.position().saturating_add(HASHED_TWICE_BYTES) {
                     self.leave_out_to_mark(reason);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::AcceleratorOptions;
 use super::error::OpenAcceleratorError;
+use crate::interrupts;
 use crate::kernels::{DeviceProgress, ExecutionError, Mark, ProgramRun, ThreadSample, Timeouts};
 
 /// The variable that says how many seconds a kernel may run; `off` for ever.
@@ -18,7 +19,7 @@ const KERNEL_TIMES: u32 = 10;
 /// Checks a thread that is waited for, within the shortest time that is limited.
 const CHECKS: u32 = 4;
 /// Looks are no further apart than this: a thread that stays where it is cannot wake who waits.
-const LONGEST_PERIOD: Duration = Duration::from_millis(250);
+const LONGEST_PERIOD: Duration = interrupts::PERIOD;
 
 /// The times that kernels and programs may run.
 pub(super) fn timeouts(options: &AcceleratorOptions) -> Result<Timeouts, OpenAcceleratorError> {
@@ -92,6 +93,9 @@ impl<'a> KernelWatch<'a> {
     pub(super) fn check(&mut self) -> Result<(), ExecutionError> {
         if let Some(damage) = self.progress.damage() {
             return Err(damage);
+        }
+        if interrupts::are_pending() {
+            return Err(ExecutionError::Interrupted);
         }
         if self.timeouts.shortest().is_none() {
             return Ok(());

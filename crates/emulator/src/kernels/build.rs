@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 
 use telltale_program_cache::KernelDescriptor;
 
@@ -15,6 +16,7 @@ use super::includes;
 use super::loaded::{LoadKernelError, LoadedKernel};
 use super::source::{KernelSourceError, KernelText};
 use super::source_files::SourceFiles;
+use crate::interrupts::{self, InterruptibleCall};
 
 /// Kernels that are compiled at the same time, each in a thread of its own.
 const MAX_COMPILERS: usize = 16;
@@ -132,8 +134,10 @@ impl KernelBuilder {
         compiler: &Compiler,
         kernels: &[KernelDescriptor],
     ) -> Vec<Result<BuiltKernel, BuildKernelError>> {
+        let (caller, call) = (&std::thread::current(), &InterruptibleCall::default());
+        let done = &AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            let builds: Vec<_> = kernels
+            let builds: Vec<Result<_, BuildKernelError>> = kernels
                 .iter()
                 .map(|kernel| {
                     let (text, files) = KernelText::of(kernel, &self.root)?;
@@ -141,9 +145,28 @@ impl KernelBuilder {
                         self.found_loaded.fetch_add(1, Ordering::Relaxed);
                         return Ok(Ok(BuiltKernel { code, files }));
                     }
-                    Ok(Err(scope.spawn(move || self.build(compiler, text, files))))
+                    Ok(Err(scope.spawn(move || {
+                        call.begin_work();
+                        let built = self.build(compiler, text, files);
+                        done.fetch_add(1, Ordering::Relaxed);
+                        caller.unpark();
+                        built
+                    })))
                 })
                 .collect();
+            let is_running = |build: &Result<Result<_, ScopedJoinHandle<'_, _>>, _>| match build {
+                Ok(Err(thread)) => !thread.is_finished(),
+                _ => false,
+            };
+            // A thread is counted before it wakes this one, and ends after that.
+            let spawned = builds.iter().filter(|build| matches!(build, Ok(Err(_)))).count();
+            while interrupts::are_possible()
+                && done.load(Ordering::Relaxed) < spawned
+                && builds.iter().any(is_running)
+            {
+                std::thread::park_timeout(interrupts::PERIOD);
+                call.check();
+            }
             builds
                 .into_iter()
                 .map(|build| match build {

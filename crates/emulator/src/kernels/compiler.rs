@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::includes::{Included, included};
 use super::source::{KERNEL_API, KernelText};
+use crate::interrupts;
 
 /// How long a compiler may take.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -127,6 +128,9 @@ pub enum CompilerError {
     /// It took too long.
     #[error("the C compiler took more than {} s: make the kernel simpler", TIMEOUT.as_secs())]
     TooSlow,
+    /// The waiting for it was interrupted ([`crate::interrupt_waits`]), and it was stopped.
+    #[error("waiting for the C compiler was interrupted")]
+    Interrupted,
     /// A file could not be read or written.
     #[error("cannot keep the files of a compilation")]
     Files(#[source] io::Error),
@@ -234,7 +238,7 @@ impl Compiler {
         let language = if text.is_expanded { "cpp-output" } else { "c" };
         command.args(LINK_FLAGS).args(["-x", language, "-", "-o"]).arg(to).arg("-lm");
         let out = log.try_clone().map_err(CompilerError::Files)?;
-        self.run(&mut command, source, out, log)
+        self.run(text, &mut command, source, out, log)
     }
 
     /// The text with the kernel API and all that it includes in it.
@@ -249,7 +253,7 @@ impl Compiler {
         // Beside the including file first, as always; and at the root of kernels.
         command.current_dir(&text.directory).arg("-iquote").arg(&text.root);
         command.args(["-E", "-x", "c", "-"]);
-        self.run(&mut command, source, out, log)?;
+        self.run(text, &mut command, source, out, log)?;
         let mut bytes = Vec::new();
         expanded
             .rewind()
@@ -261,6 +265,7 @@ impl Compiler {
     /// Runs it to its end, with these files as its input and outputs.
     fn run(
         &self,
+        text: &KernelText,
         command: &mut Command,
         input: File,
         out: File,
@@ -277,6 +282,7 @@ impl Compiler {
             .and_then(|()| log.take(MAX_MESSAGE_BYTES).read_to_end(&mut message))
             .map_err(CompilerError::Files)?;
         let message = String::from_utf8_lossy(&message).trim_end().to_owned();
+        let message = text.with_lines(&message);
         // With LC_ALL=C, compilers and linkers have the system's words for it.
         Err(match message.contains("No space left on device") {
             true => CompilerError::NoRoom { message },
@@ -378,14 +384,20 @@ fn wait(mut child: Child) -> Result<ExitStatus, CompilerError> {
     if let Ok(ended) = &ended {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: 0 };
+            let period = left.min(interrupts::PERIOD);
+            let period = Timespec { tv_sec: 0, tv_nsec: period.subsec_nanos().into() };
             let mut ended = [PollFd::new(ended, PollFlags::IN)];
-            match poll(&mut ended, Some(&left)) {
+            match poll(&mut ended, Some(&period)) {
                 Err(rustix::io::Errno::INTR) => {}
-                Ok(0) if Instant::now() + Duration::from_secs(1) > deadline => {
+                Ok(0) if left.is_zero() || interrupts::is_call_interrupted() => {
                     let _ = child.kill();
                     let _ = child.wait();
-                    return Err(CompilerError::TooSlow);
+                    let too_slow = left.is_zero();
+                    return Err(if too_slow {
+                        CompilerError::TooSlow
+                    } else {
+                        CompilerError::Interrupted
+                    });
                 }
                 Ok(0) => {}
                 Ok(_) | Err(_) => break,

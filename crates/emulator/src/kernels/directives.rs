@@ -7,6 +7,8 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
+use memchr::{memchr2, memmem};
+
 /// See [`includes`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Includes {
@@ -85,18 +87,23 @@ impl Includes {
 fn joined(text: &[u8]) -> Vec<u8> {
     let mut joined = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let Some((first, behind)) = rest.split_first() {
-        let mark = [&b"\\"[..], b"??/"].into_iter().find_map(|mark| rest.strip_prefix(mark));
-        let line = mark.and_then(|behind| {
-            let blanks = behind.iter().take_while(|byte| b" \t\r\x0b\x0c".contains(byte)).count();
-            behind[blanks..].strip_prefix(b"\n")
+    while let Some(place) = memchr2(b'\\', b'?', rest) {
+        let (before, found) = rest.split_at(place);
+        joined.extend_from_slice(before);
+        rest = next_line(found).unwrap_or_else(|| {
+            joined.push(found[0]);
+            &found[1..]
         });
-        if line.is_none() {
-            joined.push(*first);
-        }
-        rest = line.unwrap_or(behind);
     }
+    joined.extend_from_slice(rest);
     joined
+}
+
+/// The line that a line goes on with, behind the mark that says so.
+fn next_line(text: &[u8]) -> Option<&[u8]> {
+    let behind = [&b"\\"[..], b"??/"].into_iter().find_map(|mark| text.strip_prefix(mark))?;
+    let blanks = behind.iter().take_while(|byte| b" \t\r\x0b\x0c".contains(byte)).count();
+    behind[blanks..].strip_prefix(b"\n")
 }
 
 /// What is behind the mark of a directive in a line, if it is one. A comment may come before it.
@@ -164,12 +171,12 @@ fn is_assembly(text: &[u8], place: usize) -> bool {
 }
 
 fn contains(text: &[u8], word: &[u8]) -> bool {
-    places(text, word).next().is_some()
+    memmem::find(text, word).is_some()
 }
 
 /// Where a word is in a text.
 fn places<'a>(text: &'a [u8], word: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
-    text.windows(word.len()).enumerate().filter(move |(_, found)| *found == word).map(|(at, _)| at)
+    memmem::find_iter(text, word)
 }
 
 #[cfg(test)]

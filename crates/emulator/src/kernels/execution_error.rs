@@ -124,6 +124,9 @@ pub enum ExecutionError {
     /// The buffer is on another accelerator.
     #[error("the buffer is on another accelerator: copy it through the host")]
     OtherAccelerator,
+    /// The waiting was interrupted ([`crate::interrupt_waits`]). What was asked for may still be done.
+    #[error("waiting for the accelerator was interrupted")]
+    Interrupted,
     /// The accelerator's thread is gone.
     #[error("the accelerator has ended: open it again")]
     Ended,

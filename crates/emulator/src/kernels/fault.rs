@@ -97,8 +97,9 @@ pub enum KernelFault {
     },
     /// Bytes beyond the end of a page or a buffer.
     #[error(
-        "it {access} {bytes} bytes from byte {offset} of the buffer at {address:#x}, which has \
-         {buffer_bytes} bytes in pages of {page_bytes}"
+        "it {access} bytes {offset} to {} of the buffer at {address:#x}, which has \
+         {buffer_bytes} bytes in pages of {page_bytes}",
+        .offset.saturating_add(u64::from(*.bytes)).saturating_sub(1)
     )]
     OutsideBuffer {
         /// What it did.

@@ -18,6 +18,11 @@ pub(super) const KERNEL_API: &str =
 /// How large a kernel's source may be.
 const MAX_SOURCE_BYTES: u64 = 1 << 20;
 
+/// What the source's own lines follow: their numbers begin there.
+const LINE_MARKER: &str = "#line 1 \"";
+/// As much of a line as is shown with an error.
+const MAX_SHOWN_CHARS: usize = 160;
+
 /// What is compiled: equal texts are the same kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KernelText {
@@ -94,7 +99,7 @@ impl KernelText {
         // What the compiler calls the source in its messages.
         let shown: String =
             kernel.name.chars().map(|one| if is_plain(one) { one } else { '_' }).collect();
-        put(&mut body, format_args!("#line 1 \"{shown}\""));
+        put(&mut body, format_args!("{LINE_MARKER}{shown}\""));
         let mut files = SourceFiles::default();
         let (mut directory, mut root) = (root.to_path_buf(), root.to_path_buf());
         match &kernel.source {
@@ -115,6 +120,29 @@ impl KernelText {
             (directory, root) = (PathBuf::new(), PathBuf::new());
         }
         Ok((Self { body, is_expanded: false, optimisation, directory, root }, files))
+    }
+
+    /// A compiler's messages with the lines of the source that errors name, which it cannot show: it reads no file.
+    pub(super) fn with_lines(&self, messages: &str) -> String {
+        let body = String::from_utf8_lossy(&self.body);
+        let begins = body.find(LINE_MARKER).map(|at| &body[at + LINE_MARKER.len()..]);
+        let named = begins.and_then(|rest| rest.split_once("\"\n"));
+        let Some((name, source)) = named.filter(|_| !self.is_expanded) else {
+            return messages.to_owned();
+        };
+        let mut shown = String::with_capacity(messages.len());
+        for message in messages.lines() {
+            shown.push_str(message);
+            shown.push('\n');
+            let place = message.strip_prefix(name).and_then(|rest| rest.strip_prefix(':'));
+            let number = place.and_then(|place| place.split_once(':')?.0.parse::<usize>().ok());
+            let line = number.and_then(|number| source.lines().nth(number.checked_sub(1)?));
+            if let (Some(line), true) = (line, message.contains(" error: ")) {
+                let line: String = line.chars().take(MAX_SHOWN_CHARS).collect();
+                shown.push_str(&format!("{:5} | {line}\n", number.unwrap_or_default()));
+            }
+        }
+        shown.trim_end().to_owned()
     }
 
     /// Whether other files may belong to it.
@@ -227,6 +255,19 @@ mod tests {
         assert_eq!(one, text(&kernel(&[("B", "2"), ("A", "1")])).unwrap());
         let expected = "#define A 1\n#define B 2\n#line 1 \"double _it_\"\nKERNEL_MAIN {}\n";
         assert_eq!(one.body, expected.as_bytes());
+    }
+
+    #[test]
+    fn errors_are_shown_with_the_lines_that_they_name() {
+        let mut broken = kernel(&[("A", "1")]);
+        broken.source = KernelSource::Text("KERNEL_MAIN {\n  x = 1;\n}".into());
+        let text = text(&broken).unwrap();
+        let messages = "double _it_: In function 'f':\ndouble _it_:2:3: error: no x\n\
+                        double _it_:2:3: note: once\ndouble _it_:9:1: error: beyond";
+        let shown = "double _it_: In function 'f':\ndouble _it_:2:3: error: no x\n    2 |   x = 1;\n\
+                     double _it_:2:3: note: once\ndouble _it_:9:1: error: beyond";
+        assert_eq!(text.with_lines(messages), shown);
+        assert_eq!(text.expanded(text.body.clone()).with_lines(messages), messages);
     }
 
     #[test]

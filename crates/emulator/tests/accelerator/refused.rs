@@ -187,14 +187,14 @@ fn what_a_kernel_does_wrong_is_reported_with_kernel_and_core() {
         ("KERNEL_MAIN { noc_semaphore_wait(3, 1); }", vec![], "semaphore 3 of core (0, 0)"),
         ("KERNEL_MAIN { noc_semaphore_inc(1, 0, 2, 1); }", vec![], "2 of core (1, 0)"),
         ("KERNEL_MAIN { noc_semaphore_inc(-1, 0, 2, 1); }", vec![], "core (4294967295, 0)"),
-        (read, vec![live, 3, 2_048, 2_048], "reads from 2048 bytes from byte 6144"),
+        (read, vec![live, 3, 2_048, 2_048], "reads from bytes 6144 to 8191"),
         (read, vec![live, u32::MAX, 2_048, 2_048], "which has 6144 bytes in pages of 2048"),
-        (read, vec![live, 0, 2_049, 2_048], "2049 bytes"),
+        (read, vec![live, 0, 2_049, 2_048], "bytes 0 to 2048 of"),
         (read, vec![live, 0, 4_096, 4_096], "pages of 4096 bytes"),
         (read, vec![stale, 0, 2_048, 2_048], "where this process has no buffer"),
         (read, vec![0, 0, 1, 1], "address 0x0"),
         (read, vec![u32::MAX, 0, 1, 1], "address 0xffffffff"),
-        (write, vec![live, 6_140, 5], "writes to 5 bytes from byte 6140"),
+        (write, vec![live, 6_140, 5], "writes to bytes 6140 to 6144"),
         (write, vec![stale, 0, 4], "writes to address"),
     ];
     for (text, arguments, expected) in cases {

@@ -106,6 +106,7 @@ fn the_cells_are_as_documented() {
             ("freed_bytes", cell::FREED_BYTES),
             ("own_peak", cell::OWN_PEAK),
             ("check", cell::CHECK),
+            ("taken_peak", cell::TAKEN_PEAK),
         ],
     );
     expect(

@@ -9,7 +9,7 @@ use super::{LedgerHeader, LedgerReading};
 use crate::cell::{
     ALLOCATED_BYTES, ALLOCATIONS, CELL_WORDS, CellType, FAILED, FREED_BYTES, FREES,
     OVERFLOW_ALLOCATED_BYTES, OVERFLOW_ALLOCATIONS, OVERFLOW_FREED_BYTES, OVERFLOW_FREES, OWN_PEAK,
-    PEAK, TAG, Tag, is_whole,
+    PEAK, POSTED_LIVE, TAG, TAKEN_PEAK, Tag, is_whole,
 };
 use crate::device::DeviceSlot;
 use crate::layout::CELL_BYTES;
@@ -161,14 +161,16 @@ impl Accounts {
 #[inline(always)]
 fn add_thread(usage: &mut MemoryUsage, words: &[u64; CELL_WORDS]) {
     add(usage, [ALLOCATIONS, ALLOCATED_BYTES, FREES, FREED_BYTES].map(|at| words[at]));
-    usage.peak_bytes = usage.peak_bytes.max(words[OWN_PEAK]);
+    usage.peak_bytes = usage.peak_bytes.max(words[OWN_PEAK]).max(words[TAKEN_PEAK]);
 }
 
 fn add_shared(usage: &mut MemoryUsage, words: &[u64; CELL_WORDS]) {
     let overflow =
         [OVERFLOW_ALLOCATIONS, OVERFLOW_ALLOCATED_BYTES, OVERFLOW_FREES, OVERFLOW_FREED_BYTES];
     add(usage, overflow.map(|at| words[at]));
-    usage.peak_bytes = usage.peak_bytes.max(words[PEAK]);
+    // What is posted is no higher than the peak, unless that was taken.
+    let posted = u64::try_from(words[POSTED_LIVE].cast_signed()).unwrap_or(0);
+    usage.peak_bytes = usage.peak_bytes.max(words[PEAK]).max(posted);
     usage.failed_allocations = usage.failed_allocations.wrapping_add(words[FAILED]);
 }
 

@@ -1,7 +1,6 @@
 //! Callers on a TCP port of the loopback, as the kernel knows them, and whom not to take for one: what
 //! a proxy or a browser of this machine passes on is another client's.
 
-use std::fs;
 use std::os::fd::AsFd;
 use tracing::debug;
 
@@ -21,9 +20,6 @@ const FORWARDING: [&str; 7] = [
 ];
 /// What others of them begin with.
 const FORWARDING_FAMILIES: [&str; 2] = ["x-forwarded", "x-original-"];
-
-/// The whole of all users, as the first user namespace has it in `/proc/self/uid_map`.
-const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 
 // === impl AccessPolicy ===
 
@@ -61,21 +57,9 @@ fn is_forwarding(name: &str) -> bool {
     FORWARDING.contains(&name) || FORWARDING_FAMILIES.iter().any(|family| name.starts_with(family))
 }
 
-/// Whether the users that the kernel names here are those of the machine. In a user namespace (a
-/// container of a user who is not root) user 0 is its creator, and what its engine forwards
-/// from the network to the container's loopback comes as that user.
-pub(super) fn has_own_users() -> bool {
-    // A kernel without user namespaces has no such file.
-    fs::read_to_string("/proc/self/uid_map").map_or(true, |map| is_whole(&map))
-}
-
-fn is_whole(map: &str) -> bool {
-    map.split_ascii_whitespace().eq(ALL_USERS)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Caller, is_whole};
+    use super::Caller;
 
     #[test]
     fn what_a_proxy_passes_on_is_nobodys() {
@@ -86,13 +70,5 @@ mod tests {
             assert_eq!(root.clone().asking_with(["host", name]), Caller::Anonymous, "{name}");
             assert_eq!(Caller::Token.asking_with([name]), Caller::Token);
         }
-    }
-
-    #[test]
-    fn users_of_a_namespace_are_not_those_of_the_machine() {
-        assert!(is_whole("         0          0 4294967295\n"));
-        assert!(!is_whole("         0       1000          1\n"));
-        assert!(!is_whole("0 1000 1\n1 100000 65536\n"));
-        assert!(!is_whole(""));
     }
 }

@@ -113,7 +113,7 @@ impl<B: Backend> ProgramCache<B> {
         attributes: &O::Attributes,
         dispatch: &Dispatch<'_>,
     ) -> Result<Made<B::Program, SideData>, Failure<B::Error>> {
-        let operation = || Text::Borrowed(O::NAME);
+        let operation = || Text::Borrowed(O::name(attributes));
         let specs = OperandSpecs::new(dispatch.operands, O::ALIASING);
         let symbolic = O::create(attributes, specs).map_err(|error| Failure::Factory {
             operation: operation(),
@@ -148,7 +148,7 @@ impl<B: Backend> ProgramCache<B> {
             // An operation's entries all have a plan; without one there is nothing to write.
             (None, None) => Ok(()),
         };
-        result.map_err(|source| update_error(O::NAME, source))
+        result.map_err(|source| update_error(O::name(attributes), source))
     }
 
     /// Compares a program, ready to run, with what the operation describes now.
@@ -159,7 +159,7 @@ impl<B: Backend> ProgramCache<B> {
         attributes: &O::Attributes,
         dispatch: &Dispatch<'_>,
     ) -> Result<(), DispatchError<B::Error>> {
-        let operation = || Text::Borrowed(O::NAME);
+        let operation = || Text::Borrowed(O::name(attributes));
         let specs = OperandSpecs::new(dispatch.operands, O::ALIASING);
         let rebuilt = O::create(attributes, specs).map_err(|error| DispatchError::Factory {
             operation: operation(),

@@ -26,6 +26,35 @@ impl Operation for Fragile {
     }
 }
 
+/// Stands for operations that are known only at run time. None of them can be described.
+struct Named;
+
+impl Operation for Named {
+    const NAME: &'static str = "named";
+    type Attributes = String;
+
+    fn name(attributes: &String) -> &'static str {
+        if attributes == "fox" { "fox" } else { Self::NAME }
+    }
+
+    fn create(
+        _: &String,
+        _: OperandSpecs<'_>,
+    ) -> Result<ProgramDescriptor<Argument>, FactoryError> {
+        Err(FactoryError::Other(Box::new(std::io::Error::from_raw_os_error(2))))
+    }
+}
+
+#[test]
+fn an_error_of_the_factorys_own_keeps_its_type_and_has_the_operations_own_name() {
+    let error = run::<Named>(&cache(CacheMode::On), &"fox".to_owned(), &BOTH).expect_err("none");
+    assert!(reported(&error).starts_with("operation fox cannot describe its program: No such"));
+    let DispatchError::Factory { source, .. } = error else { panic!("{error}") };
+    let FactoryError::Other(own) = &*source else { panic!("{source}") };
+    let own = own.downcast_ref::<std::io::Error>().expect("its type is kept");
+    assert_eq!(own.kind(), std::io::ErrorKind::NotFound);
+}
+
 const BOTH: Dispatch<'static> = Dispatch { operands: &[], dynamics: &[5, 6], semaphores: &[] };
 
 /// An error with its causes.

@@ -65,8 +65,12 @@ pub(crate) fn run() -> Result<WaitStatus, Failure> {
 
 /// Starts the agent. Ctrl-C and what else a terminal sends reaches it through this process alone, once.
 fn start() -> io::Result<Child> {
+    let mut own = std::env::args_os();
     let mut command = Command::new("/proc/self/exe");
-    command.args(arguments(std::env::args_os().skip(1), getpid())).process_group(0).spawn()
+    if let Some(called) = own.next() {
+        command.arg0(called);
+    }
+    command.args(arguments(own, getpid())).process_group(0).spawn()
 }
 
 /// The arguments of this process, with which the child is tied to it in the place of another.

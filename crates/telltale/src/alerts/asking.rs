@@ -7,7 +7,7 @@ use telltale_node::alerts::VisibleAlerts;
 
 use crate::arguments::LocationArguments;
 use crate::exit::Failure;
-use crate::sockets::{TIMEOUT, late, sockets};
+use crate::service_timeout::{TIMEOUT, late};
 
 /// What came of it.
 pub(super) enum ServiceAnswer {
@@ -39,7 +39,7 @@ pub(super) fn ask(place: &LocationArguments) -> Result<ServiceAnswer, Failure> {
         .build()
         .map_err(|error| Failure::because(&error))?;
     let mut left_behind = None;
-    for socket in sockets(place).into_iter().filter(|socket| socket.exists()) {
+    for socket in place.sockets().into_iter().filter(|socket| socket.exists()) {
         let question = async { tokio::time::timeout(TIMEOUT, alerts(&socket)).await };
         match runtime.block_on(question) {
             Ok(Ok(found)) => return Ok(ServiceAnswer::Alerts { socket, found }),
@@ -69,7 +69,7 @@ pub(super) fn none(place: &LocationArguments, left_behind: Option<PathBuf>) -> S
     if let Some(socket) = left_behind {
         return left(&socket);
     }
-    let places = sockets(place);
+    let places = place.sockets();
     let first = places.first().map_or_else(String::new, |one| format!(" at {}", one.display()));
     format!("no service runs here{first}; start one with `telltale serve`")
 }

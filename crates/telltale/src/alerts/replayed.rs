@@ -7,10 +7,10 @@ use telltale_node::alerts::{Alert, Engine, NoticeEvent, Rule, Transition};
 use telltale_schema::calendar;
 use telltale_schema::clock::Timestamp;
 use telltale_smi::TransitionRow;
+use telltale_sources::Recording;
 
 use crate::exit::{self, Failure, Status};
 use crate::output::StandardOutput;
-use crate::recording::Recording;
 
 /// One alert that fired or was resolved, as the webhook tells it.
 #[derive(Debug, Serialize)]

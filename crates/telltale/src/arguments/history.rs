@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use telltale_schema::history::ProcessChoice;
 use telltale_schema::moment::Moment;
+use telltale_sources::PastPlace;
 
 use super::{LocationArguments, seconds};
 
@@ -42,6 +43,17 @@ pub(crate) struct HistoryPlace {
     /// service]
     #[arg(long, value_name = "DIR", env = "TELLTALE_STATE_DIR")]
     pub(crate) state_dir: Option<PathBuf>,
+}
+
+impl HistoryPlace {
+    /// The history of the host at this place.
+    pub(crate) fn of(&self, place: &LocationArguments) -> PastPlace {
+        PastPlace {
+            state_dir: self.state_dir.clone(),
+            root: place.root.clone(),
+            sockets: place.sockets(),
+        }
+    }
 }
 
 #[derive(Debug, Args)]

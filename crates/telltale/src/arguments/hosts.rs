@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use telltale_sources::HostItem;
 
 use super::seconds;
-use crate::addresses::HostItem;
 use crate::tls_files::ClientTlsFiles;
 
 /// What follows `--hosts`.

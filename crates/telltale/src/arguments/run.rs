@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use telltale_schema::quantity::parse_bytes;
 
 pub(super) const RUN_HELP: &str = "\
 COMMAND replaces this process: exit status, signals and output are its own. It and its children
@@ -24,7 +25,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     /// Smallest recorded block of host memory: bytes, KiB, MiB or GiB
-    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = parse_bytes)]
     pub(crate) threshold: u64,
     /// Directory of ledgers [default: the first usable of $TT_METRICS_SOCKET_DIR, /run/tt,
     /// $XDG_RUNTIME_DIR/telltale, /tmp/telltale-UID]
@@ -39,33 +40,4 @@ pub(crate) struct RunArguments {
     /// Command and arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
-}
-
-/// A number of bytes, at least one.
-fn size(text: &str) -> Result<u64, String> {
-    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("B", 0), ("", 0)];
-    let (number, shift) = units
-        .iter()
-        .find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift)))
-        .expect("every text ends with nothing");
-    let number = number.trim_end().parse::<u64>().ok().filter(|number| *number > 0);
-    number
-        .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| String::from("not a size such as 4096, 64KiB or 1MiB"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes_are_bytes_or_have_a_unit() {
-        let cases = [("1", 1), ("4096", 4096), ("64KiB", 65_536), ("1 MiB", 1 << 20), ("7B", 7)];
-        for (text, bytes) in cases {
-            assert_eq!(size(text), Ok(bytes), "{text}");
-        }
-        for bad in ["", "0", "-1", "1.5MiB", "1MB", "KiB", "99999999999GiB"] {
-            assert!(size(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -21,8 +21,9 @@ pub(super) const TRAIN_ABOUT: &str = "Run a training script in several processes
 pub(super) const TRAIN_HELP: &str = "\
 Coordinator and agent in one process. The workers get torchrun's environment. If one fails, all are
 stopped and restarted, up to --max-restarts times; the script resumes from its latest checkpoint.
-SCRIPT that ends in .py, or a module (-m), is run with $PYTHON_EXEC or python3; anything else is a
-program. What follows SCRIPT is the script's.
+SCRIPT that ends in .py, or a module (-m), is run with $PYTHON_EXEC, or the python3 of this
+program's virtual environment or of PATH; anything else is a program. Arguments after SCRIPT are
+passed to it.
 
 Options of torchrun are understood, also with underscores and as PET_* variables, or refused with
 what to write instead (docs/cluster.md).

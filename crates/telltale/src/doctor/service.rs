@@ -8,11 +8,11 @@ use telltale_node::configuration::{ConfigurationRefusal, Layers};
 use telltale_node::history::{DatabaseError, HistoryReader};
 use telltale_schema::quantity::bytes;
 use telltale_schema::text::with_causes;
+use telltale_sources::candidates;
 
 use super::finding::Finding;
 use crate::arguments::{HistoryPlace, LocationArguments};
-use crate::past::candidates;
-use crate::sockets::{TIMEOUT, sockets};
+use crate::service_timeout::TIMEOUT;
 
 /// Free bytes of a file system below which a history may not go on.
 const LITTLE_BYTES: u64 = 64 << 20;
@@ -31,7 +31,7 @@ pub(super) fn check(
     findings: &mut Vec<Finding>,
 ) {
     let serves = answering(place, findings);
-    findings.push(past(&candidates(history, place), serves));
+    findings.push(past(&candidates(&history.of(place)), serves));
     if place.root.as_deref().is_none_or(|root| root == Path::new("/")) {
         findings.push(configuration());
     }
@@ -45,7 +45,7 @@ fn answering(place: &LocationArguments, findings: &mut Vec<Finding>) -> bool {
         return false;
     };
     let mut worst = None;
-    for socket in sockets(place) {
+    for socket in place.sockets() {
         let address = ServiceAddress::Unix(socket.clone());
         let connector = Connector::new(address).with_timeout(TIMEOUT);
         match runtime.block_on(connector.health()) {

@@ -7,11 +7,12 @@ use telltale_schema::fleet::{Fleet, Host, HostState};
 use telltale_schema::quantity;
 use telltale_schema::snapshot::{LeftOut, Snapshot};
 use telltale_schema::text::printable;
+use telltale_sources::Inquiry;
 
 use super::{OutputFormat, SnapshotView, time_of_day};
 use crate::arguments::SmiArguments;
 use crate::exit::{self, Failure, Status};
-use crate::hosts::{self, Inquiry};
+use crate::hosts;
 use crate::interrupt::Interrupt;
 use crate::output::StandardOutput;
 

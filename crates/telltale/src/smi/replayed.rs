@@ -6,13 +6,13 @@ use telltale_schema::calendar;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::quantity;
 use telltale_schema::snapshot::Snapshot;
+use telltale_sources::Recording;
 
 use super::{OutputFormat, SnapshotView, page, status};
 use crate::arguments::SmiArguments;
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::StandardOutput;
-use crate::recording::Recording;
 
 /// Shows one moment of a recording, the last where none is asked for; with --watch all of them, one
 /// after another: tables at that pace, what is for programs at once.

@@ -8,12 +8,12 @@ use telltale_schema::calendar;
 use telltale_schema::clock::Clock;
 use telltale_schema::moment::Moment;
 use telltale_schema::quantity;
+use telltale_sources::PastSource;
 
 use super::{OutputFormat, SnapshotView, page};
 use crate::arguments::SmiArguments;
 use crate::exit::{Failure, Status};
 use crate::output::StandardOutput;
-use crate::past::PastSource;
 
 /// A moment that was asked for and the one that is shown may be so far apart without a note.
 const NEAR: Duration = Duration::from_secs(2);
@@ -34,7 +34,9 @@ pub(super) fn show(
     if view.names_usage() {
         return Err(Failure::Usage(String::from(USAGE_NOT_KEPT)));
     }
-    let past = PastSource::find(&arguments.history, &arguments.place)?.snapshot_at(asked)?;
+    let past = PastSource::find(&arguments.history.of(&arguments.place))
+        .and_then(|past| past.snapshot_at(asked))
+        .map_err(|error| Failure::because(&error))?;
     view.check([&past.snapshot]).map_err(|error| Failure::because(&error))?;
     let mut text = view.heading();
     if matches!(view.form, OutputFormat::Tables { .. }) {

@@ -6,10 +6,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
 use telltale_schema::clock::Timestamp;
+use telltale_schema::text::with_causes;
+use telltale_sources::{PastPlace, PastSource};
 
 use super::Wake;
-use crate::arguments::{HistoryPlace, LocationArguments};
-use crate::past::PastSource;
 
 /// The moment that is wanted; the one before is not wanted any more.
 #[derive(Debug, Default)]
@@ -20,20 +20,16 @@ pub(super) struct Lookup {
 
 impl Lookup {
     /// Starts the thread that finds what is wanted.
-    pub(super) fn start(
-        history: HistoryPlace,
-        place: LocationArguments,
-        wakes: SyncSender<Wake>,
-    ) -> io::Result<Arc<Self>> {
+    pub(super) fn start(place: PastPlace, wakes: SyncSender<Wake>) -> io::Result<Arc<Self>> {
         let lookup = Arc::new(Self::default());
         let asked = Arc::clone(&lookup);
         thread::Builder::new().name(String::from("past")).spawn(move || {
             loop {
                 let sought = asked.next();
-                let found = PastSource::find(&history, &place);
+                let found = PastSource::find(&place);
                 let wake = match found.and_then(|source| source.snapshot_at(sought)) {
                     Ok(past) => Wake::Past(sought, Arc::new(past.snapshot)),
-                    Err(failure) => Wake::NoPast(failure.to_string()),
+                    Err(error) => Wake::NoPast(with_causes(&error)),
                 };
                 if wakes.send(wake).is_err() {
                     return;

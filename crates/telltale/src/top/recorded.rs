@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::Recorded;
+use telltale_sources::Recording;
 
 use super::Wake;
-use crate::recording::Recording;
 
 /// The player of a recording, and its requests.
 #[derive(Debug, Default)]

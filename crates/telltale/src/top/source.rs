@@ -13,13 +13,13 @@ use telltale_collector::{CollectOptions, Collector, EndpointUse, Round};
 use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::GraphValue;
+use telltale_sources::Inquiry;
 
 use super::filling::Filling;
 use super::{Wake, alerts};
 use crate::arguments::LocationArguments;
-use crate::hosts::Inquiry;
+use crate::service_timeout::TIMEOUT;
 use crate::smi::many::FIRST_FRAME;
-use crate::sockets::{TIMEOUT, sockets};
 
 /// How long we collect before the service is searched for again.
 const RETRY: Duration = Duration::from_secs(10);
@@ -33,6 +33,8 @@ pub(super) struct ViewSource {
     pub(super) shown: GraphValue,
 }
 
+/// What is said once there is no service to follow.
+const ENDED: &str = "the service has ended; collecting here";
 /// Said where the service runs, and is stopped or stuck.
 const LATE: &str = "the service does not answer, see `telltale doctor`; collecting here";
 
@@ -95,9 +97,7 @@ pub(super) fn start_fleet(
 /// Why the service is not followed any more.
 fn ending(error: &CallError) -> String {
     match error {
-        _ if error.is_of_an_ended_service() => {
-            String::from("the service has ended; collecting here")
-        }
+        _ if error.is_of_an_ended_service() => ENDED.to_owned(),
         CallError::Refused(_) => error.to_string(),
         _ => with_causes(error),
     }
@@ -146,11 +146,15 @@ impl ViewSource {
         filled: &mut bool,
         wakes: &SyncSender<Wake>,
     ) -> Result<(), Ended> {
-        for socket in sockets(&self.place).into_iter().filter(|socket| socket.exists()) {
+        for socket in self.place.sockets().into_iter().filter(|socket| socket.exists()) {
             match tokio::time::timeout(TIMEOUT, self.follow(&socket)).await {
                 Ok(Ok(None)) => {}
                 Ok(Ok(Some(followed))) => match self.watch(followed, filled, wakes).await {
-                    Ok(ended) => ended?,
+                    Ok(ended) => {
+                        ended?;
+                        // Its stream came to an end, as where the service stops before it says so.
+                        wakes.send(Wake::Words(ENDED.to_owned()))?;
+                    }
                     Err(error) => wakes.send(Wake::Words(ending(&error)))?,
                 },
                 Ok(Err(error)) => wakes.send(Wake::Words(ending(&error)))?,

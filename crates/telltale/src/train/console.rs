@@ -35,6 +35,13 @@ impl Outputs {
         let tee = Streams::read("--tee", &arguments.tee)?;
         let shown = shown_ranks(&arguments.local_ranks_filter)?;
         let ranks = 0..workers.get();
+        if shown.as_ref().is_some_and(|shown| !shown.iter().any(|rank| ranks.contains(rank))) {
+            return Err(Failure::Usage(format!(
+                "--local-ranks-filter {} shows none of the workers; their local ranks are 0 to {}",
+                arguments.local_ranks_filter,
+                ranks.end - 1
+            )));
+        }
         if arguments.log_dir.is_none() && ranks.clone().any(|rank| redirects.of(rank) > 0) {
             return Err(Failure::Usage(String::from(
                 "--redirects takes output off the terminal, and there is no place for it; write \

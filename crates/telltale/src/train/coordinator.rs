@@ -15,8 +15,8 @@ use telltale_schema::text::with_causes;
 use telltale_server::listen::{Address, BindError};
 use tokio::sync::oneshot;
 
-use super::TrainPlan;
 use super::nodes::{Place, SOCKET, ports};
+use super::{TrainPlan, no_thread};
 use crate::arguments::{TrainArguments, is_loopback};
 use crate::exit::Failure;
 
@@ -55,7 +55,7 @@ impl JobCoordinator {
             bound => bound.map_err(|error| Failure::because(&error))?,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::because(&error))?;
+        let runtime = runtime.map_err(|error| no_thread(&error))?;
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
             let served = runtime.block_on(server.serve(async move {
@@ -67,7 +67,7 @@ impl JobCoordinator {
             served
         };
         let thread = thread::Builder::new().name("coordinator".to_owned()).spawn(serve);
-        let thread = thread.map_err(|error| Failure::because(&error))?;
+        let thread = thread.map_err(|error| no_thread(&error))?;
         Ok((Some(Self { stop, thread }), plan.place.clone()))
     }
 

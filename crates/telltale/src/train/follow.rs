@@ -8,24 +8,21 @@ use std::time::{Duration, Instant};
 
 use telltale_control_plane::attend::Stop;
 use telltale_control_plane::operator::{Operator, OperatorError};
-use telltale_control_plane::reach::{ClientFiles, CoordinatorAddress, Keyring};
 use telltale_control_plane::view::{JobStepsView, VerdictView};
 use telltale_wire::cluster::message::{
     GetStatusResponse, GetStepsResponse, HoldReason, Incident, IncidentStanding, JobPhase,
 };
 use tokio::sync::watch;
 
-use super::TrainPlan;
 use super::nodes::Place;
 use super::report::{failed, hang, hangs};
+use super::{TrainPlan, no_thread};
 use crate::exit::Failure;
 
 /// How often it asks.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// With every how many of these it asks for the steps, whose answer is long.
 const STEPS_EVERY: u32 = 10;
-/// How long the coordinator may take to answer.
-const ANSWER: Duration = Duration::from_secs(5);
 /// How often the node that runs the coordinator looks whether the others have heard of the end.
 const PARTING: Duration = Duration::from_millis(50);
 /// How long nothing is said of what is waited for.
@@ -107,13 +104,11 @@ impl Follower {
     pub(super) fn start(
         plan: &TrainPlan,
         place: &Place,
-        (addresses, access): (Vec<CoordinatorAddress>, ClientFiles),
+        (operator, address): (Operator, String),
         agent: Stop,
     ) -> Result<Self, Failure> {
-        let keyring = Keyring::load(access).map_err(|error| Failure::because(&error))?;
-        let address = addresses.first().map(ToString::to_string).unwrap_or_default();
         let following = Following {
-            operator: Operator::new(addresses, keyring.now(), ANSWER),
+            operator,
             max_restarts: plan.max_restarts,
             is_head: matches!(place, Place::Head { .. }),
             lost_after: plan.lost_after,
@@ -127,11 +122,11 @@ impl Follower {
             said: BTreeSet::new(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::because(&error))?;
+        let runtime = runtime.map_err(|error| no_thread(&error))?;
         let (wish, wished) = watch::channel(Wish::Follow);
         let follow = move || runtime.block_on(following.run(wished));
         let thread = thread::Builder::new().name("follow".to_owned()).spawn(follow);
-        let thread = thread.map_err(|error| Failure::because(&error))?;
+        let thread = thread.map_err(|error| no_thread(&error))?;
         Ok(Self { wish, thread })
     }
 

@@ -96,7 +96,7 @@ impl Place {
         if range.most == 1 {
             return Ok(Self::Alone);
         }
-        let Some(endpoint) = endpoint(nodes) else {
+        let Some(endpoint) = endpoint(nodes)? else {
             return Err(Failure::Usage(format!(
                 "--nnodes {}: where is the coordinator? Write `--rdzv-endpoint HOST:{ENDPOINT_PORT}` on \
                  every node, with a HOST that is one of them",
@@ -117,8 +117,8 @@ impl Place {
     }
 
     fn joins(endpoint: &str, is_here: bool) -> Result<Self, Failure> {
-        let coordinator = endpoint.parse().map_err(|error| {
-            Failure::Usage(format!("--rdzv-endpoint {endpoint}: {error}; write HOST:PORT"))
+        let coordinator = endpoint.parse().map_err(|_| {
+            Failure::Usage(format!("--rdzv-endpoint {endpoint} is no address; write HOST:PORT"))
         })?;
         Ok(Self::Joins { coordinator, is_here })
     }
@@ -201,19 +201,28 @@ pub(super) fn job_name(arguments: &TrainArguments) -> String {
 }
 
 /// Where nodes meet, as HOST:PORT.
-fn endpoint(nodes: &NodesArguments) -> Option<String> {
-    let with_port = |host: &str, port: u16| {
-        let has_port = host.rsplit_once(':').is_some_and(|(before, port)| {
-            port.parse::<u16>().is_ok() && (!before.contains(':') || before.ends_with(']'))
-        });
-        if has_port { host.to_owned() } else { format!("{host}:{port}") }
-    };
+fn endpoint(nodes: &NodesArguments) -> Result<Option<String>, Failure> {
     let master_port = nodes.master_port.map_or(MASTER_PORT, NonZeroU16::get);
-    match (&*nodes.rdzv_endpoint, &nodes.master_addr, nodes.node_rank) {
-        ("", Some(master), _) => Some(with_port(master, master_port)),
-        ("", None, Some(_)) => Some(with_port(LOOPBACK, master_port)),
-        ("", None, None) => None,
-        (endpoint, _, _) => Some(with_port(endpoint, ENDPOINT_PORT)),
+    let found = match (&*nodes.rdzv_endpoint, &nodes.master_addr, nodes.node_rank) {
+        ("", Some(master), _) => with_port("--master-addr", master, master_port)?,
+        ("", None, Some(_)) => format!("{LOOPBACK}:{master_port}"),
+        ("", None, None) => return Ok(None),
+        (endpoint, _, _) => with_port("--rdzv-endpoint", endpoint, ENDPOINT_PORT)?,
+    };
+    Ok(Some(found))
+}
+
+/// A host with the port that is written behind it, or else this one.
+fn with_port(option: &str, text: &str, usual: u16) -> Result<String, Failure> {
+    let written = text.rsplit_once(':');
+    // Without brackets the colons are those of an address.
+    let written = written.filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+    match written {
+        None => Ok(format!("{text}:{usual}")),
+        Some((_, port)) if port.parse::<NonZeroU16>().is_ok() => Ok(text.to_owned()),
+        Some((_, port)) => Err(Failure::Usage(format!(
+            "{option} {text}: {port:?} is no port; write HOST:PORT with one from 1 to 65535"
+        ))),
     }
 }
 

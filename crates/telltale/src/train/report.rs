@@ -275,7 +275,8 @@ fn failures(began: SystemTime, incidents: &[Incident]) -> Vec<Failed> {
     let since = began.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let mut since = u64::try_from(since).unwrap_or_default();
     let mut failures = Vec::new();
-    for incident in incidents.iter().rev() {
+    let is_past = |incident: &&Incident| incident.standing() == IncidentStanding::Passed;
+    for incident in incidents.iter().rev().filter(|incident| !is_past(incident)) {
         let Some(failed) = failed(incident) else { continue };
         let after_seconds = failed.at_unix_ms.saturating_sub(since) as f64 / 1000.0;
         since = failed.at_unix_ms.max(since);

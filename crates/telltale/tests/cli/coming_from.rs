@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use telltale_harness::exposition::{ParsedSample, parse};
-use telltale_harness::{needs_pid_namespaces, python_with, wait_until};
+use telltale_harness::{needs_pid_namespaces, python_module, python_with, wait_until};
 
 use crate::cli::command::{Running, TIMEOUT, said};
 use crate::cli::terminal::Terminal;
@@ -274,7 +274,9 @@ fn each_value_in_python_is_the_one_that_pynvml_reads() {
     assert!(pairs.len() > 10, "{pairs:?}");
     let gpus = Machine::of_gpus();
     std::fs::write(gpus.place.join("compare.py"), comparison(&pairs)).unwrap();
-    let line = format!("{} compare.py", python.get_program().display());
+    let module = python_module();
+    let line =
+        format!("PYTHONPATH={} {} compare.py", module.display(), python.get_program().display());
     let said = said(&mut gpus.command(&line));
     assert_eq!((said.status, said.err.as_str()), (WELL, ""), "{said:?}");
     let lines: Vec<&str> = said.out.lines().collect();

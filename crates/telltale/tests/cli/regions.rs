@@ -377,6 +377,9 @@ fn the_living_without_a_row_keep_what_they_have_in_a_region_that_is_cleaned() {
     }
 }
 
+/// More than a workload has in L1.
+const MARGIN: u64 = 8 << 20;
+
 /// A file is removed under a name, or the chip has another one: the ledger does not say which one its
 /// process was in.
 #[test]
@@ -385,7 +388,6 @@ fn a_region_that_a_living_process_maps_is_not_reset_for_a_killed_one_of_another_
     for (version, variables) in [WITHOUT_ROW[0], WITHOUT_ROW[2]] {
         for (is_same_layout, of_tt_metal) in cases.into_iter().flatten() {
             let bench = Bench::new();
-            // What a workload has after its start is less.
             let bytes = if of_tt_metal { 1 << 20 } else { 200 << 20 };
             bench.killed_without_row(version, variables, bytes);
             let layout = if is_same_layout { version } else { 4 - version };
@@ -402,7 +404,15 @@ fn a_region_that_a_living_process_maps_is_not_reset_for_a_killed_one_of_another_
                 let without_row = ("TT_METAL_SHM_STATS_PER_PID", "0");
                 let variables = [("TELLTALE_SHM_LAYOUT", number.as_str()), without_row];
                 let mut living = bench.workload(&variables);
-                living.child.pause();
+                wait_until("the living to have less than the killed had", TIMEOUT, || {
+                    living.child.pause();
+                    let dram = bench.region(layout)["total"]["dram"].as_u64();
+                    let is_less = dram.is_some_and(|dram| dram + MARGIN < bytes);
+                    if !is_less {
+                        living.child.resume();
+                    }
+                    is_less
+                });
                 living
             };
             let before = bench.region(layout);

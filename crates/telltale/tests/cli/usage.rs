@@ -1,13 +1,15 @@
 //! Wrong usage, help texts, and output that cannot be written.
 
+use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::Scratch;
 
 use crate::cli::command::{said, telltale};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "smi",
     "serve",
     "config",
@@ -28,11 +30,12 @@ const COMMANDS: [&str; 20] = [
     "coordinator",
     "doctor",
     "top",
+    "select",
 ];
 
 #[test]
 fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
-    let cases: [(&[&str], &str); 29] = [
+    let cases: [(&[&str], &str); 33] = [
         (&[], "Usage"),
         (&["frobnicate"], "frobnicate"),
         (&["smi", "--frobnicate"], "--frobnicate"),
@@ -40,6 +43,10 @@ fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
         (&["smi", "-w", "0"], "not a number of seconds from 0.1"),
         (&["smi", "-w", "soon"], "not a number of seconds"),
         (&["smi", "--root"], "--root"),
+        (&["smi", "--query-gpu=name"], "'--query-device'"),
+        (&["smi", "-q", "-x"], "all that is known: '-d'"),
+        (&["smi", "-pm", "1"], "telltale writes to no device"),
+        (&["smi", "--query-compute-apps=pid"], "'--query-process'"),
         (&["demo", "--workload", "none"], "[possible values: gpt, trace]"),
         (&["demo", "--seconds", "-1"], "unexpected argument '-1'"),
         (&["gpt", "--cache", "maybe"], "[possible values: on, off, check]"),
@@ -80,6 +87,8 @@ fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
         assert_eq!((said.status, said.out.as_str()), (Some(64), ""), "{arguments:?}: {said:?}");
         assert!(said.err.contains(words), "{arguments:?}: {}", said.err);
     }
+    let said = said(telltale().arg(OsStr::from_bytes(b"--\xff")));
+    assert_eq!(said.status, Some(64), "an option that is no text: {said:?}");
 }
 
 #[test]

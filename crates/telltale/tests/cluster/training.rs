@@ -1,7 +1,7 @@
 //! An unchanged PyTorch script on four nodes, with Gloo, and what it must come to.
 
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::process::{Pid, test_kill_process};
 use telltale_harness::{ChildGuard, EtcdCluster, Scratch, skip};
@@ -17,6 +17,12 @@ pub(crate) const CHECKPOINTED: u32 = 10;
 
 /// One job at a time: four processes import PyTorch, which takes two cores some seconds.
 static TURN: Mutex<()> = Mutex::new(());
+
+/// Asked once, for it takes a second or more.
+static HAS_TORCH: LazyLock<bool> = LazyLock::new(|| {
+    let asked = Command::new(PYTHON).args(["-c", "import torch.distributed"]).output();
+    asked.is_ok_and(|output| output.status.success())
+});
 
 /// A training, alone on the machine as far as this test program goes.
 pub(crate) struct Training {
@@ -102,8 +108,7 @@ impl Training {
 
 /// Waits until no other test has PyTorch at work; nothing where there is none.
 pub(crate) fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
-    let has_torch = Command::new(PYTHON).args(["-c", "import torch.distributed"]).output();
-    if !has_torch.is_ok_and(|output| output.status.success()) {
+    if !*HAS_TORCH {
         skip(test, "needs PyTorch for /usr/bin/python3 (Debian: python3-torch)");
         return None;
     }

@@ -1,7 +1,10 @@
 //! How a run ends: its exit status, its restarts, and what is said of them.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
 use serde_json::Value;
-use telltale_harness::python_with;
+use telltale_harness::{as_user, needs_root, python_with};
 
 use crate::train::fixture::Place;
 
@@ -77,6 +80,62 @@ fn the_last_of_an_option_that_is_repeated_counts() {
 }
 
 #[test]
+fn the_interpreter_is_that_of_the_environment_whose_program_was_started() {
+    let place = Place::new();
+    std::fs::write(place.path("train.py"), "").expect("a script");
+    std::fs::create_dir_all(place.path("environment/bin")).expect("a directory");
+    std::fs::write(place.path("environment/pyvenv.cfg"), "").expect("a file");
+    let python = place.path("environment/bin/python3");
+    std::fs::write(&python, "#!/bin/sh\necho \"$0 $*\"\n").expect("an interpreter");
+    std::fs::set_permissions(&python, Permissions::from_mode(0o755)).expect("a permission");
+    let program = place.path("environment/bin/telltale");
+    symlink(env!("CARGO_BIN_EXE_telltale"), &program).expect("a link");
+    let run = |called: &str, variable: &str, value: &str| {
+        let mut command = place.command(called);
+        let output = command.args(["train", "train.py"]).env(variable, value).output();
+        let output = output.expect("the program runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let of_environment = (Some(0), format!("{} -u train.py\n", python.display()));
+    let path = std::env::var("PATH").expect("programs are searched for");
+    let path = format!("{path}:{}", place.path("environment/bin").display());
+    for (called, variable, value) in [
+        (&*program.to_string_lossy(), "NOTHING", ""),
+        ("./environment/bin/telltale", "PYTHON_EXEC", ""),
+        ("telltale", "PATH", &path),
+    ] {
+        assert_eq!(run(called, variable, value), of_environment, "{called}");
+    }
+    let named = run("./environment/bin/telltale", "PYTHON_EXEC", "/bin/echo");
+    assert_eq!(named, (Some(0), "-u train.py\n".to_owned()));
+    let missing = place.command("./environment/bin/telltale");
+    let missing = { missing }.args(["train", "train.py"]).env("PYTHON_EXEC", "/none").output();
+    let missing = missing.expect("the program runs");
+    let text = String::from_utf8_lossy(&missing.stderr);
+    assert_eq!(missing.status.code(), Some(2), "{text}");
+    assert!(text.contains("there is no /none; install Python 3"), "{text}");
+}
+
+#[test]
+fn user_65534_trains_and_a_user_without_an_id_is_refused() {
+    if !needs_root("train::exits::user_65534_trains") {
+        return;
+    }
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_telltale");
+    let mut command = place.command(program);
+    command.args(["train", "--nproc", "2", "--", "true"]).current_dir("/");
+    command.env_remove("XDG_RUNTIME_DIR");
+    let unprivileged = as_user(65_534, 65_534, command).output().expect("the program runs");
+    assert_eq!(unprivileged.status.code(), Some(0), "{unprivileged:?}");
+    let mut unnamed = place.command("unshare");
+    let unnamed = unnamed.args(["--user", program, "train", "true"]).output().expect("it runs");
+    let text = String::from_utf8_lossy(&unnamed.stderr);
+    assert_eq!(unnamed.status.code(), Some(2), "{text}");
+    assert!(text.contains("unshare --user --map-root-user"), "{text}");
+}
+
+#[test]
 fn a_script_whose_name_does_not_say_so_is_named_with_what_runs_it() {
     let place = Place::new();
     std::fs::write(place.path("tool"), "print('hello')\n").expect("a script");
@@ -92,6 +151,9 @@ fn what_cannot_run_is_refused_with_what_to_write() {
     for (arguments, code, expected) in [
         (&["none.py"][..], 2, "there is no script none.py"),
         (&["--", "no-such-program"], 2, "is in none of the directories of PATH"),
+        (&["/etc/passwd"], 2, "write --run-path before it if it is a Python script"),
+        (&["/etc"], 2, "/etc is a directory; give the script in it"),
+        (&[""], 64, "SCRIPT is empty"),
         (&["--nproc", "many", "true"], 64, "auto, gpu or cpu"),
         (&["--numa-binding=node", "true"], 64, "numactl"),
         (
@@ -103,7 +165,14 @@ fn what_cannot_run_is_refused_with_what_to_write() {
         (&["--tee", "4", "true"], 64, "--tee 4: write 0"),
         (&["--nnodes", "2", "true"], 64, "--rdzv-endpoint HOST:29400"),
         (&["--nnodes", "3:2", "true"], 64, "MIN:MAX"),
+        (
+            &["--nnodes=2", "--rdzv-endpoint=here:99999", "true"],
+            64,
+            "here:99999: \"99999\" is no port",
+        ),
         (&["--no-such-option", "true"], 64, "--no-such-option"),
+        (&["--lr", "1", "train.py"], 64, "options of the script are behind its name"),
+        (&["--local-ranks-filter=7", "true"], 64, "their local ranks are 0 to 0"),
         (&["--standalone", "--nnodes", "2", "true"], 64, "leave out one of them"),
         (&["--rdzv-conf", "nonsense", "true"], 64, "--rdzv-conf nonsense: it has no value"),
         (&["--master-port", "65530", "true"], 64, "or less"),

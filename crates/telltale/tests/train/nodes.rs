@@ -101,13 +101,38 @@ fn jobs_of_other_names_at_one_endpoint_are_kept_apart() {
     let head = of("one");
     wait_for_coordinator(&endpoint);
     let other = of("two").wait();
-    assert_eq!(other.code, Some(1), "{other:?}");
-    assert!(other.errors.contains("one") && other.errors.contains("two"), "{other:?}");
+    assert_eq!(other.code, Some(2), "{other:?}");
+    assert!(other.errors.contains("--rdzv-id is two here and one there"), "{other:?}");
     let head = head.wait();
     assert_eq!(head.code, Some(1), "{head:?}");
     assert!(head.errors.contains("not all nodes came within 10 s"), "{head:?}");
     assert!(!place.path("ran").exists());
     place.assert_nothing_left();
+}
+
+#[test]
+fn a_node_with_other_numbers_is_refused_with_both() {
+    let place = Place::new();
+    let endpoint = endpoint();
+    let of = |nodes: &str, workers: &str| {
+        let arguments = ["--nnodes", nodes, "--nproc", workers, "--rdzv-endpoint", &endpoint];
+        place.start(&[&arguments[..], &["--", "sh", "-c", SCRIPT]].concat())
+    };
+    let head = of("2", "2");
+    wait_for_coordinator(&endpoint);
+    for (nodes, workers, expected) in [
+        ("2", "1", "--nproc-per-node is 1 here and 2 there"),
+        ("2", "3", "--nproc-per-node is 3 here and 2 there"),
+        ("3", "2", "--nnodes is 3 here and 2 there"),
+    ] {
+        let ended = of(nodes, workers).wait();
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.errors.contains(expected), "{ended:?}");
+    }
+    // The job has not noticed.
+    let fits = of("2", "2").wait();
+    assert_eq!((fits.code, head.wait().code), (Some(0), Some(0)), "{fits:?}");
+    assert_eq!(place.read("rank-3"), "3 4 1 2\n");
 }
 
 #[test]
@@ -137,7 +162,7 @@ fn a_node_that_goes_is_waited_for_and_reported() {
 
 #[test]
 fn a_coordinator_that_others_can_reach_needs_certificates() {
-    let ended = Place::new().run(&["--nnodes=2", "--rdzv-endpoint=0.0.0.0:0", "true"]);
+    let ended = Place::new().run(&["--nnodes=2", "--rdzv-endpoint=0.0.0.0:29400", "true"]);
     assert_eq!(ended.code, Some(64));
     for expected in
         ["--token-file token", "--certificate certificate.pem", "docs/cluster-deploy.md"]

@@ -66,7 +66,7 @@ fn a_reader_that_is_gone_is_noticed_by_the_worker() {
 fn output_that_cannot_be_written_is_reported_and_the_training_goes_on() {
     let place = Place::new();
     let (_, errors) = piped(&place, "$train -- sh -c 'echo hello; touch done' > /dev/full");
-    assert!(errors.starts_with("telltale: writing the workers' output failed: "), "{errors}");
+    assert!(errors.starts_with("telltale: showing the workers' output failed: "), "{errors}");
     assert!(place.path("done").exists());
 }
 

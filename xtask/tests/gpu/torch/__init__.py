@@ -29,9 +29,11 @@ def _read(name):
 
 
 def _write(name, text):
-    with open(os.path.join(GPU, name + ".new"), "w") as file:
+    # The ranks of a job write at the same time.
+    written = os.path.join(GPU, f"{name}.{os.getpid()}")
+    with open(written, "w") as file:
         file.write(text)
-    os.replace(os.path.join(GPU, name + ".new"), os.path.join(GPU, name))
+    os.replace(written, os.path.join(GPU, name))
 
 
 _others = _read("compute")

@@ -351,3 +351,19 @@ fn whom_a_new_leader_never_hears_is_replaced_and_not_charged() {
         assert_eq!(cluster.state().evictions, u32::from(heard));
     }
 }
+
+#[test]
+fn who_leaves_once_the_job_is_over_has_ended_at_once() {
+    let mut cluster = Cluster::formed(2, &["a", "b"], Policy::default());
+    for (node, local) in [("a", 0), ("a", 1), ("b", 0), ("b", 1)] {
+        cluster.end(node, local, WorkerState::Finished);
+    }
+    assert!(matches!(cluster.state().phase, Phase::Over(_)));
+    let state = |cluster: &Cluster, name: &str| {
+        cluster.coordinator.nodes().find(|(node, _)| node.as_str() == name).map(|(_, is)| is)
+    };
+    assert_eq!(state(&cluster, "a"), Some(NodeState::Active));
+    cluster.leave("a");
+    assert_eq!(state(&cluster, "a"), Some(NodeState::Ended));
+    assert_eq!(state(&cluster, "b"), Some(NodeState::Active));
+}

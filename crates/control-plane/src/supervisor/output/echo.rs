@@ -86,7 +86,7 @@ pub(super) fn run(echoed: Receiver<ToEcho>, gone: Option<&GoneReaders>) {
             gone.note(stream);
         } else if !was_reported {
             was_reported = true;
-            let _ = writeln!(io::stderr(), "telltale: writing the workers' output failed: {error}");
+            let _ = writeln!(io::stderr(), "telltale: showing the workers' output failed: {error}");
         }
     }
 }

@@ -40,6 +40,11 @@ impl OutputFiles {
         Self { directory, part_bytes: bytes / 2, open: BTreeMap::new(), epoch: None }
     }
 
+    /// Where all of it is.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Appends lines to the file of a worker; without a place, to that of workers started ahead.
     pub(super) fn append(&mut self, place: Option<WorkerPosition>, lines: &[u8]) -> io::Result<()> {
         if let Some(place) = place {

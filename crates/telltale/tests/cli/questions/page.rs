@@ -1,7 +1,9 @@
 //! The page as its reader has it: what is to be seen in the window without scrolling, and clicks of a mouse.
 
 use serde_json::{Value, json};
+use telltale_harness::wait_until;
 
+use crate::cli::command::TIMEOUT;
 use crate::cli::page::browser::Browser;
 
 /// The size of the window.
@@ -14,15 +16,26 @@ pub(super) fn text(browser: &mut Browser) -> String {
 
 /// Clicks on what is called so: a device's tile, or else the row of a process.
 pub(super) fn click(browser: &mut Browser, name: &str) {
-    let name = json!(name);
-    browser.until(&format!("{TARGET}({name}) !== null"));
-    let at = browser.value(&format!("{TARGET}({name})"));
-    for kind in ["mousePressed", "mouseReleased"] {
-        let event =
-            json!({"type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1});
-        let answer: Value = browser.call("Input.dispatchMouseEvent", event);
-        assert!(answer.is_object(), "{answer}");
-    }
+    let target = format!("{TARGET}({})", json!(name));
+    // A new snapshot may move rows between the look and the click, so what was hit is asked afterwards.
+    wait_until(name, TIMEOUT, || {
+        browser.until(&format!("{target} !== null"));
+        let at = browser.value(&target);
+        if at.is_null() {
+            return false;
+        }
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event =
+                json!({"type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1});
+            let answer: Value = browser.call("Input.dispatchMouseEvent", event);
+            assert!(answer.is_object(), "{answer}");
+        }
+        let is_hit = browser.value("window.hit") == true;
+        if !is_hit {
+            browser.press("Escape");
+        }
+        is_hit
+    });
 }
 
 const SEEN: &str = r"(() => {
@@ -45,11 +58,13 @@ const SEEN: &str = r"(() => {
     return [...lines.values()].map((words) => words.join(' ')).join('\n');
 })()";
 
-/// The middle of what is called so, if it is in the window.
+/// The middle of what is called so, if it is in the window; whether the next click is there is in `window.hit`.
 const TARGET: &str = "((name) => {
     const tile = [...document.querySelectorAll('.tile')].find((one) => one.ariaLabel.split(',')[0] === name);
     const row = [...document.querySelectorAll('#processes tbody tr')]
         .find((one) => [...one.cells].some((cell) => cell.firstChild?.textContent === name));
     const box = (tile ?? row?.querySelector('.open'))?.getBoundingClientRect();
+    window.hit = false;
+    window.onclick = ({ target }) => { window.hit = Boolean((tile ?? row)?.contains(target)); };
     return box && box.top >= 0 && box.bottom <= innerHeight ? [box.x + box.width / 2, box.y + box.height / 2] : null;
 })";

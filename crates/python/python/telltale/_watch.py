@@ -1,0 +1,99 @@
+"""``telltale.watch``: one snapshot after another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from os import PathLike
+
+from ._telltale import Snapshot, snapshot
+
+#: True for type checkers alone: ``typing`` takes longer to import than all the rest.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+_Path = str | PathLike[str]
+
+
+class Watch(Iterator[Snapshot], AsyncIterator[Snapshot]):
+    """Snapshots of a host, the first at once and then one a period, for ``for`` and ``async for``.
+
+    A snapshot that comes late is not made up for.
+    """
+
+    def __init__(self, period: float, take: Callable[[], Snapshot]) -> None:
+        if not period > 0:
+            raise ValueError(f"a period of {period} s; give a positive number")
+        self._take = take
+        self._period = period
+        self._due: float | None = None
+        self._thread: ThreadPoolExecutor | None = None
+
+    def __iter__(self) -> Watch:
+        return self
+
+    def __aiter__(self) -> Watch:
+        return self
+
+    def __next__(self) -> Snapshot:
+        time.sleep(self._wait())
+        return self._take()
+
+    async def __anext__(self) -> Snapshot:
+        # They take longer to import than all the rest.
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+
+        await asyncio.sleep(self._wait())
+        if self._thread is None:
+            # One thread for all of them: it keeps what it has opened.
+            self._thread = ThreadPoolExecutor(1, "telltale watch")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._take)
+
+    def _wait(self) -> float:
+        """How long to wait for the next one, which then is due."""
+        now = time.monotonic()
+        due = now if self._due is None else max(self._due + self._period, now)
+        self._due = due
+        return due - now
+
+
+def watch(
+    period: float = 1.0,
+    *,
+    root: _Path | None = None,
+    runtime_dir: _Path | None = None,
+    host: str | None = None,
+    filter: str | None = None,
+    usage: bool = False,
+    metrics: bool = False,
+    with_host: bool = False,
+    timeout: float = 2.0,
+    token: str | None = None,
+    authority: _Path | None = None,
+    certificate: _Path | None = None,
+    key: _Path | None = None,
+) -> Watch:
+    """Snapshots of a host, the first at once and then one each ``period`` seconds.
+
+    The other arguments are those of :func:`telltale.snapshot`. The result is for ``for`` and for ``async for``.
+    """
+
+    def take() -> Snapshot:
+        return snapshot(
+            root=root,
+            runtime_dir=runtime_dir,
+            host=host,
+            filter=filter,
+            usage=usage,
+            metrics=metrics,
+            with_host=with_host,
+            timeout=timeout,
+            token=token,
+            authority=authority,
+            certificate=certificate,
+            key=key,
+        )
+
+    return Watch(period, take)

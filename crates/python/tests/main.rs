@@ -1,0 +1,158 @@
+//! The Python module as its users have it: in a real interpreter, with the library that was just built.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use telltale_harness::{
+    ChildGuard, Scratch, cargo_bin, cargo_library_directory, code_blocks, long,
+    needs_pid_namespaces, python, python_module, python_with, skip,
+};
+
+const PAGES: [&str; 2] =
+    [include_str!("../../../docs/python.md"), include_str!("../../../docs/program-cache.md")];
+
+/// What the pages show is tried on this machine.
+const MACHINE: &str = "n300";
+
+/// Python with the module.
+fn with_module(mut python: Command) -> Command {
+    python.env("PYTHONPATH", python_module()).env("PYTHONDONTWRITEBYTECODE", "1");
+    python.env("TELLTALE", cargo_bin("telltale"));
+    let debug_stream = cargo_library_directory("telltale-nrt", "telltale_nrt");
+    python.env("TELLTALE_NRT", debug_stream.join("libtelltale_nrt.so"));
+    python
+}
+
+#[track_caller]
+fn succeeds(command: &mut Command, what: &str) {
+    let output = command.output().expect("python starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what}\n{text}\n{errors}");
+}
+
+#[test]
+fn the_module_does_what_its_tests_say() {
+    let Some(python) = python_with("the_module_does_what_its_tests_say", "pytest") else { return };
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    let mut python = with_module(python);
+    python.args(["-m", "pytest", "-q", "--ignore-glob=*/trainers/*"]);
+    python.arg("--ignore-glob=*/notebooks/*").arg(format!("--ignore={tests}/tasks"));
+    succeeds(python.args(["--ignore-glob=*/test_debug*.py", tests]), "pytest");
+}
+
+#[test]
+fn debug_events_are_what_other_packages_take_them_for() {
+    let test = "debug_events_are_what_other_packages_take_them_for";
+    let Some(python) = python_with(test, "pytest, numpy, ml_dtypes, torch") else { return };
+    let tests = ["test_debug.py", "test_debug_streams.py"]
+        .map(|file| format!("{}/tests/{file}", env!("CARGO_MANIFEST_DIR")));
+    let mut python = with_module(python);
+    python.args(["-m", "pytest", "-q"]).args(tests);
+    succeeds(&mut python, "pytest");
+}
+
+#[test]
+fn trainers_log_what_each_step_costs() {
+    let test = "trainers_log_what_each_step_costs";
+    if !long() {
+        return skip(test, "needs packages of gigabytes; TELLTALE_LONG_TESTS=1 runs it");
+    }
+    let packages = "pytest, lightning.pytorch, transformers, accelerate";
+    let Some(python) = python_with(test, packages) else { return };
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/trainers");
+    let mut python = with_module(python);
+    succeeds(python.args(["-m", "pytest", "-q", tests]), "pytest");
+}
+
+#[test]
+fn the_notebooks_run() {
+    let test = "the_notebooks_run";
+    let packages = "pytest, nbclient, nbformat, ipykernel, pandas";
+    let Some(python) = python_with(test, packages) else { return };
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/notebooks");
+    let mut python = with_module(python);
+    succeeds(python.args(["-m", "pytest", "-q", tests]), "pytest");
+}
+
+#[test]
+fn the_eight_tasks_are_as_short_as_the_page_says() {
+    let test = "the_eight_tasks_are_as_short_as_the_page_says";
+    if !needs_pid_namespaces(test) {
+        return;
+    }
+    let Some(python) = python_with(test, "pytest, nvitop, pynvml, pandas, numpy") else { return };
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tasks");
+    let mut python = with_module(python);
+    succeeds(python.args(["-m", "pytest", "-q", tests]), "pytest");
+}
+
+/// One library is for each CPython from 3.10 on.
+#[test]
+fn each_python_that_is_here_takes_the_module() {
+    let is_here = |name: &String| {
+        let version = Command::new(name).arg("--version").output();
+        version.is_ok_and(|output| output.status.success())
+    };
+    let names: Vec<String> = (10..=15).map(|minor| format!("python3.{minor}")).collect();
+    let here: Vec<&String> = names.iter().filter(|name| is_here(name)).collect();
+    if here.is_empty() {
+        return skip("each_python_that_is_here_takes_the_module", "needs CPython 3.10 or later");
+    }
+    let program = "import telltale\nwith telltale.track('x'): print(telltale.snapshot())";
+    for name in here {
+        let mut python = with_module(Command::new(name));
+        succeeds(python.args(["-W", "error", "-c", program]), name);
+    }
+}
+
+/// The types of sources and tests, and of what the page shows, as a strict checker sees them.
+#[test]
+fn types_are_strict() {
+    let Some(mut python) = python_with("types_are_strict", "basedpyright") else { return };
+    let interpreter = python.get_program().to_owned();
+    let scratch = Scratch::new();
+    let examples = PAGES.iter().flat_map(|page| code_blocks(page, "python"));
+    for (number, example) in examples.enumerate() {
+        fs::write(scratch.join(format!("example_{number}.py")), example).expect("it is ours");
+    }
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    let notebooks = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/notebooks/run.py");
+    let settings = serde_json::json!({
+        "include": [sources, tests, notebooks, scratch.path()],
+        "extraPaths": [sources, tests],
+        "typeCheckingMode": "strict",
+        "pythonVersion": "3.10",
+    });
+    let project = scratch.join("pyrightconfig.json");
+    fs::write(&project, settings.to_string()).expect("it is ours");
+    python.args(["-m", "basedpyright", "--pythonpath"]).arg(interpreter);
+    succeeds(python.arg("--project").arg(project), "basedpyright");
+}
+
+#[test]
+fn each_example_of_the_pages_runs() {
+    let test = "each_example_of_the_pages_runs";
+    if python_with(test, "numpy").is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let root = scratch.join("m");
+    let mut emulator = Command::new(cargo_bin("telltale"));
+    emulator.args(["emulate", "--machine", MACHINE, "--root"]).arg(&root);
+    let mut machine = ChildGuard::spawn(emulator.stderr(Stdio::piped()));
+    let mut ready = String::new();
+    let errors = machine.child().stderr.take().expect("it is a pipe");
+    BufReader::new(errors).read_line(&mut ready).expect("it says that its files are there");
+    let kernels = scratch.join("kernels");
+    for example in PAGES.iter().flat_map(|page| code_blocks(page, "python")) {
+        let mut python = with_module(python());
+        python
+            .args(["-W", "error", "-c", example])
+            .env("TELLTALE_ROOT", &root)
+            .env("TELLTALE_KERNEL_CACHE", &kernels);
+        succeeds(python.env("TT_METRICS_SOCKET_DIR", scratch.path()), example);
+    }
+}

@@ -1,0 +1,1 @@
+"""Eight tasks with this module and with others, as docs/python-tasks.md has them."""

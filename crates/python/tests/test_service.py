@@ -1,0 +1,93 @@
+"""What the service of a host knows beyond one look, and several hosts as one table."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import telltale
+
+_TELLTALE = os.environ["TELLTALE"]
+Started = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def started() -> Iterator[Started]:
+    """Starts the program, and ends it afterwards."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str | Path, ready: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [_TELLTALE, *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        running.append(process)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if ready in line:
+                return process
+        raise AssertionError(f"{arguments} ended")
+
+    yield start
+    for process in running:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def _serve(started: Started, place: Path, machine: str, *more: str) -> Path:
+    """An emulated machine and its service; the machine's root."""
+    root = place / "root"
+    started("emulate", "--machine", machine, "--root", root, *more, ready="An emulated ")
+    arguments = ["serve", "--root", root, "--runtime-dir", place, "--state-dir", place / "state", "--http", "off"]
+    started(*arguments, "--interval", "0.2", ready="collecting")
+    return root
+
+
+def test_a_chip_that_has_failed_is_not_chosen(started: Started, tmp_path: Path) -> None:
+    root = _serve(started, tmp_path, "t3000", "--fault", "stop:0")
+    deadline = time.monotonic() + 60
+    while True:
+        taken = telltale.snapshot(root=root, runtime_dir=tmp_path)
+        if taken.devices[0].health == "failed":
+            break
+        assert time.monotonic() < deadline, "a heartbeat that stands still is a failure after seconds"
+        time.sleep(0.2)
+    failed = taken.devices[0].pci
+    chosen = telltale.select_devices(3, root=root, runtime_dir=tmp_path)
+    assert failed not in chosen.value.split(",")
+    with pytest.raises(telltale.SelectionError):
+        telltale.select_devices(4, root=root, runtime_dir=tmp_path)
+    command = [_TELLTALE, "select", "4", "--root", str(root), "--runtime-dir", str(tmp_path)]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2 and "3 of 4 devices fit" in refused.stderr, refused
+
+
+def test_several_hosts_are_one_table(started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = {name: tmp_path / name for name in ("a", "b")}
+    for place, machine in zip(places.values(), ("n150", "n300")):
+        place.mkdir(mode=0o700)
+        _serve(started, place, machine)
+    # Also by names that are relative to where the program is.
+    monkeypatch.chdir(places["a"])
+    names = ["unix:telemetry.sock", f"unix:{places['b']}/telemetry.sock", f"unix:{tmp_path}/none.sock"]
+    fleet = telltale.snapshot(host=names)
+    assert [host.reason is None for host in fleet] == [True, True, False]
+    columns = fleet.columns()
+    assert columns["host"] == [names[0], names[1], names[1]]
+    assert columns["device"] == [device.id for host in fleet if host.snapshot for device in host.snapshot.devices]
+    assert {len(values) for values in columns.values()} == {3}
+    assert fleet.columns("memory")["host"] == []
+    with pytest.raises(ValueError, match="none of devices, processes and memory"):
+        fleet.columns("rows")  # type: ignore[arg-type]
+    html = fleet._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    assert html.count("<h4>") == 3 and "no service" in html
+    pandas = pytest.importorskip("pandas")
+    frame = fleet.to_pandas()
+    assert list(frame["host"]) == columns["host"] and isinstance(frame, pandas.DataFrame)
