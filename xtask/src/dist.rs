@@ -4,6 +4,7 @@
 mod archive;
 mod build;
 mod packages;
+mod recompress;
 mod stage;
 mod summary;
 mod target;

@@ -24,6 +24,8 @@ mod source;
 mod value;
 
 use pyo3::prelude::*;
+// The C ABI is exported with the module, so that PyTorch finds its allocator in this very file.
+use telltale as _;
 
 #[pymodule]
 mod _telltale {

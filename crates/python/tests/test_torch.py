@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import ctypes
 import os
 import subprocess
 import sys
@@ -57,8 +58,8 @@ def test_a_job_runs_as_before_and_its_operations_are_counted(tmp_path: Path) -> 
         assert counts["posted"] == 0, "no agent listens"
 
 
-def test_an_allocator_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telltale.torch, "_LIBRARY", "libtelltale-that-is-not-there.so.0")
-    with pytest.raises(telltale.errors.MissingPackageError, match="libtelltale0") as refused:
-        telltale.torch.install(allocator=True)
-    assert refused.value.cause and "cannot open shared object file" in refused.value.cause
+def test_the_module_exports_what_allocates() -> None:
+    exported = ctypes.CDLL(telltale._telltale.__file__)  # pyright: ignore[reportPrivateUsage]
+    exported.telltale_torch_alloc.restype = ctypes.c_void_p
+    assert exported.telltale_torch_alloc(ctypes.c_ssize_t(0), 0, None) is None
+    exported.telltale_torch_free(None, ctypes.c_ssize_t(0), 0, None)

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::recompress::recompress;
 use super::stage::{InstalledTrees, MODULE_LICENCES};
 use super::target::GLIBC;
 use super::{DistError, Release, build, copy, listed, run};
@@ -45,7 +46,7 @@ pub(super) fn pack(release: &Release, stage: &InstalledTrees, out: &Path) -> Res
             }
         }
     }
-    modules(release, stage, &place)?;
+    modules(release, &place)?;
     let information = place.join(format!("{name}.dist-info"));
     for name in LICENCES {
         copy(&installed.join("share/doc/telltale").join(name), &information.join("licenses"))?;
@@ -64,11 +65,14 @@ pub(super) fn pack(release: &Release, stage: &InstalledTrees, out: &Path) -> Res
     }
     let mut wheel = release.tools.command("wheel");
     wheel.args(["pack", "--dest-dir"]).arg(out).arg(&place);
-    run(wheel.env("SOURCE_DATE_EPOCH", release.epoch.to_string()))
+    run(wheel.env("SOURCE_DATE_EPOCH", release.epoch.to_string()))?;
+    let of_target = format!("_{}.whl", release.target.name());
+    let is_wheel = |file: &PathBuf| file.to_string_lossy().ends_with(&of_target);
+    listed(out)?.into_iter().filter(is_wheel).try_for_each(|wheel| recompress(&wheel))
 }
 
-/// Puts the modules in it, with the native half and the library that allocates for PyTorch.
-fn modules(release: &Release, stage: &InstalledTrees, place: &Path) -> Result<(), DistError> {
+/// Puts the modules in it, with the native half.
+fn modules(release: &Release, place: &Path) -> Result<(), DistError> {
     for (name, sources) in MODULES {
         let sources = listed(&release.root.join(sources))?;
         let is_source = |file: &&PathBuf| {
@@ -78,11 +82,10 @@ fn modules(release: &Release, stage: &InstalledTrees, place: &Path) -> Result<()
             copy(file, &place.join(name))?;
         }
     }
-    let module = place.join("telltale");
     let native = build::directory(release).join("lib_telltale.so");
-    let to = module.join("_telltale.abi3.so");
+    let to = place.join("telltale/_telltale.abi3.so");
     fs::copy(&native, &to).map_err(DistError::file(&native))?;
-    copy(&stage.library.join("usr/lib/libtelltale.so.0"), &module)
+    Ok(())
 }
 
 /// For which interpreters and systems it is.

@@ -5,18 +5,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
-import os
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 
+from . import _telltale
 from .errors import MissingPackageError
-
-#: The library that allocates for PyTorch: beside this file, where the wheel has it, else wherever the loader finds it.
-_LIBRARY = "libtelltale.so.0"
-
 
 def install(*, allocator: bool = False) -> None:
     """Reports the collectives, transfers and steps of this process to the agent of its job, from the next one on.
@@ -79,20 +73,8 @@ def _torch() -> Any:
 
 
 def _allocator() -> Any:
-    """PyTorch's view of the functions that allocate and free."""
-    path = _library()
+    """PyTorch's view of the functions that allocate and free, which the native module exports."""
     memory = _torch().cuda.memory
     if not hasattr(memory, "CUDAPluggableAllocator"):
         raise MissingPackageError("this torch takes no allocator; install torch 2.0 or later")
-    return memory.CUDAPluggableAllocator(path, "telltale_torch_alloc", "telltale_torch_free")
-
-
-def _library() -> str:
-    own = Path(__file__).with_name(_LIBRARY)
-    path = str(own) if own.exists() else _LIBRARY
-    try:
-        ctypes.CDLL(path, mode=os.RTLD_LOCAL)
-    except OSError as error:
-        message = f"{_LIBRARY} cannot be loaded; install the package libtelltale0, or use the wheel"
-        raise MissingPackageError(message, str(error)) from error
-    return path
+    return memory.CUDAPluggableAllocator(_telltale.__file__, "telltale_torch_alloc", "telltale_torch_free")
