@@ -52,6 +52,14 @@ pub enum GenerateError {
         /// What is wrong.
         reason: String,
     },
+    /// A template has no line in whose place something comes.
+    #[error("{} has no line `{mark}`; write it where the generated lines belong", path.display())]
+    NoMark {
+        /// The template.
+        path: PathBuf,
+        /// The line.
+        mark: &'static str,
+    },
     /// The .proto files do not compile.
     #[error("the .proto files do not compile: {reason}")]
     Protobuf {

@@ -157,6 +157,22 @@ fn proto_files_become_one_rust_file_a_package() {
     assert!(error.to_string().contains("do not compile"), "{error}");
 }
 
+const STUB_TEMPLATE: &str = "crates/python/types.pyi";
+
+#[test]
+fn a_template_of_types_without_a_mark_is_refused() {
+    if !needs_rustfmt("xtask::generate::a_template_of_types_without_a_mark_is_refused") {
+        return;
+    }
+    let scratch = Scratch::new();
+    lay_out(scratch.path());
+    assert!(generate::outputs(scratch.path()).is_ok());
+    let only_one = "    # The fields of devices.\n";
+    std::fs::write(scratch.join(STUB_TEMPLATE), only_one).unwrap();
+    let refused = generate::outputs(scratch.path()).unwrap_err().to_string();
+    assert!(refused.contains("# The fields of processes."), "{refused}");
+}
+
 fn lay_out(root: &Path) {
     let write = |path: &str, text: &str| {
         let path = root.join(path);
@@ -175,7 +191,7 @@ fn lay_out(root: &Path) {
     }
     write("crates/wire/src/telemetry/decode/device.rs", "// Nothing between marks.\n");
     write("docs/query.md", "Nothing between marks.\n");
-    write("crates/python/types.pyi", "# No class yet.\n");
+    write(STUB_TEMPLATE, "    # The fields of devices.\n    # The fields of processes.\n");
     write("deploy/grafana/telltale.json", include_str!("../../deploy/grafana/telltale.json"));
     let proto = "syntax = \"proto3\";\npackage telemetry.v1;\nmessage Sensors {}\n\
                  enum FaultKind {\n  FAULT_KIND_UNSPECIFIED = 0;\n  // From health.toml.\n  // End of these.\n}\n";

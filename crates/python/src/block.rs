@@ -15,8 +15,18 @@ use telltale_schema::process::ProcessIdentity;
 
 /// A device as the process names it, and a kind of its memory.
 type Place = (String, MemoryKind);
+/// A ledger among those that were opened.
+type LedgerNumber = u64;
+
 /// What the process has where.
-type Usages = BTreeMap<Place, MemoryUsage>;
+#[derive(Debug, Clone, Default)]
+struct Usages {
+    /// Bytes in use, by the ledger that counts for the device.
+    live: BTreeMap<Place, u64>,
+    /// What each ledger has counted. Those of a device that is opened again start at 0 in another ledger, so that
+    /// differences are taken ledger by ledger.
+    counted: BTreeMap<(Place, LedgerNumber), MemoryUsage>,
+}
 
 /// The blocks of this process that have begun and not ended: the native half of `telltale.track`.
 #[pyclass(frozen, module = "telltale")]
@@ -32,6 +42,8 @@ struct State {
     open: BTreeMap<u64, OpenBlock>,
     /// Kept while a block is open: of a ledger that is removed meanwhile, the values are still there.
     ledgers: Vec<OwnLedger>,
+    /// How many were opened.
+    opened: LedgerNumber,
 }
 
 /// A block that has begun.
@@ -43,6 +55,7 @@ struct OpenBlock {
 
 /// A ledger of this process, by whichever runtime.
 struct OwnLedger {
+    number: LedgerNumber,
     file: FileNumber,
     reader: LedgerReader,
     /// None where peaks cannot be taken: then a block has the larger of its ends.
@@ -98,8 +111,7 @@ impl MemoryBlocks {
         py.detach(|| {
             let Some(mut state) = self.lock() else { return 0 };
             let before = state.turn();
-            let peaks =
-                before.iter().map(|(place, usage)| (place.clone(), usage.live_bytes)).collect();
+            let peaks = before.live.clone();
             state.begun += 1;
             let number = state.begun;
             state.open.insert(number, OpenBlock { before, peaks });
@@ -143,10 +155,9 @@ impl State {
         let now = usages(&self.ledgers);
         let taken = taken(&self.ledgers);
         for block in self.open.values_mut() {
-            let live = now.iter().map(|(place, usage)| (place, usage.live_bytes));
-            for (place, bytes) in taken.iter().map(|(place, peak)| (place, *peak)).chain(live) {
+            for (place, bytes) in taken.iter().chain(&now.live) {
                 let most = block.peaks.entry(place.clone()).or_default();
-                *most = bytes.max(*most);
+                *most = (*bytes).max(*most);
             }
         }
         now
@@ -160,9 +171,15 @@ impl State {
         for directory in directories.into_iter().flatten() {
             let Ok(listing) = directory.list() else { continue };
             for entry in listing.ledgers.iter().filter(|entry| entry.pid == own.pid) {
-                let found = OwnLedger::open(&directory, &entry.name, own);
-                let found = found.filter(|one| self.ledgers.iter().all(|it| it.file != one.file));
-                if let Some(found) = found {
+                // Opening one costs more than asking whether it is open already.
+                let Ok(status) = directory.entry_status(&entry.name) else { continue };
+                let file = FileNumber { device: status.device, inode: status.inode };
+                if self.ledgers.iter().any(|it| it.file == file) {
+                    continue;
+                }
+                let number = self.opened;
+                if let Some(found) = OwnLedger::open(&directory, &entry.name, own, number) {
+                    self.opened += 1;
                     // The newest first: one that was removed may have had the same devices.
                     self.ledgers.insert(0, found);
                 }
@@ -179,11 +196,17 @@ impl State {
 }
 
 impl OwnLedger {
-    fn open(directory: &RuntimeDirectory, name: &str, own: ProcessIdentity) -> Option<Self> {
+    fn open(
+        directory: &RuntimeDirectory,
+        name: &str,
+        own: ProcessIdentity,
+        number: LedgerNumber,
+    ) -> Option<Self> {
         let reader = LedgerReader::open_at(directory, name).ok()?;
         let file = reader.file().ok()?;
         let is_own = *reader.owner() == own;
-        is_own.then(|| Self { file, reader, peaks: OwnPeaks::open_at(directory, name).ok() })
+        let peaks = || OwnPeaks::open_at(directory, name).ok();
+        is_own.then(|| Self { number, file, reader, peaks: peaks() })
     }
 
     /// Whether it is the one of a preloaded library. It comes last: what the program says itself of a device counts
@@ -196,61 +219,109 @@ impl OwnLedger {
 impl OpenBlock {
     /// What there was in each place.
     fn costs(&self, after: &Usages, peak_uncertainty: u64) -> Vec<BlockMemory> {
-        let mut places: Vec<&Place> = self.before.keys().chain(after.keys()).collect();
+        let counted = after.counted.keys().map(|(place, _)| place);
+        let mut places: Vec<&Place> =
+            self.before.live.keys().chain(after.live.keys()).chain(counted).collect();
         places.sort_unstable();
         places.dedup();
         let cost = |place: &Place| {
-            let first = self.before.get(place).copied().unwrap_or_default();
-            let last = after.get(place).copied().unwrap_or_default();
+            let bytes = |live: &BTreeMap<Place, u64>| live.get(place).copied().unwrap_or(0);
+            let within = self.counted_within(after, place);
             BlockMemory {
                 device: place.0.clone(),
                 kind: place.1.name(),
-                before: first.live_bytes,
-                after: last.live_bytes,
-                peak: self.peaks.get(place).copied().unwrap_or(0),
+                before: bytes(&self.before.live),
+                after: bytes(&after.live),
+                peak: bytes(&self.peaks),
                 peak_uncertainty,
-                allocated: last.allocated_bytes.saturating_sub(first.allocated_bytes),
-                allocations: last.allocations.saturating_sub(first.allocations),
-                failed: last.failed_allocations.saturating_sub(first.failed_allocations),
+                allocated: within.allocated_bytes,
+                allocations: within.allocations,
+                failed: within.failed_allocations,
             }
         };
         places.into_iter().map(cost).collect()
     }
+
+    /// What all ledgers have counted of a place since it began.
+    fn counted_within(&self, after: &Usages, place: &Place) -> MemoryUsage {
+        let mut sum = MemoryUsage::default();
+        let of_place = (place.clone(), LedgerNumber::MIN)..=(place.clone(), LedgerNumber::MAX);
+        for (ledger, last) in after.counted.range(of_place) {
+            let first = self.before.counted.get(ledger).copied().unwrap_or_default();
+            let within = MemoryUsage {
+                allocations: last.allocations.saturating_sub(first.allocations),
+                allocated_bytes: last.allocated_bytes.saturating_sub(first.allocated_bytes),
+                failed_allocations: last
+                    .failed_allocations
+                    .saturating_sub(first.failed_allocations),
+                ..MemoryUsage::default()
+            };
+            add(&mut sum, &within);
+        }
+        sum
+    }
 }
 
-/// How each ledger's devices are named; none where a ledger before it has the device too.
-fn names(ledgers: &[OwnLedger]) -> Vec<Vec<Option<String>>> {
-    let mut known: Vec<String> = Vec::new();
+/// How a ledger's devices are named.
+struct Names {
+    /// By slot; none where the device is another's to count: what the program says itself hides the preloaded library.
+    counted: Vec<Option<String>>,
+    /// The same without devices that a newer ledger has: their bytes in use are there.
+    live: Vec<Option<String>>,
+}
+
+/// How each ledger's devices are named. The newest is first, and preloaded ones are last.
+fn names(ledgers: &[OwnLedger]) -> Vec<Names> {
+    let own = ledgers.iter().filter(|ledger| !ledger.is_preloaded());
+    let own: Vec<String> =
+        own.flat_map(|ledger| ledger.reader.last().devices.iter().map(name)).collect();
+    let mut newer: Vec<String> = Vec::new();
     let of_ledger = |ledger: &OwnLedger| {
         let all: Vec<String> = ledger.reader.last().devices.iter().map(name).collect();
-        let own = all.iter().map(|name| (!known.contains(name)).then(|| name.clone())).collect();
-        known.extend(all);
-        own
+        let except = |hidden: &[String]| {
+            let left = all.iter().map(|name| (!hidden.contains(name)).then(|| name.clone()));
+            left.collect()
+        };
+        let counted = if ledger.is_preloaded() { except(&own) } else { except(&[]) };
+        let live = except(&newer);
+        newer.extend(all);
+        Names { counted, live }
     };
     ledgers.iter().map(of_ledger).collect()
 }
 
 /// What is in the ledgers.
 fn usages(ledgers: &[OwnLedger]) -> Usages {
-    let mut usages = Usages::new();
+    let mut usages = Usages::default();
     for (ledger, names) in ledgers.iter().zip(names(ledgers)) {
         for (slot, kind, usage) in &ledger.reader.last().usage {
-            if let Some(Some(device)) = names.get(slot.index()) {
-                add(usages.entry((device.clone(), *kind)).or_default(), usage);
+            if let Some(Some(device)) = names.live.get(slot.index()) {
+                let live = usages.live.entry((device.clone(), *kind)).or_default();
+                *live = live.saturating_add(usage.live_bytes);
+            }
+            if let Some(Some(device)) = names.counted.get(slot.index()) {
+                let place = ((device.clone(), *kind), ledger.number);
+                add(usages.counted.entry(place).or_default(), usage);
             }
         }
     }
     usages
 }
 
-/// The peaks since the last turn.
+/// The peaks since the last turn: of a device in several ledgers, which were open one after the other, the largest.
 fn taken(ledgers: &[OwnLedger]) -> BTreeMap<Place, u64> {
     let mut peaks = BTreeMap::new();
     for (ledger, names) in ledgers.iter().zip(names(ledgers)) {
+        let mut own: BTreeMap<Place, u64> = BTreeMap::new();
         for (slot, kind, peak) in ledger.peaks.iter().flat_map(OwnPeaks::take) {
-            if let Some(Some(device)) = names.get(slot.index()) {
-                *peaks.entry((device.clone(), kind)).or_insert(0) += peak;
+            if let Some(Some(device)) = names.counted.get(slot.index()) {
+                let sum = own.entry((device.clone(), kind)).or_default();
+                *sum = sum.saturating_add(peak);
             }
+        }
+        for (place, peak) in own {
+            let most = peaks.entry(place).or_default();
+            *most = peak.max(*most);
         }
     }
     peaks
@@ -258,7 +329,6 @@ fn taken(ledgers: &[OwnLedger]) -> BTreeMap<Place, u64> {
 
 /// Two slots of one device have one account.
 fn add(sum: &mut MemoryUsage, usage: &MemoryUsage) {
-    sum.live_bytes = sum.live_bytes.saturating_add(usage.live_bytes);
     sum.allocations = sum.allocations.saturating_add(usage.allocations);
     sum.allocated_bytes = sum.allocated_bytes.saturating_add(usage.allocated_bytes);
     sum.failed_allocations = sum.failed_allocations.saturating_add(usage.failed_allocations);

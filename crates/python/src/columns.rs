@@ -3,11 +3,14 @@
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use serde::Serialize;
-use telltale_schema::memory::MemoryKind;
+use telltale_schema::memory::{MemoryKind, MemoryUsage};
 use telltale_schema::snapshot::{HeldUsage, Snapshot};
 
+use crate::frame::ColumnType;
+use crate::value::count;
+
 /// Who has a part of a device's memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PartHolder {
     /// A living process.
     Process,
@@ -34,6 +37,13 @@ pub(crate) enum RowKind {
     Devices,
     Processes,
     Memory,
+}
+
+impl KindPart {
+    /// What distinguishes it from the other parts of its snapshot.
+    pub(crate) fn place(&self) -> (usize, MemoryKind, PartHolder, Option<usize>) {
+        (self.device, self.kind, self.holder, self.held.map(|(process, _)| process))
+    }
 }
 
 /// Where a row is.
@@ -104,6 +114,21 @@ impl PartColumn {
         }
     }
 
+    pub(crate) const fn holds(self) -> ColumnType {
+        match self {
+            Self::DeviceId | Self::Kind | Self::Space | Self::Holder | Self::Name => {
+                ColumnType::Text
+            }
+            Self::Pid
+            | Self::Bytes
+            | Self::Buffers
+            | Self::Peak
+            | Self::Allocations
+            | Self::AllocatedBytes
+            | Self::Failed => ColumnType::Whole,
+        }
+    }
+
     pub(crate) fn value(
         self,
         py: Python<'_>,
@@ -112,6 +137,9 @@ impl PartColumn {
     ) -> PyResult<Py<PyAny>> {
         let process = part.held.map(|(at, _)| &snapshot.processes[at]);
         let recorded = part.held.and_then(|(_, usage)| usage.recorded().copied());
+        let of_recorded = |value: fn(&MemoryUsage) -> u64| {
+            recorded.as_ref().map(value).map(count).into_py_any(py)
+        };
         match self {
             Self::DeviceId => (&*snapshot.devices[part.device].id).into_py_any(py),
             Self::Kind => part.kind.name().into_py_any(py),
@@ -119,12 +147,12 @@ impl PartColumn {
             Self::Holder => part.holder.name().into_py_any(py),
             Self::Pid => process.and_then(|process| process.pid).into_py_any(py),
             Self::Name => process.map(|process| &*process.name).into_py_any(py),
-            Self::Bytes => part.bytes.into_py_any(py),
-            Self::Buffers => recorded.map(|usage| usage.live_buffers).into_py_any(py),
-            Self::Peak => recorded.map(|usage| usage.peak_bytes).into_py_any(py),
-            Self::Allocations => recorded.map(|usage| usage.allocations).into_py_any(py),
-            Self::AllocatedBytes => recorded.map(|usage| usage.allocated_bytes).into_py_any(py),
-            Self::Failed => recorded.map(|usage| usage.failed_allocations).into_py_any(py),
+            Self::Bytes => count(part.bytes).into_py_any(py),
+            Self::Buffers => of_recorded(|usage| usage.live_buffers),
+            Self::Peak => of_recorded(|usage| usage.peak_bytes),
+            Self::Allocations => of_recorded(|usage| usage.allocations),
+            Self::AllocatedBytes => of_recorded(|usage| usage.allocated_bytes),
+            Self::Failed => of_recorded(|usage| usage.failed_allocations),
         }
     }
 }

@@ -9,9 +9,12 @@ use telltale_schema::text::printable;
 use telltale_smi::{Cell, Column, Style};
 
 use crate::columns::{KindPart, RowKind, RowPlace};
+use crate::value::whole;
 
 /// Rows that are printed; the others are counted.
 const MAX_ROWS: usize = 60;
+/// How objects print themselves: as in a file, with more than ASCII.
+pub(crate) const STYLE: Style = Style { width: None, color: false, unicode: true };
 /// How many characters a whole bar has.
 const BAR: usize = 10;
 
@@ -36,8 +39,7 @@ pub(crate) fn text(snapshot: &Snapshot, kind: RowKind, rows: &[RowPlace]) -> Str
         });
         drawn.push(cells.collect());
     }
-    let style = Style { width: None, color: false, unicode: true };
-    let text = drawn.render(&style) + &more(rows).unwrap_or_default();
+    let text = drawn.render(&STYLE) + &more(rows).unwrap_or_default();
     text.trim_end().to_owned()
 }
 
@@ -195,11 +197,6 @@ fn plain(text: Option<String>) -> Shown {
 fn bar(share: f64) -> String {
     let full = (0..BAR).filter(|at| share.clamp(0.0, 1.0) * BAR as f64 > *at as f64 + 0.5).count();
     "█".repeat(full) + &"░".repeat(BAR - full)
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-fn whole(number: f64) -> u64 {
-    number as u64
 }
 
 pub(crate) fn escaped(text: &str) -> String {

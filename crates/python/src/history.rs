@@ -3,19 +3,21 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDateTime, PyDict};
+use pyo3::types::{PyDateTime, PyDict, PyList};
 use telltale_collector::clock::SystemClock;
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::history::{HistoryAnswer, HistoryQuery, Series, Subjects};
 use telltale_schema::moment::Moment;
-use telltale_smi::Style;
 use telltale_sources::PastSource;
 
 use crate::error::ErrorClass;
+use crate::frame::{ColumnType, Columns};
 use crate::moment::{PastMoment, moment};
-use crate::package::package;
 use crate::place::HostPlace;
-use crate::{columns, value};
+use crate::sequence::{self, Chosen};
+use crate::signals;
+use crate::value::Span;
+use crate::{columns, display, value};
 
 /// How far back a question goes that does not say so.
 const USUAL: Moment = Moment::Ago(telltale_schema::history::USUAL_SECONDS * 1_000_000_000);
@@ -41,7 +43,7 @@ pub(crate) fn history(
     metrics: Vec<String>,
     since: Option<PastMoment<'_>>,
     until: Option<PastMoment<'_>>,
-    step: Option<f64>,
+    step: Option<Span<'_>>,
     root: Option<PathBuf>,
     runtime_dir: Option<PathBuf>,
     state_dir: Option<PathBuf>,
@@ -61,20 +63,21 @@ pub(crate) fn history(
     let query = HistoryQuery {
         from,
         to,
-        step_ms: step.map(|step| value::milliseconds(py, step)).transpose()?,
+        step_ms: step.map(|step| step.milliseconds(py)).transpose()?,
         subjects: Subjects::All,
         devices,
         processes: processes.iter().map(choice).collect::<PyResult<_>>()?,
         metrics,
     };
     let place = HostPlace::named(root, runtime_dir).past(state_dir);
-    let answer = py.detach(|| PastSource::find(&place).and_then(|past| past.query(&query)));
+    let question = move || PastSource::find(&place).and_then(|past| past.query(&query));
+    let answer = signals::wait_for(py, question)?;
     let inner = answer.map_err(|error| ErrorClass::History.because(py, &error))?;
     Ok(History { inner })
 }
 
 /// A column of the rows that the steps of all series are.
-type SeriesColumn = (&'static str, fn(&Series, usize) -> SeriesValue<'_>);
+type SeriesColumn = (&'static str, ColumnType, fn(&Series, usize) -> SeriesValue<'_>);
 
 /// What is in it.
 #[derive(IntoPyObject)]
@@ -85,16 +88,42 @@ enum SeriesValue<'a> {
 }
 
 const COLUMNS: [SeriesColumn; 9] = [
-    ("metric", |series, _| SeriesValue::Text(Some(&series.metric))),
-    ("unit", |series, _| SeriesValue::Text(Some(&series.unit))),
-    ("label", |series, _| SeriesValue::Text(series.label.as_ref().map(|(_, value)| &**value))),
-    ("device", |series, _| SeriesValue::Text(series.device.as_deref())),
-    ("pid", |series, _| SeriesValue::Whole(series.process.as_ref().and_then(|one| one.pid))),
-    ("name", |series, _| SeriesValue::Text(series.process.as_ref().map(|one| &*one.name))),
-    ("min", |series, at| SeriesValue::Number(series.least.get(at).copied().flatten())),
-    ("mean", |series, at| SeriesValue::Number(series.mean.get(at).copied().flatten())),
-    ("max", |series, at| SeriesValue::Number(series.greatest.get(at).copied().flatten())),
+    ("metric", ColumnType::Text, |series, _| SeriesValue::Text(Some(&series.metric))),
+    ("unit", ColumnType::Text, |series, _| SeriesValue::Text(Some(&series.unit))),
+    ("label", ColumnType::Text, |series, _| {
+        SeriesValue::Text(series.label.as_ref().map(|(_, value)| &**value))
+    }),
+    ("device", ColumnType::Text, |series, _| SeriesValue::Text(series.device.as_deref())),
+    ("pid", ColumnType::Whole, |series, _| {
+        SeriesValue::Whole(series.process.as_ref().and_then(|one| one.pid))
+    }),
+    ("name", ColumnType::Text, |series, _| {
+        SeriesValue::Text(series.process.as_ref().map(|one| &*one.name))
+    }),
+    ("min", ColumnType::Number, |series, at| number(&series.least, at)),
+    ("mean", ColumnType::Number, |series, at| number(&series.mean, at)),
+    ("max", ColumnType::Number, |series, at| number(&series.greatest, at)),
 ];
+
+fn number(values: &[Option<f64>], at: usize) -> SeriesValue<'_> {
+    SeriesValue::Number(values.get(at).copied().flatten())
+}
+
+impl History {
+    fn rows<'py>(&self, py: Python<'py>) -> PyResult<Columns<'py>> {
+        let mut columns = Columns::new();
+        let times = self.times(py)?;
+        let every = self.inner.series.iter().flat_map(|_| times.iter().cloned());
+        let every = PyList::new(py, every.collect::<Vec<_>>())?;
+        columns.push("time", ColumnType::Moment, every);
+        for (name, holds, of) in COLUMNS {
+            let steps = |series| (0..self.inner.points).map(move |at| of(series, at));
+            let values: Vec<_> = self.inner.series.iter().flat_map(steps).collect();
+            columns.push(name, holds, PyList::new(py, values)?);
+        }
+        Ok(columns)
+    }
+}
 
 #[pymethods]
 impl History {
@@ -111,25 +140,17 @@ impl History {
     /// The steps of all series as columns: `time`, the series' own, and `min`, `mean` and `max`, with `None` where
     /// there was no value.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let columns = PyDict::new(py);
-        let times = self.times(py)?;
-        let every = self.inner.series.iter().flat_map(|_| times.iter().cloned());
-        columns.set_item("time", every.collect::<Vec<_>>())?;
-        for (name, of) in COLUMNS {
-            let steps = |series| (0..self.inner.points).map(move |at| of(series, at));
-            columns.set_item(name, self.inner.series.iter().flat_map(steps).collect::<Vec<_>>())?;
-        }
-        Ok(columns)
+        self.rows(py)?.to_dict(py)
     }
 
     /// An Arrow table of these columns. Needs pyarrow.
     fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        package(py, "pyarrow")?.call_method1("table", (self.to_dict(py)?,))
+        self.rows(py)?.to_arrow(py)
     }
 
     /// A data frame of these columns. Needs pandas.
     fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        package(py, "pandas")?.call_method1("DataFrame", (self.to_dict(py)?,))
+        self.rows(py)?.to_pandas(py)
     }
 
     /// Everything, as `telltale history --json` prints it.
@@ -147,8 +168,18 @@ impl History {
         self.inner.series.len()
     }
 
+    /// A series, or those of a slice.
+    fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        match sequence::chosen(index, self.inner.series.len(), "series")? {
+            Chosen::One(at) => columns::json(py, &self.inner.series[at]),
+            Chosen::Several(places) => {
+                let chosen: Vec<_> = places.iter().map(|at| &self.inner.series[*at]).collect();
+                columns::json(py, &chosen)
+            }
+        }
+    }
+
     fn __repr__(&self) -> String {
-        let style = Style { width: None, color: false, unicode: true };
-        telltale_smi::history(&self.inner, &style).trim_end().to_owned()
+        telltale_smi::history(&self.inner, &display::STYLE).trim_end().to_owned()
     }
 }

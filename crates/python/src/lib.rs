@@ -11,14 +11,19 @@ mod debug;
 mod display;
 mod error;
 mod fleet;
+mod frame;
 mod history;
+mod local;
 mod moment;
 mod operations;
 mod package;
 mod place;
 mod recording;
+mod remote;
 mod row;
 mod selection;
+mod sequence;
+mod signals;
 mod snapshot;
 mod source;
 mod value;
@@ -52,4 +57,11 @@ mod _telltale {
     use crate::snapshot::Snapshot;
     #[pymodule_export]
     use crate::source::snapshot;
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
 }

@@ -15,8 +15,6 @@ pub(crate) struct HostPlace {
 impl HostPlace {
     /// What was named, else what the environment names.
     pub(crate) fn named(root: Option<PathBuf>, runtime_dir: Option<PathBuf>) -> Self {
-        let variable =
-            |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Self {
             root: root.or_else(|| variable("TELLTALE_ROOT")),
             runtime_dir: runtime_dir.or_else(|| variable("TELLTALE_RUNTIME_DIR")),
@@ -30,9 +28,13 @@ impl HostPlace {
 
     /// Its history.
     pub(crate) fn past(self, state_dir: Option<PathBuf>) -> PastPlace {
-        let state_dir =
-            state_dir.or_else(|| std::env::var_os("TELLTALE_STATE_DIR").map(PathBuf::from));
+        let state_dir = state_dir.or_else(|| variable("TELLTALE_STATE_DIR"));
         let sockets = self.sockets();
         PastPlace { state_dir, root: self.root, sockets }
     }
+}
+
+/// The path in a variable. One that is empty is as if it were not set.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }

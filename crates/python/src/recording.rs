@@ -1,15 +1,15 @@
 //! `telltale.Runtime`: a process that records its own device memory and metrics.
 
-use pyo3::exceptions::PyValueError;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use pyo3::prelude::*;
 use telltale_runtime::{
     ChipIdentity, Counter as RuntimeCounter, DeviceDescription, Gauge as RuntimeGauge,
     Histogram as RuntimeHistogram, MemoryKind, Options, Registration, Runtime as ProcessRuntime,
 };
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use crate::error::ErrorClass;
 
 /// What a program that works with accelerators records of itself: device memory and metrics of its own, which
 /// `telltale smi` and the node service read. Nothing here fails or waits: what cannot be done is in `problems`.
@@ -55,7 +55,9 @@ impl Runtime {
     #[pyo3(signature = (number, *, pci=None))]
     fn open_device(&self, number: u32, pci: Option<&str>) -> PyResult<RecordedDevice> {
         let pci = pci.map(|text| {
-            text.parse().map_err(|_| PyValueError::new_err(format!("{text:?} is no PCI address")))
+            text.parse().map_err(|_| {
+                refused(&format!("{text:?} is no PCI address; write one such as 0000:01:00.0"))
+            })
         });
         let identity = ChipIdentity { pci: pci.transpose()?, ..ChipIdentity::default() };
         let description = DeviceDescription { identity, logical_id: number, facts: None };
@@ -129,16 +131,17 @@ fn register<M>(
         None => described,
     };
     let described = labels.into_iter().fold(described, |it, (name, value)| it.label(name, value));
-    described.try_register().map_err(|error| PyValueError::new_err(error.to_string()))
+    described.try_register().map_err(|error| refused(&error.to_string()))
+}
+
+fn refused(message: &str) -> PyErr {
+    Python::attach(|py| ErrorClass::Query.of(py, message, None))
 }
 
 fn kind(name: &str) -> PyResult<MemoryKind> {
     MemoryKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
         let names: Vec<_> = MemoryKind::ALL.iter().map(|kind| kind.name()).collect();
-        PyValueError::new_err(format!(
-            "{name:?} is no kind of memory; write one of {}",
-            names.join(", ")
-        ))
+        refused(&format!("{name:?} is no kind of memory; write one of {}", names.join(", ")))
     })
 }
 
@@ -146,8 +149,7 @@ impl RecordedDevice {
     fn with(&self, what: impl FnOnce(&telltale_runtime::Device)) -> PyResult<()> {
         let device = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let open = device.as_ref();
-        let open =
-            open.ok_or_else(|| PyValueError::new_err("the device is closed; open it again"))?;
+        let open = open.ok_or_else(|| refused("the device is closed; open it again"))?;
         what(open);
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 mod table;
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt;
@@ -14,6 +15,7 @@ use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{self, Snapshot};
 
 use crate::columns::{KindPart, PartColumn, RowKind, RowPlace, json, parts};
+use crate::error::in_python;
 use crate::value;
 
 pub(crate) use table::Table;
@@ -22,21 +24,21 @@ pub(crate) use table::Table;
 const OF_DEVICE: &str = "device.";
 
 /// A device. Its attributes are fields of the query language (`docs/query.md`), `None` where the value is absent.
-#[pyclass(frozen, module = "telltale")]
+#[pyclass(frozen, eq, hash, module = "telltale")]
 pub(crate) struct Device {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) at: usize,
 }
 
 /// A process. What differs by device is added up over its devices, where that makes sense.
-#[pyclass(frozen, module = "telltale")]
+#[pyclass(frozen, eq, hash, module = "telltale")]
 pub(crate) struct Process {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) at: usize,
 }
 
 /// What a process has on one device.
-#[pyclass(frozen, module = "telltale")]
+#[pyclass(frozen, eq, hash, module = "telltale")]
 pub(crate) struct Holding {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) process: usize,
@@ -46,10 +48,36 @@ pub(crate) struct Holding {
 
 /// A part of one kind of memory on a device: a process's, or what no living process accounts for. The parts of a
 /// device and kind add up to all that is in use.
-#[pyclass(frozen, module = "telltale")]
+#[pyclass(frozen, eq, hash, module = "telltale")]
 pub(crate) struct MemoryPart {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) part: KindPart,
+}
+
+/// Rows are equal that have the same place in the same snapshot: not in two that are alike.
+macro_rules! same_place {
+    ($($class:ident: |$row:ident| $place:expr;)*) => {$(
+        impl PartialEq for $class {
+            fn eq(&self, other: &Self) -> bool {
+                let place = |$row: &Self| $place;
+                Arc::ptr_eq(&self.snapshot, &other.snapshot) && place(self) == place(other)
+            }
+        }
+
+        impl Hash for $class {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                let place = |$row: &Self| $place;
+                (Arc::as_ptr(&self.snapshot), place(self)).hash(state);
+            }
+        }
+    )*};
+}
+
+same_place! {
+    Device: |row| row.at;
+    Process: |row| row.at;
+    Holding: |row| (row.process, row.at);
+    MemoryPart: |row| row.part.place();
 }
 
 /// The field that an attribute of a device names.
@@ -85,7 +113,7 @@ fn no_attribute(class: &str, name: &str, owner: Owner) -> PyErr {
 fn reason(absence: Option<(Absence, &str)>) -> Option<String> {
     absence.map(|(reason, detail)| match detail {
         "" => reason.words().to_owned(),
-        detail => format!("{}: {detail}", reason.words()),
+        detail => format!("{}: {}", reason.words(), in_python(detail)),
     })
 }
 

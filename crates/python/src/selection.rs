@@ -10,11 +10,12 @@ use telltale_schema::quantity::parse_bytes;
 use telltale_schema::snapshot;
 
 use crate::error::ErrorClass;
+use crate::local::{LocalPlace, collect};
 use crate::place::HostPlace;
 use crate::row::Device;
-use crate::source::{LocalPlace, collect};
 
-/// Devices that were chosen, and the variable that tells a job's runtime of them. As a text it is the variable's value.
+/// Devices that were chosen, and the variable by which a job's runtime gets them. As a text it is the variable's
+/// value.
 #[pyclass(frozen, module = "telltale")]
 pub(crate) struct Selection {
     snapshot: Arc<snapshot::Snapshot>,
@@ -35,11 +36,13 @@ pub(crate) enum MinimumFree {
 }
 
 /// `count` devices of one vendor that a job can have: those with the fewest processes, and of these with the most free
-/// memory; none that has failed.
+/// memory; none that has failed, and none that a variable such as `CUDA_VISIBLE_DEVICES` hides.
 ///
-/// Each has `min_free` of free DRAM (bytes, or a text such as `8GiB`) and at most `max_processes` processes, and `filter`, a query, holds for it.
+/// Each has `min_free` of free DRAM (bytes, or a text such as `8GiB`) and at most `max_processes` processes, and
+/// `filter`, a query, holds for it.
 #[pyfunction]
-#[pyo3(signature = (count=1, *, min_free=MinimumFree::Bytes(0), max_processes=None, filter=None, root=None, runtime_dir=None))]
+#[pyo3(signature = (count=1, *, min_free=MinimumFree::Bytes(0), max_processes=None, filter=None, root=None,
+    runtime_dir=None))]
 pub(crate) fn select_devices(
     py: Python<'_>,
     count: usize,
@@ -49,6 +52,9 @@ pub(crate) fn select_devices(
     root: Option<PathBuf>,
     runtime_dir: Option<PathBuf>,
 ) -> PyResult<Selection> {
+    if count == 0 {
+        return Err(ErrorClass::Query.of(py, "0 devices are no choice; ask for 1 or more", None));
+    }
     let filter = filter.map(Query::parse).transpose();
     let filter = filter.map_err(|error| ErrorClass::Query.because(py, &error))?;
     let min_free = match min_free {
@@ -60,7 +66,7 @@ pub(crate) fn select_devices(
     let place = LocalPlace::of(HostPlace::named(root, runtime_dir));
     let taken = py.detach(|| collect(&place));
     let snapshot = taken.map_err(|error| ErrorClass::Collect.because(py, &error))?;
-    let chosen = choice.choose(&snapshot);
+    let chosen = choice.choose(&snapshot, |name| std::env::var(name).ok());
     let chosen = chosen.map_err(|error| ErrorClass::Selection.because(py, &error))?;
     Ok(Selection {
         snapshot: Arc::new(snapshot),

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDateTime;
+use pyo3::types::{PyDateTime, PyType};
 use telltale_query::Query;
 use telltale_schema::snapshot;
-use telltale_smi::Style;
 
 use crate::columns::{self, RowKind, RowPlace};
 use crate::error::ErrorClass;
@@ -88,9 +87,22 @@ impl Snapshot {
         serde_json::to_string(&*self.inner).expect("a snapshot has only string keys")
     }
 
+    /// The snapshot in such a text.
+    #[classmethod]
+    fn from_json(_class: &Bound<'_, PyType>, py: Python<'_>, text: &str) -> PyResult<Self> {
+        let inner = py.detach(|| telltale_sources::snapshot_in(text.as_bytes()));
+        let inner = inner.map_err(|error| ErrorClass::File.because(py, &error))?;
+        Ok(Self::new(inner))
+    }
+
+    /// For `pickle` and `copy`: the JSON, and what makes a snapshot of it.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        let from_json = py.get_type::<Self>().getattr("from_json")?;
+        Ok((from_json, (self.to_json(),)))
+    }
+
     fn __repr__(&self) -> String {
-        let style = Style { width: None, color: false, unicode: true };
-        telltale_smi::overview(&self.inner, &style).trim_end().to_owned()
+        telltale_smi::overview(&self.inner, &display::STYLE).trim_end().to_owned()
     }
 
     pub(crate) fn _repr_html_(&self) -> String {

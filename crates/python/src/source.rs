@@ -1,76 +1,86 @@
 //! `telltale.snapshot`: where a snapshot comes from.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use telltale_client::Tls;
 use telltale_collector::clock::SystemClock;
-use telltale_collector::{CollectOptions, Collector, EndpointUse, HostUse, Sensors};
-use telltale_node::kubelet::list_allocated;
 use telltale_query::Query;
 use telltale_schema::clock::Clock;
-use telltale_schema::fleet;
+use telltale_schema::moment::Moment;
 use telltale_schema::snapshot::Snapshot as HostSnapshot;
-use telltale_sources::{
-    HostItem, Inquiry, PastPlace, PastSource, Question, Recording, ReplayError, Terms, read_all,
-};
+use telltale_sources::{PastPlace, PastSource, Recording, ReplayError};
 
 use crate::error::ErrorClass;
-use crate::fleet::Fleet;
+use crate::local::{LocalPlace, collect};
 use crate::moment::{PastMoment, moment};
 use crate::place::HostPlace;
+use crate::remote::{self, Asking, HostNames};
+use crate::signals;
 use crate::snapshot::Snapshot;
-use crate::value;
 
-/// What a host's own deadline gets beyond itself, so that its reason comes first.
-const GRACE: Duration = Duration::from_millis(500);
-
-/// How long a signal may wait, such as that of Ctrl-C.
-const SIGNALS: Duration = Duration::from_millis(100);
-
-/// How often the service of this host is asked what one look cannot find, such as a heartbeat that stands still.
-const ASKED_EVERY: Duration = Duration::from_secs(1);
-
-thread_local! {
-    /// The collector that this thread used last. What it opened stays open, and rates have a beginning.
-    static LAST: RefCell<Option<Kept>> = const { RefCell::new(None) };
+/// What a snapshot is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// This host now.
+    Here,
+    /// This host at a past moment.
+    Past,
+    Recording,
+    /// Other hosts.
+    Hosts,
 }
 
-/// A collector, and what it was made for.
-struct Kept {
-    place: LocalPlace,
-    /// A child of `fork` has none of the threads that its parent's collector has.
-    pid: u32,
-    collector: Collector,
-    /// When the service of this host was asked last what one look cannot find.
-    asked: Option<Instant>,
-}
+/// Which arguments go with which sources. `filter` goes with all.
+const TOGETHER: [(&str, &[Source]); 14] = [
+    ("root", &[Source::Here, Source::Past]),
+    ("runtime_dir", &[Source::Here, Source::Past]),
+    ("host", &[Source::Hosts]),
+    ("recording", &[Source::Recording]),
+    ("at", &[Source::Past, Source::Recording]),
+    ("state_dir", &[Source::Past]),
+    ("usage", &[Source::Here, Source::Hosts]),
+    ("metrics", &[Source::Here]),
+    ("with_host", &[Source::Here]),
+    ("timeout", &[Source::Hosts]),
+    ("token", &[Source::Hosts]),
+    ("authority", &[Source::Hosts]),
+    ("certificate", &[Source::Hosts]),
+    ("key", &[Source::Hosts]),
+];
 
-/// What is collected here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LocalPlace {
-    host: HostPlace,
-    usage: bool,
-    metrics: bool,
-    with_host: bool,
-}
+// === impl Source ===
 
-impl LocalPlace {
-    /// What is of devices alone.
-    pub(crate) const fn of(host: HostPlace) -> Self {
-        Self { host, usage: false, metrics: false, with_host: false }
+impl Source {
+    /// The argument that chooses it.
+    const fn argument(self) -> Option<&'static str> {
+        match self {
+            Self::Here => None,
+            Self::Past => Some("at"),
+            Self::Recording => Some("recording"),
+            Self::Hosts => Some("host"),
+        }
     }
-}
 
-/// One host, or several.
-#[derive(FromPyObject)]
-pub(crate) enum HostNames {
-    One(String),
-    Several(Vec<String>),
+    /// The source that the given arguments choose, if all of them go with it.
+    fn of(py: Python<'_>, is_given: impl Fn(&str) -> bool) -> PyResult<Self> {
+        let chosen = [Self::Hosts, Self::Recording, Self::Past];
+        let is_chosen = |source: &Self| source.argument().is_some_and(&is_given);
+        let source = chosen.into_iter().find(is_chosen).unwrap_or(Self::Here);
+        let given = TOGETHER.iter().filter(|(name, _)| is_given(name));
+        for (name, sources) in given.filter(|(_, sources)| !sources.contains(&source)) {
+            let message = match source.argument() {
+                Some(by) => format!("{name}= does not go with {by}=; leave one of them out"),
+                None => {
+                    let by = sources.iter().find_map(|source| source.argument());
+                    let by = by.unwrap_or_default();
+                    format!("{name}= goes with {by}= alone; give that too, or leave it out")
+                }
+            };
+            return Err(ErrorClass::Query.of(py, &message, None));
+        }
+        Ok(source)
+    }
 }
 
 /// A host at one moment, or several hosts.
@@ -80,11 +90,12 @@ pub(crate) enum HostNames {
 /// a file of `telltale record`. `at` is a past moment, of the history or of the recording.
 ///
 /// `filter` leaves only the rows that a query wants. `usage` reads what processes use of the host, `metrics` asks each
-/// process for the metrics that its program registered, `with_host` shows the host as a device. `timeout` is in seconds. `token`, `authority`, `certificate` and `key` are for services of
-/// other hosts: the token, and files of TLS.
+/// process for the metrics that its program registered, `with_host` shows the host as a device. `timeout` is in
+/// seconds, 2 without. `token`, `authority`, `certificate` and `key` are for services of other hosts: the token, and
+/// files of TLS. Arguments of two sources are refused.
 #[pyfunction]
 #[pyo3(signature = (*, root=None, runtime_dir=None, host=None, recording=None, at=None, state_dir=None, filter=None,
-    usage=false, metrics=false, with_host=false, timeout=2.0, token=None, authority=None, certificate=None, key=None))]
+    usage=false, metrics=false, with_host=false, timeout=None, token=None, authority=None, certificate=None, key=None))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
 pub(crate) fn snapshot(
     py: Python<'_>,
@@ -98,180 +109,71 @@ pub(crate) fn snapshot(
     usage: bool,
     metrics: bool,
     with_host: bool,
-    timeout: f64,
+    timeout: Option<f64>,
     token: Option<String>,
     authority: Option<PathBuf>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
 ) -> PyResult<Py<PyAny>> {
+    let given = [
+        ("root", root.is_some()),
+        ("runtime_dir", runtime_dir.is_some()),
+        ("host", host.is_some()),
+        ("recording", recording.is_some()),
+        ("at", at.is_some()),
+        ("state_dir", state_dir.is_some()),
+        ("usage", usage),
+        ("metrics", metrics),
+        ("with_host", with_host),
+        ("timeout", timeout.is_some()),
+        ("token", token.is_some()),
+        ("authority", authority.is_some()),
+        ("certificate", certificate.is_some()),
+        ("key", key.is_some()),
+    ];
+    Source::of(py, |name| given.contains(&(name, true)))?;
     let query = filter.map(Query::parse).transpose();
     let query = query.map_err(|error| ErrorClass::Query.because(py, &error))?;
-    let select = |taken: HostSnapshot| match &query {
-        Some(query) => query.select(&taken),
-        None => taken,
-    };
-    if let Some(path) = recording {
-        let taken = recorded(py, &path, at.as_ref()).map(select)?;
-        return Snapshot::new(taken).into_py_any(py);
-    }
     if let Some(host) = host {
-        let terms = Terms {
-            tls: tls(py, authority, certificate, key)?,
-            token,
-            filter: query.clone(),
-            usage,
-            chooses_by_usage: query.as_ref().is_some_and(Query::asks_for_usage),
-            timeout: value::seconds(py, timeout)?,
-            period: None,
-        };
-        return match host {
-            HostNames::One(name) => Snapshot::new(of_host(py, name, terms)?).into_py_any(py),
-            HostNames::Several(names) => {
-                Fleet { inner: Arc::new(asked(py, &names, terms)?) }.into_py_any(py)
-            }
-        };
+        let asking = Asking { query, usage, timeout, token, authority, certificate, key };
+        return remote::snapshot(py, host, asking);
     }
-    let host_place = HostPlace::named(root, runtime_dir);
-    let taken = match at {
-        Some(at) => past(py, &host_place.past(state_dir), &at)?,
-        None => {
-            let place = LocalPlace { host: host_place, usage, metrics, with_host };
+    let at = at.map(|at| moment(py, &at)).transpose()?;
+    let place = HostPlace::named(root, runtime_dir);
+    let taken = match (recording, at) {
+        (Some(path), at) => recorded(py, path, at)?,
+        (None, Some(at)) => past(py, place.past(state_dir), at)?,
+        (None, None) => {
+            let place = LocalPlace { host: place, usage, metrics, with_host };
             let taken = py.detach(|| collect(&place));
             taken.map_err(|error| ErrorClass::Collect.because(py, &error))?
         }
     };
-    Snapshot::new(py.detach(|| select(taken))).into_py_any(py)
+    let selected = py.detach(|| match query {
+        Some(query) => query.select(&taken),
+        None => taken,
+    });
+    Snapshot::new(selected).into_py_any(py)
 }
 
 /// A moment of a recording; without `at` its last.
-fn recorded(py: Python<'_>, path: &Path, at: Option<&PastMoment<'_>>) -> PyResult<HostSnapshot> {
-    let moment = at.map(|at| moment(py, at)).transpose()?;
-    let taken = py.detach(|| {
-        let recording = Recording::open(path)?;
-        let frames = recording.frames();
-        let last = frames.len() - 1;
-        let end = frames[last].at;
-        recording.snapshot(moment.map_or(last, |moment| recording.place_at(moment.at(end))))
-    });
-    taken.map_err(|error: ReplayError| ErrorClass::File.because(py, &error))
+fn recorded(py: Python<'_>, path: PathBuf, at: Option<Moment>) -> PyResult<HostSnapshot> {
+    let taken = signals::wait_for(py, move || frame(&path, at))?;
+    taken.map_err(|error| ErrorClass::File.because(py, &error))
+}
+
+fn frame(path: &Path, at: Option<Moment>) -> Result<HostSnapshot, ReplayError> {
+    let recording = Recording::open(path)?;
+    let frames = recording.frames();
+    let last = frames.len() - 1;
+    let end = frames[last].at;
+    recording.snapshot(at.map_or(last, |at| recording.place_at(at.at(end))))
 }
 
 /// A moment of the history.
-fn past(py: Python<'_>, place: &PastPlace, at: &PastMoment<'_>) -> PyResult<HostSnapshot> {
-    let asked = moment(py, at)?.at(SystemClock.now());
-    let past = py.detach(|| PastSource::find(place).and_then(|past| past.snapshot_at(asked)));
+fn past(py: Python<'_>, place: PastPlace, at: Moment) -> PyResult<HostSnapshot> {
+    let at = at.at(SystemClock.now());
+    let question = move || PastSource::find(&place).and_then(|past| past.snapshot_at(at));
+    let past = signals::wait_for(py, question)?;
     past.map(|past| past.snapshot).map_err(|error| ErrorClass::History.because(py, &error))
-}
-
-/// What one host says.
-fn of_host(py: Python<'_>, name: String, terms: Terms) -> PyResult<HostSnapshot> {
-    let asked = asked(py, &[name], terms)?;
-    let host = asked.hosts.into_iter().next();
-    let host = host.ok_or_else(|| ErrorClass::Service.of(py, "no host is named", None))?;
-    match host.snapshot {
-        Some(taken) => Ok((*taken).clone()),
-        None => {
-            let message = format!("{} does not answer", host.name);
-            Err(ErrorClass::Service.of(py, &message, host.reason.as_deref()))
-        }
-    }
-}
-
-/// This host now.
-pub(crate) fn collect(
-    place: &LocalPlace,
-) -> Result<HostSnapshot, telltale_collector::tree::OpenTreeError> {
-    LAST.with_borrow_mut(|last| {
-        let pid = std::process::id();
-        if let Some(kept) = last.take_if(|kept| kept.pid != pid) {
-            // Its end would wait for threads that are the parent's.
-            let _ = std::mem::ManuallyDrop::new(kept);
-        }
-        if last.as_ref().is_none_or(|kept| kept.place != *place) {
-            let collector = Collector::new(options(place))?;
-            *last = Some(Kept { place: place.clone(), pid, collector, asked: None });
-        }
-        let kept = last.as_mut().expect("it was made");
-        if kept.asked.is_none_or(|asked| asked.elapsed() >= ASKED_EVERY) {
-            Question::ask(place.host.sockets()).teach(&mut kept.collector);
-            kept.asked = Some(Instant::now());
-        }
-        Ok(kept.collector.collect())
-    })
-}
-
-fn options(place: &LocalPlace) -> CollectOptions {
-    let endpoints = if place.metrics { EndpointUse::Always } else { EndpointUse::WhereNeeded };
-    let mut options = CollectOptions {
-        sensors: Sensors::All,
-        endpoints,
-        usage: place.usage,
-        list_allocated: Some(list_allocated),
-        runtime_dir: place.host.runtime_dir.clone(),
-        ..CollectOptions::default()
-    };
-    if let Some(root) = &place.host.root {
-        options.root = root.clone();
-    }
-    if place.with_host {
-        options.host = HostUse::Always;
-    }
-    options
-}
-
-/// What several hosts say.
-fn asked(py: Python<'_>, names: &[String], terms: Terms) -> PyResult<fleet::Fleet> {
-    let refused = |error: &dyn std::error::Error| ErrorClass::Service.because(py, error);
-    let items: Result<Vec<HostItem>, _> = names.iter().map(|name| name.parse()).collect();
-    let addresses = read_all(&items.map_err(|error| refused(&error))?);
-    let addresses = addresses.map_err(|error| refused(&error))?;
-    if let Some(address) = terms.exposed(&addresses) {
-        let message = format!(
-            "the token would be sent to {} for anyone on the network to read; give authority=, or \
-             reach it by ssh://",
-            address.name
-        );
-        return Err(ErrorClass::Service.of(py, &message, None));
-    }
-    let begun = Instant::now();
-    let most = terms.timeout + GRACE;
-    let inquiry =
-        py.detach(|| Inquiry::start(addresses, terms)).map_err(|error| refused(&error))?;
-    loop {
-        let left = most.saturating_sub(begun.elapsed());
-        if py.detach(|| inquiry.wait(left.min(SIGNALS))) || left <= SIGNALS {
-            break;
-        }
-        if let Err(interrupted) = py.check_signals() {
-            py.detach(|| drop(inquiry));
-            return Err(interrupted);
-        }
-    }
-    Ok(py.detach(move || inquiry.now()))
-}
-
-/// What the files of TLS say, where any is named.
-fn tls(
-    py: Python<'_>,
-    authority: Option<PathBuf>,
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-) -> PyResult<Option<Tls>> {
-    let read = |path: PathBuf| {
-        std::fs::read(&path).map_err(|error| {
-            let message = format!("{} cannot be read", path.display());
-            ErrorClass::Service.of(py, &message, Some(&error.to_string()))
-        })
-    };
-    let Some(authority) = authority else { return Ok(None) };
-    let tls = Tls::with_authority(read(authority)?);
-    match (certificate, key) {
-        (Some(certificate), Some(key)) => {
-            Ok(Some(tls.with_identity(read(certificate)?, read(key)?)))
-        }
-        (None, None) => Ok(Some(tls)),
-        _ => {
-            Err(ErrorClass::Service.of(py, "certificate and key belong together; give both", None))
-        }
-    }
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -123,12 +125,15 @@ def test_a_torn_recording_is_read_as_far_as_it_goes_or_refused(emulated: Emulate
     subprocess.run([*command, "--root", str(emulated("n150"))], check=True, capture_output=True, timeout=60)
     whole = recording.read_bytes()
     assert len(telltale.snapshot(recording=recording).devices) == 1
-    for length in (0, 3, 40, len(whole) // 2, len(whole) - 1):
+    taken = telltale.snapshot(recording=recording).taken_at
+    # Without its last byte, the last snapshot is none, and those before it are.
+    recording.write_bytes(whole[:-1])
+    assert telltale.snapshot(recording=recording).taken_at < taken
+    for length in (0, 3, 40):
         recording.write_bytes(whole[:length])
-        try:
-            assert len(telltale.snapshot(recording=recording).devices) == 1, length
-        except telltale.FileError as error:
-            assert str(recording) in str(error)
+        with pytest.raises(telltale.FileError) as short:
+            telltale.snapshot(recording=recording)
+        assert str(recording) in str(short.value), length
     recording.write_bytes(b"something else\n" * 100)
     with pytest.raises(telltale.FileError) as refused:
         telltale.snapshot(recording=recording)
@@ -139,6 +144,10 @@ def test_what_may_not_be_read_is_absent_with_its_reason(emulated: Emulated, tmp_
     with pytest.raises(telltale.CollectError) as refused:
         telltale.snapshot(root=tmp_path / "nowhere")
     assert "nowhere" in str(refused.value)
+    assert refused.value.errno == errno.ENOENT
+    assert refused.value.remedy == "pass an existing directory to root="
+    copy = pickle.loads(pickle.dumps(refused.value))
+    assert (str(copy), copy.errno, type(copy)) == (str(refused.value), errno.ENOENT, telltale.CollectError)
     if os.getuid() != 0:
         pytest.skip("needs root, to become another user")
     root = emulated("n150")
@@ -163,3 +172,23 @@ def test_a_mistake_in_a_query_names_what_was_meant() -> None:
     assert isinstance(refused.value, ValueError)
     with pytest.raises(telltale.QueryError, match="is neither|is no|not a"):
         telltale.snapshot(at="soonish")
+
+
+def test_a_remedy_may_be_that_of_the_cause() -> None:
+    assert telltale.Error("it failed; try again").remedy == "try again"
+    assert telltale.Error("it failed", "no room; make some").remedy == "make some"
+    assert telltale.Error("it failed", "no room").remedy is None
+    assert telltale.FileError("it failed", "no room").errno is None
+
+
+def test_what_is_recorded_by_wrong_names_is_an_error_of_the_family() -> None:
+    runtime = telltale.Runtime("tests 3")
+    with pytest.raises(telltale.QueryError, match="is no PCI address"):
+        runtime.open_device(0, pci="here")
+    with pytest.raises(telltale.QueryError):
+        runtime.counter("no name")
+    with runtime.open_device(0) as device:
+        with pytest.raises(telltale.QueryError, match="is no kind of memory"):
+            device.allocate(1, 1, kind="paper")  # type: ignore[arg-type]
+    with pytest.raises(telltale.QueryError, match="is closed"):
+        device.allocate(1, 1)

@@ -43,6 +43,23 @@ def test_a_wait_ends_with_the_process() -> None:
     assert telltale.wait(child.pid)
 
 
+def test_what_no_process_can_be_is_refused() -> None:
+    for pid in (0, -1, 1 << 40):
+        with pytest.raises(telltale.QueryError, match="is no pid") as refused:
+            telltale.wait(pid)
+        assert refused.value.remedy
+    with pytest.raises(telltale.QueryError, match="timeout"):
+        telltale.wait(1, timeout=float("nan"))
+
+
+def test_a_wait_may_have_any_limit() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    for limit in (1e9, 1e300, float("inf")):
+        threading.Timer(0.1, child.kill).start()
+        assert telltale.wait(child.pid, timeout=limit)
+    child.wait(10)
+
+
 def test_a_signal_ends_a_wait() -> None:
     program = "import os, signal, telltale; signal.alarm(1); telltale.wait(os.getppid())"
     child = subprocess.run([sys.executable, "-c", program], timeout=30)

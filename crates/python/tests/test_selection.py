@@ -37,3 +37,20 @@ def test_what_does_not_fit_is_not_chosen(emulated: Emulated) -> None:
 def test_a_host_without_accelerators_says_so(tmp_path: Path) -> None:
     with pytest.raises(telltale.errors.SelectionError, match="no accelerator"):
         telltale.select_devices(root=tmp_path)
+
+
+def test_what_the_environment_hides_is_not_chosen(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = emulated("t3000")
+    all_of_them = telltale.select_devices(4, root=root).value.split(",")
+    monkeypatch.setenv("TT_VISIBLE_DEVICES", all_of_them[2])
+    assert telltale.select_devices(root=root).value == all_of_them[2]
+    with pytest.raises(telltale.SelectionError, match="1 of 1 devices fit, and 2 are wanted"):
+        telltale.select_devices(2, root=root)
+    monkeypatch.setenv("TT_VISIBLE_DEVICES", "0000:ff:1f.7")
+    with pytest.raises(telltale.SelectionError, match="TT_VISIBLE_DEVICES leaves none of the 4 devices"):
+        telltale.select_devices(root=root)
+
+
+def test_no_device_is_no_choice(emulated: Emulated) -> None:
+    with pytest.raises(telltale.QueryError, match="ask for 1 or more"):
+        telltale.select_devices(0, root=emulated("n150"))

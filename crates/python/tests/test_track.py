@@ -43,6 +43,28 @@ def test_a_block_has_its_time_its_peak_and_what_it_kept(device: telltale.Recorde
     assert str(block).endswith("ms, peak 12.0 MiB, 4.0 MiB kept")
 
 
+def test_a_device_that_is_opened_again_within_a_block_counts_with_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TT_METRICS_SOCKET_DIR", str(tmp_path))
+    tmp_path.chmod(0o700)
+    runtime = telltale.Runtime("tests 2")
+    first = runtime.open_device(0)
+    first.allocate(1000, 0x1000)
+    with telltale.track("reopen") as block:
+        first.allocate(64 << 20, 0x100000)
+        first.free(0x100000)
+        first.free(0x1000)
+        first.close()
+        second = runtime.open_device(0)
+        second.allocate(4 << 20, 0x100000)
+    (part,) = block.memory
+    assert (part.allocated, part.allocations) == (68 << 20, 2)
+    assert part.peak == 1000 + (64 << 20)
+    assert (part.before, part.after) == (1000, 4 << 20)
+    second.close()
+
+
 def test_a_peak_below_the_process_s_own_is_exact_and_others_still_see_the_higher_one(
     device: telltale.RecordedDevice, tmp_path: Path
 ) -> None:

@@ -1,11 +1,17 @@
 //! Devices that a job can have, and the variable by which its runtime gets them.
 
+mod visible;
+
+#[cfg(test)]
+mod tests;
+
 use telltale_schema::device::DeviceClass;
 use telltale_schema::health::HealthState;
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::{Device, Snapshot};
 
 use crate::Query;
+use visible::{RUNTIMES, VisibleDevices};
 
 /// What a job wants.
 #[derive(Debug, Clone)]
@@ -49,62 +55,110 @@ pub enum DeviceChoiceError {
         wanted: usize,
         /// How many fit.
         fit: usize,
-        /// How many there are of that vendor.
+        /// How many there are of that vendor, of those that the environment leaves.
+        all: usize,
+    },
+    /// It cannot be known whether enough have the memory.
+    #[error(
+        "free memory is not known of {unknown} of {all} devices, and {wanted} with so much are wanted; \
+         ask without a minimum of free memory"
+    )]
+    FreeUnknown {
+        /// How many are wanted.
+        wanted: usize,
+        /// How many fit but for that.
+        unknown: usize,
+        /// How many there are of that vendor, of those that the environment leaves.
+        all: usize,
+    },
+    /// The environment leaves none.
+    #[error(
+        "{variable} leaves none of the {all} devices of this host; unset it, or name devices in it"
+    )]
+    Hidden {
+        /// The variable.
+        variable: &'static str,
+        /// How many there are.
         all: usize,
     },
 }
 
-/// How a runtime learns which devices it may use.
-struct Visibility {
-    vendor: &'static str,
-    variable: &'static str,
-    name: fn(&Snapshot, usize) -> Option<String>,
-}
-
-const VISIBILITIES: [Visibility; 5] = [
-    Visibility { vendor: "tenstorrent", variable: "TT_VISIBLE_DEVICES", name: pci_address },
-    Visibility { vendor: "nvidia", variable: "CUDA_VISIBLE_DEVICES", name: uuid_or_index },
-    Visibility { vendor: "aws", variable: "NEURON_RT_VISIBLE_CORES", name: index },
-    Visibility { vendor: "amd", variable: "HIP_VISIBLE_DEVICES", name: index },
-    Visibility { vendor: "intel", variable: "ZE_AFFINITY_MASK", name: index },
-];
-
 impl DeviceChoice {
-    /// The devices that the job can have: of one vendor, none with a failure, none that is only reached through another.
+    /// The devices that the job can have: of one vendor, none with a failure, none that is only reached through
+    /// another, and none that the environment hides. `variable` is that environment.
     ///
     /// # Errors
     /// When fewer fit than are wanted.
-    pub fn choose(&self, snapshot: &Snapshot) -> Result<ChosenDevices, DeviceChoiceError> {
-        let mut best = None;
-        for visibility in &VISIBILITIES {
-            let all = of_vendor(snapshot, visibility.vendor);
-            let fits =
-                |at: &usize| self.fits(snapshot, *at) && (visibility.name)(snapshot, *at).is_some();
-            let mut fit: Vec<_> = all.iter().copied().filter(fits).collect();
-            if fit.len() < self.count.max(1) {
-                if !all.is_empty() && best.is_none_or(|(least, _)| least < fit.len()) {
-                    best = Some((fit.len(), all.len()));
-                }
+    pub fn choose(
+        &self,
+        snapshot: &Snapshot,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<ChosenDevices, DeviceChoiceError> {
+        let mut refused: Option<(usize, DeviceChoiceError)> = None;
+        for runtime in &RUNTIMES {
+            let all = of_vendor(snapshot, runtime.vendor);
+            if all.is_empty() {
                 continue;
             }
-            fit.sort_by_key(|at| {
-                (processes(snapshot, *at), u64::MAX - free(snapshot, *at).unwrap_or(0), *at)
-            });
-            fit.truncate(self.count);
-            let names = fit.iter().filter_map(|at| (visibility.name)(snapshot, *at));
-            let value = names.collect::<Vec<_>>().join(",");
-            return Ok(ChosenDevices { places: fit, variable: visibility.variable, value });
+            let visible = VisibleDevices::of(runtime, snapshot, &all, &variable);
+            match self.among(snapshot, &visible, all.len()) {
+                Ok(mut places) => {
+                    places.truncate(self.count);
+                    let names = places.iter().filter_map(|at| visible.name(snapshot, *at));
+                    let value = names.collect::<Vec<_>>().join(",");
+                    return Ok(ChosenDevices { places, variable: runtime.variable, value });
+                }
+                Err((fit, error)) if refused.as_ref().is_none_or(|(most, _)| *most < fit) => {
+                    refused = Some((fit, error));
+                }
+                Err(_) => {}
+            }
         }
-        let (fit, all) = best.ok_or(DeviceChoiceError::NoDevice)?;
-        Err(DeviceChoiceError::TooFew { wanted: self.count, fit, all })
+        Err(refused.map_or(DeviceChoiceError::NoDevice, |(_, error)| error))
     }
 
-    fn fits(&self, snapshot: &Snapshot, at: usize) -> bool {
+    /// Those of the visible devices that fit, the best first; else how many do, and why they are too few.
+    fn among(
+        &self,
+        snapshot: &Snapshot,
+        visible: &VisibleDevices,
+        of_host: usize,
+    ) -> Result<Vec<usize>, (usize, DeviceChoiceError)> {
+        let all = visible.places.len();
+        if let (0, Some(variable)) = (all, visible.by) {
+            return Err((0, DeviceChoiceError::Hidden { variable, all: of_host }));
+        }
+        let can_be_named = |at: &usize| visible.name(snapshot, *at).is_some();
+        let named = visible.places.iter().copied().filter(can_be_named);
+        let fit: Vec<_> = named.filter(|at| self.fits_but_for_room(snapshot, *at)).collect();
+        let (mut roomy, small): (Vec<_>, Vec<_>) =
+            fit.into_iter().partition(|at| self.has_room(snapshot, *at));
+        let wanted = self.count.max(1);
+        if roomy.len() < wanted {
+            let unknown = small.iter().filter(|at| free(snapshot, **at).is_none()).count();
+            let fit = roomy.len();
+            return Err((
+                fit,
+                if unknown > 0 && fit + unknown >= wanted {
+                    DeviceChoiceError::FreeUnknown { wanted, unknown, all }
+                } else {
+                    DeviceChoiceError::TooFew { wanted, fit, all }
+                },
+            ));
+        }
+        roomy.sort_by_key(|at| {
+            (processes(snapshot, *at), u64::MAX - free(snapshot, *at).unwrap_or(0), *at)
+        });
+        Ok(roomy)
+    }
+
+    fn has_room(&self, snapshot: &Snapshot, at: usize) -> bool {
+        self.min_free == 0 || free(snapshot, at).is_some_and(|free| free >= self.min_free)
+    }
+
+    fn fits_but_for_room(&self, snapshot: &Snapshot, at: usize) -> bool {
         let device = &snapshot.devices[at];
-        let has_room =
-            self.min_free == 0 || free(snapshot, at).is_some_and(|free| free >= self.min_free);
         device.health().state != HealthState::Failed
-            && has_room
             && self.max_processes.is_none_or(|most| processes(snapshot, at) <= most)
             && self.filter.as_ref().is_none_or(|filter| filter.matches_device(device))
     }
@@ -147,19 +201,4 @@ fn processes(snapshot: &Snapshot, at: usize) -> u64 {
 fn free(snapshot: &Snapshot, at: usize) -> Option<u64> {
     let usage = snapshot.devices[at].space(MemorySpace::Dram)?;
     Some(usage.capacity_bytes.value()?.saturating_sub(*usage.used_bytes.value()?))
-}
-
-fn pci_address(snapshot: &Snapshot, at: usize) -> Option<String> {
-    snapshot.devices[at].identity.pci().map(|pci| pci.to_string())
-}
-
-/// Its place among those of its vendor.
-fn index(snapshot: &Snapshot, at: usize) -> Option<String> {
-    let all = of_vendor(snapshot, snapshot.devices[at].identity.vendor());
-    all.iter().position(|other| *other == at).map(|place| place.to_string())
-}
-
-fn uuid_or_index(snapshot: &Snapshot, at: usize) -> Option<String> {
-    let uuid = snapshot.devices[at].identity.other().and_then(|other| other.uuid.clone());
-    uuid.or_else(|| index(snapshot, at))
 }

@@ -3,9 +3,14 @@
 mod inquiry;
 mod shell;
 
+use std::time::Duration;
+
 pub use inquiry::{Inquiry, Terms};
 
 use crate::addresses::{HostAddress, HostRoute};
+
+/// What a wait for many hosts adds to the timeout of one, so that the reason of a silent one comes first.
+pub const GRACE: Duration = Duration::from_millis(500);
 
 impl Terms {
     /// The first of these hosts to which the token would go for anyone on the network to read.

@@ -10,13 +10,15 @@ mod open_file;
 mod past;
 mod received;
 mod recording;
+mod tls_files;
 
 pub use addresses::{
     AddressesError, Destination, HostAddress, HostError, HostItem, HostRoute, read_all,
 };
-pub use hosts::{Inquiry, Terms};
+pub use hosts::{GRACE, Inquiry, Terms};
 pub use known::{Question, ServiceFindings};
 pub use open_file::open;
 pub use past::{PastError, PastPlace, PastSource, candidates};
-pub use received::ReceivedError;
+pub use received::{ReceivedError, snapshot_in};
 pub use recording::{Frame, RecordError, Recorder, Recording, RecordingError, ReplayError};
+pub use tls_files::{ClientTlsFiles, TlsError};

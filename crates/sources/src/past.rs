@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use telltale_client::{CallError, Client, connect};
 use telltale_node::access::Visibility;
@@ -13,9 +14,14 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{HistoryAnswer, HistoryQuery, ProcessChoice, ProcessReport};
 use telltale_schema::text::with_causes;
 use tokio::runtime::Runtime;
+use tokio::time::timeout;
 
 /// The directory of the service that a package installs.
 const SYSTEM: &str = "/var/lib/telltale";
+/// How long a service may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a service may take for one answer. It reads a file that may be large.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Which host's history is wanted.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +66,11 @@ pub enum PastError {
     /// The service does not answer.
     #[error(transparent)]
     Call(CallError),
+    /// The service took too long.
+    #[error(
+        "the service did not answer within {} s; ask for a shorter span", .0.as_secs()
+    )]
+    Late(Duration),
 }
 
 // === impl PastSource ===
@@ -99,9 +110,13 @@ impl PastSource {
             .map_err(|error| with_causes(&error))?;
         let mut words = String::from("there is no runtime directory with a service's socket");
         for socket in sockets {
-            match runtime.block_on(connect(socket)) {
-                Ok(client) => return Ok(Self::Service { runtime, client: Box::new(client) }),
-                Err(error) => words = with_causes(&error),
+            match runtime.block_on(async { timeout(CONNECT_TIMEOUT, connect(socket)).await }) {
+                Ok(Ok(client)) => return Ok(Self::Service { runtime, client: Box::new(client) }),
+                Ok(Err(error)) => words = with_causes(&error),
+                Err(_) => {
+                    let (path, limit) = (socket.display(), CONNECT_TIMEOUT.as_secs());
+                    words = format!("the service at {path} did not answer within {limit} s");
+                }
             }
         }
         Err(words)
@@ -114,7 +129,9 @@ impl PastSource {
     pub fn query(self, query: &HistoryQuery) -> Result<HistoryAnswer, PastError> {
         match self {
             Self::File(reader) => Ok(reader.query(query, Visibility::Everything)?),
-            Self::Service { runtime, mut client } => asked(&runtime, client.history(query)),
+            Self::Service { runtime, mut client } => {
+                asked(&runtime, ANSWER_TIMEOUT, client.history(query))
+            }
         }
     }
 
@@ -126,7 +143,7 @@ impl PastSource {
         match self {
             Self::File(reader) => Ok(reader.snapshot_at(at)?),
             Self::Service { runtime, mut client } => {
-                let answer = asked(&runtime, client.snapshot_at(at))?;
+                let answer = asked(&runtime, ANSWER_TIMEOUT, client.snapshot_at(at))?;
                 let resolution_ms = answer.resolution_ms.unwrap_or(0);
                 Ok(Past { snapshot: answer.snapshot, resolution_ms })
             }
@@ -140,16 +157,21 @@ impl PastSource {
     pub fn report(self, process: &ProcessChoice) -> Result<Vec<ProcessReport>, PastError> {
         match self {
             Self::File(reader) => Ok(reader.report(process, Visibility::Everything)?),
-            Self::Service { runtime, mut client } => asked(&runtime, client.report(process)),
+            Self::Service { runtime, mut client } => {
+                asked(&runtime, ANSWER_TIMEOUT, client.report(process))
+            }
         }
     }
 }
 
 fn asked<T>(
     runtime: &Runtime,
+    limit: Duration,
     call: impl Future<Output = Result<T, CallError>>,
 ) -> Result<T, PastError> {
-    runtime.block_on(call).map_err(|error| match error {
+    let answer = runtime.block_on(async { timeout(limit, call).await });
+    let answer = answer.map_err(|_| PastError::Late(limit))?;
+    answer.map_err(|error| match error {
         // The service's own words say everything.
         CallError::Refused(status) => PastError::Refused(status.message().to_owned()),
         error => PastError::Call(error),
@@ -176,4 +198,19 @@ pub fn candidates(place: &PastPlace) -> Vec<PathBuf> {
     let mut paths: Vec<_> = first.into_iter().chain(system).collect();
     paths.dedup();
     paths.iter().map(|directory| database_in(directory)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{PastError, asked};
+
+    #[test]
+    fn a_service_that_does_not_answer_is_given_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let limit = Duration::from_millis(20);
+        let refused = asked::<()>(&runtime, limit, std::future::pending()).unwrap_err();
+        assert!(matches!(refused, PastError::Late(late) if late == limit), "{refused}");
+    }
 }

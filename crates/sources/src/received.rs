@@ -19,7 +19,10 @@ pub enum ReceivedError {
 }
 
 /// The snapshot in a line.
-pub(crate) fn snapshot_in(line: &[u8]) -> Result<Snapshot, ReceivedError> {
+///
+/// # Errors
+/// When it is no JSON of a snapshot, or contradicts itself.
+pub fn snapshot_in(line: &[u8]) -> Result<Snapshot, ReceivedError> {
     let snapshot: Snapshot = serde_json::from_slice(line)?;
     snapshot.check()?;
     Ok(snapshot)

@@ -35,7 +35,6 @@ mod service_timeout;
 mod settings;
 mod smi;
 pub mod standalone;
-mod tls_files;
 mod top;
 mod train;
 mod worker;

@@ -28,7 +28,8 @@ pub(crate) fn run(arguments: &SelectArguments) -> Result<Status, Failure> {
         max_processes: arguments.max_processes,
         filter: arguments.filter.clone(),
     };
-    let chosen = choice.choose(&snapshot).map_err(|error| Failure::because(&error))?;
+    let chosen = choice.choose(&snapshot, |name| std::env::var(name).ok());
+    let chosen = chosen.map_err(|error| Failure::because(&error))?;
     let text = match (arguments.json, arguments.export) {
         (true, _) => {
             let ids: Vec<_> = chosen.places.iter().map(|at| &snapshot.devices[*at].id).collect();

@@ -28,6 +28,10 @@ pub(super) fn output(root: &Path) -> Result<GeneratedFile, GenerateError> {
     );
     text.push_str(&template);
     for (mark, owner) in MARKS {
+        if !text.contains(mark) {
+            let path = root.join(TEMPLATE);
+            return Err(GenerateError::NoMark { path, mark: mark.trim() });
+        }
         let fields = Field::all().iter().filter(|field| field.owner == owner);
         text = text.replace(mark, &fields.map(attribute).collect::<String>());
     }

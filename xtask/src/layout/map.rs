@@ -89,6 +89,7 @@ pub const MEMBERS: [Member; 35] = [
             "telltale-node",
             "telltale-query",
             "telltale-schema",
+            "telltale-server",
         ],
     ),
     Member { package: "telltale", may_use: MayUse::Product },

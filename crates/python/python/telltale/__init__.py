@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from . import errors as errors
 from ._processes import my_processes as my_processes, wait as wait
 from ._telltale import (
+    __version__ as __version__,
     BlockMemory as BlockMemory,
     Counter as Counter,
     Device as Device,
@@ -42,6 +45,9 @@ from .errors import (
     ServiceError as ServiceError,
     StreamError as StreamError,
 )
+
+# `collections.abc` is imported by the module anyway.
+Sequence.register(Table)
 
 #: True for type checkers alone: ``typing`` takes longer to import than all the rest.
 TYPE_CHECKING = False

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import os
 import select
+import time
 
 from ._telltale import Process, Table, snapshot
+from .errors import CollectError, QueryError
+
+#: The largest number that the kernel takes for a pid.
+_MAX_PID = 2**31 - 1
+#: Seconds of one call of ``poll``, which takes milliseconds in 32 bits.
+_MAX_WAIT = 86400.0
 
 #: True for type checkers alone: ``typing`` takes longer to import than all the rest.
 TYPE_CHECKING = False
@@ -28,13 +35,25 @@ def wait(pid: int, *, timeout: float | None = None) -> bool:
 
     Whether it has ended: false after ``timeout`` seconds. A process that is not there has ended.
     """
+    if not 0 < pid <= _MAX_PID:
+        raise QueryError(f"{pid} is no pid; give a number from 1 to {_MAX_PID}")
+    if timeout is not None and timeout != timeout:
+        raise QueryError("a timeout that is not a number; give seconds, or None to wait for as long as it takes")
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
+    except OSError as error:
+        raise CollectError(f"cannot wait for process {pid}", error.strerror, error.errno) from error
     try:
         end = select.poll()
         end.register(descriptor, select.POLLIN)
-        return bool(end.poll(None if timeout is None else max(timeout, 0) * 1000))
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _MAX_WAIT if deadline is None else max(deadline - time.monotonic(), 0)
+            if end.poll(min(left, _MAX_WAIT) * 1000):
+                return True
+            if left < _MAX_WAIT:
+                return False
     finally:
         os.close(descriptor)

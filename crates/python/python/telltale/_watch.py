@@ -7,11 +7,18 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from os import PathLike
 
 from ._telltale import Snapshot, snapshot
+from .errors import QueryError
 
 #: True for type checkers alone: ``typing`` takes longer to import than all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
+    from typing import Any, overload
+else:
+
+    def overload(function: object) -> object:
+        """What ``typing`` has for type checkers."""
+        return function
 
 _Path = str | PathLike[str]
 
@@ -24,7 +31,7 @@ class Watch(Iterator[Snapshot], AsyncIterator[Snapshot]):
 
     def __init__(self, period: float, take: Callable[[], Snapshot]) -> None:
         if not period > 0:
-            raise ValueError(f"a period of {period} s; give a positive number")
+            raise QueryError(f"a period of {period} s; give a positive number")
         self._take = take
         self._period = period
         self._due: float | None = None
@@ -59,6 +66,30 @@ class Watch(Iterator[Snapshot], AsyncIterator[Snapshot]):
         return due - now
 
 
+@overload
+def watch(
+    period: float = 1.0,
+    *,
+    root: _Path | None = None,
+    runtime_dir: _Path | None = None,
+    filter: str | None = None,
+    usage: bool = False,
+    metrics: bool = False,
+    with_host: bool = False,
+) -> Watch: ...
+@overload
+def watch(
+    period: float = 1.0,
+    *,
+    host: str,
+    filter: str | None = None,
+    usage: bool = False,
+    timeout: float | None = None,
+    token: str | None = None,
+    authority: _Path | None = None,
+    certificate: _Path | None = None,
+    key: _Path | None = None,
+) -> Watch: ...
 def watch(
     period: float = 1.0,
     *,
@@ -69,7 +100,7 @@ def watch(
     usage: bool = False,
     metrics: bool = False,
     with_host: bool = False,
-    timeout: float = 2.0,
+    timeout: float | None = None,
     token: str | None = None,
     authority: _Path | None = None,
     certificate: _Path | None = None,
@@ -77,11 +108,14 @@ def watch(
 ) -> Watch:
     """Snapshots of a host, the first at once and then one each ``period`` seconds.
 
-    The other arguments are those of :func:`telltale.snapshot`. The result is for ``for`` and for ``async for``.
+    The other arguments are those of :func:`telltale.snapshot`, of which ``root`` and ``host`` exclude each other. The
+    result is for ``for`` and for ``async for``.
     """
+    # The native half checks which arguments go together.
+    any_snapshot: Any = snapshot
 
     def take() -> Snapshot:
-        return snapshot(
+        return any_snapshot(
             root=root,
             runtime_dir=runtime_dir,
             host=host,

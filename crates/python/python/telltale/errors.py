@@ -20,28 +20,39 @@ class Error(Exception):
     """Something that Telltale could not do.
 
     ``message`` says what failed, and after a semicolon what to do about it; ``cause`` says why, where that is known.
+    Those that are an ``OSError`` have the system's number in ``errno``, where one of their causes is the system's.
     """
 
     message: str
     cause: str | None
 
-    def __init__(self, message: str, cause: str | None = None) -> None:
-        super().__init__(message, cause)
+    def __init__(self, message: str, cause: str | None = None, number: int | None = None) -> None:
+        # One argument: OSError would take two for a number and a text.
+        super().__init__(message)
         self.message = message
         self.cause = cause
+        self._number = number
+        if isinstance(self, OSError):
+            self.errno = number
+
+    def __reduce__(self) -> tuple[type[Error], tuple[str, str | None, int | None]]:
+        return type(self), (self.message, self.cause, self._number)
 
     @property
     def remedy(self) -> str | None:
-        """What to do, where the message says it."""
-        _, semicolon, remedy = self.message.rpartition("; ")
-        return remedy if semicolon else None
+        """What to do, where the message or the cause says it."""
+        for text in (self.message, self.cause or ""):
+            _, semicolon, remedy = text.rpartition("; ")
+            if semicolon:
+                return remedy
+        return None
 
     def __str__(self) -> str:
         return self.message if self.cause is None else f"{self.message}: {self.cause}"
 
 
 class QueryError(Error, ValueError):
-    """A text that is no query, no moment or no number."""
+    """An argument that cannot be used: a text that is no query, no moment or no number, or two that contradict."""
 
 
 class CollectError(Error, OSError):

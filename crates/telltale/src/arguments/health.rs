@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use telltale_client::ServiceAddress;
+use telltale_sources::ClientTlsFiles;
 
 use super::{LocationArguments, seconds};
-use crate::tls_files::ClientTlsFiles;
 
 /// What follows the options.
 pub(super) const HEALTH_HELP: &str = "\

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use telltale_sources::HostItem;
+use telltale_sources::{ClientTlsFiles, HostItem};
 
 use super::seconds;
-use crate::tls_files::ClientTlsFiles;
 
 /// What follows `--hosts`.
 #[derive(Debug, Clone, Args)]

@@ -10,8 +10,9 @@ use super::{HardwareArguments, LocationArguments, query};
 pub(super) const SELECT_HELP: &str = "\
 Chooses devices of one vendor: those with the fewest processes, and of these with the most free
 DRAM; none that has failed. Prints what TT_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES,
-NEURON_RT_VISIBLE_CORES, HIP_VISIBLE_DEVICES or ZE_AFFINITY_MASK must be. A device is not reserved:
-two jobs that choose at the same time may get the same one.
+NEURON_RT_VISIBLE_CORES, HIP_VISIBLE_DEVICES or ZE_AFFINITY_MASK must be. Where such a variable or
+ROCR_VISIBLE_DEVICES is set already, only the devices that it names are chosen. A device is not
+reserved: two jobs that choose at the same time may get the same one.
 
 Exit status: 0 chosen, 2 fewer devices fit than are wanted, 64 usage error.
 

@@ -7,7 +7,7 @@ use telltale_schema::fleet::{Fleet, Host, HostState};
 use telltale_schema::quantity;
 use telltale_schema::snapshot::{LeftOut, Snapshot};
 use telltale_schema::text::printable;
-use telltale_sources::Inquiry;
+use telltale_sources::{GRACE, Inquiry};
 
 use super::{OutputFormat, SnapshotView, time_of_day};
 use crate::arguments::SmiArguments;
@@ -20,8 +20,6 @@ use crate::output::StandardOutput;
 pub(crate) const FIRST_FRAME: Duration = Duration::from_millis(350);
 /// What it waits longer where services measure what processes use.
 const RATES: Duration = Duration::from_millis(400);
-/// What a host's own deadline gets beyond itself, so that its reason comes first.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// Shows the machines once, or periodically until interrupted.
 pub(super) fn show(

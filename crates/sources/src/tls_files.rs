@@ -1,17 +1,19 @@
-//! The files of TLS to a service's port, as a command line names them, read for the client.
+//! The files of TLS to a service's port, as a user names them, read for the client.
 
 use std::path::PathBuf;
 
 use telltale_client::Tls;
-use telltale_server::door::{TlsError, read_pem};
+use telltale_server::door::read_pem;
+
+pub use telltale_server::door::TlsError;
 
 /// The files that TLS to a port takes, all PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ClientTlsFiles {
+pub struct ClientTlsFiles {
     /// The authority that the service's certificate descends from.
-    pub(crate) authority: PathBuf,
-    /// Our own certificate and its key, where the service wants one.
-    pub(crate) identity: Option<(PathBuf, PathBuf)>,
+    pub authority: PathBuf,
+    /// The client's own certificate and its key, where the service wants one.
+    pub identity: Option<(PathBuf, PathBuf)>,
 }
 
 // === impl ClientTlsFiles ===
@@ -21,7 +23,7 @@ impl ClientTlsFiles {
     ///
     /// # Errors
     /// When one of them cannot be read.
-    pub(crate) fn read(&self) -> Result<Tls, TlsError> {
+    pub fn read(&self) -> Result<Tls, TlsError> {
         let tls = Tls::with_authority(read_pem(&self.authority)?);
         Ok(match &self.identity {
             Some((certificate, key)) => tls.with_identity(read_pem(certificate)?, read_pem(key)?),
