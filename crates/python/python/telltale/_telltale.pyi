@@ -2,12 +2,19 @@
 """The native half of the module."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, final, overload
 
+__version__: str
+"""The version of the module, which is that of the program ``telltale``."""
+
 _Row = TypeVar("_Row", covariant=True)
+_Default = TypeVar("_Default")
+_Path = str | PathLike[str]
+#: Text such as ``10m ago`` or a date, a ``datetime``, or a ``timedelta`` before now.
+_Moment = str | datetime | timedelta
 
 @final
 class Device:
@@ -574,7 +581,11 @@ class MemoryPart:
 
 @final
 class Table(Sequence[_Row], Generic[_Row]):
-    """Rows of one kind: a sequence that prints as a table, in a terminal and in a notebook."""
+    """Rows of one kind: a sequence that prints as a table, in a terminal and in a notebook.
+
+    Rows of one snapshot are equal that are the same device, process or part, so that ``in``, ``index`` and ``count``
+    find them.
+    """
 
     @overload
     def __getitem__(self, index: int, /) -> _Row: ...
@@ -582,6 +593,10 @@ class Table(Sequence[_Row], Generic[_Row]):
     def __getitem__(self, index: slice, /) -> Table[_Row]: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[_Row]: ...
+    def index(self, value: object, start: int = 0, stop: int = ...) -> int:
+        """The place of the first row that is this one; ``ValueError`` where none is."""
+    def count(self, value: object) -> int:
+        """How many rows are this one."""
     def to_dict(self) -> dict[str, list[Any]]:
         """The values by column: lists of one length, with ``None`` where a value is absent."""
     def to_arrow(self) -> Any:
@@ -621,6 +636,9 @@ class Snapshot:
         """Everything, as ``telltale smi --json`` prints it."""
     def to_json(self) -> str:
         """The same as a text of JSON, in one line."""
+    @classmethod
+    def from_json(cls, text: str, /) -> Snapshot:
+        """The snapshot in such a text, which ``pickle`` uses too."""
     def _repr_html_(self) -> str: ...
 
 @final
@@ -638,20 +656,32 @@ class Host:
         """When it answered last, in UTC."""
     @property
     def reason(self) -> str | None:
-        """Why it does not answer; ``None`` where it does."""
+        """Why it does not answer, such as that it has not yet; ``None`` where it does."""
 
 _Rows = Literal["devices", "processes", "memory"]
 
 @final
 class Fleet:
-    """Several hosts at one moment."""
+    """Several hosts at one moment, in the order in which they were named.
+
+    Iterating gives the hosts. Brackets take the name of one, its place, or a slice; ``in`` takes a name, or a host.
+    """
 
     @property
     def hosts(self) -> list[Host]:
         """The hosts, in the order in which they were named."""
-    def __getitem__(self, name: str, /) -> Host: ...
+    @overload
+    def __getitem__(self, index: str | int, /) -> Host: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> list[Host]: ...
+    def __contains__(self, item: object, /) -> bool: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Host]: ...
+    @overload
+    def get(self, name: str) -> Host | None: ...
+    @overload
+    def get(self, name: str, default: _Default) -> Host | _Default:
+        """The host with this name; without one, ``default``."""
     def to_dict(self) -> dict[str, Any]:
         """Everything, as ``telltale smi --hosts … --json`` prints it."""
     def columns(self, rows: _Rows = "devices") -> dict[str, list[Any]]:
@@ -662,26 +692,15 @@ class Fleet:
         """A data frame of these columns. Needs pandas."""
     def _repr_html_(self) -> str: ...
 
-_Path = str | PathLike[str]
-
 @overload
 def snapshot(
     *,
     root: _Path | None = None,
     runtime_dir: _Path | None = None,
-    host: str | None = None,
-    recording: _Path | None = None,
-    at: str | datetime | None = None,
-    state_dir: _Path | None = None,
     filter: str | None = None,
     usage: bool = False,
     metrics: bool = False,
     with_host: bool = False,
-    timeout: float = 2.0,
-    token: str | None = None,
-    authority: _Path | None = None,
-    certificate: _Path | None = None,
-    key: _Path | None = None,
 ) -> Snapshot:
     """A host at one moment, or several hosts.
 
@@ -691,17 +710,40 @@ def snapshot(
 
     ``filter`` leaves only the rows that a query wants. ``usage`` reads what processes use of the host, ``metrics``
     asks each process for the metrics that its program registered, ``with_host`` shows the host as a device.
-    ``timeout`` is in seconds. ``token``, ``authority``, ``certificate`` and ``key`` are
-    for services of other hosts: the token, and files of TLS.
+    ``timeout`` is in seconds, 2 without. ``token``, ``authority``, ``certificate`` and ``key`` are for services of
+    other hosts: the token, and files of TLS. Arguments of two sources are refused.
     """
 
 @overload
 def snapshot(
     *,
-    host: Sequence[str],
+    at: _Moment,
+    root: _Path | None = None,
+    runtime_dir: _Path | None = None,
+    state_dir: _Path | None = None,
+    filter: str | None = None,
+) -> Snapshot: ...
+@overload
+def snapshot(*, recording: _Path, at: _Moment | None = None, filter: str | None = None) -> Snapshot: ...
+@overload
+def snapshot(
+    *,
+    host: str,
     filter: str | None = None,
     usage: bool = False,
-    timeout: float = 2.0,
+    timeout: float | None = None,
+    token: str | None = None,
+    authority: _Path | None = None,
+    certificate: _Path | None = None,
+    key: _Path | None = None,
+) -> Snapshot: ...
+@overload
+def snapshot(
+    *,
+    host: list[str] | tuple[str, ...],
+    filter: str | None = None,
+    usage: bool = False,
+    timeout: float | None = None,
     token: str | None = None,
     authority: _Path | None = None,
     certificate: _Path | None = None,
@@ -728,20 +770,25 @@ class History:
     def to_json(self) -> str:
         """Everything, as ``telltale history --json`` prints it."""
     def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int, /) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> list[dict[str, Any]]: ...
 
 def history(
     *,
     devices: Sequence[str] = ...,
     processes: Sequence[int | str] = ...,
     metrics: Sequence[str] = ...,
-    since: str | datetime | None = None,
-    until: str | datetime | None = None,
-    step: float | None = None,
+    since: _Moment | None = None,
+    until: _Moment | None = None,
+    step: float | timedelta | None = None,
     root: _Path | None = None,
     runtime_dir: _Path | None = None,
     state_dir: _Path | None = None,
 ) -> History:
-    """Series of devices and processes of this host, from ``since`` to ``until``, in steps of ``step`` seconds.
+    """Series of devices and processes of this host, from ``since`` to ``until``, in steps of ``step``, which is in
+    seconds or a ``timedelta``.
 
     ``devices`` are ids, ``processes`` pids or names, ``metrics`` names or parts of them; without, all devices and
     processes with their temperature, power, AI clock and memory. Without ``since`` it is the last hour, without
@@ -750,7 +797,7 @@ def history(
 
 @final
 class Selection:
-    """Devices that were chosen, and the variable that tells a job's runtime of them. As a text it is the value."""
+    """Devices that were chosen, and the variable by which a job's runtime gets them. As a text it is the value."""
 
     @property
     def devices(self) -> list[Device]:
@@ -775,10 +822,10 @@ def select_devices(
     runtime_dir: _Path | None = None,
 ) -> Selection:
     """Devices of one vendor that a job can have: those with the fewest processes, and of these with the most free
-    memory; none that has failed.
+    memory; none that has failed, and none that a variable such as ``CUDA_VISIBLE_DEVICES`` hides.
 
-    Each has ``min_free`` of free DRAM (bytes, or a text such as ``8GiB``) and at most ``max_processes`` processes, and ``filter``, a query, holds
-    for it.
+    Each has ``min_free`` of free DRAM (bytes, or a text such as ``8GiB``) and at most ``max_processes`` processes,
+    and ``filter``, a query, holds for it.
     """
 
 _Kind = Literal[
@@ -1022,6 +1069,8 @@ class BlockMemory:
     @property
     def failed(self) -> int:
         """Allocations within that failed."""
+
+@final
 class DebugTensor:
     """A tensor that a core printed. It shares its memory with what is made of it: do not write there."""
 
