@@ -18,6 +18,9 @@ use crate::sequence::{self, Chosen};
 use crate::snapshot::Snapshot;
 use crate::{display, value};
 
+/// What rows have as `host`, the memory of the host that they use, beside the names of hosts.
+const HOST_MEMORY: &str = "host_memory";
+
 /// Several hosts at one moment, in the order in which they were named. Iterating gives the hosts; brackets take the
 /// name of one, its place, or a slice; `in` takes a name, or a host.
 #[pyclass(frozen, mapping, module = "telltale")]
@@ -63,7 +66,7 @@ impl Fleet {
             }
             all.extend(table.columns(py)?)?;
         }
-        all.put_first("host", ColumnType::Text, names);
+        all.put_first("host", ColumnType::Text, names, HOST_MEMORY);
         Ok(all)
     }
 }
@@ -121,7 +124,8 @@ impl Fleet {
         columns::json(py, &*self.inner)
     }
 
-    /// The rows of all hosts by column, of which `host` is the first. `rows` are devices, processes or memory.
+    /// The rows of all hosts by column, of which `host` is the first, the host's name. What rows have by that name is
+    /// in `host_memory`. `rows` are devices, processes or memory.
     #[pyo3(signature = (rows="devices"))]
     fn columns<'py>(&self, py: Python<'py>, rows: &str) -> PyResult<Bound<'py, PyDict>> {
         self.rows(py, rows)?.to_dict(py)

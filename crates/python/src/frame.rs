@@ -19,10 +19,10 @@ pub(crate) enum ColumnType {
 
 /// Columns of one length, in their order.
 pub(crate) struct Columns<'py> {
-    columns: Vec<Column<'py>>,
+    columns: Vec<TypedColumn<'py>>,
 }
 
-struct Column<'py> {
+struct TypedColumn<'py> {
     name: &'static str,
     of: ColumnType,
     values: Bound<'py, PyList>,
@@ -69,17 +69,21 @@ impl<'py> Columns<'py> {
 
     /// Adds a column behind the others.
     pub(crate) fn push(&mut self, name: &'static str, of: ColumnType, values: Bound<'py, PyList>) {
-        self.columns.push(Column { name, of, values });
+        self.columns.push(TypedColumn { name, of, values });
     }
 
-    /// Adds a column before the others.
+    /// Adds a column before the others. One that has its name already gets another.
     pub(crate) fn put_first(
         &mut self,
         name: &'static str,
         of: ColumnType,
         values: Bound<'py, PyList>,
+        other_name: &'static str,
     ) {
-        self.columns.insert(0, Column { name, of, values });
+        for column in self.columns.iter_mut().filter(|column| column.name == name) {
+            column.name = other_name;
+        }
+        self.columns.insert(0, TypedColumn { name, of, values });
     }
 
     /// Adds rows of the same columns below.

@@ -77,7 +77,9 @@ def test_types_of_columns_do_not_depend_on_data(emulated: Emulated, tmp_path: Pa
     assert types["temperature"] == pandas.Float64Dtype() and types["dram_free"] == pandas.Int64Dtype()
     assert types["device"] == pandas.StringDtype()
     down = telltale.snapshot(host=[f"unix:{tmp_path}/none.sock"]).to_pandas()
-    assert list(down.columns) == ["host", *types.index] and down["dram_free"].dtype == pandas.Int64Dtype()
+    names = ["host_memory" if name == "host" else name for name in types.index]
+    assert list(down.columns) == ["host", *names] and down["dram_free"].dtype == pandas.Int64Dtype()
+    assert (down["host"].dtype, down["host_memory"].dtype) == (pandas.StringDtype(), pandas.Int64Dtype())
     pyarrow = pytest.importorskip("pyarrow")
     for name in ("devices", "processes", "memory"):
         tables: list[Any] = [getattr(some, name), getattr(none, name)]

@@ -46,13 +46,16 @@ from .errors import (
     StreamError as StreamError,
 )
 
-# `collections.abc` is imported by the module anyway.
-Sequence.register(Table)
-
 #: True for type checkers alone: ``typing`` takes longer to import than all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from . import debug as debug, operations as operations, torch as torch
+
+# Its class is native, and cannot have it as its base.
+_sequence: Any = Sequence
+_sequence.register(Table)
 
 #: What is imported when it is first used.
 _LATE = ("debug", "operations", "torch")

@@ -685,7 +685,8 @@ class Fleet:
     def to_dict(self) -> dict[str, Any]:
         """Everything, as ``telltale smi --hosts … --json`` prints it."""
     def columns(self, rows: _Rows = "devices") -> dict[str, list[Any]]:
-        """The rows of all hosts by column, of which ``host`` is the first: lists of one length."""
+        """The rows of all hosts by column: lists of one length. ``host`` is the first, the host's name; what rows have
+        by that name, bytes of the host's memory, is in ``host_memory``."""
     def to_arrow(self, rows: _Rows = "devices") -> Any:
         """An Arrow table of these columns. Needs pyarrow."""
     def to_pandas(self, rows: _Rows = "devices") -> Any:
