@@ -22,7 +22,9 @@ use crate::{EventKind, Losses, Malformed, Statistics, Tensor};
 
 pub use directory::{Directory, MAX_EVENTS};
 pub use event_file::{EVENT_FILE_VERSION, write_event_file_start, write_event_record};
-pub use index::{CaptureIndex, EventFacts, Gap, IndexError, MAX_GAPS};
+pub use index::{
+    CaptureIndex, EventFacts, Gap, IndexError, IndexLimits, MAX_FORMS, MAX_GAPS, MAX_INDEXED_EVENTS,
+};
 pub use lines::{MAX_LINE_BYTES, write_item_line};
 pub use sequential::Sequential;
 pub use watch::DirectoryWatch;

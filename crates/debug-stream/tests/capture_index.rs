@@ -6,8 +6,8 @@ use std::path::Path;
 use proptest::prelude::{any, prop, proptest};
 use proptest::test_runner::Config;
 use telltale_debug_stream::capture::{
-    Capture, CaptureIndex, CapturedEvent, IndexError, Item, Payload, write_event_file_start,
-    write_event_record, write_item_line,
+    Capture, CaptureIndex, CapturedEvent, IndexError, IndexLimits, Item, Payload,
+    write_event_file_start, write_event_record, write_item_line,
 };
 use telltale_debug_stream::{EventKind, Filter, Losses};
 use telltale_harness::Scratch;
@@ -36,12 +36,16 @@ fn items() -> Vec<Item> {
 }
 
 fn file(is_lines: bool) -> Vec<u8> {
+    file_of(&items(), is_lines)
+}
+
+fn file_of(items: &[Item], is_lines: bool) -> Vec<u8> {
     let mut file = Vec::new();
     if is_lines {
-        items().iter().for_each(|item| write_item_line(&mut file, item, Some(10)).unwrap());
+        items.iter().for_each(|item| write_item_line(&mut file, item, Some(10)).unwrap());
     } else {
         write_event_file_start(&mut file).unwrap();
-        items().iter().for_each(|item| write_event_record(&mut file, item).unwrap());
+        items.iter().for_each(|item| write_event_record(&mut file, item).unwrap());
     }
     file
 }
@@ -84,17 +88,90 @@ fn numbers_facts_and_gaps_are_those_of_the_file() {
     }
 }
 
+/// Whether the capture's index is interrupted at the `at`th question, and no earlier.
+fn is_interrupted(path: &Path, at: usize) -> bool {
+    let mut asked = 0;
+    let opened = CaptureIndex::open(path, || {
+        asked += 1;
+        asked < at
+    });
+    matches!(opened, Err(IndexError::Interrupted)) && asked == at
+}
+
 #[test]
-fn who_does_not_want_to_go_on_need_not() {
+fn reading_can_be_interrupted_at_each_piece_of_a_file() {
     let place = Scratch::new();
     let path = place.join("capture");
-    let mut bytes = Vec::new();
-    for number in 0..5_000 {
-        write_item_line(&mut bytes, &Item::Event(Box::new(event(number))), None).unwrap();
+    let events: Vec<Item> = (0..5_000).map(|number| Item::Event(Box::new(event(number)))).collect();
+    for is_lines in [true, false] {
+        fs::write(&path, file_of(&events, is_lines)).unwrap();
+        assert!(is_interrupted(&path, 1) && is_interrupted(&path, 5));
     }
-    fs::write(&path, bytes).unwrap();
-    let refused = CaptureIndex::open(&path, || false);
-    assert!(matches!(refused, Err(IndexError::Interrupted)));
+    // What has no event in it is read in pieces too: a long line, empty lines, damage.
+    let start = file_of(&[], false);
+    for bytes in [vec![b'x'; 1 << 20], vec![b'\n'; 1 << 20], [start, vec![1; 1 << 20]].concat()] {
+        fs::write(&path, bytes).unwrap();
+        assert!(is_interrupted(&path, 10));
+    }
+}
+
+#[test]
+fn reading_can_be_interrupted_at_each_event_of_a_directory() {
+    let place = Scratch::new();
+    for number in 0..3 {
+        let directory = place.join(format!("act/core_0/{number}"));
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("metadata.txt"), "dtype = int8\nshape = (1)\n").unwrap();
+        fs::write(directory.join("tensor_data.bin"), [0]).unwrap();
+    }
+    // Three directories that have no event, three that have one, and then the events themselves.
+    assert!((1..=9).all(|at| is_interrupted(place.path(), at)));
+    let index = CaptureIndex::open(place.path(), || true).unwrap();
+    assert_eq!((index.len(), index.gaps().len()), (3, 0), "{:?}", index.gaps());
+}
+
+#[test]
+fn a_file_that_is_cut_meanwhile_ends_where_it_is_cut() {
+    let place = Scratch::new();
+    let path = place.join("capture");
+    let events: Vec<Item> = (0..5_000).map(|number| Item::Event(Box::new(event(number)))).collect();
+    for is_lines in [true, false] {
+        let bytes = file_of(&events, is_lines);
+        for left in [0, 100, 70_000, 200_000, bytes.len() - 20] {
+            fs::write(&path, &bytes).unwrap();
+            let mut asked = 0;
+            let index = CaptureIndex::open(&path, || {
+                asked += 1;
+                if asked == 2 {
+                    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+                    file.set_len(left.try_into().unwrap()).unwrap();
+                }
+                asked < 1_000
+            });
+            let index = index.unwrap_or_else(|error| panic!("cut to {left} bytes: {error}"));
+            // The first piece was read before.
+            assert!(index.len() > 100 && index.len() < events.len(), "cut to {left} bytes");
+        }
+    }
+}
+
+#[test]
+fn what_has_too_many_events_or_forms_has_no_index() {
+    let place = Scratch::new();
+    let path = place.join("capture");
+    // Three prefixes on each of two cores.
+    let limits = |events, forms| IndexLimits { events, forms };
+    for is_lines in [true, false] {
+        fs::write(&path, file(is_lines)).unwrap();
+        let open = |limits| CaptureIndex::open_within(&path, limits, || true);
+        assert_eq!(open(limits(8, 6)).unwrap().len(), 8);
+        let error = open(limits(7, 6)).unwrap_err();
+        assert!(matches!(error, IndexError::TooManyEvents(7)), "{error}");
+        assert!(error.to_string().contains("more than 7 events"), "{error}");
+        let error = open(limits(8, 5)).unwrap_err();
+        assert!(matches!(error, IndexError::TooManyForms(5)), "{error}");
+        assert!(error.to_string().contains("more than 5 combinations"), "{error}");
+    }
 }
 
 proptest! {

@@ -88,7 +88,17 @@ enum EventDirectory {
 
 impl Directory {
     pub(super) fn open(root: &Path) -> io::Result<Self> {
-        Self::begin(root, None)
+        let opened = Self::open_while(root, &mut || true)?;
+        Ok(opened.expect("it was not interrupted"))
+    }
+
+    /// The same; none if `goes_on`, which is asked for each directory, returned false.
+    pub(super) fn open_while(
+        root: &Path,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> io::Result<Option<Self>> {
+        let (mut directory, places) = Self::begin(root, None)?;
+        Ok(directory.gather_while(places, goes_on).then_some(directory))
     }
 
     /// Opens a directory to be followed: [`Directory::look_again`] finds what was added.
@@ -99,14 +109,17 @@ impl Directory {
         let (seen, unfinished) = (HashSet::new(), BTreeSet::new());
         let following =
             Following { watch: DirectoryWatch::new()?, seen, unfinished, is_gone: false };
-        Self::begin(root, Some(following))
+        let (mut directory, places) = Self::begin(root, Some(following))?;
+        directory.gather(places);
+        Ok(directory)
     }
 
-    fn begin(root: &Path, following: Option<Following>) -> io::Result<Self> {
+    /// A directory of which nothing is read yet, and where to begin.
+    fn begin(root: &Path, following: Option<Following>) -> io::Result<(Self, Vec<PathBuf>)> {
         let root = root.canonicalize()?;
         // Below it, what cannot be opened is reported; here it is the end.
         fs::read_dir(&root)?;
-        let mut directory = Self {
+        let directory = Self {
             root: root.clone(),
             parents: Vec::new(),
             ready: VecDeque::new(),
@@ -117,8 +130,7 @@ impl Directory {
             mixed: HashSet::new(),
             following,
         };
-        directory.gather(vec![root]);
-        Ok(directory)
+        Ok((directory, vec![root]))
     }
 
     /// How many events were found and not yet given.
@@ -216,11 +228,23 @@ impl Directory {
     }
 
     /// Goes through these directories and all below them.
-    fn gather(&mut self, mut places: Vec<PathBuf>) {
+    fn gather(&mut self, places: Vec<PathBuf>) {
+        self.gather_while(places, &mut || true);
+    }
+
+    /// The same; false if `goes_on` was, and nothing is ready then.
+    fn gather_while(
+        &mut self,
+        mut places: Vec<PathBuf>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> bool {
         let mut found = Vec::new();
         let most = MAX_EVENTS.saturating_sub(self.ready.len());
         let mut left_out = 0_u64;
         while let Some(place) = places.pop() {
+            if !goes_on() {
+                return false;
+            }
             if self.following.as_ref().is_some_and(|following| following.has_seen(&place)) {
                 continue;
             }
@@ -250,6 +274,7 @@ impl Directory {
         self.ready.extend(found);
         self.ready.make_contiguous().sort_unstable();
         self.find_mixed();
+        true
     }
 
     /// Numbers that go back, but not to the start as those of a program run again, are those of

@@ -4,23 +4,29 @@
 //! The data of an event file is passed over, so damage to it is found when its event is read. All other
 //! damage is found here, and left out as [`super::Sequential`] leaves it out.
 
+mod building;
 mod records;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use super::event_file::{self, Parsed};
-use super::{Capture, CaptureReadError, CapturedEvent, Item, OpenError, Payload, lines, safe_file};
+use super::{CaptureReadError, CapturedEvent, Item, OpenError, Payload, lines};
 use crate::filter::Filter;
 use crate::{EventKind, Statistics};
 
 /// The most gaps that are kept of a capture; those behind them are counted.
 pub const MAX_GAPS: usize = 65_536;
-/// Items between two questions whether to go on.
-const ITEMS_AT_ONCE: usize = 4_096;
+/// The most events of a capture that are indexed: each takes about 100 bytes of memory.
+pub const MAX_INDEXED_EVENTS: usize = 1 << 26;
+/// The most combinations of kind, core, pipe, prefix, data type and shape. There may be one for each event of a
+/// directory.
+pub const MAX_FORMS: usize = 1 << 20;
+const _: () = assert!(MAX_INDEXED_EVENTS < u32::MAX as usize && MAX_FORMS < u32::MAX as usize);
 
 /// The events of a capture by number.
 #[derive(Debug)]
@@ -28,10 +34,19 @@ pub struct CaptureIndex {
     /// The file; none for a directory.
     file: Option<File>,
     entries: Vec<Entry>,
-    forms: Vec<Form>,
-    numbers_of_forms: HashMap<Form, u32>,
+    forms: Vec<Arc<Form>>,
     gaps: Vec<Gap>,
     more_gaps: u64,
+}
+
+/// How large an index may become. Above these limits there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexLimits {
+    /// The most events; [`MAX_INDEXED_EVENTS`] by default, which is also the most that can be set.
+    pub events: usize,
+    /// The most combinations of kind, core, pipe, prefix, data type and shape; [`MAX_FORMS`] by default,
+    /// which is also the most that can be set.
+    pub forms: usize,
 }
 
 /// What is not in a capture, and in front of which event.
@@ -77,6 +92,18 @@ pub enum IndexError {
     /// It could not be read.
     #[error(transparent)]
     Read(#[from] CaptureReadError),
+    /// It has more events than [`IndexLimits::events`].
+    #[error(
+        "the capture cannot be indexed: it has more than {0} events; give a part of it, which \
+         `telltale events --convert` writes"
+    )]
+    TooManyEvents(usize),
+    /// Its events differ more than [`IndexLimits::forms`] allows.
+    #[error(
+        "the capture cannot be indexed: its events have more than {0} combinations of core, prefix, \
+         data type and shape; give a part of it, which `telltale events --convert` writes"
+    )]
+    TooManyForms(usize),
     /// The caller did not want to go on.
     #[error("reading was interrupted")]
     Interrupted,
@@ -122,44 +149,24 @@ enum EventPlace {
 // === impl CaptureIndex ===
 
 impl CaptureIndex {
-    /// Goes through a directory or a file. Now and then `goes_on` is asked.
+    /// Goes through a directory or a file. Before each read, `goes_on` is asked; it should return quickly.
     ///
     /// # Errors
-    /// When it cannot be opened or is no capture, or `goes_on` says no.
-    pub fn open(path: &Path, mut goes_on: impl FnMut() -> bool) -> Result<Self, IndexError> {
-        let mut index = Self {
-            file: None,
-            entries: Vec::new(),
-            forms: Vec::new(),
-            numbers_of_forms: HashMap::new(),
-            gaps: Vec::new(),
-            more_gaps: 0,
-        };
-        match Capture::open(path)? {
-            Capture::Directory(mut directory) => {
-                let mut items = 0_usize;
-                while let Some(item) = directory.next_item() {
-                    items += 1;
-                    if items.is_multiple_of(ITEMS_AT_ONCE) && !goes_on() {
-                        return Err(IndexError::Interrupted);
-                    }
-                    index.add(item, None);
-                }
-            }
-            Capture::File(_) => {
-                let cannot = |error| OpenError::Open(path.to_owned(), error);
-                let file = safe_file::open_following(path).map_err(cannot)?;
-                let file = file.ok_or_else(|| OpenError::OtherKind(path.to_owned()))?;
-                records::read(&file, &mut |item, place| {
-                    index.add(item, Some(place));
-                    !index.entries.len().is_multiple_of(ITEMS_AT_ONCE) || goes_on()
-                })?;
-                index.file = Some(file);
-            }
-        }
-        // Nothing is added any more.
-        index.numbers_of_forms = HashMap::new();
-        Ok(index)
+    /// When it cannot be opened, is no capture or has too many events, or `goes_on` returns false.
+    pub fn open(path: &Path, goes_on: impl FnMut() -> bool) -> Result<Self, IndexError> {
+        Self::open_within(path, IndexLimits::default(), goes_on)
+    }
+
+    /// The same with limits of the caller.
+    ///
+    /// # Errors
+    /// As of [`CaptureIndex::open`].
+    pub fn open_within(
+        path: &Path,
+        limits: IndexLimits,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<Self, IndexError> {
+        building::build(path, limits, &mut goes_on)
     }
 
     /// How many events there are.
@@ -244,7 +251,7 @@ impl CaptureIndex {
     /// Those of `numbers` whose events a filter wants, in their order. `every` counts by core.
     #[must_use]
     pub fn select(&self, filter: &Filter, numbers: impl IntoIterator<Item = u32>) -> Vec<u32> {
-        let wants = |form: &Form| filter.wants_form(form.core, &form.prefix, &form.dtype);
+        let wants = |form: &Arc<Form>| filter.wants_form(form.core, &form.prefix, &form.dtype);
         let wanted: Vec<bool> = self.forms.iter().map(wants).collect();
         let mut passed: HashMap<Option<u32>, u64> = HashMap::new();
         let is_wanted = |number: &u32| {
@@ -268,44 +275,13 @@ impl CaptureIndex {
         file.read_exact_at(&mut read, at)?;
         Ok(read)
     }
+}
 
-    fn add(&mut self, item: Item, place: Option<EventPlace>) {
-        let event = match item {
-            Item::Event(event) => *event,
-            item if self.gaps.len() < MAX_GAPS => {
-                self.gaps.push(Gap { before: self.entries.len(), item });
-                return;
-            }
-            _ => {
-                self.more_gaps += 1;
-                return;
-            }
-        };
-        let place = place.unwrap_or_else(|| match event.payload {
-            Payload::File(path) => EventPlace::File(PathBuf::into_boxed_path(path)),
-            Payload::LeftOut(found) => EventPlace::Facts(found.map(Box::new)),
-            Payload::Held(_) => EventPlace::Facts(None),
-        });
-        let CapturedEvent { kind, core, pipe, prefix, dtype, shape, .. } = event;
-        let form = self.form(Form { kind, core, pipe, prefix, dtype, shape });
-        self.entries.push(Entry {
-            form,
-            place,
-            bytes: event.bytes,
-            sequence: event.sequence,
-            time_ns: event.time_ns,
-            iteration: event.iteration,
-        });
-    }
+// === impl IndexLimits ===
 
-    fn form(&mut self, form: Form) -> u32 {
-        if let Some(number) = self.numbers_of_forms.get(&form) {
-            return *number;
-        }
-        let number = u32::try_from(self.forms.len()).expect("no machine holds so many forms");
-        self.forms.push(form.clone());
-        self.numbers_of_forms.insert(form, number);
-        number
+impl Default for IndexLimits {
+    fn default() -> Self {
+        Self { events: MAX_INDEXED_EVENTS, forms: MAX_FORMS }
     }
 }
 

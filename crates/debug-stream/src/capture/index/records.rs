@@ -12,13 +12,18 @@ use crate::capture::{Item, Unreadable};
 
 /// How much of a line is searched first for its end.
 const USUAL_LINE_BYTES: usize = 1 << 10;
+/// The most that one system call reads. The caller is asked between two of them.
+const MAX_READ_BYTES: usize = 1 << 20;
 
-/// Takes an item and where it is; false if it wants no more.
-type Take<'call> = &'call mut dyn FnMut(Item, EventPlace) -> bool;
+/// Takes an item and where it is, unless there are too many.
+type Take<'call> = &'call mut dyn FnMut(Item, EventPlace) -> Result<(), IndexError>;
 
-/// Gives each item of a file to `take`.
-pub(super) fn read(file: &File, take: Take<'_>) -> Result<(), IndexError> {
-    let mut window = Window { file, at: 0, bytes: Vec::new() };
+/// Whether to go on, asked before each read of the file.
+type GoesOn<'call> = &'call mut dyn FnMut() -> bool;
+
+/// Gives each item of a file to `take`. A file that is cut meanwhile ends where it is cut.
+pub(super) fn read(file: &File, goes_on: GoesOn<'_>, take: Take<'_>) -> Result<(), IndexError> {
+    let mut window = Window { file, goes_on, at: 0, bytes: Vec::new() };
     let length = file.metadata().map_err(crate::capture::CaptureReadError::from)?.len();
     let start = window.get(0, CHUNK_BYTES)?;
     match CaptureForm::of(start)? {
@@ -31,6 +36,7 @@ pub(super) fn read(file: &File, take: Take<'_>) -> Result<(), IndexError> {
 /// A piece of the file in memory, moved to where it is needed.
 struct Window<'file> {
     file: &'file File,
+    goes_on: GoesOn<'file>,
     at: u64,
     bytes: Vec<u8>,
 }
@@ -43,27 +49,28 @@ impl Window<'_> {
         let from = match inside.filter(is_here) {
             Some(inside) => inside,
             None => {
-                self.fill(at, bytes.max(CHUNK_BYTES)).map_err(super::CaptureReadError::from)?;
+                self.fill(at, bytes.max(CHUNK_BYTES))?;
                 0
             }
         };
         Ok(&self.bytes[from..from.saturating_add(bytes).min(self.bytes.len())])
     }
 
-    fn fill(&mut self, at: u64, bytes: usize) -> io::Result<()> {
+    fn fill(&mut self, at: u64, bytes: usize) -> Result<(), IndexError> {
         self.at = at;
         self.bytes.resize(bytes, 0);
         let mut filled = 0;
         while filled < bytes {
-            let next = at.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
-            match self.file.read_at(&mut self.bytes[filled..], next) {
+            if !(self.goes_on)() {
+                return Err(IndexError::Interrupted);
+            }
+            let next = at.saturating_add(wide(filled));
+            let end = bytes.min(filled.saturating_add(MAX_READ_BYTES));
+            match self.file.read_at(&mut self.bytes[filled..end], next) {
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.bytes.clear();
-                    return Err(error);
-                }
+                Err(error) => return Err(crate::capture::CaptureReadError::from(error).into()),
             }
         }
         self.bytes.truncate(filled);
@@ -75,6 +82,10 @@ fn read_lines(window: &mut Window<'_>, length: u64, take: Take<'_>) -> Result<()
     let (mut at, mut number) = (0, 0_u64);
     while at < length {
         let (bytes, is_too_long) = line_length(window, at)?;
+        if bytes == 0 {
+            // The file was cut meanwhile.
+            return Ok(());
+        }
         number += 1;
         let parsed = if is_too_long {
             Err(format!("it has more than {} MiB", MAX_LINE_BYTES >> 20))
@@ -91,9 +102,7 @@ fn read_lines(window: &mut Window<'_>, length: u64, take: Take<'_>) -> Result<()
             Item::Unreadable(Unreadable { place: format!("line {number}"), reason })
         });
         let place = EventPlace::Line { at, bytes: usize::try_from(bytes).unwrap_or(usize::MAX) };
-        if !take(item, place) {
-            return Err(IndexError::Interrupted);
-        }
+        take(item, place)?;
         at += bytes;
     }
     Ok(())
@@ -126,21 +135,21 @@ impl Records<'_> {
         let mut at = wide(START_BYTES);
         let mut left_out: Option<(u64, &'static str)> = None;
         loop {
+            if self.window.get(at, FIXED_BYTES)?.is_empty() {
+                // The file was cut meanwhile.
+                self.length = self.length.min(at);
+            }
             let found = if at < self.length { Some(self.record(at)?) } else { None };
             if let (Some(Ok(_)) | None, Some((from, reason))) = (&found, left_out) {
                 let place = format!("{} bytes from byte {from}", at - from);
                 let reported = Unreadable { place, reason: reason.to_owned() };
                 left_out = None;
-                if !take(Item::Unreadable(reported), EventPlace::Facts(None)) {
-                    return Err(IndexError::Interrupted);
-                }
+                take(Item::Unreadable(reported), EventPlace::Facts(None))?;
             }
             match found {
                 None => return Ok(()),
                 Some(Ok((item, bytes))) => {
-                    if !take(item, EventPlace::Record { at, bytes }) {
-                        return Err(IndexError::Interrupted);
-                    }
+                    take(item, EventPlace::Record { at, bytes })?;
                     at += wide(bytes);
                 }
                 Some(Err((reason, bytes))) => {
@@ -179,9 +188,12 @@ impl Records<'_> {
         }
         let head = self.window.get(at + wide(FIXED_BYTES), head_bytes)?;
         let parsed = lines::parse_facts(head);
-        // Behind a whole record, there is another one or nothing.
+        // Behind a whole record, there is another one, or the end that the file had at first.
         let next = self.window.get(end, FIXED_BYTES)?;
-        let is_whole = next.is_empty() || event_file::begins_with_mark(next);
+        let is_whole = match next.is_empty() {
+            true => end == self.length,
+            false => event_file::begins_with_mark(next),
+        };
         match parsed {
             Ok(item) if is_whole => Ok(Ok((item, bytes))),
             _ => self.checked_record(at, bytes),
