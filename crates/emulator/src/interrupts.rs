@@ -38,9 +38,16 @@ pub(crate) fn are_pending() -> bool {
     CHECK.get().is_some_and(|check| check())
 }
 
-/// Whether the call that this thread works for was interrupted.
-pub(crate) fn is_call_interrupted() -> bool {
-    CALL.with_borrow(|call| call.as_ref().is_some_and(|call| call.0.load(Ordering::Relaxed)))
+/// What is asked, if anything is.
+pub(crate) fn check() -> Option<fn() -> bool> {
+    CHECK.get().copied()
+}
+
+/// Whether this thread is to stop waiting: the call that it works for was interrupted, or it works for none and is
+/// interrupted itself.
+pub(crate) fn end_waiting() -> bool {
+    let call = CALL.with_borrow(|call| call.as_ref().map(|call| call.0.load(Ordering::Relaxed)));
+    call.unwrap_or_else(are_pending)
 }
 
 impl InterruptibleCall {

@@ -8,8 +8,10 @@ use telltale_schema::memory::MemoryKind;
 
 use crate::cell::{Cell, CellType, OWN_PEAK, PEAK, POSTED_LIVE, TAG, TAKEN_PEAK, Tag};
 use crate::device::DeviceSlot;
-use crate::directory::RuntimeDirectory;
-use crate::layout::{CELL_BYTES, CELLS_CAPACITY, CELLS_OFFSET, FILE_BYTES, LAYOUT_VERSION, header};
+use crate::directory::{RuntimeDirectory, checked};
+use crate::layout::{
+    CELL_BYTES, CELLS_CAPACITY, CELLS_OFFSET, FILE_BYTES, LAYOUT_VERSION, READY, header,
+};
 use crate::mapping::Mapping;
 use crate::owner::identity_of_this_process;
 use crate::posting::take_peak;
@@ -31,10 +33,11 @@ impl OwnPeaks {
     /// Opens the ledger `name` of this process.
     ///
     /// # Errors
-    /// When it cannot be opened or mapped, is another process's, or has another version's layout.
+    /// When the name leads out of the directory, or the ledger cannot be opened or mapped, is another process's, or
+    /// has another version's layout.
     pub fn open_at(directory: &RuntimeDirectory, name: &str) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let writable = openat(directory, name, flags, Mode::empty())?;
+        let writable = openat(directory, checked(name)?, flags, Mode::empty())?;
         let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
         let size = usize::try_from(fstat(&writable)?.st_size).unwrap_or(0);
         if size < FILE_BYTES {
@@ -47,6 +50,8 @@ impl OwnPeaks {
             return Err(refused("it is the ledger of another process"));
         }
         let mapping = Mapping::writable(std::os::fd::AsFd::as_fd(&writable), FILE_BYTES)?;
+        // SYNC: header
+        let ready = mapping.word(header::READY).load(Ordering::Acquire);
         let is_same_layout = [
             (header::LAYOUT_VERSION, u64::from(LAYOUT_VERSION)),
             (header::CELLS_OFFSET, CELLS_OFFSET as u64),
@@ -54,7 +59,7 @@ impl OwnPeaks {
         ]
         .iter()
         .all(|(at, value)| u64::from(mapping.half_word(*at).load(Ordering::Relaxed)) == *value);
-        if !is_same_layout {
+        if ready != READY || !is_same_layout {
             return Err(refused("another version's library writes it"));
         }
         Ok(Self { mapping })
@@ -63,6 +68,7 @@ impl OwnPeaks {
     /// Takes the peaks: each is the most bytes in use at a time since the last call, or 0 where nothing was allocated
     /// since. It is exact while one thread records, as a peak is (see `docs/ledger.md`).
     pub fn take(&self) -> Vec<TakenPeak> {
+        // SYNC: cell count
         let used = self.mapping.word(header::CELLS_USED).load(Ordering::Acquire);
         let used = usize::try_from(used).unwrap_or(usize::MAX).min(CELLS_CAPACITY);
         let cells: Vec<_> = (0..used).filter_map(|at| known(self.mapping.cell(at))).collect();
@@ -107,6 +113,7 @@ impl Known {
 }
 
 fn known(cell: &Cell) -> Option<(Known, &Cell)> {
+    // SYNC: cell publication
     let tag = Tag::from_word(cell.word(TAG).load(Ordering::Acquire));
     let cell_type = CellType::from_code(tag.cell_type)?;
     let kind = MemoryKind::from_code(tag.kind)?;

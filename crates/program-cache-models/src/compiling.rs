@@ -84,7 +84,7 @@ fn a_refusal_that_is_reported_nobody_would_leave_them_waiting() {
         let _ = refused(|fixture, thread| {
             match fixture.table.join(&wanted(&KEY), ThreadNumber(thread))? {
                 Joined::Here(_) => Ok(0),
-                Joined::Wait(flight) => flight.wait().unwrap().map(|_| 0),
+                Joined::Wait(flight) => flight.wait(None)?.unwrap().map(|_| 0),
                 Joined::Lead(leading) => {
                     Box::leak(Box::new(leading));
                     Err(NoProgram::Refused)

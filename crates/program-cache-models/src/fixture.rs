@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::counters::ThreadNumber;
-use crate::entry::{Made, Reentered, Using, WantedKey};
+use crate::entry::{Made, Using, WantedKey};
 use crate::missing::Refusal;
 use crate::table::ProgramTable;
+use crate::waiting::CannotWait;
 
 /// What an entry weighs here: its own overhead and one byte of key.
 pub(crate) const ENTRY_BYTES: u64 = 513;
@@ -41,6 +42,8 @@ pub(crate) enum NoProgram {
     Lacking,
     /// This thread is using it already.
     Reentered,
+    /// Its check ended the waiting.
+    Interrupted,
 }
 
 /// A table, and what became of its programs.
@@ -55,9 +58,12 @@ impl Refusal for NoProgram {
     }
 }
 
-impl From<Reentered> for NoProgram {
-    fn from(Reentered: Reentered) -> Self {
-        Self::Reentered
+impl From<CannotWait> for NoProgram {
+    fn from(cause: CannotWait) -> Self {
+        match cause {
+            CannotWait::Reentered => Self::Reentered,
+            CannotWait::Interrupted => Self::Interrupted,
+        }
     }
 }
 
@@ -102,12 +108,12 @@ impl Fixture {
     ) -> Result<R, NoProgram> {
         let (wanted, thread) = (wanted(&key), ThreadNumber(thread));
         if let Some(entry) = self.table.index.get(&wanted)
-            && let Some(mut in_use) = entry.enter(thread)?
+            && let Some(mut in_use) = entry.enter(thread, || None)?
         {
             let program = in_use.program();
             return Ok(use_it(Using { side: &(), program, is_fresh: false }));
         }
-        self.table.obtain(&wanted, thread, make, |using| Ok(use_it(using)))
+        self.table.obtain(&wanted, thread, None, make, |using| Ok(use_it(using)))
     }
 
     /// The same, for which compilation's program was used.

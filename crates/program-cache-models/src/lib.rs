@@ -22,6 +22,8 @@ mod sync;
 #[path = "../../program-cache/src/cache/table.rs"]
 #[allow(dead_code, reason = "the models need a part of it")]
 mod table;
+#[path = "../../program-cache/src/cache/waiting.rs"]
+mod waiting;
 
 mod compiling;
 mod dropping;

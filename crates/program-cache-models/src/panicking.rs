@@ -15,7 +15,7 @@ const OTHER_KEY: [u8; 1] = [2];
 /// Uses the program as one that panics halfway does.
 fn panic_in_use(fixture: &Fixture, thread: usize) {
     let Some(entry) = fixture.table.index.get(&wanted(&KEY)) else { return };
-    let Some(mut in_use) = entry.enter(ThreadNumber(thread)).unwrap() else { return };
+    let Some(mut in_use) = entry.enter(ThreadNumber(thread), || None).unwrap() else { return };
     in_use.program().spoilt = true;
     panic_with(in_use);
 }

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, TryLockResult};
+use std::time::Duration;
 
 pub(crate) use std::sync::{PoisonError, TryLockError};
 
@@ -87,6 +88,18 @@ impl Condvar {
         let mutex = waiting.mutex;
         let guard = waiting.guard.take().unwrap();
         mutex.guarded(self.0.wait(guard).unwrap())
+    }
+
+    /// Loom knows no time: no model has a check, so none waits here.
+    pub(crate) fn wait_timeout<'a, T>(
+        &self,
+        waiting: MutexGuard<'a, T>,
+        _: Duration,
+    ) -> LockResult<(MutexGuard<'a, T>, ())> {
+        match self.wait(waiting) {
+            Ok(guard) => Ok((guard, ())),
+            Err(poisoned) => Err(PoisonError::new((poisoned.into_inner(), ()))),
+        }
     }
 
     pub(crate) fn notify_all(&self) {

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use crate::cache::InterruptCheck;
 use crate::descriptor::ProgramDescriptor;
 use crate::slots::ProgramArguments;
 use crate::update::{UpdateError, Updates};
@@ -41,6 +42,13 @@ pub trait Backend {
     /// again, with no lock held.
     fn reclaim(&self) {}
 
+    /// What a dispatch that waits for another thread, which compiles or uses the same program, calls about ten
+    /// times a second. Once it returns true, the dispatch ends with
+    /// [`DispatchError::Interrupted`](crate::DispatchError::Interrupted). None if nothing interrupts.
+    fn interrupt_check(&self) -> Option<InterruptCheck> {
+        None
+    }
+
     /// Writes the words of a dispatch: [`Updates::write_to`] the program's arguments, and whatever
     /// follows from them.
     ///
@@ -74,6 +82,10 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn reclaim(&self) {
         B::reclaim(self);
+    }
+
+    fn interrupt_check(&self) -> Option<InterruptCheck> {
+        B::interrupt_check(self)
     }
 
     fn apply(&self, program: &mut Self::Program, updates: Updates<'_>) -> Result<(), UpdateError> {

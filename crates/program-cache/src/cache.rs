@@ -15,10 +15,12 @@ mod index;
 mod missing;
 mod mode;
 mod table;
+mod waiting;
 
 pub use counters::{CacheCounts, PHASES, Phase, TIMED_EACH, TIMED_FIRST};
 pub use error::{CheckError, DispatchError};
 pub use mode::{CacheMode, MODE_VARIABLE, ModeError};
+pub use waiting::InterruptCheck;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -169,7 +171,7 @@ impl<B: Backend> ProgramCache<B> {
     ) -> Result<R, DispatchError<B::Error>> {
         let pin = self.table.index.pin();
         if let Some(entry) = self.table.index.find(wanted, &pin)
-            && let Some(mut in_use) = entry.enter(thread)?
+            && let Some(mut in_use) = entry.enter(thread, || self.backend.interrupt_check())?
             && self.is_current(entry, &mut in_use)
         {
             watch.mark(Phase::LookUp);
@@ -184,7 +186,8 @@ impl<B: Backend> ProgramCache<B> {
         watch.mark(Phase::LookUp);
         self.counters.count(thread, CacheEvent::Miss);
         let make = || self.make_counted(thread, make);
-        let result = self.table.obtain(wanted, thread, make, |using| use_it(using, watch));
+        let check = self.backend.interrupt_check();
+        let result = self.table.obtain(wanted, thread, check, make, |using| use_it(using, watch));
         if wanted.collided.get() {
             self.counters.count(thread, CacheEvent::Collision);
         }
@@ -288,7 +291,7 @@ mod tests {
 
     fn found(table: &ProgramTable<u32, (), ()>, key: &WantedKey<'_>) -> Option<u32> {
         let entry = table.index.get(key)?;
-        let mut in_use = entry.enter(ThreadNumber::current()).expect("nobody uses it")?;
+        let mut in_use = entry.enter(ThreadNumber::current(), || None).expect("nobody uses it")?;
         Some(*in_use.program())
     }
 

@@ -25,8 +25,8 @@ pub use argument::{Argument, DynamicIndex, GlobalSemaphoreIndex, OperandIndex};
 pub use arguments::{ArgumentRun, RuntimeArguments};
 pub use backend::Backend;
 pub use cache::{
-    CacheCounts, CacheMode, CacheOptions, CheckError, DispatchError, ModeError, PHASES, Phase,
-    ProgramCache,
+    CacheCounts, CacheMode, CacheOptions, CheckError, DispatchError, InterruptCheck, ModeError,
+    PHASES, Phase, ProgramCache,
 };
 pub use check::{ArgumentLocation, Difference, SymbolError};
 pub use cores::{CoreCoord, CoreRange, CoreRanges};

@@ -5,6 +5,7 @@ mod bounds;
 mod bug_classes;
 mod checking;
 mod failing;
+mod interrupted;
 mod memory;
 mod operations;
 mod paper;

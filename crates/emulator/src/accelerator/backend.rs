@@ -1,8 +1,11 @@
 //! The accelerator as what a program cache compiles with.
 
-use telltale_program_cache::{Backend, ProgramArguments, ProgramDescriptor, UpdateError, Updates};
+use telltale_program_cache::{
+    Backend, InterruptCheck, ProgramArguments, ProgramDescriptor, UpdateError, Updates,
+};
 
 use super::{Accelerator, CompileError, CompiledProgram};
+use crate::interrupts;
 
 impl Backend for Accelerator {
     type Program = CompiledProgram;
@@ -27,6 +30,11 @@ impl Backend for Accelerator {
     /// be reported by [`Accelerator::finish`].
     fn reclaim(&self) {
         self.catch_up();
+    }
+
+    /// What [`crate::interrupt_waits`] was given.
+    fn interrupt_check(&self) -> Option<InterruptCheck> {
+        interrupts::check()
     }
 
     fn apply(

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,8 +19,12 @@ use super::includes::{Included, included};
 use super::source::{KERNEL_API, KernelText};
 use crate::interrupts;
 
-/// How long a compiler may take.
+/// How long a compiler may take for a kernel.
 const TIMEOUT: Duration = Duration::from_secs(120);
+/// How long it may take to say what it is.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a compiler's end is looked for where the kernel cannot report it.
+const END_PERIOD: Duration = Duration::from_millis(10);
 /// As much of the compiler's messages as is kept.
 const MAX_MESSAGE_BYTES: u64 = 16 << 10;
 /// Compilers that one process knows: `$CC` rarely changes while it runs.
@@ -111,6 +116,16 @@ pub enum CompilerError {
         /// What was run.
         command: String,
     },
+    /// It does not say what it is.
+    #[error(
+        "the C compiler {command:?} did not answer within {} s: start it by hand to see why, or name \
+         another one in CC",
+        ANSWER_TIMEOUT.as_secs()
+    )]
+    Silent {
+        /// What was run.
+        command: String,
+    },
     /// A disk is full: that of its temporary files, or that of the compiled kernels.
     #[error(
         "there is no room for what the C compiler writes: make some, or set TMPDIR:\n{message}"
@@ -149,11 +164,20 @@ impl Compiler {
     pub(crate) fn current() -> Result<Arc<Self>, CompilerError> {
         static KNOWN: Mutex<Vec<(Installed, Arc<Compiler>)>> = Mutex::new(Vec::new());
         let installed = Installed::current();
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, compiler)) = known.iter().find(|(other, _)| *other == installed) {
-            return Ok(Arc::clone(compiler));
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = |known: &[(Installed, Arc<Self>)]| {
+            let found = known.iter().find(|(other, _)| *other == installed);
+            found.map(|(_, compiler)| Arc::clone(compiler))
+        };
+        if let Some(compiler) = found(&known()) {
+            return Ok(compiler);
         }
+        // Without the lock: another thread must not wait for a compiler that hangs. Several may ask it at once.
         let compiler = Arc::new(Self::find(&installed)?);
+        let mut known = known();
+        if let Some(compiler) = found(&known) {
+            return Ok(compiler);
+        }
         if known.len() == MAX_KNOWN {
             known.remove(0);
         }
@@ -169,16 +193,14 @@ impl Compiler {
             let mut asked = Self::command(&words);
             asked.args(native.then_some(NATIVE)).args(["-dD", "-E", "-x", "c", "-"]);
             let api = memory_file(KERNEL_API.as_bytes()).map_err(CompilerError::Files)?;
-            let output = asked.stdin(api).output();
-            let output = output.map_err(|source| missing(&words, source))?;
-            if output.status.success() {
+            if let Some(output) = answer(asked.stdin(api), &words)? {
                 let identity = [0u8, 1].map(|half| {
                     let mut hasher = DefaultHasher::new();
                     (half, installed, native, FLAGS, LINK_FLAGS).hash(&mut hasher);
-                    (KERNEL_API, &output.stdout).hash(&mut hasher);
+                    (KERNEL_API, &output).hash(&mut hasher);
                     hasher.finish()
                 });
-                let own_headers = own_headers(&words);
+                let own_headers = own_headers(&words)?;
                 let mut found = Self {
                     words,
                     native,
@@ -188,10 +210,10 @@ impl Compiler {
                     hides_files: false,
                 };
                 // The kernel API includes some.
-                let names_none = included(&output.stdout).next().is_none();
+                let names_none = included(&output).next().is_none();
                 found.hides_files = names_none || found.words.iter().any(may_hide);
                 found.adds_files =
-                    found.hides_files || included(&output.stdout).any(|file| !found.owns(&file));
+                    found.hides_files || included(&output).any(|file| !found.owns(&file));
                 return Ok(found);
             }
         }
@@ -273,7 +295,8 @@ impl Compiler {
     ) -> Result<(), CompilerError> {
         let errors = log.try_clone().map_err(CompilerError::Files)?;
         let child = command.stdin(input).stdout(out).stderr(errors).spawn();
-        let status = wait(child.map_err(|source| missing(&self.words, source))?)?;
+        let mut child = child.map_err(|source| missing(&self.words, source))?;
+        let status = wait(&mut child, TIMEOUT)?.ok_or(CompilerError::TooSlow)?;
         if status.success() {
             return Ok(());
         }
@@ -316,14 +339,38 @@ fn may_hide(option: &OsString) -> bool {
 
 /// The directory in which a compiler has the headers that are its own. Options are left out: some give it
 /// another one.
-fn own_headers(words: &[OsString]) -> Option<PathBuf> {
+///
+/// # Errors
+/// When it cannot be asked: what it has is then not known, which is not the same as none.
+fn own_headers(words: &[OsString]) -> Result<Option<PathBuf>, CompilerError> {
     let is_option = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-");
     let program: Vec<_> = words.iter().take_while(|word| !is_option(word)).cloned().collect();
-    let output = Compiler::command(&program).arg("-print-file-name=include").output().ok()?;
-    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim_end());
+    let mut asked = Compiler::command(&program);
+    let output = answer(asked.arg("-print-file-name=include").stdin(Stdio::null()), &program)?;
+    let Some(text) = output.and_then(|output| String::from_utf8(output).ok()) else {
+        return Ok(None);
+    };
+    let path = PathBuf::from(text.trim_end());
     let parent = path.parent().filter(|_| path.is_absolute() && path.ends_with("include"));
     // There is `include-fixed` as well.
-    parent.map(Path::to_path_buf)
+    Ok(parent.map(Path::to_path_buf))
+}
+
+/// What a command writes to its standard output; none if it fails.
+fn answer(command: &mut Command, words: &[OsString]) -> Result<Option<Vec<u8>>, CompilerError> {
+    // A file and no pipe: what the command has started may keep a pipe open after its own end.
+    let mut answer = memory_file(&[]).map_err(CompilerError::Files)?;
+    let out = answer.try_clone().map_err(CompilerError::Files)?;
+    let child = command.stdout(out).stderr(Stdio::null()).spawn();
+    let mut child = child.map_err(|source| missing(words, source))?;
+    let silent = || CompilerError::Silent { command: shown(words) };
+    let status = wait(&mut child, ANSWER_TIMEOUT)?.ok_or_else(silent)?;
+    if !status.success() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    answer.rewind().and_then(|()| answer.read_to_end(&mut bytes)).map_err(CompilerError::Files)?;
+    Ok(Some(bytes))
 }
 
 fn missing(words: &[OsString], source: io::Error) -> CompilerError {
@@ -377,32 +424,89 @@ impl Installed {
     }
 }
 
-/// Waits for a child, for as long as a compiler may take.
-fn wait(mut child: Child) -> Result<ExitStatus, CompilerError> {
-    let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
-    let deadline = Instant::now() + TIMEOUT;
-    if let Ok(ended) = &ended {
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let period = left.min(interrupts::PERIOD);
-            let period = Timespec { tv_sec: 0, tv_nsec: period.subsec_nanos().into() };
-            let mut ended = [PollFd::new(ended, PollFlags::IN)];
-            match poll(&mut ended, Some(&period)) {
-                Err(rustix::io::Errno::INTR) => {}
-                Ok(0) if left.is_zero() || interrupts::is_call_interrupted() => {
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    let too_slow = left.is_zero();
-                    return Err(if too_slow {
-                        CompilerError::TooSlow
-                    } else {
-                        CompilerError::Interrupted
-                    });
-                }
-                Ok(0) => {}
-                Ok(_) | Err(_) => break,
-            }
+/// Waits for a child; none if it took too long. It is stopped then, and when the waiting is interrupted.
+fn wait(child: &mut Child, timeout: Duration) -> Result<Option<ExitStatus>, CompilerError> {
+    let end = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok();
+    let deadline = Instant::now() + timeout;
+    let mut next_check = Instant::now() + interrupts::PERIOD;
+    loop {
+        if let Some(status) = child.try_wait().map_err(CompilerError::Files)? {
+            return Ok(Some(status));
         }
+        let now = Instant::now();
+        let is_too_slow = now >= deadline;
+        let is_interrupted = now >= next_check && interrupts::end_waiting();
+        if is_too_slow || is_interrupted {
+            let _ = child.kill();
+            let _ = child.wait();
+            return if is_too_slow { Ok(None) } else { Err(CompilerError::Interrupted) };
+        }
+        if now >= next_check {
+            next_check = now + interrupts::PERIOD;
+        }
+        wait_for_end(end.as_ref(), deadline.min(next_check).saturating_duration_since(now));
     }
-    child.wait().map_err(CompilerError::Files)
+}
+
+/// Waits until a process ends, but not for longer than so; or for a moment, where its end is not reported.
+fn wait_for_end(end: Option<&OwnedFd>, timeout: Duration) {
+    let (Some(end), Ok(timespec)) = (end, Timespec::try_from(timeout)) else {
+        std::thread::sleep(timeout.min(END_PERIOD));
+        return;
+    };
+    if let Err(error) = poll(&mut [PollFd::new(end, PollFlags::IN)], Some(&timespec))
+        && error != rustix::io::Errno::INTR
+    {
+        std::thread::sleep(timeout.min(END_PERIOD));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::os::unix::fs::PermissionsExt;
+
+    use telltale_harness::Scratch;
+
+    use super::*;
+
+    thread_local! {
+        /// Whether this thread is interrupted: other tests are not.
+        static PENDING: Cell<bool> = const { Cell::new(false) };
+    }
+
+    #[test]
+    fn a_compiler_that_hangs_is_stopped_when_its_time_is_over() {
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        let start = Instant::now();
+        assert_eq!(wait(&mut child, Duration::from_millis(50)).unwrap(), None);
+        assert!(start.elapsed() < Duration::from_secs(60));
+        assert!(child.try_wait().unwrap().is_some(), "it has ended");
+        let mut child = Command::new("true").spawn().unwrap();
+        assert!(wait(&mut child, TIMEOUT).unwrap().is_some_and(|status| status.success()));
+    }
+
+    #[test]
+    fn a_compiler_that_does_not_say_what_it_is_can_be_interrupted() {
+        interrupts::interrupt_waits(|| PENDING.get());
+        let place = Scratch::new();
+        let program = place.join("cc");
+        let installed = |script: &str| {
+            std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+            let command = program.to_str().unwrap().to_owned();
+            Installed { command, program: Some(program.clone()), ..Installed::current() }
+        };
+        PENDING.set(true);
+        let start = Instant::now();
+        let hangs = installed("exec sleep 600");
+        assert!(matches!(Compiler::find(&hangs), Err(CompilerError::Interrupted)));
+        // It answers what is asked first, and then hangs.
+        let hangs = installed(r#"case "$*" in *print-file*) exec sleep 600;; esac; exec cc "$@""#);
+        assert!(matches!(Compiler::find(&hangs), Err(CompilerError::Interrupted)));
+        assert!(start.elapsed() < ANSWER_TIMEOUT);
+        PENDING.set(false);
+        let fails = installed("exit 1");
+        assert!(matches!(Compiler::find(&fails), Err(CompilerError::Broken { .. })));
+    }
 }

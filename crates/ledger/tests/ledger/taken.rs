@@ -97,6 +97,13 @@ fn a_ledger_of_another_process_is_refused() {
     std::fs::write(place.path("short"), "no ledger").unwrap();
     let refused = OwnPeaks::open_at(&place.directory, "short").unwrap_err();
     assert!(refused.to_string().contains("shorter than a ledger"), "{refused}");
+    let ledger = place.ledger();
+    let own = ledger.file_name();
+    assert!(OwnPeaks::open_at(&place.directory, own).is_ok());
+    for outside in [format!("./{own}"), String::from(".."), String::new()] {
+        let refused = OwnPeaks::open_at(&place.directory, &outside).unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput, "{outside:?}");
+    }
 }
 
 /// One thread records ever larger blocks while another takes the peak all the time.

@@ -11,6 +11,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::counters::ThreadNumber;
+use super::waiting::{CannotWait, InterruptCheck, wait_for};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering, TryLockError};
 
 /// What an entry weighs beside its program, key and plan.
@@ -77,10 +78,6 @@ pub(crate) struct InUse<'a, P, S> {
     program: MutexGuard<'a, Option<P>>,
 }
 
-/// The program is in use further up on this thread's own stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reentered;
-
 // === impl StoredKey, WantedKey ===
 
 impl WantedKey<'_> {
@@ -139,13 +136,17 @@ impl<P, S> Entry<P, S> {
         }
     }
 
-    /// The program, once unused; `None` if it has been dropped meanwhile.
+    /// The program, once unused; `None` if it has been dropped meanwhile. `check` is called if there is need to wait.
     ///
     /// # Errors
-    /// When this thread uses it already, where waiting would never end.
+    /// When this thread uses it already, where waiting would never end, or the check ends the waiting.
     // Calls to this and to the drop of what it gives cost a hit a tenth of its time.
     #[inline(always)]
-    pub(crate) fn enter(&self, thread: ThreadNumber) -> Result<Option<InUse<'_, P, S>>, Reentered> {
+    pub(crate) fn enter(
+        &self,
+        thread: ThreadNumber,
+        check: impl FnOnce() -> Option<InterruptCheck>,
+    ) -> Result<Option<InUse<'_, P, S>>, CannotWait> {
         let program = match self.program.try_lock() {
             Ok(program) => program,
             Err(TryLockError::Poisoned(poisoned)) => {
@@ -154,9 +155,9 @@ impl<P, S> Entry<P, S> {
             }
             // Only this thread stores its own number, so what it reads here is up to date.
             Err(TryLockError::WouldBlock) if self.user.load(Ordering::Relaxed) == thread.get() => {
-                return Err(Reentered);
+                return Err(CannotWait::Reentered);
             }
-            Err(TryLockError::WouldBlock) => return Ok(self.wait(thread)),
+            Err(TryLockError::WouldBlock) => return self.wait(thread, check()),
         };
         // The store is left out where it would change nothing: it would take the line from others.
         if !self.recently_used.load(Ordering::Relaxed) {
@@ -166,14 +167,26 @@ impl<P, S> Entry<P, S> {
     }
 
     #[cold]
-    fn wait(&self, thread: ThreadNumber) -> Option<InUse<'_, P, S>> {
-        match self.program.lock() {
+    fn wait(
+        &self,
+        thread: ThreadNumber,
+        check: Option<InterruptCheck>,
+    ) -> Result<Option<InUse<'_, P, S>>, CannotWait> {
+        let locked = match check {
+            None => self.program.lock(),
+            Some(check) => wait_for(check, || match self.program.try_lock() {
+                Ok(program) => Some(Ok(program)),
+                Err(TryLockError::Poisoned(poisoned)) => Some(Err(poisoned)),
+                Err(TryLockError::WouldBlock) => None,
+            })?,
+        };
+        Ok(match locked {
             Ok(program) => self.begin(program, thread),
             Err(poisoned) => {
                 self.give_up(poisoned.into_inner());
                 None
             }
-        }
+        })
     }
 
     /// Drops a program whose user panicked, for it may be half updated.

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use super::entry::Reentered;
 use super::missing::Refusal;
+use super::waiting::CannotWait;
 use crate::check::{Difference, SymbolError};
 use crate::descriptor::kernel::Text;
 use crate::operation::FactoryError;
@@ -56,6 +56,10 @@ pub enum DispatchError<E: Error + 'static> {
          that one returns"
     )]
     Reentered,
+    /// While this thread waited for another one, which compiles or uses the same program,
+    /// [`Backend::interrupt_check`](crate::Backend::interrupt_check) returned true.
+    #[error("waiting for a program of another thread was interrupted; dispatch it again")]
+    Interrupted,
     /// Checking mode found a program that is not what its operation describes now.
     #[error("the cache's program of {operation} is not the one that is wanted")]
     Check {
@@ -121,8 +125,11 @@ impl<E: Error + 'static> From<Failure<E>> for DispatchError<E> {
     }
 }
 
-impl<E: Error + 'static> From<Reentered> for DispatchError<E> {
-    fn from(Reentered: Reentered) -> Self {
-        Self::Reentered
+impl<E: Error + 'static> From<CannotWait> for DispatchError<E> {
+    fn from(cause: CannotWait) -> Self {
+        match cause {
+            CannotWait::Reentered => Self::Reentered,
+            CannotWait::Interrupted => Self::Interrupted,
+        }
     }
 }

@@ -7,7 +7,11 @@ use std::sync::Arc;
 
 use super::counters::ThreadNumber;
 use super::entry::StoredKey;
-use crate::sync::{Condvar, Mutex, PoisonError};
+use super::waiting::{CHECK_PERIOD, CannotWait, InterruptCheck};
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What became of a compilation: its result, or nothing if its thread panicked.
+type Landed<T, F> = Option<Result<T, F>>;
 
 /// One compilation: `T` is what it gives, `F` why it failed.
 pub(crate) struct Flight<T, F> {
@@ -46,28 +50,53 @@ impl<T: Clone, F: Clone> Flight<T, F> {
         self.leader
     }
 
-    /// What the compilation gave; `None` if its thread panicked.
-    pub(crate) fn wait(&self) -> Option<Result<T, F>> {
-        // The state is replaced as a whole, so a panic elsewhere leaves it whole.
-        let mut landing = self.landing.lock().unwrap_or_else(PoisonError::into_inner);
+    /// What the compilation gave.
+    ///
+    /// # Errors
+    /// When the check ends the waiting. The compilation goes on.
+    pub(crate) fn wait(&self, check: Option<InterruptCheck>) -> Result<Landed<T, F>, CannotWait> {
+        let mut landing = self.landing();
         loop {
             match &*landing {
                 Landing::InTheAir => {}
-                Landing::Here(result) => return Some(result.clone()),
-                Landing::Lost => return None,
+                Landing::Here(result) => return Ok(Some(result.clone())),
+                Landing::Lost => return Ok(None),
             }
-            landing = self.landed.wait(landing).unwrap_or_else(PoisonError::into_inner);
+            landing = match check {
+                None => self.landed.wait(landing).unwrap_or_else(PoisonError::into_inner),
+                Some(check) => self.wait_a_period(landing, check)?,
+            };
         }
     }
 
+    /// Waits for a change, but not for longer than until the check is due.
+    fn wait_a_period<'a>(
+        &'a self,
+        landing: MutexGuard<'a, Landing<T, F>>,
+        check: InterruptCheck,
+    ) -> Result<MutexGuard<'a, Landing<T, F>>, CannotWait> {
+        let waited = self.landed.wait_timeout(landing, CHECK_PERIOD);
+        let (landing, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*landing, Landing::InTheAir) {
+            return Ok(landing);
+        }
+        // The check may wait for the thread that compiles, which needs the lock to land.
+        drop(landing);
+        if check() { Err(CannotWait::Interrupted) } else { Ok(self.landing()) }
+    }
+
     pub(crate) fn is_lost(&self) -> bool {
-        let landing = self.landing.lock().unwrap_or_else(PoisonError::into_inner);
-        matches!(*landing, Landing::Lost)
+        matches!(*self.landing(), Landing::Lost)
     }
 
     fn land(&self, result: Landing<T, F>) {
-        *self.landing.lock().unwrap_or_else(PoisonError::into_inner) = result;
+        *self.landing() = result;
         self.landed.notify_all();
+    }
+
+    /// The state, which is replaced as a whole: a panic elsewhere leaves it whole.
+    fn landing(&self) -> MutexGuard<'_, Landing<T, F>> {
+        self.landing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -80,7 +109,7 @@ impl<T: Clone, F: Clone> Leading<T, F> {
 
 impl<T: Clone, F: Clone> Drop for Leading<T, F> {
     fn drop(&mut self) {
-        let mut landing = self.flight.landing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut landing = self.flight.landing();
         if matches!(*landing, Landing::InTheAir) {
             *landing = Landing::Lost;
             drop(landing);

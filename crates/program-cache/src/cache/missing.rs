@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use super::counters::ThreadNumber;
-use super::entry::{Entry, Made, Reentered, Using, WantedKey};
+use super::entry::{Entry, Made, Using, WantedKey};
 use super::table::{Joined, Lead, ProgramTable};
+use super::waiting::{CannotWait, InterruptCheck};
 
 /// How often a dispatch checks again for a program that others drop as fast as it is compiled.
 /// After that it compiles one for itself alone.
@@ -25,34 +26,37 @@ pub(crate) trait Refusal: Clone {
 
 impl<P, S, F: Refusal> ProgramTable<P, S, F> {
     /// Waits for the program with this key or makes it, and uses it. `make` and `use_it` are
-    /// called once at most.
+    /// called once at most; `check` may end the waiting.
     ///
     /// # Errors
-    /// What this thread's `make` gave or that of the thread it waited for, or what `use_it` gave.
+    /// What this thread's `make` gave or that of the thread it waited for, or what `use_it` gave; or why it did not
+    /// wait.
     #[cold]
-    pub(crate) fn obtain<R, E: From<F> + From<Reentered>>(
+    pub(crate) fn obtain<R, E: From<F> + From<CannotWait>>(
         &self,
         wanted: &WantedKey<'_>,
         thread: ThreadNumber,
+        check: Option<InterruptCheck>,
         make: impl FnOnce() -> Result<Made<P, S>, F>,
         use_it: impl FnOnce(Using<'_, P, S>) -> Result<R, E>,
     ) -> Result<R, E> {
         for _ in 0..MAX_ATTEMPTS {
             let entry = match self.join(wanted, thread)? {
                 Joined::Here(entry) => entry,
-                Joined::Wait(flight) => match flight.wait() {
+                Joined::Wait(flight) => match flight.wait(check)? {
                     Some(landed) => landed?,
                     None => continue,
                 },
                 Joined::Lead(leading) => {
                     let (leading, entry) = self.lead(leading, make)?;
-                    let mut in_use = entry.enter(thread)?.expect("nobody else has it yet");
+                    let mut in_use =
+                        entry.enter(thread, || check)?.expect("nobody else has it yet");
                     drop(self.land(leading, &entry));
                     let program = in_use.program();
                     return use_it(Using { side: &entry.side, program, is_fresh: true });
                 }
             };
-            if let Some(mut in_use) = entry.enter(thread)? {
+            if let Some(mut in_use) = entry.enter(thread, || check)? {
                 let program = in_use.program();
                 return use_it(Using { side: &entry.side, program, is_fresh: false });
             }

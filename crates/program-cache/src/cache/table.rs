@@ -8,9 +8,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::counters::ThreadNumber;
-use super::entry::{Entry, InUseElsewhere, Reentered, WantedKey};
+use super::entry::{Entry, InUseElsewhere, WantedKey};
 use super::flight::{Flight, Leading};
 use super::index::Index;
+use super::waiting::CannotWait;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The programs of a cache: `P` a program, `S` what is kept beside it, `F` why none could be made.
@@ -80,7 +81,7 @@ impl<P, S, F: Clone> ProgramTable<P, S, F> {
         &self,
         wanted: &WantedKey<'_>,
         thread: ThreadNumber,
-    ) -> Result<Joined<P, S, F>, Reentered> {
+    ) -> Result<Joined<P, S, F>, CannotWait> {
         let mut cold = self.cold();
         // Entries are added under the lock, so what is not there now is only in flight.
         if let Some(entry) = self.index.get(wanted) {
@@ -89,7 +90,7 @@ impl<P, S, F: Clone> ProgramTable<P, S, F> {
         cold.flights.retain(|flight| !flight.is_lost());
         if let Some(flight) = cold.flights.iter().find(|flight| wanted.is(flight.key())) {
             return match flight.leader() == thread {
-                true => Err(Reentered),
+                true => Err(CannotWait::Reentered),
                 false => Ok(Joined::Wait(Arc::clone(flight))),
             };
         }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use telltale_program_cache::{
-    Backend, CacheMode, CacheOptions, Dispatch, DispatchError, Operation, ProgramArguments,
-    ProgramCache, ProgramDescriptor, UpdateError, Updates,
+    Backend, CacheMode, CacheOptions, Dispatch, DispatchError, InterruptCheck, Operation,
+    ProgramArguments, ProgramCache, ProgramDescriptor, UpdateError, Updates,
 };
 
 /// What a program weighs.
@@ -20,6 +20,8 @@ pub(crate) struct Paper {
     pub(crate) forgets_slot: Option<usize>,
     /// Compilations before this one are of files that have changed since.
     pub(crate) first_current: AtomicU64,
+    /// What interrupts waiting threads.
+    pub(crate) interrupt_check: Option<InterruptCheck>,
 }
 
 /// A program on paper.
@@ -52,6 +54,10 @@ impl Backend for Paper {
             arguments: ProgramArguments::of(descriptor).expect("tests have few arguments"),
             alive: self.alive.clone(),
         })
+    }
+
+    fn interrupt_check(&self) -> Option<InterruptCheck> {
+        self.interrupt_check
     }
 
     fn apply(&self, sheet: &mut Sheet, updates: Updates<'_>) -> Result<(), UpdateError> {
