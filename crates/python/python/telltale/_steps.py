@@ -13,9 +13,14 @@ class StepCosts:
 
     def __init__(self, report: Callable[[Block], object] | None) -> None:
         _torch.install()
+        self._report = report
         self._track = Track("step", report)
         self._open = False
         self._peak: int | None = None
+
+    def __reduce__(self) -> tuple[type[StepCosts], tuple[Callable[[Block], object] | None]]:
+        """In a process that the trainer starts, as with ``ddp_spawn``, its own steps are counted."""
+        return StepCosts, (self._report,)
 
     def begin(self) -> None:
         """A step begins; one that did not end is given up."""

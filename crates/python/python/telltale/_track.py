@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
-from collections.abc import Callable
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, Callable, Generator
 
 from ._telltale import BlockMemory, MemoryBlocks
 
 #: True for type checkers alone: ``typing`` takes longer to import than all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
+    from types import FrameType, TracebackType
     from typing import Any, TypeVar
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -37,12 +37,15 @@ def _bytes(size: int) -> str:
 
 
 _blocks = MemoryBlocks()
+# Of what Tracks count, and of their lists.
+_lock = threading.Lock()
 
 
 def _renew() -> None:
-    """In a child of ``fork``: what has begun is its parent's."""
-    global _blocks
+    """In a child of ``fork``: what has begun is its parent's, and another thread may have held the lock."""
+    global _blocks, _lock
     _blocks = MemoryBlocks()
+    _lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_renew)
@@ -98,10 +101,12 @@ class Block:
 
 
 class Track:
-    """A block of code that is tracked: a context manager, and a decorator of functions, also of ``async`` ones.
+    """A block of code that is tracked: a context manager, and a decorator of functions, also of ``async`` ones and of
+    generators.
 
-    Each run is a :class:`Block`; ``with`` gives its own. Threads may run it at the same time, and it may contain
-    itself.
+    Each run is a :class:`Block`; ``with`` gives its own. Threads, tasks and generators may run it at the same time, and
+    it may contain itself. The run of a generator lasts from its first value to its end, with what its caller does
+    between them. A copy, such as that of another process, has the name and ``report``, and counts from 0.
     """
 
     name: str
@@ -118,47 +123,93 @@ class Track:
         self.runs = 0
         self.total_seconds = 0.0
         self._report = report
-        self._lock = threading.Lock()
-        # By task and thread: each leaves what it entered itself.
-        self._open: ContextVar[tuple[_Run, ...]] = ContextVar("open", default=())
+        self._open: list[_Run] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Track, (self.name, self._report)
 
     def __enter__(self) -> Block:
         run = _Run(self.name)
-        self._open.set((*self._open.get(), run))
+        run.frame, run.strand = _caller(), _strand()
+        with _lock:
+            self._open.append(run)
         return run.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        *others, run = self._open.get()
-        self._open.set(tuple(others))
-        self._end(run)
+        self._end(self._taken(_caller()))
 
     def leave(self) -> None:
         """Leaves the block that was entered last, as if it had not been."""
-        *others, run = self._open.get()
-        self._open.set(tuple(others))
-        run.stop()
+        self._taken(_caller()).stop()
+
+    def _taken(self, frame: FrameType) -> _Run:
+        """The run that is left there, which is no longer among the open ones.
+
+        It is that of this call, generator or coroutine. An ``ExitStack`` enters in one call and leaves in another: then
+        it is the last of this task and thread.
+        """
+        strand = _strand()
+        with _lock:
+            ranks = [(run.frame is frame, run.strand == strand) for run in self._open]
+            if not ranks:
+                raise RuntimeError(f"the block {self.name!r} is left and was not entered; use it in a `with` statement")
+            best = max(ranks)
+            return self._open.pop(max(at for at, rank in enumerate(ranks) if rank == best))
 
     def __call__(self, function: _Function) -> _Function:
         import functools
+
+        if not callable(function) or isinstance(function, type):
+            raise TypeError(f"{function!r} is no function; decorate a function, and put this below @classmethod")
+        made: Any = functools.wraps(function)(self._wrapped(function))
+        return made
+
+    def _wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of the same kind, which is tracked from its first step to its end."""
         import inspect
 
-        if inspect.iscoroutinefunction(function):
+        def is_kind(test: Callable[[object], bool]) -> bool:
+            return test(function) or test(getattr(function, "__call__", None))
 
-            @functools.wraps(function)
-            async def awaited(*arguments: Any, **named: Any) -> Any:
-                run = _Run(self.name)
-                run.start()
-                try:
-                    return await function(*arguments, **named)
-                finally:
-                    self._end(run)
+        async def awaited(*arguments: Any, **named: Any) -> Any:
+            run = _Run(self.name)
+            run.start()
+            try:
+                return await function(*arguments, **named)
+            finally:
+                self._end(run)
 
-            made: Any = awaited
-            return made
+        def generated(*arguments: Any, **named: Any) -> Generator[Any, Any, Any]:
+            run = _Run(self.name)
+            run.start()
+            try:
+                return (yield from function(*arguments, **named))
+            finally:
+                self._end(run)
 
-        @functools.wraps(function)
+        async def streamed(*arguments: Any, **named: Any) -> AsyncGenerator[Any, Any]:
+            run = _Run(self.name)
+            run.start()
+            try:
+                values: AsyncGenerator[Any, Any] = function(*arguments, **named)
+                value = await values.__anext__()
+                while True:
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        await values.aclose()
+                        raise
+                    except BaseException as error:
+                        value = await values.athrow(error)
+                    else:
+                        value = await values.asend(sent)
+            except StopAsyncIteration:
+                pass
+            finally:
+                self._end(run)
+
         def called(*arguments: Any, **named: Any) -> Any:
             run = _Run(self.name)
             run.start()
@@ -167,17 +218,36 @@ class Track:
             finally:
                 self._end(run)
 
-        made = called
-        return made
+        if is_kind(inspect.iscoroutinefunction):
+            return awaited
+        if is_kind(inspect.isasyncgenfunction):
+            return streamed
+        return generated if is_kind(inspect.isgeneratorfunction) else called
 
     def _end(self, run: _Run) -> None:
         block = run.stop()
-        with self._lock:
+        with _lock:
             self.last = block
             self.runs += 1
             self.total_seconds += block.seconds
         if self._report is not None:
             self._report(block)
+
+
+def _caller() -> FrameType:
+    """Where the function that calls this was called. A generator has one frame for all its life."""
+    return sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+
+
+def _strand() -> tuple[int, object]:
+    """This thread and its task of asyncio."""
+    current = getattr(sys.modules.get("asyncio"), "current_task", None)
+    try:
+        task = None if current is None else current()
+    except RuntimeError:
+        # No loop runs in this thread.
+        task = None
+    return threading.get_ident(), task
 
 
 class _Run:
@@ -188,6 +258,9 @@ class _Run:
         self._blocks = _blocks
         self._number = 0
         self._begun = 0.0
+        #: Where a ``with`` statement entered it.
+        self.frame: FrameType | None = None
+        self.strand: tuple[int, object] | None = None
 
     def start(self) -> Block:
         self._number = self._blocks.begin()
@@ -209,7 +282,9 @@ def track(name: str, *, report: Callable[[Block], object] | None = None) -> Trac
     """Tracks what a block of code costs in device memory and time: ``with telltale.track("forward") as block:``, or
     ``@telltale.track("forward")`` above a function.
 
-    ``report`` is called with the :class:`Block` after each run, such as ``print``. Memory is what this process
-    records; without recording there is the time alone, and the reason.
+    ``report`` is called with the :class:`Block` after each run, such as ``print``. Time is that of the host: CUDA and
+    operations of a chip are only enqueued within, unless the block waits for them. Memory is what this process records;
+    without recording there is the time alone, and the reason. Memory of an ``operations.Chip`` is recorded on the
+    chip's own machine, below ``chip.root``, and is not in a block.
     """
     return Track(name, report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from os import PathLike
@@ -12,8 +13,11 @@ from .errors import QueryError
 #: True for type checkers alone: ``typing`` takes longer to import than all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from asyncio import AbstractEventLoop, Future
+    from queue import SimpleQueue
     from typing import Any, overload
+
+    _Requests = SimpleQueue[tuple[AbstractEventLoop, Future[Snapshot]] | None]
 else:
 
     def overload(function: object) -> object:
@@ -35,7 +39,9 @@ class Watch(Iterator[Snapshot], AsyncIterator[Snapshot]):
         self._take = take
         self._period = period
         self._due: float | None = None
-        self._thread: ThreadPoolExecutor | None = None
+        self._requests: _Requests | None = None
+        # A child of ``fork`` does not have the thread.
+        self._pid = 0
 
     def __iter__(self) -> Watch:
         return self
@@ -48,15 +54,31 @@ class Watch(Iterator[Snapshot], AsyncIterator[Snapshot]):
         return self._take()
 
     async def __anext__(self) -> Snapshot:
-        # They take longer to import than all the rest.
+        # It takes longer to import than all the rest.
         import asyncio
-        from concurrent.futures import ThreadPoolExecutor
 
         await asyncio.sleep(self._wait())
-        if self._thread is None:
-            # One thread for all of them: it keeps what it has opened.
-            self._thread = ThreadPoolExecutor(1, "telltale watch")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._take)
+        loop = asyncio.get_running_loop()
+        taken: Future[Snapshot] = loop.create_future()
+        self._collector().put((loop, taken))
+        return await taken
+
+    def _collector(self) -> _Requests:
+        """What the thread that collects takes its work from."""
+        if self._requests is None or self._pid != os.getpid():
+            import threading
+            from queue import SimpleQueue
+
+            # One thread for all of them: it keeps what it has opened. Python does not wait for it at its end.
+            self._requests, self._pid = SimpleQueue(), os.getpid()
+            arguments = (self._requests, self._take)
+            threading.Thread(target=_collect, args=arguments, name="telltale watch", daemon=True).start()
+        return self._requests
+
+    def __del__(self) -> None:
+        requests = getattr(self, "_requests", None)
+        if requests is not None:
+            requests.put(None)
 
     def _wait(self) -> float:
         """How long to wait for the next one, which then is due."""
@@ -64,6 +86,34 @@ class Watch(Iterator[Snapshot], AsyncIterator[Snapshot]):
         due = now if self._due is None else max(self._due + self._period, now)
         self._due = due
         return due - now
+
+
+def _collect(requests: _Requests, take: Callable[[], Snapshot]) -> None:
+    """Takes a snapshot for each request, until the watch is gone."""
+    while (request := requests.get()) is not None:
+        loop, taken = request
+        result: Snapshot | BaseException
+        try:
+            result = take()
+        except BaseException as error:
+            result = error
+        try:
+            loop.call_soon_threadsafe(_deliver, taken, result)
+        except RuntimeError:
+            # The loop is closed, so no task waits.
+            pass
+        # What was delivered belongs to the task alone.
+        del request, loop, taken, result
+
+
+def _deliver(taken: Future[Snapshot], result: Snapshot | BaseException) -> None:
+    if taken.done():
+        # The task was cancelled.
+        return
+    if isinstance(result, BaseException):
+        taken.set_exception(result)
+    else:
+        taken.set_result(result)
 
 
 @overload

@@ -6,6 +6,7 @@ publisher is in the same process.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import AsyncIterator, Iterator, Sequence
 from os import PathLike
@@ -23,10 +24,10 @@ from ._telltale import (
     debug_publish_text,
     debug_register_cores,
 )
-from .errors import QueryError
+from .errors import MissingPackageError, QueryError
 
 if TYPE_CHECKING:
-    from asyncio import Future, Lock
+    from asyncio import Future
 
 __all__ = [
     "Capture",
@@ -75,13 +76,18 @@ def publish(core: int, prefix: str, value: Any, *, dtype: str | None = None, pip
     ``value`` is a ``str``, a ``float``, which becomes a float32, or something of which NumPy makes an array. ``dtype``
     is the data type of the stream that the array's bytes are of, such as ``bfloat16`` for an array of ``uint16``;
     without it, the array's own.
-    A client that is not connected gets nothing, and one that holds too many events loses this one.
+    A client that is not connected gets nothing, and one that holds too many events loses this one. Without NumPy,
+    ``str`` and ``float`` are published; anything else raises ``MissingPackageError``.
     """
     if isinstance(value, str):
         return debug_publish_text(core, prefix, value, pipe)
     if type(value) is float and dtype is None:
         return debug_publish_tensor(core, prefix, "float32", (), struct.pack("<f", value), pipe)
-    import numpy
+    try:
+        import numpy
+    except ImportError as error:
+        message = "cannot publish an array: numpy cannot be imported; `pip install numpy`"
+        raise MissingPackageError(message, str(error)) from error
 
     array: Any = numpy.asarray(value, order="C")
     if array.dtype.byteorder == ">":
@@ -101,8 +107,8 @@ class Stream(Iterator[Event], AsyncIterator[Event]):
 
     def __init__(self, native: DebugStream) -> None:
         self._native = native
-        self._turn: Lock | None = None
-        self._ready: Future[None] | None = None
+        # What tasks wait for, of any loop.
+        self._waiting: set[Future[None]] = set()
 
     @property
     def core(self) -> int:
@@ -133,9 +139,12 @@ class Stream(Iterator[Event], AsyncIterator[Event]):
     def close(self) -> None:
         """Ends the connection; events that wait are lost. Who waits for an event stops waiting."""
         self._native.close()
-        ready = self._ready
-        if ready is not None:
-            ready.get_loop().call_soon_threadsafe(_set, ready)
+        for ready in tuple(self._waiting):
+            try:
+                ready.get_loop().call_soon_threadsafe(_set, ready)
+            except RuntimeError:
+                # Its loop is closed, so no task waits there.
+                self._waiting.discard(ready)
 
     def __enter__(self) -> Stream:
         return self
@@ -160,25 +169,39 @@ class Stream(Iterator[Event], AsyncIterator[Event]):
         return self
 
     async def __anext__(self) -> Event:
+        try:
+            while (event := self._native.read(0)) is None:
+                await self._wait()
+        except ValueError:
+            if self.closed:
+                raise StopAsyncIteration from None
+            raise
+        return event
+
+    async def _wait(self) -> None:
+        """Waits until an event may be there, or the stream is closed."""
         import asyncio
 
-        if self._turn is None:
-            self._turn = asyncio.Lock()
-        async with self._turn:
-            loop = asyncio.get_running_loop()
-            while not self.closed:
-                event = self._native.read(0)
-                if event is not None:
-                    return event
-                ready = self._ready = loop.create_future()
-                descriptor = self.fileno()
+        loop = asyncio.get_running_loop()
+        ready: Future[None] = loop.create_future()
+        self._waiting.add(ready)
+        try:
+            # A copy for each task: its number stays this task's own when the stream is closed meanwhile, by any thread.
+            descriptor = os.dup(self.fileno())
+            try:
                 loop.add_reader(descriptor, _set, ready)
-                try:
+                # One that closed it earlier did not see that this waits.
+                if not self.closed:
                     await ready
-                finally:
-                    self._ready = None
-                    loop.remove_reader(descriptor)
-        raise StopAsyncIteration
+            finally:
+                loop.remove_reader(descriptor)
+                os.close(descriptor)
+        except OSError:
+            # Closed before the copy was made: the caller sees that it is.
+            if not self.closed:
+                raise
+        finally:
+            self._waiting.discard(ready)
 
     def __repr__(self) -> str:
         return f"<Stream core {self.core}{', closed' if self.closed else ''}>"

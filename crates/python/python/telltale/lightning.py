@@ -12,21 +12,23 @@ from .errors import MissingPackageError
 
 
 def _base() -> Any:
+    causes: list[str] = []
     for package in ("lightning.pytorch", "pytorch_lightning"):
         try:
             return importlib.import_module(package).Callback
-        except ImportError:
-            continue
-    raise MissingPackageError("lightning cannot be imported; `pip install lightning`")
+        except ImportError as error:
+            causes.append(f"{package}: {error}")
+    raise MissingPackageError("lightning cannot be imported; `pip install lightning`", ", ".join(causes))
 
 
 if TYPE_CHECKING:
-    _Callback = object
+    # Where it is not installed, checkers take it for a class of which they know nothing.
+    from lightning.pytorch import Callback as _Callback  # pyright: ignore
 else:
     _Callback = _base()
 
 
-class TelltaleCallback(_Callback):
+class TelltaleCallback(_Callback):  # pyright: ignore[reportUntypedBaseClass]
     """Tracks each training batch: ``Trainer(callbacks=[TelltaleCallback()])``.
 
     The trainer's logger gets ``telltale/step_seconds``, and where memory is recorded ``telltale/peak_bytes`` and
@@ -35,7 +37,7 @@ class TelltaleCallback(_Callback):
     """
 
     def __init__(self, report: Callable[[Block], object] | None = None) -> None:
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.costs = StepCosts(report)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:

@@ -22,6 +22,7 @@ import operator
 import os
 import re
 import struct
+import sys
 import types
 import typing
 import weakref
@@ -288,16 +289,15 @@ def _take(of: Operation, parameter: inspect.Parameter, values: dict[str, Any]) -
 
 
 def _read(function: types.FunctionType) -> _Signature:
-    try:
-        parameters = inspect.signature(function, eval_str=True).parameters.values()
-    except NameError:
-        # Names that only type checkers import.
-        parameters = inspect.signature(function).parameters.values()
+    parameters = _parameters(function)
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
         raise TypeError(f"{function.__name__} takes any keyword; name each attribute, since all are in the key")
     keywords = [one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
     dynamics = [(one, _dynamic_type(one)) for one in keywords]
+    for one in parameters:
+        if one not in keywords and _dynamic_type(one) is not None:
+            raise TypeError(f"{one.name}: parameters before the star are operands; put dynamic values behind it")
     return _Signature(
         code=function.__code__,
         number=next(_numbers),
@@ -308,20 +308,54 @@ def _read(function: types.FunctionType) -> _Signature:
     )
 
 
+def _parameters(function: types.FunctionType) -> list[inspect.Parameter]:
+    """The parameters; annotations with names that only type checkers import are texts."""
+    try:
+        return list(inspect.signature(function, eval_str=True).parameters.values())
+    except NameError:
+        pass
+    if sys.version_info < (3, 14):
+        return list(inspect.signature(function).parameters.values())
+    # CPython evaluates them only now, and may know some.
+    from annotationlib import ForwardRef, Format
+
+    known, texts = (
+        inspect.signature(function, annotation_format=format).parameters for format in (Format.FORWARDREF, Format.STRING)
+    )
+    return [texts[name] if isinstance(one.annotation, ForwardRef) else one for name, one in known.items()]
+
+
 def _dynamic_type(parameter: inspect.Parameter) -> type | None:
     """``float`` or ``int`` where the annotation says that the value is dynamic."""
     annotation = parameter.annotation
     if isinstance(annotation, str):
         named = re.fullmatch(r"(?:\w+\.)*Dynamic\[(int|float)\]", annotation.strip())
+        if named is None and re.search(r"\bDynamic\b", annotation):
+            raise TypeError(_not_dynamic(parameter))
         return {"int": int, "float": float}[named[1]] if named else None
-    if annotation is Dynamic:
-        raise TypeError(f"{parameter.name}: write Dynamic[float] or Dynamic[int]")
+    if typing.get_origin(annotation) is typing.Annotated:
+        annotation = typing.get_args(annotation)[0]
     if typing.get_origin(annotation) is not Dynamic:
+        if _mentions_dynamic(annotation):
+            raise TypeError(_not_dynamic(parameter))
         return None
     (of,) = typing.get_args(annotation)
     if of is not int and of is not float:
-        raise TypeError(f"{parameter.name}: write Dynamic[float] or Dynamic[int]")
+        raise TypeError(_not_dynamic(parameter))
     return of
+
+
+def _not_dynamic(parameter: inspect.Parameter) -> str:
+    annotation = inspect.formatannotation(parameter.annotation)
+    return (
+        f"{parameter.name}: {annotation} is not one type of dynamic values, and a value is dynamic in each call or in "
+        "none; write Dynamic[float] or Dynamic[int]"
+    )
+
+
+def _mentions_dynamic(annotation: object) -> bool:
+    is_dynamic = annotation is Dynamic or typing.get_origin(annotation) is Dynamic
+    return is_dynamic or any(_mentions_dynamic(part) for part in typing.get_args(annotation))
 
 
 def _dynamic_word(name: str, of: type, value: Any) -> int:

@@ -20,23 +20,34 @@ def _base() -> Any:
 
 
 if TYPE_CHECKING:
-    _Callback = object
+    # Where it is not installed, checkers take it for a class of which they know nothing.
+    from transformers import TrainerCallback as _Callback  # pyright: ignore
 else:
     _Callback = _base()
 
 
-class TelltaleCallback(_Callback):
+class TelltaleCallback(_Callback):  # pyright: ignore[reportUntypedBaseClass]
     """Tracks each optimizer step: ``Trainer(callbacks=[TelltaleCallback()])``.
 
     The log of the trainer's state gets ``telltale/step_seconds``, and where memory is recorded ``telltale/peak_bytes``
-    and ``telltale/kept_bytes``, those of the last step before each entry. The job's agent, where there is one, sees
-    collectives and steps. ``report`` is called with the :class:`telltale.Block` of each step, such as ``print``.
+    and ``telltale/kept_bytes``, those of the last step before each entry. W&B, TensorBoard and the like, which are
+    callbacks too, get them after :meth:`put_first`. The job's agent, where there is one, sees collectives and steps.
+    ``report`` is called with the :class:`telltale.Block` of each step, such as ``print``.
     """
 
     def __init__(self, report: Callable[[Block], object] | None = None) -> None:
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.costs = StepCosts(report)
         self._last: Block | None = None
+
+    def put_first(self, trainer: Any) -> None:
+        """Puts the callback before the trainer's others, and adds it if it is not among them.
+
+        The trainer calls them in order, those of W&B and TensorBoard before those that it was given. Only callbacks
+        that come later find the values in the log.
+        """
+        callbacks: list[Any] = trainer.callback_handler.callbacks
+        callbacks[:] = [self, *(one for one in callbacks if one is not self)]
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.costs.begin()
