@@ -1,14 +1,14 @@
 """Tells a node's Telltale agent when a PyTorch job's collectives and transfers begin and end.
 
 Nothing here changes what the job computes, waits for the agent, or raises into the job. What does
-not fit into the queue, or does not reach the agent, is dropped and counted (`figures`).
+not fit into the queue, or does not reach the agent, is dropped and counted (`counts`).
 """
 
 # What is called imports what it needs: a script that never does so starts without it.
 from ._on_import import install_on_import
 
 __version__ = "0.1.0"
-__all__ = ["checkpoint", "compute", "figures", "flush", "install", "install_on_import", "step"]
+__all__ = ["checkpoint", "compute", "counts", "flush", "install", "install_on_import", "step"]
 
 
 def install():
@@ -43,11 +43,11 @@ def step():
     _steps.steps().explicit()
 
 
-def figures():
+def counts():
     """What was reported and what it cost, since the process began: a dict of numbers."""
     from . import _record
 
-    return _record.recorder().figures()
+    return _record.recorder().counts()
 
 
 def flush(timeout_seconds=1.0):

@@ -109,7 +109,7 @@ class Recorder:
         self._living = []
         self._numbered = {}
         self._heads = {}
-        self._groups_told = {}
+        self._groups_reported = {}
         self._explicit = 0
         self._saving_since = None
         self._is_excused = False
@@ -242,12 +242,12 @@ class Recorder:
 
     # ---- for the job's owner ----
 
-    def figures(self):
+    def counts(self):
         groups, spans = list(self._numbered.values()), getattr(self.measured, "count", 0)
-        told = sum(group.collectives + group.transfers for group in groups) + spans
-        unseen = max(told - self._taken - len(self.queue), 0)
+        reported = sum(group.collectives + group.transfers for group in groups) + spans
+        unseen = max(reported - self._taken - len(self.queue), 0)
         return {
-            "told": told - self._left_out,
+            "reported": reported - self._left_out,
             "spans": spans - self._left_out,
             "posted": self._posted,
             "dropped": self._dropped + unseen,
@@ -384,7 +384,7 @@ class Recorder:
                 if entry[AGAIN_NS] <= now_ns:
                     entry[AGAIN_NS] = again_ns
             return True
-        self._groups_told.clear()
+        self._groups_reported.clear()
         if excuses or self._is_excused:
             self._is_excused = None  # said again with the next post
         # The end of what was reported as under way is owed.
@@ -459,12 +459,12 @@ class Recorder:
     def _group_lines(self, group):
         """Who is in a group: when it is met first, and now and then, for the agent may be a new one."""
         now = time.monotonic()
-        told = self._groups_told.get(group.name)
-        if told is not None and now - told < GROUPS_AGAIN_SECONDS:
+        reported = self._groups_reported.get(group.name)
+        if reported is not None and now - reported < GROUPS_AGAIN_SECONDS:
             return []
         if group.members is None:
             return []
-        self._groups_told[group.name] = now
+        self._groups_reported[group.name] = now
         text = '{"opType":"group","group":%s,"ranks":%s%s}'
         ranks = json.dumps(group.members, separators=(",", ":"))
         return [text % (json.dumps(group.name), ranks, self._common())]

@@ -141,7 +141,7 @@ def main():
         import telltale_ccl
 
         assert telltale_ccl.flush(10)
-        print(json.dumps(telltale_ccl.figures()), flush=True)
+        print(json.dumps(telltale_ccl.counts()), flush=True)
     dist.destroy_process_group()
 
 

@@ -93,19 +93,19 @@ def main():
         step()
     import telltale_ccl
 
-    before, cpu, wall = telltale_ccl.figures(), time.process_time(), time.monotonic()
+    before, cpu, wall = telltale_ccl.counts(), time.process_time(), time.monotonic()
     for _ in range(STEPS):
         step()
     cpu, wall = time.process_time() - cpu, time.monotonic() - wall
     telltale_ccl.flush(5)
-    after = telltale_ccl.figures()
+    after = telltale_ccl.counts()
     own = {name: after[name] - before[name] for name in after}
     seconds = own["overhead_seconds"] + own["sender_cpu_seconds"]
     print(json.dumps({
         "rank": rank,
         "step_cpu_ms": 1000 * cpu / STEPS,
         "step_wall_ms": 1000 * wall / STEPS,
-        "operations_a_step": own["told"] / STEPS,
+        "operations_a_step": own["reported"] / STEPS,
         "on_job_threads_us": 1e6 * own["overhead_seconds"] / STEPS,
         "on_own_thread_us": 1e6 * own["sender_cpu_seconds"] / STEPS,
         "share_of_cpu": seconds / cpu,

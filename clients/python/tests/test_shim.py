@@ -15,7 +15,7 @@ from telltale_ccl import _cuda, _hooks, _post, _record, _spans, _steps  # noqa: 
 
 
 class Agent(http.server.ThreadingHTTPServer):
-    """Answers as it is told to, and keeps what was posted."""
+    """Answers as the test wants, and keeps what was posted."""
 
     daemon_threads = True
 
@@ -90,20 +90,20 @@ class Places(unittest.TestCase):
 
 
 class Posts(unittest.TestCase):
-    def begun(self, told, group, name="allreduce", peer=None, size_bytes=8):
-        self.assertTrue(told.numbered(group))
-        return told.began(group, name, peer, size_bytes)
+    def begun(self, recorded, group, name="allreduce", peer=None, size_bytes=8):
+        self.assertTrue(recorded.numbered(group))
+        return recorded.began(group, name, peer, size_bytes)
 
     def test_what_has_ended_is_told_once_with_its_number_group_and_epoch(self):
         with Agent() as agent:
-            told = recorder(agent.place())
+            recorded = recorder(agent.place())
             group = everybody()
-            sent = [self.begun(told, group, "send", 3, 64) for _ in range(2)][-1]
+            sent = [self.begun(recorded, group, "send", 3, 64) for _ in range(2)][-1]
             sent[_record.START_NS:_record.WORK] = [7_000, 9_500]
-            told.queue.popleft()
-            self.begun(told, pair())[_record.END_NS] = 10**18
-            self.assertTrue(told.flush(5))
-            self.assertEqual((told.figures()["posted"], told.figures()["errors"]), (2, 0))
+            recorded.queue.popleft()
+            self.begun(recorded, pair())[_record.END_NS] = 10**18
+            self.assertTrue(recorded.flush(5))
+            self.assertEqual((recorded.counts()["posted"], recorded.counts()["errors"]), (2, 0))
         send, members, reduce = agent.lines
         expected = {
             "opType": "send", "bytes": 64, "startTime": 7, "endTime": 9, "finished": True,
@@ -113,99 +113,99 @@ class Posts(unittest.TestCase):
         self.assertEqual(send, expected)
         expected = {"opType": "group", "group": 'torch/"1', "ranks": [2, 3], "epoch": 5}
         self.assertEqual(members, expected)
-        told = (reduce["group"], reduce["sequence"], reduce["finished"], "remoteRank" in reduce)
-        self.assertEqual(told, ('torch/"1', 1, True, False))
+        recorded = (reduce["group"], reduce["sequence"], reduce["finished"], "remoteRank" in reduce)
+        self.assertEqual(recorded, ('torch/"1', 1, True, False))
 
     def test_what_lasts_is_told_to_be_under_way_and_its_end_is_owed(self):
         with Agent() as agent:
-            told = recorder(agent.place())
-            lasting = self.begun(told, everybody())
-            self.assertTrue(told.flush(5))
-            self.assertTrue(told.flush(5))
+            recorded = recorder(agent.place())
+            lasting = self.begun(recorded, everybody())
+            self.assertTrue(recorded.flush(5))
+            self.assertTrue(recorded.flush(5))
             agent.status = 503
             lasting[_record.END_NS] = 10**18
-            self.begun(told, pair())[_record.END_NS] = 10**18
-            self.assertTrue(told.flush(5))
+            self.begun(recorded, pair())[_record.END_NS] = 10**18
+            self.assertTrue(recorded.flush(5))
             agent.status = 200
-            self.assertTrue(told.flush(5))
-            figures = told.figures()
+            self.assertTrue(recorded.flush(5))
+            counts = recorded.counts()
         lines = [line for line in agent.lines if line["opType"] == "allreduce"]
         lines = [(line["context_size"], line["finished"]) for line in lines]
         # The refused post has both ends; only the one that was announced comes again.
         self.assertEqual(lines[:3], [(4, False), (4, True), (2, True)])
         self.assertEqual(set(lines[3:]), {(4, True)})
-        self.assertEqual((figures["posted"], figures["dropped"]), (1, 1))
+        self.assertEqual((counts["posted"], counts["dropped"]), (1, 1))
 
     def test_a_work_ends_when_it_is_complete_or_is_not_told_when_it_is_gone(self):
         with Agent() as agent:
-            told = recorder(agent.place())
+            recorded = recorder(agent.place())
             group, complete, gone = everybody(), Work(), Work()
             for work in (complete, gone):
-                told.follow(work, self.begun(told, group), 0)
+                recorded.follow(work, self.begun(recorded, group), 0)
             complete.is_over = True
             del work, gone
-            self.assertTrue(told.flush(5))
-            figures = told.figures()
+            self.assertTrue(recorded.flush(5))
+            counts = recorded.counts()
         self.assertEqual([(line["sequence"], line["finished"]) for line in agent.lines], [(1, True)])
-        self.assertEqual((figures["told"], figures["posted"], figures["dropped"]), (2, 1, 1))
-        self.assertEqual(told.works, {})
+        self.assertEqual((counts["reported"], counts["posted"], counts["dropped"]), (2, 1, 1))
+        self.assertEqual(recorded.works, {})
 
     def test_numbers_of_operations_that_failed_are_free_and_those_of_a_group_made_anew_go_on(self):
-        told = recorder("127.0.0.1:1")
+        recorded = recorder("127.0.0.1:1")
         group = everybody()
-        self.begun(told, group)
-        told.failed(self.begun(told, group))
-        self.assertEqual(self.begun(told, group)[_record.NUMBER], 2)
-        self.assertEqual(self.begun(told, everybody())[_record.NUMBER], 3)
+        self.begun(recorded, group)
+        recorded.failed(self.begun(recorded, group))
+        self.assertEqual(self.begun(recorded, group)[_record.NUMBER], 2)
+        self.assertEqual(self.begun(recorded, everybody())[_record.NUMBER], 3)
 
     def test_a_transfer_that_waited_says_so_and_one_whose_end_was_only_noticed(self):
         with Agent() as agent:
-            told, group, noticed = recorder(agent.place()), everybody(), Work()
+            recorded, group, noticed = recorder(agent.place()), everybody(), Work()
             for late, waits in ((False, 0), (True, 0), (False, 3)):
-                sent = self.begun(told, group, "send", 3)
+                sent = self.begun(recorded, group, "send", 3)
                 sent[_record.LATE], sent[_record.WAITS] = late, waits
                 sent[_record.END_NS] = 10**18
-            told.follow(noticed, self.begun(told, group, "send", 3), 0)
+            recorded.follow(noticed, self.begun(recorded, group, "send", 3), 0)
             noticed.is_over = True
-            self.assertTrue(told.flush(5))
+            self.assertTrue(recorded.flush(5))
         said = [(line.get("late"), line.get("overlapped")) for line in agent.lines]
         self.assertEqual(said, [(None, None), (True, None), (None, True), (None, True)])
 
     def test_without_an_agent_it_is_dropped_and_counted(self):
         with Agent() as agent:
             gone = agent.place()
-        told, group = recorder(gone), everybody()
+        recorded, group = recorder(gone), everybody()
         for _ in range(_record.MOST_QUEUED + 5):
-            self.begun(told, group, "send", 3)[_record.END_NS] = 10**18
-        self.assertTrue(told.flush(30))
-        figures = told.figures()
-        self.assertEqual((figures["posted"], figures["errors"]), (0, 0))
-        self.assertEqual(figures["dropped"], _record.MOST_QUEUED + 5)
-        self.assertGreaterEqual(figures["failed_posts"], 1)
+            self.begun(recorded, group, "send", 3)[_record.END_NS] = 10**18
+        self.assertTrue(recorded.flush(30))
+        counts = recorded.counts()
+        self.assertEqual((counts["posted"], counts["errors"]), (0, 0))
+        self.assertEqual(counts["dropped"], _record.MOST_QUEUED + 5)
+        self.assertGreaterEqual(counts["failed_posts"], 1)
 
     def test_an_agent_that_refuses_is_told_of_groups_again(self):
         with Agent(503) as agent:
-            told, group = recorder(agent.place()), pair()
+            recorded, group = recorder(agent.place()), pair()
             for status in (503, 200):
                 agent.status = status
-                self.begun(told, group, "barrier")[_record.END_NS] = 10**18
-                self.assertTrue(told.flush(5))
-            figures = told.figures()
-        self.assertEqual((figures["posted"], figures["dropped"]), (1, 1))
+                self.begun(recorded, group, "barrier")[_record.END_NS] = 10**18
+                self.assertTrue(recorded.flush(5))
+            counts = recorded.counts()
+        self.assertEqual((counts["posted"], counts["dropped"]), (1, 1))
         kinds = [line["opType"] for line in agent.lines]
         self.assertEqual(kinds, ["group", "barrier"] * 2)
 
     def test_a_long_save_excuses_and_a_short_one_does_not(self):
         with Agent() as agent:
-            told = recorder(agent.place())
-            told.checkpoint_begins(False)
-            told.checkpoint_ends(False)
-            self.begun(told, everybody(), "barrier")
-            self.assertTrue(told.flush(5))
+            recorded = recorder(agent.place())
+            recorded.checkpoint_begins(False)
+            recorded.checkpoint_ends(False)
+            self.begun(recorded, everybody(), "barrier")
+            self.assertTrue(recorded.flush(5))
             self.assertEqual([line["opType"] for line in agent.lines], ["barrier"])
-            told.checkpoint_begins(True)
+            recorded.checkpoint_begins(True)
             self._wait(lambda: len(agent.lines) == 2)
-            told.checkpoint_ends(True)
+            recorded.checkpoint_ends(True)
             self._wait(lambda: len(agent.lines) == 3)
         said = [(line["opType"], line["global_rank"], line["finished"]) for line in agent.lines[1:]]
         self.assertEqual(said, [("checkpoint", 2, False), ("checkpoint", 2, True)])
@@ -256,11 +256,11 @@ class Hooks(unittest.TestCase):
         group, work = FakeProcessGroup(), FakeWork()
         self.assertTrue(_hooks.register(group, everybody(), len))
         group.issue("ALLREDUCE", -1, 9, work)
-        (told,) = self.queue
-        self.assertEqual(told[_record.NAME:_record.START_NS], ["allreduce", None, 2, 1])
-        self.assertEqual(told[_record.END_NS], 0)
+        (recorded,) = self.queue
+        self.assertEqual(recorded[_record.NAME:_record.START_NS], ["allreduce", None, 2, 1])
+        self.assertEqual(recorded[_record.END_NS], 0)
         work.future.callback(work.future)
-        self.assertGreater(told[_record.END_NS], 0)
+        self.assertGreater(recorded[_record.END_NS], 0)
 
     def test_transfers_are_left_to_the_functions(self):
         group = FakeProcessGroup()
@@ -269,8 +269,8 @@ class Hooks(unittest.TestCase):
             group.issue(name, 3, number, None)
         self.assertEqual(list(self.queue), [])
         group.issue("BARRIER", -1, 9, None)
-        (told,) = self.queue
-        self.assertGreater(told[_record.END_NS], 0)
+        (recorded,) = self.queue
+        self.assertGreater(recorded[_record.END_NS], 0)
 
     def test_a_group_without_hooks_is_left(self):
         self.assertFalse(_hooks.register(object(), everybody(), len))
@@ -285,14 +285,14 @@ def opened(spans, name, keeps, clock=None):
 class Spans(unittest.TestCase):
     def test_a_span_has_the_rank_the_step_and_no_field_of_operations(self):
         with Agent() as agent:
-            told = recorder(agent.place())
-            spans = _spans.Spans(told)
-            steps = _steps.Steps(told, spans)
+            recorded = recorder(agent.place())
+            spans = _spans.Spans(recorded)
+            steps = _steps.Steps(recorded, spans)
             spans.start(0)
             steps.explicit()
             spans.end(opened(spans, 'a "b"', True))
-            self.assertTrue(told.flush(5))
-            figures = told.figures()
+            self.assertTrue(recorded.flush(5))
+            counts = recorded.counts()
         (line,) = agent.lines
         self.assertLessEqual(line.pop("startTime"), line.pop("endTime"))
         expected = {
@@ -300,35 +300,35 @@ class Spans(unittest.TestCase):
             "finished": True,
         }  # fmt: skip
         self.assertEqual(line, expected)
-        self.assertEqual((figures["told"], figures["spans"], figures["posted"]), (1, 1, 1))
+        self.assertEqual((counts["reported"], counts["spans"], counts["posted"]), (1, 1, 1))
 
     def test_without_a_rank_there_are_no_spans_and_that_of_the_group_will_do(self):
         with Agent() as agent:
-            told = recorder(agent.place(), rank="")
-            spans = _spans.Spans(told)
+            recorded = recorder(agent.place(), rank="")
+            spans = _spans.Spans(recorded)
             self.assertIsNone(spans.begin_named("early", None))
             spans.start(7)
             spans.end(spans.begin_named("late", None))
-            self.assertTrue(told.flush(5))
+            self.assertTrue(recorded.flush(5))
         self.assertEqual([(line["name"], line["global_rank"]) for line in agent.lines], [("late", 7)])
 
     def test_spans_that_do_not_fit_into_the_queue_are_dropped_and_counted(self):
         with Agent() as agent:
             gone = agent.place()
-        told = recorder(gone)
-        spans = _spans.Spans(told)
+        recorded = recorder(gone)
+        spans = _spans.Spans(recorded)
         spans.start(0)
         for _ in range(_record.MOST_QUEUED + 5):
             spans.end(opened(spans, "x", True))
-        self.assertTrue(told.flush(30))
-        figures = told.figures()
-        self.assertEqual(figures["posted"], 0)
-        self.assertEqual(figures["dropped"], _record.MOST_QUEUED + 5)
-        self.assertEqual(figures["spans"], _record.MOST_QUEUED + 5)
+        self.assertTrue(recorded.flush(30))
+        counts = recorded.counts()
+        self.assertEqual(counts["posted"], 0)
+        self.assertEqual(counts["dropped"], _record.MOST_QUEUED + 5)
+        self.assertEqual(counts["spans"], _record.MOST_QUEUED + 5)
 
     def test_spans_that_are_closed_out_of_order_leave_nothing_open(self):
-        told = recorder("127.0.0.1:1")
-        spans = _spans.Spans(told)
+        recorded = recorder("127.0.0.1:1")
+        spans = _spans.Spans(recorded)
         spans.start(0)
         outer = opened(spans, "outer", False)
         inner = opened(spans, "inner", True)
@@ -338,7 +338,7 @@ class Spans(unittest.TestCase):
         self.assertFalse(spans.keeps)
         spans.end(inner)
         self.assertIsNone(spans.top)
-        self.assertEqual(told.figures()["errors"], 0)
+        self.assertEqual(recorded.counts()["errors"], 0)
 
 
     def test_of_short_steps_those_are_measured_that_a_power_of_two_divides(self):
@@ -430,39 +430,39 @@ class FakeTensor:
 class Devices(unittest.TestCase):
     def begin(self, agent, lag_ns=0):
         """A recorder, its spans, a CUDA and the clock of its device, which has a base by now."""
-        told = recorder(agent.place())
-        spans, cuda = _spans.Spans(told), FakeCuda(lag_ns)
-        told.devices = devices = _cuda.Devices(cuda, FakeTensor)
+        recorded = recorder(agent.place())
+        spans, cuda = _spans.Spans(recorded), FakeCuda(lag_ns)
+        recorded.devices = devices = _cuda.Devices(cuda, FakeTensor)
         devices.patch_captures()
         spans.start(0)
         clock = devices.clock(([FakeTensor()], {"x": FakeTensor(3)}))
-        self.assertTrue(told.flush(5))
-        return told, spans, cuda, clock
+        self.assertTrue(recorded.flush(5))
+        return recorded, spans, cuda, clock
 
     def test_a_span_has_the_times_of_the_device_on_the_host_s_clock(self):
         lag_ns = 50_000_000
         with Agent() as agent:
-            told, spans, _, clock = self.begin(agent, lag_ns)
+            recorded, spans, _, clock = self.begin(agent, lag_ns)
             began_ns = time.monotonic_ns()
             span = opened(spans, "forward", True, clock)
             time.sleep(0.02)
             spans.end(span)
             ended_ns = time.monotonic_ns()
-            self.assertTrue(told.flush(5))
+            self.assertTrue(recorded.flush(5))
             self.assertEqual(agent.lines, [])
             time.sleep(0.05)
-            self.assertTrue(told.flush(5))
-            figures = told.figures()
+            self.assertTrue(recorded.flush(5))
+            counts = recorded.counts()
         (line,) = agent.lines
         error_us = _cuda.BASE_ERROR_NS // 1000
         self.assertGreaterEqual(line["startTime"], (began_ns + lag_ns) // 1000 - error_us)
         self.assertLessEqual(line["endTime"], (ended_ns + lag_ns) // 1000 + error_us)
         self.assertGreaterEqual(line["endTime"] - line["startTime"], 20_000 - 1)
-        self.assertEqual((figures["posted"], figures["dropped"], figures["errors"]), (1, 0, 0))
+        self.assertEqual((counts["posted"], counts["dropped"], counts["errors"]), (1, 0, 0))
 
     def test_waits_cut_a_device_s_spans_and_events_are_used_again(self):
         with Agent() as agent:
-            told, spans, _, clock = self.begin(agent)
+            recorded, spans, _, clock = self.begin(agent)
             for _ in range(3):
                 span = opened(spans, "backward", True, clock)
                 time.sleep(0.001)
@@ -474,31 +474,31 @@ class Devices(unittest.TestCase):
                 time.sleep(0.001)
                 spans.resume(0)
                 spans.end(span)
-                self.assertTrue(told.flush(5))
-            figures = told.figures()
+                self.assertTrue(recorded.flush(5))
+            counts = recorded.counts()
         # What follows the sums is too short.
         self.assertEqual([line["name"] for line in agent.lines], ["backward"] * 6)
-        self.assertEqual((figures["told"], figures["posted"], figures["dropped"]), (6, 6, 0))
+        self.assertEqual((counts["reported"], counts["posted"], counts["dropped"]), (6, 6, 0))
         self.assertLessEqual(len(clock._free), 8)
 
-    def operation(self, told, cuda_tensor, name="all_reduce"):
+    def operation(self, recorded, cuda_tensor, name="all_reduce"):
         """An operation that the host begins and ends at once, and what it began and ended at."""
-        entry = told.began(everybody(), name, None, 8)
-        told.ready(entry, told.devices.clock_of([cuda_tensor]))
+        entry = recorded.began(everybody(), name, None, 8)
+        recorded.ready(entry, recorded.devices.clock_of([cuda_tensor]))
         entry[_record.END_NS] = end_ns = entry[_record.START_NS] + 1_000_000
         return entry[_record.START_NS], end_ns
 
     def test_an_operation_begins_when_its_device_has_computed_what_is_passed_on(self):
         lag_ns = 50_000_000
         with Agent() as agent:
-            told, _, _, _ = self.begin(agent, lag_ns)
-            start_ns, _ = self.operation(told, FakeTensor(3))
-            self.assertTrue(told.flush(5))
+            recorded, _, _, _ = self.begin(agent, lag_ns)
+            start_ns, _ = self.operation(recorded, FakeTensor(3))
+            self.assertTrue(recorded.flush(5))
             # It is under way as far as is known: a device that hangs is seen.
             (under_way,) = agent.lines
             self.assertFalse(under_way["finished"])
             time.sleep(0.06)
-            self.assertTrue(told.flush(5))
+            self.assertTrue(recorded.flush(5))
             line = agent.lines[-1]
         self.assertTrue(line["finished"])
         error_us = _cuda.BASE_ERROR_NS // 1000
@@ -508,69 +508,69 @@ class Devices(unittest.TestCase):
 
     def test_an_operation_on_the_host_keeps_its_times(self):
         with Agent() as agent:
-            told, _, _, _ = self.begin(agent)
-            start_ns, end_ns = self.operation(told, FakeTensor())
-            self.assertTrue(told.flush(5))
+            recorded, _, _, _ = self.begin(agent)
+            start_ns, end_ns = self.operation(recorded, FakeTensor())
+            self.assertTrue(recorded.flush(5))
             (line,) = agent.lines
         self.assertEqual((line["startTime"], line["endTime"]), (start_ns // 1000, end_ns // 1000))
 
     def test_of_a_device_that_is_broken_the_host_s_times_are_told(self):
         with Agent() as agent:
-            told, _, cuda, _ = self.begin(agent)
-            start_ns, end_ns = self.operation(told, FakeTensor(3))
+            recorded, _, cuda, _ = self.begin(agent)
+            start_ns, end_ns = self.operation(recorded, FakeTensor(3))
             cuda.is_broken = True
-            self.assertTrue(told.flush(5))
+            self.assertTrue(recorded.flush(5))
             (line,) = agent.lines
-            self.assertEqual(told.figures()["errors"], 1)
+            self.assertEqual(recorded.counts()["errors"], 1)
         self.assertEqual((line["startTime"], line["endTime"]), (start_ns // 1000, end_ns // 1000))
 
     def test_nothing_is_asked_for_while_a_graph_is_captured(self):
         with Agent() as agent:
-            told, spans, cuda, clock = self.begin(agent)
+            recorded, spans, cuda, clock = self.begin(agent)
             before, graph = opened(spans, "before", True, clock), cuda.CUDAGraph()
             spans.end(before)
             graph.capture_begin()
             spans.end(opened(spans, "within", True, clock))
-            self.assertTrue(told.flush(5))
+            self.assertTrue(recorded.flush(5))
             self.assertEqual(agent.lines, [])
             graph.capture_end()
-            self.assertTrue(told.flush(5))
-            figures = told.figures()
+            self.assertTrue(recorded.flush(5))
+            counts = recorded.counts()
         self.assertEqual([line["name"] for line in agent.lines], ["before"])
-        self.assertEqual((figures["posted"], figures["dropped"], figures["errors"]), (1, 1, 0))
+        self.assertEqual((counts["posted"], counts["dropped"], counts["errors"]), (1, 1, 0))
 
     def test_spans_before_there_is_a_base_and_those_that_never_end_are_dropped(self):
         with Agent() as agent:
-            told = recorder(agent.place())
-            spans = _spans.Spans(told)
-            told.devices = devices = _cuda.Devices(FakeCuda(10**12), FakeTensor)
+            recorded = recorder(agent.place())
+            spans = _spans.Spans(recorded)
+            recorded.devices = devices = _cuda.Devices(FakeCuda(10**12), FakeTensor)
             spans.start(0)
             clock = devices.clock([FakeTensor(3)])
             spans.end(opened(spans, "early", True, clock))
-            self.assertTrue(told.flush(5))
-            self.assertEqual(told.figures()["dropped"], 1)
+            self.assertTrue(recorded.flush(5))
+            self.assertEqual(recorded.counts()["dropped"], 1)
             for _ in range(_cuda.MOST_PENDING + 2):
                 spans.end(opened(spans, "x", True, clock))
-            self.assertTrue(told.flush(5))
-            figures = told.figures()
-        self.assertEqual((figures["posted"], figures["dropped"], figures["errors"]), (0, 3, 0))
+            self.assertTrue(recorded.flush(5))
+            counts = recorded.counts()
+        self.assertEqual((counts["posted"], counts["dropped"], counts["errors"]), (0, 3, 0))
         self.assertEqual(agent.lines, [])
 
     def test_an_error_of_the_device_is_counted_raises_nothing_and_ends_its_spans(self):
         with Agent() as agent:
-            told, spans, cuda, clock = self.begin(agent)
+            recorded, spans, cuda, clock = self.begin(agent)
             spans.end(opened(spans, "x", True, clock))
             cuda.is_broken = True
             for _ in range(200):
                 spans.end(opened(spans, "y", True, clock))
-            self.assertTrue(told.flush(5))
+            self.assertTrue(recorded.flush(5))
             cuda.is_broken = False
             spans.end(opened(spans, "host", True))
-            self.assertTrue(told.flush(5))
-            figures = told.figures()
+            self.assertTrue(recorded.flush(5))
+            counts = recorded.counts()
         self.assertEqual([line["name"] for line in agent.lines], ["host"])
-        self.assertEqual(figures["errors"], 1)
-        self.assertEqual(figures["told"], figures["posted"] + figures["dropped"])
+        self.assertEqual(counts["errors"], 1)
+        self.assertEqual(counts["reported"], counts["posted"] + counts["dropped"])
 
     def test_the_device_is_that_of_the_first_tensor_that_is_on_one(self):
         devices = _cuda.Devices(FakeCuda(), FakeTensor)

@@ -133,7 +133,7 @@ fn an_unchanged_script_reports_its_transfers_collectives_groups_and_gradients() 
     for one in &printed {
         let metrics = metrics(one);
         assert_eq!((metrics["dropped"], metrics["errors"]), (0.0, 0.0), "{metrics:?}");
-        assert_eq!(metrics["told"], metrics["posted"]);
+        assert_eq!(metrics["reported"], metrics["posted"]);
     }
     let observation = agent.observe();
     let counts = agent.intake.view().counts;

@@ -32,7 +32,7 @@ with telltale.torch.checkpoint():
 telltale.torch.flush()
 assert value.tolist() == [8.0] * 4, value
 import telltale_ccl
-assert telltale_ccl.figures().keys() == telltale.torch.counts().keys()
+assert telltale_ccl.counts().keys() == telltale.torch.counts().keys()
 print(telltale.torch.counts())
 dist.destroy_process_group()
 """
@@ -54,7 +54,7 @@ def test_a_job_runs_as_before_and_its_operations_are_counted(tmp_path: Path) -> 
         out, _ = rank.communicate(timeout=120)
         assert rank.returncode == 0, out
         counts = ast.literal_eval(out)
-        assert counts["told"] >= 3 and counts["spans"] >= 3 and counts["errors"] == 0, counts
+        assert counts["reported"] >= 3 and counts["spans"] >= 3 and counts["errors"] == 0, counts
         assert counts["posted"] == 0, "no agent listens"
 
 

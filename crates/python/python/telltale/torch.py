@@ -85,7 +85,7 @@ def flush(timeout: float = 1.0) -> bool:
 
 def counts() -> dict[str, Any]:
     """What was reported since the process began, and what that cost."""
-    return _ccl().figures()
+    return _ccl().counts()
 
 
 def _ccl() -> Any:

@@ -61,8 +61,8 @@ def main():
             done = number + 1
             assert recorder.flush(60)
         time.sleep(0.02)
-    figures = recorder.figures()
-    assert figures["dropped"] == figures["errors"] == figures["refused_posts"] == 0, figures
+    counts = recorder.counts()
+    assert counts["dropped"] == counts["errors"] == counts["refused_posts"] == 0, counts
 
 
 main()

@@ -81,7 +81,7 @@ fn pip_installs_the_module() {
     assert!(installed.status.success(), "{installed:?}");
     let printed = run(
         &environment,
-        &["-c", "import telltale_ccl as t; print(t.__file__, t.__version__, sorted(t.figures()))"],
+        &["-c", "import telltale_ccl as t; print(t.__file__, t.__version__, sorted(t.counts()))"],
     );
     let text = String::from_utf8_lossy(&printed.stdout).into_owned();
     let in_environment = format!("{}/lib/", environment.display());
