@@ -1,5 +1,5 @@
-//! What a block of code costs in device memory, by this process's own ledgers: their values before it and after it, and
-//! their peaks, which are taken where a block begins and ends.
+//! What a block of code costs in device memory, by this process's own ledgers: their values before
+//! it and after it, and their peaks, which are taken where a block begins and ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,8 +23,8 @@ type LedgerNumber = u64;
 struct Usages {
     /// Bytes in use, by the ledger that counts for the device.
     live: BTreeMap<Place, u64>,
-    /// What each ledger has counted. Those of a device that is opened again start at 0 in another ledger, so that
-    /// differences are taken ledger by ledger.
+    /// What each ledger has counted. Those of a device that is opened again start at 0 in another
+    /// ledger, so that differences are taken ledger by ledger.
     counted: BTreeMap<(Place, LedgerNumber), MemoryUsage>,
 }
 
@@ -40,7 +40,8 @@ pub(crate) struct MemoryBlocks {
 struct State {
     begun: u64,
     open: BTreeMap<u64, OpenBlock>,
-    /// Kept while a block is open: of a ledger that is removed meanwhile, the values are still there.
+    /// Kept while a block is open: of a ledger that is removed meanwhile, the values are still
+    /// there.
     ledgers: Vec<OwnLedger>,
     /// How many were opened.
     opened: LedgerNumber,
@@ -209,8 +210,8 @@ impl OwnLedger {
         is_own.then(|| Self { number, file, reader, peaks: peaks() })
     }
 
-    /// Whether it is the one of a preloaded library. It comes last: what the program says itself of a device counts
-    /// (docs/decisions/0070-two-ledgers.md).
+    /// Whether it is the one of a preloaded library. It comes last: what the program says itself of
+    /// a device counts (docs/decisions/0070-two-ledgers.md).
     fn is_preloaded(&self) -> bool {
         self.reader.last().devices.iter().any(|device| device.is_host)
     }
@@ -264,7 +265,8 @@ impl OpenBlock {
 
 /// How a ledger's devices are named.
 struct Names {
-    /// By slot; none where the device is another's to count: what the program says itself hides the preloaded library.
+    /// By slot; none where the device is another's to count: what the program says itself hides the
+    /// preloaded library.
     counted: Vec<Option<String>>,
     /// The same without devices that a newer ledger has: their bytes in use are there.
     live: Vec<Option<String>>,
@@ -308,7 +310,8 @@ fn usages(ledgers: &[OwnLedger]) -> Usages {
     usages
 }
 
-/// The peaks since the last turn: of a device in several ledgers, which were open one after the other, the largest.
+/// The peaks since the last turn: of a device in several ledgers, which were open one after the
+/// other, the largest.
 fn taken(ledgers: &[OwnLedger]) -> BTreeMap<Place, u64> {
     let mut peaks = BTreeMap::new();
     for (ledger, names) in ledgers.iter().zip(names(ledgers)) {

@@ -157,7 +157,8 @@ impl PartColumn {
     }
 }
 
-/// The parts that the memory of all devices adds up from: those of processes, then what no living one accounts for.
+/// The parts that the memory of all devices adds up from: those of processes, then what no living
+/// one accounts for.
 pub(crate) fn parts(snapshot: &Snapshot) -> impl Iterator<Item = KindPart> {
     let held = snapshot.processes.iter().enumerate().flat_map(move |(process, row)| {
         row.devices.iter().filter(|held| held.device < snapshot.devices.len()).flat_map(

@@ -29,8 +29,8 @@ pub(crate) enum ErrorClass {
     Stream,
 }
 
-/// Options of the program `telltale` that errors of its crates name, and what Python has for them. Of two that begin
-/// alike, the longer one is first.
+/// Options of the program `telltale` that errors of its crates name, and what Python has for them.
+/// Of two that begin alike, the longer one is first.
 const OPTIONS: [(&str, &str); 13] = [
     ("--hosts a,b", "host=[\"a\", \"b\"]"),
     ("--hosts", "host="),
@@ -107,7 +107,8 @@ fn system_number(mut next: Option<&(dyn Error + 'static)>) -> Option<i32> {
     None
 }
 
-/// A text with arguments of Python in place of the options of `telltale`, but for the commands between backticks.
+/// A text with arguments of Python in place of the options of `telltale`, but for the commands
+/// between backticks.
 pub(crate) fn in_python(text: &str) -> String {
     let parts = text.split('`').enumerate().map(|(number, part)| match number % 2 {
         0 => with_arguments(part),

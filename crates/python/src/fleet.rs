@@ -21,8 +21,8 @@ use crate::{display, value};
 /// What rows have as `host`, the memory of the host that they use, beside the names of hosts.
 const HOST_MEMORY: &str = "host_memory";
 
-/// Several hosts at one moment, in the order in which they were named. Iterating gives the hosts; brackets take the
-/// name of one, its place, or a slice; `in` takes a name, or a host.
+/// Several hosts at one moment, in the order in which they were named. Iterating gives the hosts;
+/// brackets take the name of one, its place, or a slice; `in` takes a name, or a host.
 #[pyclass(frozen, mapping, module = "telltale")]
 pub(crate) struct Fleet {
     pub(crate) inner: Arc<fleet::Fleet>,
@@ -124,8 +124,8 @@ impl Fleet {
         columns::json(py, &*self.inner)
     }
 
-    /// The rows of all hosts by column, of which `host` is the first, the host's name. What rows have by that name is
-    /// in `host_memory`. `rows` are devices, processes or memory.
+    /// The rows of all hosts by column, of which `host` is the first, the host's name. What rows
+    /// have by that name is in `host_memory`. `rows` are devices, processes or memory.
     #[pyo3(signature = (rows="devices"))]
     fn columns<'py>(&self, py: Python<'py>, rows: &str) -> PyResult<Bound<'py, PyDict>> {
         self.rows(py, rows)?.to_dict(py)

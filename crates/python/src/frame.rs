@@ -1,5 +1,5 @@
-//! Columns as Python objects: lists, an Arrow table, a data frame. A column's type is that of what it may hold, and
-//! does not depend on what it happens to hold.
+//! Columns as Python objects: lists, an Arrow table, a data frame. A column's type is that of what
+//! it may hold, and does not depend on what it happens to hold.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};

@@ -28,13 +28,15 @@ pub(crate) struct History {
     inner: HistoryAnswer,
 }
 
-/// Series of devices and processes of this host, from `since` to `until`, in steps of `step` seconds.
+/// Series of devices and processes of this host, from `since` to `until`, in steps of `step`
+/// seconds.
 ///
-/// `devices` are ids, `processes` pids or names, `metrics` names or parts of them; without, all devices and processes
-/// with their temperature, power, AI clock and memory. Without `step` there are about 120 of them.
+/// `devices` are ids, `processes` pids or names, `metrics` names or parts of them; without, all
+/// devices and processes with their temperature, power, AI clock and memory. Without `step` there
+/// are about 120 of them.
 #[pyfunction]
-#[pyo3(signature = (*, devices=Vec::new(), processes=Vec::new(), metrics=Vec::new(), since=None, until=None, step=None,
-    root=None, runtime_dir=None, state_dir=None))]
+#[pyo3(signature = (*, devices=Vec::new(), processes=Vec::new(), metrics=Vec::new(), since=None,
+    until=None, step=None, root=None, runtime_dir=None, state_dir=None))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
 pub(crate) fn history(
     py: Python<'_>,
@@ -137,8 +139,8 @@ impl History {
         (0..points).map(|at| value::moment(py, begin(at))).collect()
     }
 
-    /// The steps of all series as columns: `time`, the series' own, and `min`, `mean` and `max`, with `None` where
-    /// there was no value.
+    /// The steps of all series as columns: `time`, the series' own, and `min`, `mean` and `max`,
+    /// with `None` where there was no value.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.rows(py)?.to_dict(py)
     }

@@ -1,4 +1,5 @@
-//! This host now, by collectors that are kept: what they opened stays open, and rates have a beginning.
+//! This host now, by collectors that are kept: what they opened stays open, and rates have a
+//! beginning.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -11,7 +12,8 @@ use telltale_sources::Question;
 
 use crate::place::HostPlace;
 
-/// How often the service of this host is asked what one look cannot find, such as a heartbeat that stands still.
+/// How often the service of this host is asked what one look cannot find, such as a heartbeat that
+/// stands still.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 /// Collectors that a thread keeps: one for each of the calls that a program has side by side.
 const MAX_KEPT: usize = 4;

@@ -7,7 +7,8 @@ use telltale_schema::moment::Moment;
 use crate::error::ErrorClass;
 use crate::value::span_seconds;
 
-/// A past moment, as text (`3m ago`, `2026-11-21T10:00:00Z`), a `datetime`, or a `timedelta` before now.
+/// A past moment, as text (`3m ago`, `2026-11-21T10:00:00Z`), a `datetime`, or a `timedelta` before
+/// now.
 #[derive(FromPyObject)]
 pub(crate) enum PastMoment<'py> {
     Text(String),

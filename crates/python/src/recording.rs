@@ -11,8 +11,9 @@ use telltale_runtime::{
 
 use crate::error::ErrorClass;
 
-/// What a program that works with accelerators records of itself: device memory and metrics of its own, which
-/// `telltale smi` and the node service read. Nothing here fails or waits: what cannot be done is in `problems`.
+/// What a program that works with accelerators records of itself: device memory and metrics of its
+/// own, which `telltale smi` and the node service read. Nothing here fails or waits: what cannot be
+/// done is in `problems`.
 #[pyclass(frozen, module = "telltale")]
 pub(crate) struct Runtime {
     inner: ProcessRuntime,
@@ -44,14 +45,15 @@ pub(crate) struct Histogram {
 
 #[pymethods]
 impl Runtime {
-    /// A runtime with this name, such as `my engine 1.2`. What the environment of libtelltale says counts here too.
+    /// A runtime with this name, such as `my engine 1.2`. What the environment of libtelltale says
+    /// counts here too.
     #[new]
     fn new(name: &str) -> Self {
         Self { inner: ProcessRuntime::start(Options::new(name)) }
     }
 
-    /// Opens a device for recording. `pci` is its PCI address, by which readers find it again; without one the device
-    /// is shown by its number.
+    /// Opens a device for recording. `pci` is its PCI address, by which readers find it again;
+    /// without one the device is shown by its number.
     #[pyo3(signature = (number, *, pci=None))]
     fn open_device(&self, number: u32, pci: Option<&str>) -> PyResult<RecordedDevice> {
         let pci = pci.map(|text| {

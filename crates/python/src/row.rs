@@ -1,5 +1,6 @@
-//! Rows of a snapshot: devices, processes, what a process has on one device, and the parts that a device's memory
-//! adds up from. Each is a place in a snapshot that is shared; its attributes are the fields of the query language.
+//! Rows of a snapshot: devices, processes, what a process has on one device, and the parts that a
+//! device's memory adds up from. Each is a place in a snapshot that is shared; its attributes are
+//! the fields of the query language.
 
 mod table;
 
@@ -20,10 +21,12 @@ use crate::value;
 
 pub(crate) use table::Table;
 
-/// What names a device's own memory, to distinguish it from a process's, in the query language; here the object does.
+/// What names a device's own memory, to distinguish it from a process's, in the query language;
+/// here the object does.
 const OF_DEVICE: &str = "device.";
 
-/// A device. Its attributes are fields of the query language (`docs/query.md`), `None` where the value is absent.
+/// A device. Its attributes are fields of the query language (`docs/query.md`), `None` where the
+/// value is absent.
 #[pyclass(frozen, eq, hash, module = "telltale")]
 pub(crate) struct Device {
     pub(crate) snapshot: Arc<Snapshot>,
@@ -46,8 +49,8 @@ pub(crate) struct Holding {
     pub(crate) at: usize,
 }
 
-/// A part of one kind of memory on a device: a process's, or what no living process accounts for. The parts of a
-/// device and kind add up to all that is in use.
+/// A part of one kind of memory on a device: a process's, or what no living process accounts for.
+/// The parts of a device and kind add up to all that is in use.
 #[pyclass(frozen, eq, hash, module = "telltale")]
 pub(crate) struct MemoryPart {
     pub(crate) snapshot: Arc<Snapshot>,
@@ -201,7 +204,8 @@ impl Process {
         (0..self.row().devices.len()).map(holding).collect()
     }
 
-    /// What else its endpoint reports, by name: counters and gauges that the program registered, as in JSON.
+    /// What else its endpoint reports, by name: counters and gauges that the program registered, as
+    /// in JSON.
     #[getter]
     fn metrics(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         json(py, &*self.row().metrics)

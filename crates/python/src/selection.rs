@@ -14,8 +14,8 @@ use crate::local::{LocalPlace, collect};
 use crate::place::HostPlace;
 use crate::row::Device;
 
-/// Devices that were chosen, and the variable by which a job's runtime gets them. As a text it is the variable's
-/// value.
+/// Devices that were chosen, and the variable by which a job's runtime gets them. As a text it is
+/// the variable's value.
 #[pyclass(frozen, module = "telltale")]
 pub(crate) struct Selection {
     snapshot: Arc<snapshot::Snapshot>,
@@ -35,14 +35,15 @@ pub(crate) enum MinimumFree {
     Text(String),
 }
 
-/// `count` devices of one vendor that a job can have: those with the fewest processes, and of these with the most free
-/// memory; none that has failed, and none that a variable such as `CUDA_VISIBLE_DEVICES` hides.
+/// `count` devices of one vendor that a job can have: those with the fewest processes, and of these
+/// with the most free memory; none that has failed, and none that a variable such as
+/// `CUDA_VISIBLE_DEVICES` hides.
 ///
-/// Each has `min_free` of free DRAM (bytes, or a text such as `8GiB`) and at most `max_processes` processes, and
-/// `filter`, a query, holds for it.
+/// Each has `min_free` of free DRAM (bytes, or a text such as `8GiB`) and at most `max_processes`
+/// processes, and `filter`, a query, holds for it.
 #[pyfunction]
-#[pyo3(signature = (count=1, *, min_free=MinimumFree::Bytes(0), max_processes=None, filter=None, root=None,
-    runtime_dir=None))]
+#[pyo3(signature = (count=1, *, min_free=MinimumFree::Bytes(0), max_processes=None, filter=None,
+    root=None, runtime_dir=None))]
 pub(crate) fn select_devices(
     py: Python<'_>,
     count: usize,

@@ -1,4 +1,5 @@
-//! What Python's sequences have in common: an index counts from either end, and a slice chooses several.
+//! What Python's sequences have in common: an index counts from either end, and a slice chooses
+//! several.
 
 use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
@@ -10,7 +11,8 @@ pub(crate) enum Chosen {
     Several(Vec<usize>),
 }
 
-/// The places of a sequence of `length` items that an index or a slice chooses. An item is called `what`.
+/// The places of a sequence of `length` items that an index or a slice chooses. An item is called
+/// `what`.
 pub(crate) fn chosen(index: &Bound<'_, PyAny>, length: usize, what: &str) -> PyResult<Chosen> {
     let signed = isize::try_from(length).unwrap_or(isize::MAX);
     if let Ok(slice) = index.cast::<PySlice>() {

@@ -5,13 +5,15 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+
+use crate::error::ErrorClass;
 
 /// How long a signal waits at most for its handler.
 pub(crate) const PERIOD: Duration = Duration::from_millis(100);
 
-/// Calls `step`, which waits for no longer than it is given, until it has a result. Other Python threads run meanwhile.
+/// Calls `step`, which waits for no longer than it is given, until it has a result. Other Python
+/// threads run meanwhile.
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     mut step: impl FnMut(Duration) -> Option<T> + Send,
@@ -24,8 +26,8 @@ pub(crate) fn wait<T: Send>(
     }
 }
 
-/// The result of `work`, which runs on a thread of its own: it cannot be stopped, so that it is left alone when a
-/// handler raises something. It must have a limit.
+/// The result of `work`, which runs on a thread of its own: it cannot be stopped, so that it is
+/// left alone when a handler raises something. It must have a limit.
 pub(crate) fn wait_for<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -37,7 +39,8 @@ pub(crate) fn wait_for<T: Send + 'static>(
         let _ = done.send(work());
     });
     let started = started.map_err(|error| {
-        PyRuntimeError::new_err(format!("cannot start a thread to wait on: {error}"))
+        let message = "cannot start a thread to wait on; end other threads of this program";
+        ErrorClass::Collect.of(py, message, Some(&error.to_string()))
     })?;
     let received = wait(py, move |period| match result.recv_timeout(period) {
         Err(RecvTimeoutError::Timeout) => None,

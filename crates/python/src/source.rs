@@ -62,8 +62,9 @@ impl Source {
         }
     }
 
-    /// The source that the given arguments choose, if all of them go with it.
-    fn of(py: Python<'_>, is_given: impl Fn(&str) -> bool) -> PyResult<Self> {
+    /// Whether all given arguments go with the source that they choose; else the error of the first
+    /// that does not.
+    fn check(py: Python<'_>, is_given: impl Fn(&str) -> bool) -> PyResult<()> {
         let chosen = [Self::Hosts, Self::Recording, Self::Past];
         let is_chosen = |source: &Self| source.argument().is_some_and(&is_given);
         let source = chosen.into_iter().find(is_chosen).unwrap_or(Self::Here);
@@ -79,23 +80,26 @@ impl Source {
             };
             return Err(ErrorClass::Query.of(py, &message, None));
         }
-        Ok(source)
+        Ok(())
     }
 }
 
 /// A host at one moment, or several hosts.
 ///
-/// Without arguments, this host: what its drivers, ledgers and endpoints say now. `root` reads the files below a
-/// directory instead, `host` asks the service of another host, or of several at the same time, and `recording` reads
-/// a file of `telltale record`. `at` is a past moment, of the history or of the recording.
+/// Without arguments, this host: what its drivers, ledgers and endpoints say now. `root` reads the
+/// files below a directory instead, `host` asks the service of another host, or of several at the
+/// same time, and `recording` reads a file of `telltale record`. `at` is a past moment, of the
+/// history or of the recording.
 ///
-/// `filter` leaves only the rows that a query wants. `usage` reads what processes use of the host, `metrics` asks each
-/// process for the metrics that its program registered, `with_host` shows the host as a device. `timeout` is in
-/// seconds, 2 without. `token`, `authority`, `certificate` and `key` are for services of other hosts: the token, and
-/// files of TLS. Arguments of two sources are refused.
+/// `filter` leaves only the rows that a query wants. `usage` reads what processes use of the host,
+/// `metrics` asks each process for the metrics that its program registered, `with_host` shows the
+/// host as a device. `timeout` is in seconds, 2 without. `token`, `authority`, `certificate` and
+/// `key` are for services of other hosts: the token, and files of TLS. Arguments of two sources are
+/// refused.
 #[pyfunction]
-#[pyo3(signature = (*, root=None, runtime_dir=None, host=None, recording=None, at=None, state_dir=None, filter=None,
-    usage=false, metrics=false, with_host=false, timeout=None, token=None, authority=None, certificate=None, key=None))]
+#[pyo3(signature = (*, root=None, runtime_dir=None, host=None, recording=None, at=None,
+    state_dir=None, filter=None, usage=false, metrics=false, with_host=false, timeout=None,
+    token=None, authority=None, certificate=None, key=None))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
 pub(crate) fn snapshot(
     py: Python<'_>,
@@ -131,7 +135,7 @@ pub(crate) fn snapshot(
         ("certificate", certificate.is_some()),
         ("key", key.is_some()),
     ];
-    Source::of(py, |name| given.contains(&(name, true)))?;
+    Source::check(py, |name| given.contains(&(name, true)))?;
     let query = filter.map(Query::parse).transpose();
     let query = query.map_err(|error| ErrorClass::Query.because(py, &error))?;
     if let Some(host) = host {

@@ -29,8 +29,8 @@ pub struct DeviceChoice {
 /// Devices that fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenDevices {
-    /// Their places in the snapshot's devices: those with the fewest processes first, and of these those with the most
-    /// free memory.
+    /// Their places in the snapshot's devices: those with the fewest processes first, and of these
+    /// those with the most free memory.
     pub places: Vec<usize>,
     /// The variable that their runtime reads.
     pub variable: &'static str,
@@ -60,8 +60,8 @@ pub enum DeviceChoiceError {
     },
     /// It cannot be known whether enough have the memory.
     #[error(
-        "free memory is not known of {unknown} of {all} devices, and {wanted} with so much are wanted; \
-         ask without a minimum of free memory"
+        "free memory is not known of {unknown} of {all} devices, and {wanted} with so much are \
+         wanted; ask without a minimum of free memory"
     )]
     FreeUnknown {
         /// How many are wanted.
@@ -84,8 +84,9 @@ pub enum DeviceChoiceError {
 }
 
 impl DeviceChoice {
-    /// The devices that the job can have: of one vendor, none with a failure, none that is only reached through
-    /// another, and none that the environment hides. `variable` is that environment.
+    /// The devices that the job can have: of one vendor, none with a failure, none that is only
+    /// reached through another, and none that the environment hides. `variable` is that
+    /// environment.
     ///
     /// # Errors
     /// When fewer fit than are wanted.
@@ -117,7 +118,8 @@ impl DeviceChoice {
         Err(refused.map_or(DeviceChoiceError::NoDevice, |(_, error)| error))
     }
 
-    /// Those of the visible devices that fit, the best first; else how many do, and why they are too few.
+    /// Those of the visible devices that fit, the best first; else how many do, and why they are
+    /// too few.
     fn among(
         &self,
         snapshot: &Snapshot,

@@ -9,7 +9,8 @@ pub use inquiry::{Inquiry, Terms};
 
 use crate::addresses::{HostAddress, HostRoute};
 
-/// What a wait for many hosts adds to the timeout of one, so that the reason of a silent one comes first.
+/// What a wait for many hosts adds to the timeout of one, so that the reason of a silent one comes
+/// first.
 pub const GRACE: Duration = Duration::from_millis(500);
 
 impl Terms {

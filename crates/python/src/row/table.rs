@@ -110,7 +110,8 @@ impl Table {
         sequence::inherited(slf.as_any(), "count", arguments)
     }
 
-    /// The values by column, in the order of the columns: lists of one length, with `None` where a value is absent.
+    /// The values by column, in the order of the columns: lists of one length, with `None` where a
+    /// value is absent.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.columns(py)?.to_dict(py)
     }

@@ -1,5 +1,6 @@
-//! Which devices the environment leaves to a job, and how its runtime names them: each vendor's variable lists
-//! devices, by numbers or by names, and what it does not list is not there for the program.
+//! Which devices the environment leaves to a job, and how its runtime names them: each vendor's
+//! variable lists devices, by numbers or by names, and what it does not list is not there for the
+//! program.
 
 use telltale_schema::chip::PciAddress;
 use telltale_schema::snapshot::Snapshot;
@@ -111,7 +112,8 @@ impl VisibleDevices {
         self.by = Some(by);
     }
 
-    /// The devices that a list names, up to the first entry that names none: so the runtimes read it.
+    /// The devices that a list names, up to the first entry that names none: so the runtimes read
+    /// it.
     fn listed(&self, snapshot: &Snapshot, list: &str) -> Vec<usize> {
         let mut listed = Vec::new();
         for entry in list.split(',').map(str::trim) {
