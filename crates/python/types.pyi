@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, final, overload
+from typing import Any, Generic, Literal, SupportsIndex, TypeVar, final, overload
 
 __version__: str
 """The version of the module, which is that of the program ``telltale``."""
@@ -428,7 +428,10 @@ class Chip:
     def finish(self) -> None:
         """Waits until all that was enqueued is done, and raises what went wrong first since the last call."""
     def close(self) -> None:
-        """Frees its tensors and programs, and ends its machine. Waits for what was enqueued."""
+        """Frees its tensors and programs, and ends its machine. Waits for what was enqueued.
+
+        A chip that is dropped instead does the same; what Ctrl-C raises meanwhile goes to ``sys.unraisablehook``.
+        """
     def __enter__(self) -> Chip: ...
     def __exit__(self, *exception: object) -> None: ...
 
@@ -610,7 +613,7 @@ class BlockMemory:
 
 @final
 class DebugTensor:
-    """A tensor that a core printed. It shares its memory with what is made of it: do not write there."""
+    """A tensor that a core printed. What is made of it without a copy shares its memory: do not write there."""
 
     @property
     def dtype(self) -> str:
@@ -640,7 +643,8 @@ class DebugTensor:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule that lends the memory, as for ``torch.from_dlpack``. ``BufferError`` for ``float4e2m1fn_x4``."""
+        """A capsule for ``torch.from_dlpack`` and others: of the memory itself from version 1 on, which can say that it
+        is read-only, and of a copy without ``max_version``. ``BufferError`` for ``float4e2m1fn_x4``."""
     def __dlpack_device__(self) -> tuple[int, int]:
         """The host's memory."""
 
@@ -725,7 +729,7 @@ class DebugCapture(Sequence[DebugEvent]):
     def filter(self, text: str) -> DebugCapture:
         """A view of the events that a filter of docs/debug-stream.md wants."""
     @overload
-    def __getitem__(self, index: int, /) -> DebugEvent: ...
+    def __getitem__(self, index: SupportsIndex, /) -> DebugEvent: ...
     @overload
     def __getitem__(self, index: slice, /) -> DebugCapture: ...
     def __len__(self) -> int: ...
@@ -741,7 +745,9 @@ class DebugStream:
     def closed(self) -> bool: ...
     @property
     def lost(self) -> dict[str, int] | None: ...
-    def read(self, timeout: float | None = None) -> DebugEvent | None: ...
+    def read(self, timeout: float | None = None) -> DebugEvent | None:
+        """Takes the next event that its filter wants. ``None`` once ``timeout`` is over and none of those that wait is
+        wanted; 0 waits for none."""
     def fileno(self) -> int: ...
     def close(self) -> None: ...
 

@@ -23,6 +23,7 @@ mod sync;
 #[allow(dead_code, reason = "the models need a part of it")]
 mod table;
 #[path = "../../program-cache/src/cache/waiting.rs"]
+#[allow(unreachable_pub, reason = "the cache itself shows a part of it")]
 mod waiting;
 
 mod compiling;

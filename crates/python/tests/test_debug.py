@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -97,9 +99,33 @@ def test_a_capture_is_a_sequence_whose_slices_are_views(capture_path: Path) -> N
     assert len(capture[4:2]) == 0 and len({*capture, *capture}) == 6
     assert capture[2] in capture and capture.index(capture[2]) == 2 and capture.count(capture[2]) == 1
     assert [event.iteration for event in reversed(capture)] == [5, 4, 3, 2, 1, 0]
-    for wrong in (6, -7, 1 << 70):
-        with pytest.raises(IndexError):
+    for wrong in (6, -7, 1 << 70, -1 << 70, sys.maxsize, -sys.maxsize - 1):
+        with pytest.raises(IndexError, match=f"{wrong} is not among 6"):
             capture[wrong]
+        with pytest.raises(IndexError):
+            capture[1:3][wrong]
+    assert capture[numpy.int64(-2)] == capture[4] and capture[True] == capture[1]
+    for other in ("1", 1.0, None):
+        with pytest.raises(TypeError):
+            capture[other]  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("start", [None, 0, 2, 9, -1, -4, -9, 1 << 70, -1 << 70])
+def test_slices_are_those_of_a_list(start: int | None, dumps: Path) -> None:
+    capture = debug.open_capture(dumps)
+    events = list(capture)
+    for stop in (None, 0, 3, 6, 9, -2, -9, 1 << 70):
+        for step in (None, 1, 2, -1, -3, 7, -7, sys.maxsize, -sys.maxsize):
+            chosen = slice(start, stop, step)
+            assert list(capture[chosen]) == events[chosen]
+            for inner in (slice(None, None, -1), slice(1, None, 2), slice(None, -1)):
+                assert list(capture[chosen][inner]) == events[chosen][inner]
+    with pytest.raises(ValueError, match="zero"):
+        _ = capture[::0]
+
+
+def test_facts_of_an_event_are_those_of_its_directory(capture_path: Path) -> None:
+    capture = debug.open_capture(capture_path)
     event = capture[1]
     assert (event.core, event.kind, event.dtype, event.shape, event.nbytes) == (1, "tensor", "float32", (2, 3), 24)
     assert event.time is None and event.text is None and event.data == event.tensor.raw.tobytes()  # type: ignore[union-attr]
@@ -207,6 +233,19 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
         debug.open_capture(tmp_path / "pipe")
 
 
+def test_control_c_ends_the_opening_of_a_large_file(tmp_path: Path) -> None:
+    capture = tmp_path / "large"
+    # A line without an end, most of which takes no space.
+    with capture.open("wb") as file:
+        file.write(b"{}\n{")
+        file.truncate(64 << 30)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        debug.open_capture(capture)
+    assert time.monotonic() - start < 3
+
+
 def test_what_may_not_be_read_says_who_may(dumps: Path) -> None:
     raw = convert(dumps, "raw")
     raw.chmod(0)
@@ -293,7 +332,7 @@ def test_scalars_and_empty_tensors_are_tensors(dumps: Path) -> None:
     assert empty.numpy().shape == (0, 3) and numpy.from_dlpack(empty).shape == (0, 3)
 
 
-def test_torch_shares_the_memory(dumps: Path) -> None:
+def test_torch_takes_the_values(dumps: Path) -> None:
     torch = pytest.importorskip("torch")
     capture = debug.open_capture(dumps)
     for event, dtype, expected in ((capture[1], torch.float32, [[1, 2, 3], [4, 5, 6]]), (capture[4], torch.bfloat16, [1, 2])):
@@ -301,7 +340,6 @@ def test_torch_shares_the_memory(dumps: Path) -> None:
         assert tensor is not None and tensor.__dlpack_device__() == (1, 0)
         taken = torch.from_dlpack(tensor)
         assert taken.dtype == dtype and taken.tolist() == expected
-        assert taken.data_ptr() == tensor.raw.ctypes.data
         # It outlives everything else that has the memory.
         del tensor, event
         gc.collect()
@@ -315,6 +353,25 @@ def test_torch_shares_the_memory(dumps: Path) -> None:
         thread.join()
     with pytest.raises(BufferError):
         capture[0].tensor.__dlpack__(dl_device=(2, 0))  # type: ignore[union-attr]
+
+
+def test_a_capsule_without_a_version_lends_a_copy(dumps: Path) -> None:
+    import ctypes
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    tensor = debug.open_capture(dumps)[4].tensor
+    assert tensor is not None
+    for arguments in ({}, {"copy": True}, {"max_version": (0, 8)}):
+        capsule = tensor.__dlpack__(**arguments)
+        # DLManagedTensor begins with the pointer to the data.
+        data = ctypes.c_void_p.from_address(pointer(capsule, b"dltensor")).value
+        assert data is not None and data % 64 == 0 and data != tensor.raw.ctypes.data
+        assert ctypes.string_at(data, 4) == tensor.raw.tobytes()
+        ctypes.memset(data, 0, 4)
+        assert tensor.raw.tobytes() == b"\x80\x3f\x00\x40"
+    with pytest.raises(BufferError, match="allow a copy"):
+        tensor.__dlpack__(copy=False)
 
 
 def test_a_versioned_capsule_says_that_it_is_not_to_be_written(dumps: Path) -> None:

@@ -79,6 +79,18 @@ def test_a_filter_passes_over_the_others(stream: debug.Stream) -> None:
         debug.connect(0, filter="prefix")
 
 
+def test_a_read_that_does_not_wait_looks_through_all_events(stream: debug.Stream) -> None:
+    stream.close()
+    with debug.connect(0, filter="prefix=a*") as chosen:
+        # More than are passed over at once.
+        assert all(debug.publish(0, "b", 1) for _ in range(10_000))
+        assert debug.publish(0, "a", 2)
+        event = chosen.read(0)
+        assert event is not None and event.prefix == "a"
+        assert all(debug.publish(0, "b", 1) for _ in range(10_000))
+        assert chosen.read(0) is None
+
+
 def test_one_client_is_connected_at_a_time(stream: debug.Stream) -> None:
     with pytest.raises(StreamError, match="already"):
         debug.connect(0)

@@ -138,6 +138,61 @@ def test_ctrl_c_reaches_a_read_that_waits(chip: ops.Chip) -> None:
     assert out.numpy().item() == 1
 
 
+def test_ctrl_c_while_a_chip_is_dropped_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[type[BaseException] | None] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: reported.append(unraisable.exc_type))
+    ticks: list[float] = []
+
+    def tick() -> None:
+        for _ in range(100):
+            ticks.append(time.monotonic())
+            time.sleep(0.01)
+
+    chip = ops.Chip(kernel_timeout=5.0)
+    out = chip.empty((1, 1), "uint32")
+    endless(out)
+    thread = threading.Thread(target=tick)
+    thread.start()
+    interrupt_after(0.3)
+    start = time.monotonic()
+    del out, chip
+    end = time.monotonic()
+    thread.join()
+    assert end - start < 3 and reported == [KeyboardInterrupt]
+    assert len([at for at in ticks if start < at < end]) >= 5
+
+
+def test_ctrl_c_reaches_a_call_that_waits_for_another_threads_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", slow_compiler(tmp_path, 4))
+    monkeypatch.setenv("TELLTALE_KERNEL_CACHE", str(tmp_path / "kernels"))
+    with ops.Chip() as chip:
+        out, other = chip.empty((1, 1), "uint32"), chip.empty((1, 1), "uint32")
+        thread = threading.Thread(target=store, args=(other,), kwargs={"value": 9})
+        thread.start()
+        time.sleep(0.5)
+        start = time.monotonic()
+        interrupt_after(0.3)
+        with pytest.raises(KeyboardInterrupt):
+            store(out, value=1)
+        assert time.monotonic() - start < 2 and thread.is_alive()
+        thread.join(30)
+        assert other.numpy().item() == 9
+
+
+def test_ctrl_c_reaches_a_chip_whose_compiler_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "hanging-cc"
+    script.write_text("#!/bin/sh\nexec sleep 600\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("CC", str(script))
+    start = time.monotonic()
+    interrupt_after(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        ops.Chip()
+    assert time.monotonic() - start < 3
+
+
 def test_ctrl_c_reaches_a_call_that_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", slow_compiler(tmp_path, 20))
     monkeypatch.setenv("TELLTALE_KERNEL_CACHE", str(tmp_path / "kernels"))

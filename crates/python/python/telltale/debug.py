@@ -129,7 +129,10 @@ class Stream(Iterator[Event], AsyncIterator[Event]):
         return self._native.lost
 
     def read(self, timeout: float | None = None) -> Event | None:
-        """Takes the next event, and waits for it ``timeout`` seconds, or without end; ``None`` if none came."""
+        """Takes the next event, and waits for it ``timeout`` seconds, or without end; ``None`` if none came.
+
+        With a filter, 0 seconds look through all events that wait.
+        """
         return self._native.read(timeout)
 
     def fileno(self) -> int:

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
-use pyo3::types::{PySlice, PyTuple};
+use pyo3::types::{PyInt, PySlice, PyTuple};
 use telltale_debug_stream::capture::{CaptureIndex, Gap, IndexError, Item, OpenError};
 use telltale_schema::quantity;
 use telltale_schema::text::printable;
@@ -17,6 +18,8 @@ use super::filter;
 use super::tensor::shape_text;
 use crate::error::ErrorClass;
 
+/// How often opening lets Python's signal handlers run.
+const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 /// Events that are printed; the others are counted.
 const MAX_ROWS: usize = 20;
 const COLUMNS: [(&str, bool); 6] = [
@@ -75,9 +78,15 @@ pub(crate) fn debug_open(
     filter: Option<&str>,
 ) -> PyResult<DebugCapture> {
     let mut raised = None;
+    let mut next = Instant::now() + SIGNAL_PERIOD;
     let opened = py.detach(|| {
         CaptureIndex::open(&path, || {
-            raised = Python::attach(|py| py.check_signals()).err();
+            if Instant::now() < next {
+                return true;
+            }
+            // Without an interpreter, nothing handles them.
+            raised = Python::try_attach(|py| py.check_signals().err()).flatten();
+            next = Instant::now() + SIGNAL_PERIOD;
             raised.is_none()
         })
     });
@@ -104,11 +113,16 @@ fn cannot_open(py: Python<'_>, path: &str, error: &IndexError) -> PyErr {
         }
         IndexError::Open(OpenError::Open(..)) => "; run this as a user who may read it",
         IndexError::Open(OpenError::OtherKind(_)) => "; give a file or a directory",
-        IndexError::Read(_) | IndexError::Interrupted => "",
+        IndexError::Read(_)
+        | IndexError::TooManyEvents(_)
+        | IndexError::TooManyForms(_)
+        | IndexError::Interrupted => "",
     };
     let cause = std::error::Error::source(error).map(telltale_schema::text::with_causes);
-    let place =
-        if matches!(error, IndexError::Read(_)) { format!("{path}: ") } else { String::new() };
+    let place = match error {
+        IndexError::Open(_) | IndexError::Interrupted => String::new(),
+        _ => format!("{path}: "),
+    };
     ErrorClass::File.of(py, &format!("{place}{error}{remedy}"), cause.as_deref())
 }
 
@@ -196,14 +210,19 @@ impl DebugCapture {
             };
             return self.view(rows).into_py_any(py);
         }
-        let index: isize = match index.extract::<isize>() {
-            Err(error) if error.is_instance_of::<PyOverflowError>(py) => isize::MAX,
-            other => other?,
+        let index = whole_number(index)?;
+        let row = match index.extract::<isize>() {
+            Ok(index) if index < 0 => index.checked_add(length),
+            Ok(index) => Some(index),
+            Err(error) if error.is_instance_of::<PyOverflowError>(py) => None,
+            Err(error) => return Err(error),
         };
-        let row = if index < 0 { index.saturating_add(length) } else { index };
-        match usize::try_from(row) {
-            Ok(row) if row < rows.count => self.event(row).into_py_any(py),
-            _ => Err(PyIndexError::new_err(format!("event {index} of {length}"))),
+        match row.and_then(|row| usize::try_from(row).ok()) {
+            Some(row) if row < rows.count => self.event(row).into_py_any(py),
+            _ => {
+                let message = format!("event {index} is not among {length} events");
+                Err(PyIndexError::new_err(message))
+            }
         }
     }
 
@@ -267,6 +286,14 @@ impl DebugCapture {
         }
         text.trim_end().to_owned()
     }
+}
+
+/// The integer that an index stands for, as `operator.index` gives it. What that raises is raised as it is.
+fn whole_number<'py>(index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if index.is_instance_of::<PyInt>() {
+        return Ok(index.clone());
+    }
+    index.py().import("operator")?.call_method1("index", (index,))
 }
 
 fn gap(gap: &Gap) -> DebugGap {

@@ -1,7 +1,7 @@
 //! DLPack: memory lent to another library of the process, which gives it back when it is done. The
 //! structures are those of DLPack 1.1, in their old form and in the one with a version.
 //!
-//! What is lent is never written here; a library that takes the old form cannot know that it must not.
+//! What is shared must not be written. Only the form with a version says that, so the old form lends a copy.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -13,8 +13,6 @@ use pyo3::prelude::*;
 
 use super::memory::Memory;
 
-const OLD: &CStr = c"dltensor";
-const VERSIONED: &CStr = c"dltensor_versioned";
 const VERSION: Version = Version { major: 1, minor: 1 };
 const READ_ONLY: u64 = 1;
 const IS_COPIED: u64 = 2;
@@ -75,132 +73,178 @@ struct ManagedVersioned {
     tensor: RawTensor,
 }
 
+/// One of the two forms.
+trait Form {
+    /// What a capsule with it is called until it is taken out.
+    const NAME: &'static CStr;
+
+    fn tensor(&mut self) -> &mut RawTensor;
+    fn context(&mut self) -> &mut *mut c_void;
+}
+
 /// What is lent.
 pub(super) struct Lent<'tensor> {
     pub(super) element: LentType,
     pub(super) shape: &'tensor [u64],
-    pub(super) memory: Arc<Memory>,
-    /// Whether nothing else has the memory.
-    pub(super) is_copied: bool,
+    pub(super) memory: LentMemory,
 }
 
-/// What has to live as long as the borrower wants it.
+/// Memory that is lent.
+pub(super) enum LentMemory {
+    /// Others have it too: the borrower must not write.
+    Shared(Arc<Memory>),
+    /// The borrower's alone.
+    Copied(Memory),
+}
+
+/// What has to live as long as the borrower wants it: the structure, and what its pointers lead to.
 struct Kept<T> {
     managed: T,
     sizes: Vec<i64>,
     strides: Vec<i64>,
-    _memory: Arc<Memory>,
+    _memory: LentMemory,
 }
 
-/// A capsule that lends the memory.
+// === impl Form ===
+
+impl Form for Managed {
+    const NAME: &'static CStr = c"dltensor";
+
+    fn tensor(&mut self) -> &mut RawTensor {
+        &mut self.tensor
+    }
+
+    fn context(&mut self) -> &mut *mut c_void {
+        &mut self.context
+    }
+}
+
+impl Form for ManagedVersioned {
+    const NAME: &'static CStr = c"dltensor_versioned";
+
+    fn tensor(&mut self) -> &mut RawTensor {
+        &mut self.tensor
+    }
+
+    fn context(&mut self) -> &mut *mut c_void {
+        &mut self.context
+    }
+}
+
+// === impl LentMemory ===
+
+impl LentMemory {
+    /// The memory for a borrower that cannot know that it must not write.
+    fn writable(self) -> Self {
+        match self {
+            Self::Shared(memory) => Self::Copied(Memory::clone(&memory)),
+            Self::Copied(memory) => Self::Copied(memory),
+        }
+    }
+
+    /// Where it is, however the value itself moves.
+    fn address(&mut self) -> *mut c_void {
+        match self {
+            // To be read only; the structure has no other pointer for that.
+            Self::Shared(memory) => memory.address().cast_mut().cast(),
+            Self::Copied(memory) => memory.address_mut().cast(),
+        }
+    }
+}
+
+/// A capsule that lends the memory; without a version, a copy of it.
 pub(super) fn capsule<'py>(
     py: Python<'py>,
     lent: Lent<'_>,
     is_versioned: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     if is_versioned {
-        let flags = if lent.is_copied { IS_COPIED } else { READ_ONLY };
-        let mut kept = keep(lent, |tensor| ManagedVersioned {
+        let is_copied = matches!(lent.memory, LentMemory::Copied(_));
+        let flags = if is_copied { IS_COPIED } else { READ_ONLY };
+        let managed = |tensor| ManagedVersioned {
             version: VERSION,
             context: ptr::null_mut(),
-            deleter: Some(give_back_versioned),
+            deleter: Some(give_back),
             flags,
             tensor,
-        })?;
-        let (shape, strides) = (kept.sizes.as_mut_ptr(), kept.strides.as_mut_ptr());
-        (kept.managed.tensor.shape, kept.managed.tensor.strides) = (shape, strides);
-        let kept = Box::into_raw(kept);
-        // SAFETY: `kept` was just made and nothing else has it. Its `managed` comes first and has its own
-        // address; the whole is given back to `Box` by the deleter.
-        let managed = unsafe {
-            (*kept).managed.context = kept.cast();
-            &raw mut (*kept).managed
         };
-        new_capsule(py, managed.cast(), VERSIONED, drop_versioned)
+        new_capsule(py, keep(lent, managed)?)
     } else {
-        let mut kept = keep(lent, |tensor| Managed {
-            tensor,
-            context: ptr::null_mut(),
-            deleter: Some(give_back),
-        })?;
-        let (shape, strides) = (kept.sizes.as_mut_ptr(), kept.strides.as_mut_ptr());
-        (kept.managed.tensor.shape, kept.managed.tensor.strides) = (shape, strides);
-        let kept = Box::into_raw(kept);
-        // SAFETY: as above.
-        let managed = unsafe {
-            (*kept).managed.context = kept.cast();
-            &raw mut (*kept).managed
-        };
-        new_capsule(py, managed.cast(), OLD, drop_old)
+        let lent = Lent { memory: lent.memory.writable(), ..lent };
+        let managed =
+            |tensor| Managed { tensor, context: ptr::null_mut(), deleter: Some(give_back) };
+        new_capsule(py, keep(lent, managed)?)
     }
 }
 
-fn keep<T>(lent: Lent<'_>, managed: impl FnOnce(RawTensor) -> T) -> PyResult<Box<Kept<T>>> {
+/// The structure and what it needs, without pointers to the box itself.
+fn keep<T>(mut lent: Lent<'_>, managed: impl FnOnce(RawTensor) -> T) -> PyResult<Box<Kept<T>>> {
     let too_large = |_| PyBufferError::new_err("the shape is larger than DLPack counts");
     let sizes: Result<Vec<i64>, _> = lent.shape.iter().map(|size| i64::try_from(*size)).collect();
-    let sizes = sizes.map_err(too_large)?;
+    let mut sizes = sizes.map_err(too_large)?;
     let mut strides = vec![1_i64; sizes.len()];
     for at in (1..sizes.len()).rev() {
         // With a dimension of 0 the others may be of any size, and no stride is used.
         strides[at - 1] = strides[at].saturating_mul(sizes[at]);
     }
     let tensor = RawTensor {
-        data: lent.memory.address().cast_mut().cast(),
+        data: lent.memory.address(),
         device: HOST,
         rank: i32::try_from(sizes.len()).map_err(too_large)?,
         element: lent.element,
-        shape: ptr::null_mut(),
-        strides: ptr::null_mut(),
+        shape: sizes.as_mut_ptr(),
+        strides: strides.as_mut_ptr(),
         byte_offset: 0,
     };
     Ok(Box::new(Kept { managed: managed(tensor), sizes, strides, _memory: lent.memory }))
 }
 
-fn new_capsule<'py>(
-    py: Python<'py>,
-    managed: *mut c_void,
-    name: &'static CStr,
-    destructor: unsafe extern "C" fn(*mut ffi::PyObject),
-) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: `managed` is not null, the name lives as long as the process, and the destructor knows
-    // what is in a capsule of that name. The interpreter is attached. On failure the memory stays: there
-    // is none left then anyway.
-    unsafe {
-        let capsule = ffi::PyCapsule_New(managed, name.as_ptr(), Some(destructor));
-        Bound::from_owned_ptr_or_err(py, capsule)
+fn new_capsule<T: Form>(py: Python<'_>, kept: Box<Kept<T>>) -> PyResult<Bound<'_, PyAny>> {
+    let kept = Box::into_raw(kept);
+    // SAFETY: `kept` is of `Box::into_raw` just now, so it is valid and nothing else has it. The pointer that the
+    // capsule gets is not null, and stays valid until a deleter or the destructor gives the box back, which
+    // happens once: whoever takes the structure out of a capsule renames it, and calls the deleter instead.
+    // The name is static. `py` shows that this thread is attached to the interpreter.
+    let capsule = unsafe {
+        *(*kept).managed.context() = kept.cast();
+        let managed = &raw mut (*kept).managed;
+        ffi::PyCapsule_New(managed.cast(), T::NAME.as_ptr(), Some(drop_capsule::<T>))
+    };
+    if capsule.is_null() {
+        // SAFETY: `kept` is of `Box::into_raw`, and there is no capsule that has it.
+        drop(unsafe { Box::from_raw(kept) });
+        return Err(PyErr::fetch(py));
     }
+    // SAFETY: `PyCapsule_New` returned it: a new reference, which is ours, and not null. `py` as above.
+    Ok(unsafe { Bound::from_owned_ptr(py, capsule) })
 }
 
-/// Gives back what no one took out of the capsule.
-unsafe extern "C" fn drop_old(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python calls this with the capsule that it frees. Under its first name, no consumer has taken
-    // what is in it, which is what `capsule` put there.
+/// The destructor: gives back what was not taken out of the capsule.
+unsafe extern "C" fn drop_capsule<T: Form>(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls this once, attached, with the capsule that it frees, which `new_capsule` of the same
+    // `T` made. Whoever takes the structure out gives the capsule another name, so under its first one the
+    // pointer is still the capsule's to give back, and is the one that `new_capsule` put there. A capsule of
+    // this name is valid, so neither call sets an exception.
     unsafe {
-        if ffi::PyCapsule_IsValid(capsule, OLD.as_ptr()) == 1 {
-            give_back(ffi::PyCapsule_GetPointer(capsule, OLD.as_ptr()).cast());
-        }
-    }
-}
-
-/// The same with a version.
-unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
-    // SAFETY: as for `drop_old`.
-    unsafe {
-        if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) == 1 {
-            give_back_versioned(ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast());
+        if ffi::PyCapsule_IsValid(capsule, T::NAME.as_ptr()) == 1 {
+            give_back(ffi::PyCapsule_GetPointer(capsule, T::NAME.as_ptr()).cast::<T>());
         }
     }
 }
 
 /// The deleter: any thread may call it, attached to the interpreter or not.
-unsafe extern "C" fn give_back(managed: *mut Managed) {
-    // SAFETY: DLPack has the deleter called once, with what was lent, whose context is the box around it.
-    // Nothing in the box belongs to Python.
-    unsafe { drop(Box::from_raw((*managed).context.cast::<Kept<Managed>>())) };
+unsafe extern "C" fn give_back<T: Form>(managed: *mut T) {
+    // SAFETY: DLPack has the deleter called once, with the structure that was lent, which only `new_capsule` of
+    // the same `T` fills: its context is the box around it, of `Box::into_raw`. The borrower no longer uses any
+    // of it. Nothing in the box belongs to Python or to a thread, so it may be dropped on this one.
+    unsafe {
+        let kept = (*(*managed).context()).cast::<Kept<T>>();
+        drop(Box::from_raw(kept));
+    }
 }
 
-/// The same with a version.
-unsafe extern "C" fn give_back_versioned(managed: *mut ManagedVersioned) {
-    // SAFETY: as for `give_back`.
-    unsafe { drop(Box::from_raw((*managed).context.cast::<Kept<ManagedVersioned>>())) };
-}
+// What the last comment says of threads.
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<LentMemory>();
+};

@@ -1,6 +1,6 @@
 //! An event's data, at an address that every library takes as it is.
 
-/// Bytes that do not change, at a multiple of 64: what libraries ask of memory that they take over.
+/// Bytes that do not change while they are shared, at a multiple of 64: what libraries ask of memory that they take over.
 #[derive(Debug, Clone)]
 pub(super) struct Memory {
     lines: Vec<Line>,
@@ -27,6 +27,11 @@ impl Memory {
     /// Where they are.
     pub(super) fn address(&self) -> *const u8 {
         self.lines.as_ptr().cast()
+    }
+
+    /// Where they are, to be written there.
+    pub(super) fn address_mut(&mut self) -> *mut u8 {
+        self.lines.as_mut_ptr().cast()
     }
 
     /// Elements of so many bytes, a divisor of 64.

@@ -27,6 +27,9 @@ use crate::value;
 const MAX_WAIT: Duration = Duration::from_millis(100);
 /// Unwanted events that are passed over until signals are looked at.
 const MAX_UNWANTED: usize = 4_096;
+/// How often so many are passed over once the time is over: more events than wait in a queue. What waited by then is
+/// looked through to its end, and a publisher that goes on publishing does not hold up the call without end.
+const MAX_LATE_BATCHES: usize = 256;
 
 /// The client of one core's stream.
 #[pyclass(frozen, module = "telltale.debug")]
@@ -135,24 +138,26 @@ impl DebugStream {
     fn read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<DebugEvent>> {
         let timeout = timeout.map(|seconds| value::seconds(py, seconds)).transpose()?;
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut late_batches = 0;
         loop {
             self.refuse_child(py)?;
-            let ready = match py.detach(|| self.take()) {
+            let taken = py.detach(|| self.take());
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            let is_over = left.is_some_and(|left| left.is_zero());
+            match taken {
                 Taken::Event(event) => return Ok(Some(DebugEvent::of_stream(*event))),
                 Taken::Closed => return Err(PyValueError::new_err("the stream is closed")),
                 Taken::Failed(cause) => {
                     let message = format!("cannot read the debug stream of core {}", self.core);
                     return Err(ErrorClass::Stream.of(py, &message, Some(&cause)));
                 }
-                Taken::Unwanted => None,
-                Taken::Nothing(ready) => Some(ready),
-            };
-            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Ok(None);
-            }
-            if let Some(ready) = ready {
-                py.detach(|| wait(&ready, left.unwrap_or(MAX_WAIT).min(MAX_WAIT)));
+                // There may be a wanted one behind those.
+                Taken::Unwanted if is_over && late_batches >= MAX_LATE_BATCHES => return Ok(None),
+                Taken::Unwanted => late_batches += usize::from(is_over),
+                Taken::Nothing(_) if is_over => return Ok(None),
+                Taken::Nothing(ready) => {
+                    py.detach(|| wait(&ready, left.unwrap_or(MAX_WAIT).min(MAX_WAIT)));
+                }
             }
             py.check_signals()?;
         }
@@ -161,15 +166,13 @@ impl DebugStream {
     /// The descriptor, readable while an event waits.
     fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
         self.refuse_child(py)?;
-        match &*self.connection() {
-            Some(connection) => Ok(connection.ready.as_raw_fd()),
-            None => Err(PyValueError::new_err("the stream is closed")),
-        }
+        let descriptor = py.detach(|| self.connection().as_ref().map(|it| it.ready.as_raw_fd()));
+        descriptor.ok_or_else(|| PyValueError::new_err("the stream is closed"))
     }
 
     #[getter]
-    fn closed(&self) -> bool {
-        self.pid != std::process::id() || self.connection().is_none()
+    fn closed(&self, py: Python<'_>) -> bool {
+        self.pid != std::process::id() || py.detach(|| self.connection().is_none())
     }
 
     /// Events that were lost since this connected, by cause.
@@ -203,8 +206,11 @@ impl DebugStream {
     /// Ends the connection. Another thread that waits for an event stops.
     fn close(&self, py: Python<'_>) {
         if self.pid == std::process::id() {
-            let connection = self.connection().take();
-            py.detach(|| drop(connection));
+            py.detach(|| {
+                let connection = self.connection().take();
+                // Without the lock: a library may take its time.
+                drop(connection);
+            });
         }
     }
 }
@@ -219,6 +225,7 @@ impl DebugStream {
         Err(ErrorClass::Stream.of(py, message, None))
     }
 
+    /// Another thread may have the lock for as long as a library takes: only without the interpreter.
     fn connection(&self) -> MutexGuard<'_, Option<ClientConnection>> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }

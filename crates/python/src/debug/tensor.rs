@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use telltale_debug_stream::{Dtype, ElementValue, Tensor};
 
-use super::dlpack::{self, Lent, LentType};
+use super::dlpack::{self, Lent, LentMemory, LentType};
 use super::memory::Memory;
 use crate::package::package;
 
@@ -157,15 +157,17 @@ impl DebugTensor {
             let message = format!("DLPack packs {name}, and here it has a byte each; use raw");
             return Err(PyBufferError::new_err(message));
         };
-        let is_copied = copy == Some(true);
-        let memory = if is_copied {
-            Arc::new(Memory::clone(&self.memory))
-        } else {
-            Arc::clone(&self.memory)
-        };
-        let lent = Lent { element, shape: &self.shape, memory, is_copied };
         let is_versioned = max_version.is_some_and(|(major, _)| major >= VERSIONED);
-        dlpack::capsule(py, lent, is_versioned)
+        if copy == Some(false) && !is_versioned {
+            return Err(PyBufferError::new_err(
+                "DLPack before version 1 cannot say that memory is read-only; allow a copy, or use raw",
+            ));
+        }
+        let memory = match copy {
+            Some(true) => LentMemory::Copied(Memory::clone(&self.memory)),
+            _ => LentMemory::Shared(Arc::clone(&self.memory)),
+        };
+        dlpack::capsule(py, Lent { element, shape: &self.shape, memory }, is_versioned)
     }
 
     fn __dlpack_device__(&self) -> (i32, i32) {

@@ -18,7 +18,7 @@ use telltale_program_cache::{
 };
 use telltale_runtime::{Options, Runtime};
 
-use super::interrupted::{waited, watch_signals};
+use super::interrupted::{self, waited, watch_signals};
 use super::numbers::{Elements, format_of};
 use super::opened::{OpenChip, OwnDirectory, OwnMachine, SharedChip, close_all};
 use super::tensor::Tensor;
@@ -81,8 +81,15 @@ impl Chip {
             },
         };
         watch_signals();
-        py.detach(check_compiler).map_err(|error| no_compiler(py, &error))?;
-        let open = py.detach(|| options.open()).map_err(|error| refused(&*error))?;
+        let checked = py.detach(check_compiler);
+        interrupted::taken()?;
+        checked.map_err(|error| no_compiler(py, &error))?;
+        let open = py.detach(|| options.open());
+        if let Err(raised) = interrupted::taken() {
+            py.detach(move || drop(open));
+            return Err(raised);
+        }
+        let open = open.map_err(|error| refused(&*error))?;
         close_at_exit(py)?;
         let id = open.session.accelerator().description().identity.display_id().to_string();
         Ok(Self { shared: SharedChip::new(open), id })

@@ -35,6 +35,23 @@ pub(super) fn taken() -> PyResult<()> {
     RAISED.take().map_or(Ok(()), Err)
 }
 
+/// Drops what may wait for its end, without the interpreter. What a handler raised meanwhile is reported as Python
+/// reports what a finalizer raises, as a drop cannot raise it.
+pub(super) fn drop_detached<T: Send>(value: T) {
+    // Without an interpreter it is dropped with the closure.
+    let _ = Python::try_attach(move |py| {
+        // An exception may be on its way through the function whose variable this was.
+        let under_way = PyErr::take(py);
+        py.detach(move || drop(value));
+        if let Err(raised) = taken() {
+            raised.write_unraisable(py, None);
+        }
+        if let Some(under_way) = under_way {
+            under_way.restore(py);
+        }
+    });
+}
+
 /// The result of something that waited, without the interpreter.
 pub(super) fn waited<T, E: Error + Send>(
     py: Python<'_>,

@@ -191,16 +191,23 @@ impl SharedChip {
 
 impl Drop for SharedChip {
     fn drop(&mut self) {
+        let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if !self.is_own() {
             // Its threads are the parent's, and so are its files.
-            let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner).take();
             let _never_dropped = ManuallyDrop::new(open);
+        } else if let Some(open) = open {
+            // It waits for what was enqueued.
+            interrupted::drop_detached(open);
         }
     }
 }
 
 /// Closes all chips of this process.
+///
+/// # Errors
+/// The first of what closing them raised; all are closed nevertheless.
 pub(super) fn close_all(py: Python<'_>) -> PyResult<()> {
     let chips = std::mem::take(&mut *CHIPS.lock().unwrap_or_else(PoisonError::into_inner));
-    chips.iter().filter_map(Weak::upgrade).try_for_each(|chip| chip.close(py))
+    let closed = chips.iter().filter_map(Weak::upgrade).map(|chip| chip.close(py));
+    closed.fold(Ok(()), |first, closed| first.and(closed))
 }
