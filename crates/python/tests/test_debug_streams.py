@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -64,6 +63,15 @@ def test_each_type_of_numpy_is_published(stream: debug.Stream) -> None:
         debug.publish(0, "x", numpy.zeros(3, dtype=numpy.uint8), dtype="int64")
     with pytest.raises(QueryError, match="8 dimensions"):
         debug.publish(0, "x", numpy.zeros((1,) * 9, dtype=numpy.int8))
+
+
+def test_publishing_without_numpy_says_what_to_install(stream: debug.Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert debug.publish(0, "x", 1.5) and debug.publish(0, "x", "text")
+    with pytest.raises(telltale.MissingPackageError, match="numpy") as refused:
+        debug.publish(0, "x", [1, 2])
+    assert isinstance(refused.value, telltale.Error) and refused.value.remedy == "`pip install numpy`"
+    assert refused.value.cause and isinstance(refused.value.__cause__, ImportError)
 
 
 def test_a_filter_passes_over_the_others(stream: debug.Stream) -> None:
@@ -149,29 +157,6 @@ def test_threads_wait_and_publish_at_once(stream: debug.Stream) -> None:
         reader.join(10)
     assert len(found) == 1000 and time.monotonic() - begin < 2
     assert sorted(event.iteration or 0 for event in found) == list(range(1000))
-
-
-def test_tasks_wait_without_a_thread(stream: debug.Stream) -> None:
-    async def both() -> list[str]:
-        found: list[str] = []
-
-        async def read() -> None:
-            async for event in stream:
-                found.append(event.prefix)
-
-        tasks = [asyncio.create_task(read()) for _ in range(2)]
-        for number in range(20):
-            await asyncio.sleep(0.01 if number % 5 == 0 else 0)
-            debug.publish(0, str(number), number)
-        deadline = time.monotonic() + 30
-        while len(found) < 20 and time.monotonic() < deadline:
-            await asyncio.sleep(0.01)
-        # Both wait now; another thread closes it.
-        threading.Thread(target=stream.close).start()
-        await asyncio.wait_for(asyncio.gather(*tasks), 10)
-        return found
-
-    assert sorted(asyncio.run(both()), key=int) == [str(number) for number in range(20)]
 
 
 def test_a_child_of_fork_has_no_stream(stream: debug.Stream) -> None:

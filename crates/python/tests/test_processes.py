@@ -60,7 +60,38 @@ def test_a_wait_may_have_any_limit() -> None:
     child.wait(10)
 
 
-def test_a_signal_ends_a_wait() -> None:
-    program = "import os, signal, telltale; signal.alarm(1); telltale.wait(os.getppid())"
-    child = subprocess.run([sys.executable, "-c", program], timeout=30)
-    assert child.returncode == -signal.SIGALRM
+def test_the_handler_of_a_signal_runs_during_a_wait() -> None:
+    program = """
+import os, signal, telltale
+def refuse(number, frame):
+    raise InterruptedError("by the handler")
+signal.signal(signal.SIGALRM, refuse)
+signal.alarm(1)
+try:
+    telltale.wait(os.getppid(), timeout=20)
+except InterruptedError as error:
+    print(error)
+"""
+    child = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, timeout=30)
+    assert (child.returncode, child.stdout) == (0, "by the handler\n")
+
+
+def test_a_value_that_is_absent_has_its_reason(
+    emulated: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("TT_METRICS_SOCKET_DIR", str(tmp_path))
+    root = emulated("n150")
+    pci = telltale.snapshot(root=root).devices[0].pci
+    with telltale.Runtime("mine").open_device(0, pci=pci) as device:
+        device.allocate(4096, address=0x1000)
+        (process,) = telltale.my_processes(root=root, runtime_dir=tmp_path)
+        (holding,) = process.devices
+        for row in (process, holding):
+            assert (row.dram, row.absence("dram")) == (4096, None)
+            # Only a container has one, and only `usage` reads the other.
+            for name in ("engine", "cpu"):
+                assert getattr(row, name) is None and row.absence(name), name
+            with pytest.raises(AttributeError, match="drum"):
+                row.absence("drum")
+    assert holding.device.pci == pci and holding.process.pid == os.getpid()

@@ -29,6 +29,25 @@ def test_what_is_recorded_is_in_a_snapshot(tmp_path: Path, monkeypatch: pytest.M
         device.allocate(1, 1)
 
 
+def test_gauges_and_histograms_are_in_a_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("TT_METRICS_SOCKET_DIR", str(tmp_path))
+    runtime = telltale.Runtime("engine 1.0")
+    with runtime.open_device(0):
+        loss = runtime.gauge("loss", "Loss of the last step")
+        loss.set(3.5)
+        runtime.gauge("loss", "Loss of the last step").set(0.25)
+        seconds = runtime.histogram("step_seconds", [0.1, 1.0], "Steps by length", unit="seconds")
+        for value in (0.05, 0.5, 0.5, 7.0):
+            seconds.observe(value)
+        (process,) = telltale.snapshot(runtime_dir=tmp_path, metrics=True).processes
+    values = {metric["name"]: metric["value"] for metric in process.metrics}
+    assert values["loss"] == {"gauge": 0.25}
+    assert values["step_seconds"] == {"histogram": {"bounds": [0.1, 1.0], "counts": [1, 2, 1], "sum": 8.05}}
+    with pytest.raises(ValueError):
+        runtime.histogram("descends", [1.0, 0.1])
+
+
 def test_what_no_reader_would_understand_is_refused() -> None:
     runtime = telltale.Runtime("engine 1.0")
     with pytest.raises(ValueError, match="kind of memory"):

@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,61 @@ def test_several_hosts_are_one_table(started: Started, tmp_path: Path, monkeypat
     pandas = pytest.importorskip("pandas")
     frame = fleet.to_pandas()
     assert list(frame["host"]) == columns["host"] and isinstance(frame, pandas.DataFrame)
+
+
+def test_a_past_moment_is_read_from_the_history(started: Started, tmp_path: Path) -> None:
+    root = _serve(started, tmp_path, "n150")
+    places = {"root": root, "runtime_dir": tmp_path, "state_dir": tmp_path / "state"}
+    deadline = time.monotonic() + 60
+    while True:
+        begun = datetime.now(timezone.utc)
+        try:
+            past = telltale.snapshot(**places, at=begun - timedelta(seconds=1))
+            break
+        except telltale.HistoryError:
+            assert time.monotonic() < deadline, "the service has kept nothing"
+            time.sleep(0.2)
+    assert past.taken_at < begun and begun - past.taken_at < timedelta(seconds=60)
+    (device,) = past.devices
+    assert device.temperature is not None and device.board == "n150"
+    assert len(telltale.snapshot(**places, at="1s ago").devices) == 1
+    with pytest.raises(telltale.HistoryError) as early:
+        telltale.snapshot(**places, at="300d ago")
+    assert early.value.remedy and isinstance(early.value, LookupError)
+
+
+def test_a_past_moment_is_read_from_a_recording(started: Started, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    started("emulate", "--machine", "n150", "--root", root, ready="An emulated ")
+    recording = tmp_path / "run.tt"
+    command = [_TELLTALE, "record", str(recording), "--every", "0.1", "--for", "1", "--root", str(root)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    last = telltale.snapshot(recording=recording)
+    at = last.taken_at - timedelta(seconds=0.5)
+    past = telltale.snapshot(recording=recording, at=at)
+    assert past.taken_at <= at < last.taken_at and len(past.devices) == 1
+
+
+def test_a_history_that_is_not_kept_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(telltale.HistoryError) as absent:
+        telltale.history(root=tmp_path, runtime_dir=tmp_path, state_dir=tmp_path / "state")
+    assert isinstance(absent.value, LookupError) and isinstance(absent.value, telltale.Error)
+    assert absent.value.remedy
+
+
+def test_a_history_is_an_arrow_table(started: Started, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    root = _serve(started, tmp_path, "n150")
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            kept = telltale.history(root=root, runtime_dir=tmp_path, state_dir=tmp_path / "state", since="1m ago")
+            if any(value is not None for value in kept.to_dict()["mean"]):
+                break
+        except telltale.HistoryError:
+            pass
+        assert time.monotonic() < deadline, "the service has kept nothing"
+        time.sleep(0.2)
+    table = kept.to_arrow()
+    assert isinstance(table, pyarrow.Table) and table.column_names == list(kept.to_dict())
+    assert table.num_rows == len(kept.to_dict()["time"])

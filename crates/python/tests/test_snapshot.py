@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -34,14 +35,43 @@ def test_absence_has_a_reason(emulated: Emulated) -> None:
     assert local.absence("temperature") is None
 
 
-def test_parts_of_memory_add_up(emulated: Emulated) -> None:
-    taken = telltale.snapshot(root=emulated("n150"))
+def test_parts_of_memory_add_up(emulated: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("TT_METRICS_SOCKET_DIR", str(tmp_path))
+    root = emulated("n150")
+    pci = telltale.snapshot(root=root).devices[0].pci
+    with telltale.Runtime("mine").open_device(0, pci=pci) as device:
+        for number, (kind, size) in enumerate((("dram", 4096), ("dram", 512), ("trace", 64), ("l1", 128))):
+            device.allocate(size, address=0x1000 * (number + 1), kind=kind)  # type: ignore[arg-type]
+        taken = telltale.snapshot(root=root, runtime_dir=tmp_path)
     parts: Counter[tuple[str, str]] = Counter()
     for part in taken.memory:
         parts[part.device_id, part.kind] += part.bytes
-    for device in taken.to_dict()["devices"]:
-        for kind in device["kinds"]:
-            assert parts[device["id"], kind["kind"]] == kind["total_bytes"]
+    (only,) = taken.devices
+    assert {kind: size for (_, kind), size in parts.items() if size} == {"dram": 4608, "trace": 64, "l1": 128}
+    (said,) = taken.to_dict()["devices"]
+    totals = {(only.id, kind["kind"]): kind["total_bytes"] for kind in said["kinds"]}
+    assert {place: total for place, total in totals.items() if total} == +parts
+    # Traces are in DRAM.
+    assert (only.dram, only.l1) == (4608 + 64, 128)
+    assert sum(part.bytes for part in only.memory) == sum(parts.values())
+
+
+def test_columns_are_an_arrow_table(emulated: Emulated) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    devices = telltale.snapshot(root=emulated("n300")).devices
+    table = devices.to_arrow()
+    assert isinstance(table, pyarrow.Table) and table.num_rows == 2
+    assert table.to_pydict() == devices.to_dict()
+
+
+def test_arrow_that_is_not_installed_is_named(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = telltale.snapshot(root=emulated("n150")).devices
+    for package, call in (("pyarrow", devices.to_arrow), ("pandas", devices.to_pandas)):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(telltale.MissingPackageError, match=package) as missing:
+            call()
+        assert missing.value.remedy == f"`pip install {package}`"
 
 
 def test_rows_are_a_sequence(emulated: Emulated) -> None:

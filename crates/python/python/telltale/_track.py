@@ -185,7 +185,8 @@ class Track:
             run = _Run(self.name)
             run.start()
             try:
-                return (yield from function(*arguments, **named))
+                values: Generator[Any, Any, Any] = function(*arguments, **named)
+                return (yield from values)
             finally:
                 self._end(run)
 
