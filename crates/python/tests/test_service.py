@@ -96,7 +96,8 @@ def test_several_hosts_are_one_table(started: Started, tmp_path: Path, monkeypat
     assert list(frame["host"]) == columns["host"] and isinstance(frame, pandas.DataFrame)
 
 
-def test_a_past_moment_is_read_from_the_history(started: Started, tmp_path: Path) -> None:
+def test_a_past_moment_and_series_are_read_from_the_history(started: Started, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
     root = _serve(started, tmp_path, "n150")
     places = {"root": root, "runtime_dir": tmp_path, "state_dir": tmp_path / "state"}
     deadline = time.monotonic() + 60
@@ -115,6 +116,11 @@ def test_a_past_moment_is_read_from_the_history(started: Started, tmp_path: Path
     with pytest.raises(telltale.HistoryError) as early:
         telltale.snapshot(**places, at="300d ago")
     assert early.value.remedy and isinstance(early.value, LookupError)
+    series = telltale.history(**places, since="1m ago")
+    columns, table = series.to_dict(), series.to_arrow()
+    assert any(value is not None for value in columns["mean"])
+    assert isinstance(table, pyarrow.Table) and table.column_names == list(columns)
+    assert table.num_rows == len(columns["time"])
 
 
 def test_a_past_moment_is_read_from_a_recording(started: Started, tmp_path: Path) -> None:
@@ -134,21 +140,3 @@ def test_a_history_that_is_not_kept_says_what_to_do(tmp_path: Path) -> None:
         telltale.history(root=tmp_path, runtime_dir=tmp_path, state_dir=tmp_path / "state")
     assert isinstance(absent.value, LookupError) and isinstance(absent.value, telltale.Error)
     assert absent.value.remedy
-
-
-def test_a_history_is_an_arrow_table(started: Started, tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    root = _serve(started, tmp_path, "n150")
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            kept = telltale.history(root=root, runtime_dir=tmp_path, state_dir=tmp_path / "state", since="1m ago")
-            if any(value is not None for value in kept.to_dict()["mean"]):
-                break
-        except telltale.HistoryError:
-            pass
-        assert time.monotonic() < deadline, "the service has kept nothing"
-        time.sleep(0.2)
-    table = kept.to_arrow()
-    assert isinstance(table, pyarrow.Table) and table.column_names == list(kept.to_dict())
-    assert table.num_rows == len(kept.to_dict()["time"])

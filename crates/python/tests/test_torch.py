@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import gc
 import os
 import subprocess
 import sys
+import types
+import weakref
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import telltale
@@ -63,3 +68,80 @@ def test_the_module_exports_what_allocates() -> None:
     exported.telltale_torch_alloc.restype = ctypes.c_void_p
     assert exported.telltale_torch_alloc(ctypes.c_ssize_t(0), 0, None) is None
     exported.telltale_torch_free(None, ctypes.c_ssize_t(0), 0, None)
+
+
+class _Made(types.SimpleNamespace):
+    """Something of PyTorch's, to which there may be weak references."""
+
+
+class _Cuda(types.SimpleNamespace):
+    """PyTorch's CUDA as far as allocators and pools go, which frees nothing that it uses."""
+
+    def __init__(self, *devices: int) -> None:
+        super().__init__(memory=self, devices=[*devices], changes=[], pools=[], used=[])
+
+    def CUDAPluggableAllocator(self, path: str, allocate: str, free: str) -> Any:
+        exported = ctypes.CDLL(path)
+        assert getattr(exported, allocate) and getattr(exported, free)
+        return _Made(allocator=object)
+
+    def change_current_allocator(self, chosen: Any) -> None:
+        if self.changes:
+            raise RuntimeError("Can't swap an already initialized allocator")
+        self.changes.append(weakref.ref(chosen))
+
+    def current_device(self) -> int:
+        return self.devices.pop(0)
+
+    def MemPool(self, allocator: object) -> Any:
+        made = _Made(allocator=allocator)
+        self.pools.append(weakref.ref(made))
+        return made
+
+    def use_mem_pool(self, pool: Any) -> AbstractContextManager[None]:
+        self.used.append(id(pool))
+        return nullcontext()
+
+
+def _with(monkeypatch: pytest.MonkeyPatch, cuda: object) -> None:
+    """PyTorch with this CUDA, of which nothing has been used."""
+    monkeypatch.setattr(telltale.torch, "_torch", lambda: types.SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(telltale.torch, "_allocators", [])
+    monkeypatch.setattr(telltale.torch, "_pools", {})
+    monkeypatch.setattr(telltale.torch, "_is_allocating", False)
+
+
+def test_a_pool_stays_while_its_tensors_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda = _Cuda(0, 0, 1)
+    _with(monkeypatch, cuda)
+    for _ in range(3):
+        with telltale.torch.pool():
+            pass
+    gc.collect()
+    # One for each device.
+    first, again, second = cuda.used
+    assert first == again != second and len(cuda.pools) == 2
+    # Also without the module's own references, as at the end of the interpreter.
+    monkeypatch.setattr(telltale.torch, "_allocators", [])
+    monkeypatch.setattr(telltale.torch, "_pools", {})
+    gc.collect()
+    assert [pool() for pool in cuda.pools].count(None) == 0
+
+
+def test_an_allocator_is_installed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda = _Cuda(0)
+    _with(monkeypatch, cuda)
+    for _ in range(2):
+        telltale.torch.install(allocator=True)
+    with telltale.torch.pool():
+        pass
+    gc.collect()
+    (chosen,) = cuda.changes
+    assert chosen() is not None
+
+
+def test_a_torch_that_has_no_pools_says_which_one_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    _with(monkeypatch, types.SimpleNamespace())
+    with pytest.raises(telltale.MissingPackageError, match="no pools of memory") as old:
+        telltale.torch.pool()
+    assert old.value.remedy and old.value.remedy.startswith("install torch 2.5 or later")
