@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use telltale_harness::{
@@ -11,6 +12,9 @@ use telltale_harness::{
 
 const PAGES: [&str; 2] =
     [include_str!("../../../docs/python.md"), include_str!("../../../docs/program-cache.md")];
+
+/// The tests in Python.
+const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
 
 /// What the pages show is tried on this machine.
 const MACHINE: &str = "n300";
@@ -24,33 +28,48 @@ fn with_module(mut python: Command) -> Command {
     python
 }
 
+/// What a command prints, which succeeds.
 #[track_caller]
-fn succeeds(command: &mut Command, what: &str) {
+fn succeeds(command: &mut Command, what: &str) -> String {
     let output = command.output().expect("python starts");
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{what}\n{text}\n{errors}");
+    text.into_owned()
+}
+
+/// Runs pytest. What it skips is recorded as skipped here.
+#[track_caller]
+fn pytest(test: &str, python: Command, arguments: &[&str]) {
+    let mut python = with_module(python);
+    python.args(["-m", "pytest", "-q", "-rs"]).args(arguments);
+    let text = succeeds(&mut python, "pytest");
+    for reason in skips(&text) {
+        skip(test, reason);
+    }
+}
+
+/// What pytest says of each skip with `-rs`.
+fn skips(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| line.starts_with("SKIPPED [")).collect()
 }
 
 #[test]
 fn the_module_does_what_its_tests_say() {
-    let Some(python) = python_with("the_module_does_what_its_tests_say", "pytest") else { return };
-    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
-    let mut python = with_module(python);
-    python.args(["-m", "pytest", "-q", "--ignore-glob=*/trainers/*"]);
-    python.arg("--ignore-glob=*/notebooks/*").arg(format!("--ignore={tests}/tasks"));
-    succeeds(python.args(["--ignore-glob=*/test_debug*.py", tests]), "pytest");
+    let test = "the_module_does_what_its_tests_say";
+    let Some(python) = python_with(test, "pytest, numpy") else { return };
+    let ignored = ["trainers", "notebooks", "tasks"].map(|name| format!("--ignore={TESTS}/{name}"));
+    let [trainers, notebooks, tasks] = ignored.each_ref().map(String::as_str);
+    pytest(test, python, &[trainers, notebooks, tasks, "--ignore-glob=*/test_debug*.py", TESTS]);
 }
 
 #[test]
 fn debug_events_are_what_other_packages_take_them_for() {
     let test = "debug_events_are_what_other_packages_take_them_for";
     let Some(python) = python_with(test, "pytest, numpy, ml_dtypes, torch") else { return };
-    let tests = ["test_debug.py", "test_debug_streams.py"]
-        .map(|file| format!("{}/tests/{file}", env!("CARGO_MANIFEST_DIR")));
-    let mut python = with_module(python);
-    python.args(["-m", "pytest", "-q"]).args(tests);
-    succeeds(&mut python, "pytest");
+    let files = ["test_debug.py", "test_debug_streams.py", "test_debug_tasks.py"]
+        .map(|file| format!("{TESTS}/{file}"));
+    pytest(test, python, &files.each_ref().map(String::as_str));
 }
 
 #[test]
@@ -61,9 +80,7 @@ fn trainers_log_what_each_step_costs() {
     }
     let packages = "pytest, lightning.pytorch, transformers, accelerate";
     let Some(python) = python_with(test, packages) else { return };
-    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/trainers");
-    let mut python = with_module(python);
-    succeeds(python.args(["-m", "pytest", "-q", tests]), "pytest");
+    pytest(test, python, &[&format!("{TESTS}/trainers")]);
 }
 
 #[test]
@@ -71,9 +88,7 @@ fn the_notebooks_run() {
     let test = "the_notebooks_run";
     let packages = "pytest, nbclient, nbformat, ipykernel, pandas";
     let Some(python) = python_with(test, packages) else { return };
-    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/notebooks");
-    let mut python = with_module(python);
-    succeeds(python.args(["-m", "pytest", "-q", tests]), "pytest");
+    pytest(test, python, &[&format!("{TESTS}/notebooks")]);
 }
 
 #[test]
@@ -83,9 +98,21 @@ fn the_eight_tasks_are_as_short_as_the_page_says() {
         return;
     }
     let Some(python) = python_with(test, "pytest, nvitop, pynvml, pandas, numpy") else { return };
-    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tasks");
-    let mut python = with_module(python);
-    succeeds(python.args(["-m", "pytest", "-q", tests]), "pytest");
+    pytest(test, python, &[&format!("{TESTS}/tasks")]);
+}
+
+#[test]
+fn what_pytest_skips_is_found_in_what_it_prints() {
+    let test = "what_pytest_skips_is_found_in_what_it_prints";
+    let Some(mut python) = python_with(test, "pytest") else { return };
+    let scratch = Scratch::new();
+    let file = scratch.join("test_skips.py");
+    let text = "import pytest\ndef test_skips():\n    pytest.skip('needs a cable')\ndef test_runs(): pass\n";
+    fs::write(&file, text).expect("it is ours");
+    python.args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]).arg(file);
+    let text = succeeds(python.env("PYTHONDONTWRITEBYTECODE", "1"), "pytest");
+    let found = skips(&text);
+    assert!(found.len() == 1 && found[0].ends_with("test_skips.py:3: needs a cable"), "{text}");
 }
 
 /// One library is for each CPython from 3.10 on.
@@ -118,11 +145,10 @@ fn types_are_strict() {
         fs::write(scratch.join(format!("example_{number}.py")), example).expect("it is ours");
     }
     let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
-    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
     let notebooks = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/notebooks/run.py");
     let settings = serde_json::json!({
-        "include": [sources, tests, notebooks, scratch.path()],
-        "extraPaths": [sources, tests],
+        "include": [sources, TESTS, notebooks, scratch.path()],
+        "extraPaths": [sources, TESTS],
         "typeCheckingMode": "strict",
         "pythonVersion": "3.10",
     });
@@ -146,13 +172,31 @@ fn each_example_of_the_pages_runs() {
     let mut ready = String::new();
     let errors = machine.child().stderr.take().expect("it is a pipe");
     BufReader::new(errors).read_line(&mut ready).expect("it says that its files are there");
+    make_files(&scratch, &root);
     let kernels = scratch.join("kernels");
     for example in PAGES.iter().flat_map(|page| code_blocks(page, "python")) {
         let mut python = with_module(python());
         python
             .args(["-W", "error", "-c", example])
+            .current_dir(scratch.path())
             .env("TELLTALE_ROOT", &root)
             .env("TELLTALE_KERNEL_CACHE", &kernels);
-        succeeds(python.env("TT_METRICS_SOCKET_DIR", scratch.path()), example);
+        let printed = succeeds(python.env("TT_METRICS_SOCKET_DIR", scratch.path()), example);
+        let prints = example.contains("print(event.prefix");
+        assert!(!prints || printed.contains("act.1 0 (2,) 1.5"), "{example}\n{printed}");
     }
+}
+
+/// The files that examples name: a capture with one event, and a recording.
+fn make_files(scratch: &Scratch, root: &Path) {
+    let event = scratch.join("dumps/act.1/core_0/0");
+    fs::create_dir_all(&event).expect("it is ours");
+    let facts = "dtype = float32\nshape = (2)\ndata_size = 8\nkind = tensor\ntype = 1\nprefix = act.1\n\
+                 core = 0\npipe = 0\ntime_ns = 1000\niteration = 0\n";
+    fs::write(event.join("metadata.txt"), facts).expect("it is ours");
+    let data: Vec<u8> = [1_f32, 2.0].into_iter().flat_map(f32::to_le_bytes).collect();
+    fs::write(event.join("tensor_data.bin"), data).expect("it is ours");
+    let mut record = Command::new(cargo_bin("telltale"));
+    record.args(["record", "--every", "0.1", "--for", "0.3", "--root"]).arg(root);
+    succeeds(record.arg(scratch.join("night.tt")), "telltale record");
 }

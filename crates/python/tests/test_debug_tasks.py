@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from telltale import debug
@@ -158,10 +159,14 @@ def test_loops_of_two_threads_share_a_stream(stream: debug.Stream) -> None:
     assert errors == [] and sorted(found, key=int) == [str(number) for number in range(200)]
 
 
+def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Complains of nothing."""
+
+
 def test_a_loop_that_ended_does_not_keep_a_stream_from_closing(stream: debug.Stream) -> None:
     loop = asyncio.new_event_loop()
     # Which would complain of a task that never ends.
-    loop.set_exception_handler(lambda *_: None)
+    loop.set_exception_handler(_ignore)
     reading = loop.create_task(_prefixes(stream, []))
     loop.call_later(0.05, loop.stop)
     loop.run_forever()

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 import telltale
@@ -99,7 +100,7 @@ def test_several_hosts_are_one_table(started: Started, tmp_path: Path, monkeypat
 def test_a_past_moment_and_series_are_read_from_the_history(started: Started, tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     root = _serve(started, tmp_path, "n150")
-    places = {"root": root, "runtime_dir": tmp_path, "state_dir": tmp_path / "state"}
+    places: dict[str, Any] = {"root": root, "runtime_dir": tmp_path, "state_dir": tmp_path / "state"}
     deadline = time.monotonic() + 60
     while True:
         begun = datetime.now(timezone.utc)

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import telltale
@@ -181,7 +182,7 @@ def test_an_exit_stack_leaves_the_block_of_its_task() -> None:
             await asyncio.sleep(delay)
         return block.seconds
 
-    async def both() -> list[float]:
+    async def both() -> tuple[float, float]:
         return await asyncio.gather(task(0.02), task(0.2))
 
     short, long = asyncio.run(both())
@@ -267,9 +268,10 @@ def test_callable_objects_are_tracked_and_classes_are_refused() -> None:
     waits = track(Waits())
     assert asyncio.run(waits()) == 3
     assert track.last is not None and track.last.seconds >= 0.02
-    for wrong in (Waits, classmethod(print)):
+    wrong: list[Any] = [Waits, classmethod(print)]
+    for one in wrong:
         with pytest.raises(TypeError, match="decorate a function"):
-            track(wrong)  # type: ignore[type-var]
+            track(one)
 
 
 def test_a_track_reaches_another_process() -> None:
