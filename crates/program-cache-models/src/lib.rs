@@ -22,7 +22,7 @@ mod sync;
 #[path = "../../program-cache/src/cache/table.rs"]
 #[allow(dead_code, reason = "the models need a part of it")]
 mod table;
-#[path = "../../program-cache/src/cache/waiting.rs"]
+#[path = "../../program-cache/src/waiting.rs"]
 #[allow(unreachable_pub, reason = "the cache itself shows a part of it")]
 mod waiting;
 

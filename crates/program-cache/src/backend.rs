@@ -3,10 +3,10 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use crate::cache::InterruptCheck;
 use crate::descriptor::ProgramDescriptor;
 use crate::slots::ProgramArguments;
 use crate::update::{UpdateError, Updates};
+use crate::waiting::InterruptCheck;
 
 /// Compiles programs and keeps their arguments.
 pub trait Backend {

@@ -15,12 +15,10 @@ mod index;
 mod missing;
 mod mode;
 mod table;
-mod waiting;
 
 pub use counters::{CacheCounts, PHASES, Phase, TIMED_EACH, TIMED_FIRST};
 pub use error::{CheckError, DispatchError};
 pub use mode::{CacheMode, MODE_VARIABLE, ModeError};
-pub use waiting::InterruptCheck;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -20,13 +20,14 @@ pub mod plan;
 pub mod slots;
 mod sync;
 pub mod update;
+mod waiting;
 
 pub use argument::{Argument, DynamicIndex, GlobalSemaphoreIndex, OperandIndex};
 pub use arguments::{ArgumentRun, RuntimeArguments};
 pub use backend::Backend;
 pub use cache::{
-    CacheCounts, CacheMode, CacheOptions, CheckError, DispatchError, InterruptCheck, ModeError,
-    PHASES, Phase, ProgramCache,
+    CacheCounts, CacheMode, CacheOptions, CheckError, DispatchError, ModeError, PHASES, Phase,
+    ProgramCache,
 };
 pub use check::{ArgumentLocation, Difference, SymbolError};
 pub use cores::{CoreCoord, CoreRange, CoreRanges};
@@ -52,3 +53,4 @@ pub use operation::{
 pub use plan::PatchPlan;
 pub use slots::{ArgumentLayout, ProgramArguments, SlotIndex};
 pub use update::{UpdateError, Updates};
+pub use waiting::InterruptCheck;

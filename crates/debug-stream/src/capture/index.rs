@@ -26,7 +26,8 @@ pub const MAX_INDEXED_EVENTS: usize = 1 << 26;
 /// The most combinations of kind, core, pipe, prefix, data type and shape. There may be one for each event of a
 /// directory.
 pub const MAX_FORMS: usize = 1 << 20;
-const _: () = assert!(MAX_INDEXED_EVENTS < u32::MAX as usize && MAX_FORMS < u32::MAX as usize);
+const _: () = assert!(MAX_FORMS < MAX_INDEXED_EVENTS);
+const _: () = assert!(MAX_INDEXED_EVENTS < u32::MAX as usize, "events have numbers of 32 bits");
 
 /// The events of a capture by number.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::counters::ThreadNumber;
-use super::waiting::{CannotWait, InterruptCheck, wait_for};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering, TryLockError};
+use crate::waiting::{CannotWait, InterruptCheck, wait_for};
 
 /// What an entry weighs beside its program, key and plan.
 const OVERHEAD_BYTES: usize = 512;

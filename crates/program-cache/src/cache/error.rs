@@ -4,11 +4,11 @@ use std::error::Error;
 use std::sync::Arc;
 
 use super::missing::Refusal;
-use super::waiting::CannotWait;
 use crate::check::{Difference, SymbolError};
 use crate::descriptor::kernel::Text;
 use crate::operation::FactoryError;
 use crate::update::UpdateError;
+use crate::waiting::CannotWait;
 
 /// Why a dispatch did not take place. Nothing was run. Where several threads waited for the same
 /// compilation, all of them have the same source.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::counters::ThreadNumber;
 use super::entry::StoredKey;
-use super::waiting::{CHECK_PERIOD, CannotWait, InterruptCheck};
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use crate::waiting::{CHECK_PERIOD, CannotWait, InterruptCheck};
 
 /// What became of a compilation: its result, or nothing if its thread panicked.
 type Landed<T, F> = Option<Result<T, F>>;

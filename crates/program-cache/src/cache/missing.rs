@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::counters::ThreadNumber;
 use super::entry::{Entry, Made, Using, WantedKey};
 use super::table::{Joined, Lead, ProgramTable};
-use super::waiting::{CannotWait, InterruptCheck};
+use crate::waiting::{CannotWait, InterruptCheck};
 
 /// How often a dispatch checks again for a program that others drop as fast as it is compiled.
 /// After that it compiles one for itself alone.

@@ -11,8 +11,8 @@ use super::counters::ThreadNumber;
 use super::entry::{Entry, InUseElsewhere, WantedKey};
 use super::flight::{Flight, Leading};
 use super::index::Index;
-use super::waiting::CannotWait;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError};
+use crate::waiting::CannotWait;
 
 /// The programs of a cache: `P` a program, `S` what is kept beside it, `F` why none could be made.
 pub(crate) struct ProgramTable<P, S, F> {

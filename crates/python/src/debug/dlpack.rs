@@ -78,7 +78,7 @@ trait Form {
     /// What a capsule with it is called until it is taken out.
     const NAME: &'static CStr;
 
-    fn tensor(&mut self) -> &mut RawTensor;
+    /// Where the structure keeps the box around it.
     fn context(&mut self) -> &mut *mut c_void;
 }
 
@@ -100,8 +100,8 @@ pub(super) enum LentMemory {
 /// What has to live as long as the borrower wants it: the structure, and what its pointers lead to.
 struct Kept<T> {
     managed: T,
-    sizes: Vec<i64>,
-    strides: Vec<i64>,
+    _sizes: Vec<i64>,
+    _strides: Vec<i64>,
     _memory: LentMemory,
 }
 
@@ -110,10 +110,6 @@ struct Kept<T> {
 impl Form for Managed {
     const NAME: &'static CStr = c"dltensor";
 
-    fn tensor(&mut self) -> &mut RawTensor {
-        &mut self.tensor
-    }
-
     fn context(&mut self) -> &mut *mut c_void {
         &mut self.context
     }
@@ -121,10 +117,6 @@ impl Form for Managed {
 
 impl Form for ManagedVersioned {
     const NAME: &'static CStr = c"dltensor_versioned";
-
-    fn tensor(&mut self) -> &mut RawTensor {
-        &mut self.tensor
-    }
 
     fn context(&mut self) -> &mut *mut c_void {
         &mut self.context
@@ -196,15 +188,17 @@ fn keep<T>(mut lent: Lent<'_>, managed: impl FnOnce(RawTensor) -> T) -> PyResult
         strides: strides.as_mut_ptr(),
         byte_offset: 0,
     };
-    Ok(Box::new(Kept { managed: managed(tensor), sizes, strides, _memory: lent.memory }))
+    let managed = managed(tensor);
+    Ok(Box::new(Kept { managed, _sizes: sizes, _strides: strides, _memory: lent.memory }))
 }
 
 fn new_capsule<T: Form>(py: Python<'_>, kept: Box<Kept<T>>) -> PyResult<Bound<'_, PyAny>> {
     let kept = Box::into_raw(kept);
-    // SAFETY: `kept` is of `Box::into_raw` just now, so it is valid and nothing else has it. The pointer that the
-    // capsule gets is not null, and stays valid until a deleter or the destructor gives the box back, which
-    // happens once: whoever takes the structure out of a capsule renames it, and calls the deleter instead.
-    // The name is static. `py` shows that this thread is attached to the interpreter.
+    // SAFETY: `kept` is of `Box::into_raw` just now, so it is valid and nothing else has it. The
+    // pointer that the capsule gets is not null. It stays valid until the deleter or the destructor
+    // gives the box back. Only one of them does: a borrower that takes the structure out of the
+    // capsule gives that another name, and calls the deleter. The name here is static. `py` shows
+    // that this thread is attached to the interpreter.
     let capsule = unsafe {
         *(*kept).managed.context() = kept.cast();
         let managed = &raw mut (*kept).managed;
@@ -221,10 +215,10 @@ fn new_capsule<T: Form>(py: Python<'_>, kept: Box<Kept<T>>) -> PyResult<Bound<'_
 
 /// The destructor: gives back what was not taken out of the capsule.
 unsafe extern "C" fn drop_capsule<T: Form>(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python calls this once, attached, with the capsule that it frees, which `new_capsule` of the same
-    // `T` made. Whoever takes the structure out gives the capsule another name, so under its first one the
-    // pointer is still the capsule's to give back, and is the one that `new_capsule` put there. A capsule of
-    // this name is valid, so neither call sets an exception.
+    // SAFETY: Python calls this once, attached, with the capsule that it frees, which `new_capsule`
+    // of the same `T` made. A borrower that takes the structure out gives the capsule another name.
+    // Under its first one, the pointer is still the capsule's to give back, and is the one that
+    // `new_capsule` put there. A capsule of this name is valid, so neither call sets an exception.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, T::NAME.as_ptr()) == 1 {
             give_back(ffi::PyCapsule_GetPointer(capsule, T::NAME.as_ptr()).cast::<T>());
@@ -234,9 +228,10 @@ unsafe extern "C" fn drop_capsule<T: Form>(capsule: *mut ffi::PyObject) {
 
 /// The deleter: any thread may call it, attached to the interpreter or not.
 unsafe extern "C" fn give_back<T: Form>(managed: *mut T) {
-    // SAFETY: DLPack has the deleter called once, with the structure that was lent, which only `new_capsule` of
-    // the same `T` fills: its context is the box around it, of `Box::into_raw`. The borrower no longer uses any
-    // of it. Nothing in the box belongs to Python or to a thread, so it may be dropped on this one.
+    // SAFETY: DLPack has the deleter called once, with the structure that was lent. Only
+    // `new_capsule` of the same `T` fills that: its context is the box around it, of
+    // `Box::into_raw`. The borrower no longer uses any of it. Nothing in the box belongs to Python
+    // or to a thread, so it may be dropped on this one.
     unsafe {
         let kept = (*(*managed).context()).cast::<Kept<T>>();
         drop(Box::from_raw(kept));
