@@ -91,8 +91,8 @@ impl Fleet {
         }
         match sequence::chosen(index, self.inner.hosts.len(), "host")? {
             Chosen::One(at) => self.host(at).into_py_any(py),
-            Chosen::Several(places) => {
-                places.into_iter().map(|at| self.host(at)).collect::<Vec<_>>().into_py_any(py)
+            Chosen::Several(part) => {
+                part.places().map(|at| self.host(at)).collect::<Vec<_>>().into_py_any(py)
             }
         }
     }

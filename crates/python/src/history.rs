@@ -174,8 +174,8 @@ impl History {
     fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         match sequence::chosen(index, self.inner.series.len(), "series")? {
             Chosen::One(at) => columns::json(py, &self.inner.series[at]),
-            Chosen::Several(places) => {
-                let chosen: Vec<_> = places.iter().map(|at| &self.inner.series[*at]).collect();
+            Chosen::Several(part) => {
+                let chosen: Vec<_> = part.places().map(|at| &self.inner.series[at]).collect();
                 columns::json(py, &chosen)
             }
         }

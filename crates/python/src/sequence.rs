@@ -3,27 +3,39 @@
 
 use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
-use pyo3::types::{PySlice, PyTuple};
+use pyo3::types::{PyInt, PySlice, PyTuple};
 
 /// What stood in brackets.
 pub(crate) enum Chosen {
     One(usize),
-    Several(Vec<usize>),
+    Several(Part),
 }
 
-/// The places of a sequence of `length` items that an index or a slice chooses. An item is called
-/// `what`.
+/// Places from one on, each so far behind the one before, or before it.
+pub(crate) struct Part {
+    pub(crate) start: isize,
+    pub(crate) step: isize,
+    pub(crate) count: usize,
+}
+
+impl Part {
+    /// Each of them.
+    pub(crate) fn places(self) -> impl Iterator<Item = usize> {
+        (0..self.count).map(move |number| {
+            self.start.wrapping_add(self.step.wrapping_mul(number.cast_signed())).cast_unsigned()
+        })
+    }
+}
+
+/// The places of a sequence of `length` items that an index or a slice chooses. An item is called `what`.
 pub(crate) fn chosen(index: &Bound<'_, PyAny>, length: usize, what: &str) -> PyResult<Chosen> {
     let signed = isize::try_from(length).unwrap_or(isize::MAX);
     if let Ok(slice) = index.cast::<PySlice>() {
         let part = slice.indices(signed)?;
-        let places = (0..part.slicelength).scan(part.start, |at, _| {
-            let here = *at;
-            *at = at.saturating_add(part.step);
-            usize::try_from(here).ok()
-        });
-        return Ok(Chosen::Several(places.collect()));
+        let (start, step, count) = (part.start, part.step, part.slicelength);
+        return Ok(Chosen::Several(Part { start, step, count }));
     }
+    let index = whole_number(index)?;
     let number = match index.extract::<isize>() {
         Err(error) if error.is_instance_of::<PyOverflowError>(index.py()) => isize::MAX,
         other => other?,
@@ -31,8 +43,16 @@ pub(crate) fn chosen(index: &Bound<'_, PyAny>, length: usize, what: &str) -> PyR
     let at = if number < 0 { number.saturating_add(signed) } else { number };
     match usize::try_from(at) {
         Ok(at) if at < length => Ok(Chosen::One(at)),
-        _ => Err(PyIndexError::new_err(format!("{what} {index} of {length}"))),
+        _ => Err(PyIndexError::new_err(format!("{what} {index} is not among {length}"))),
     }
+}
+
+/// The integer that an index stands for, as `operator.index` gives it. What that raises is raised as it is.
+fn whole_number<'py>(index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if index.is_instance_of::<PyInt>() {
+        return Ok(index.clone());
+    }
+    index.py().import("operator")?.call_method1("index", (index,))
 }
 
 /// Calls a method of `collections.abc.Sequence` for an object that is one, such as `index`.

@@ -2,24 +2,24 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PySlice, PyTuple};
+use pyo3::types::PyTuple;
 use telltale_debug_stream::capture::{CaptureIndex, Gap, IndexError, Item, OpenError};
 use telltale_schema::quantity;
 use telltale_schema::text::printable;
-use telltale_smi::{Cell, Column, Style};
+use telltale_smi::{Cell, Column};
 
 use super::event::{DebugEvent, OpenCapture, name_of};
 use super::filter;
 use super::tensor::shape_text;
+use crate::display::STYLE;
 use crate::error::ErrorClass;
+use crate::sequence::{self, Chosen};
+use crate::signals::PERIOD;
 
-/// How often opening lets Python's signal handlers run.
-const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 /// Events that are printed; the others are counted.
 const MAX_ROWS: usize = 20;
 const COLUMNS: [(&str, bool); 6] = [
@@ -78,7 +78,7 @@ pub(crate) fn debug_open(
     filter: Option<&str>,
 ) -> PyResult<DebugCapture> {
     let mut raised = None;
-    let mut next = Instant::now() + SIGNAL_PERIOD;
+    let mut next = Instant::now() + PERIOD;
     let opened = py.detach(|| {
         CaptureIndex::open(&path, || {
             if Instant::now() < next {
@@ -86,7 +86,7 @@ pub(crate) fn debug_open(
             }
             // Without an interpreter, nothing handles them.
             raised = Python::try_attach(|py| py.check_signals().err()).flatten();
-            next = Instant::now() + SIGNAL_PERIOD;
+            next = Instant::now() + PERIOD;
             raised.is_none()
         })
     });
@@ -149,18 +149,6 @@ impl DebugCapture {
     fn view(&self, rows: Rows) -> Self {
         Self { capture: Arc::clone(&self.capture), rows }
     }
-
-    /// A call of the class that Python's sequences have their methods from.
-    fn as_sequence<'py>(
-        slf: &Bound<'py, Self>,
-        method: &str,
-        arguments: &Bound<'py, PyTuple>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let class = py.import("collections.abc")?.getattr("Sequence")?;
-        let whole = std::iter::once(slf.clone().into_any()).chain(arguments.iter());
-        class.getattr(method)?.call1(PyTuple::new(py, whole.collect::<Vec<_>>())?)
-    }
 }
 
 #[pymethods]
@@ -198,30 +186,17 @@ impl DebugCapture {
 
     fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let rows = &self.rows;
-        let length = isize::try_from(rows.count).unwrap_or(isize::MAX);
-        if let Ok(slice) = index.cast::<PySlice>() {
-            let part = slice.indices(length)?;
-            let start = rows.step.wrapping_mul(part.start);
-            let rows = Rows {
-                chosen: rows.chosen.clone(),
-                start: rows.start.wrapping_add_signed(start),
-                step: rows.step.wrapping_mul(part.step),
-                count: part.slicelength,
-            };
-            return self.view(rows).into_py_any(py);
-        }
-        let index = whole_number(index)?;
-        let row = match index.extract::<isize>() {
-            Ok(index) if index < 0 => index.checked_add(length),
-            Ok(index) => Some(index),
-            Err(error) if error.is_instance_of::<PyOverflowError>(py) => None,
-            Err(error) => return Err(error),
-        };
-        match row.and_then(|row| usize::try_from(row).ok()) {
-            Some(row) if row < rows.count => self.event(row).into_py_any(py),
-            _ => {
-                let message = format!("event {index} is not among {length} events");
-                Err(PyIndexError::new_err(message))
+        match sequence::chosen(index, rows.count, "event")? {
+            Chosen::One(row) => self.event(row).into_py_any(py),
+            Chosen::Several(part) => {
+                let start = rows.step.wrapping_mul(part.start);
+                let rows = Rows {
+                    chosen: rows.chosen.clone(),
+                    start: rows.start.wrapping_add_signed(start),
+                    step: rows.step.wrapping_mul(part.step),
+                    count: part.count,
+                };
+                self.view(rows).into_py_any(py)
             }
         }
     }
@@ -236,7 +211,7 @@ impl DebugCapture {
         slf: &Bound<'py, Self>,
         arguments: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Self::as_sequence(slf, "index", arguments)
+        sequence::inherited(slf.as_any(), "index", arguments)
     }
 
     #[pyo3(signature = (*arguments))]
@@ -244,7 +219,7 @@ impl DebugCapture {
         slf: &Bound<'py, Self>,
         arguments: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Self::as_sequence(slf, "count", arguments)
+        sequence::inherited(slf.as_any(), "count", arguments)
     }
 
     fn __repr__(&self) -> String {
@@ -276,8 +251,7 @@ impl DebugCapture {
             ];
             table.push(cells.into_iter().map(Cell::new).collect());
         }
-        let style = Style { width: None, color: false, unicode: true };
-        let mut text = table.render(&style);
+        let mut text = table.render(&STYLE);
         if self.rows.count > MAX_ROWS {
             text.push_str(&format!("and {} more\n", self.rows.count - MAX_ROWS));
         }
@@ -286,14 +260,6 @@ impl DebugCapture {
         }
         text.trim_end().to_owned()
     }
-}
-
-/// The integer that an index stands for, as `operator.index` gives it. What that raises is raised as it is.
-fn whole_number<'py>(index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if index.is_instance_of::<PyInt>() {
-        return Ok(index.clone());
-    }
-    index.py().import("operator")?.call_method1("index", (index,))
 }
 
 fn gap(gap: &Gap) -> DebugGap {

@@ -155,7 +155,7 @@ impl DebugEvent {
 
     #[getter]
     fn prefix(&self) -> &str {
-        self.facts_prefix()
+        self.facts().prefix
     }
 
     #[getter]
@@ -245,12 +245,6 @@ impl DebugEvent {
         let facts = self.facts();
         let core = facts.core.map_or_else(String::new, |core| format!(" core {core}"));
         format!("<Event{core} {} {}>", name_of(&facts), what_is_it(&facts))
-    }
-}
-
-impl DebugEvent {
-    fn facts_prefix(&self) -> &str {
-        self.facts().prefix
     }
 }
 

@@ -80,8 +80,8 @@ impl Table {
     fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         match sequence::chosen(index, self.rows.len(), "row")? {
             Chosen::One(at) => self.object(py, at),
-            Chosen::Several(places) => {
-                let rows = places.into_iter().map(|at| self.rows[at]).collect();
+            Chosen::Several(part) => {
+                let rows = part.places().map(|at| self.rows[at]).collect();
                 Ok(Py::new(py, Self::of(&self.snapshot, self.kind, rows))?.into_any())
             }
         }
