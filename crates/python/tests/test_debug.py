@@ -362,8 +362,7 @@ def test_a_capsule_without_a_version_lends_a_copy(dumps: Path) -> None:
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     tensor = debug.open_capture(dumps)[4].tensor
     assert tensor is not None
-    for arguments in ({}, {"copy": True}, {"max_version": (0, 8)}):
-        capsule = tensor.__dlpack__(**arguments)
+    for capsule in (tensor.__dlpack__(), tensor.__dlpack__(copy=True), tensor.__dlpack__(max_version=(0, 8))):
         # DLManagedTensor begins with the pointer to the data.
         data = ctypes.c_void_p.from_address(pointer(capsule, b"dltensor")).value
         assert data is not None and data % 64 == 0 and data != tensor.raw.ctypes.data

@@ -140,7 +140,11 @@ def test_ctrl_c_reaches_a_read_that_waits(chip: ops.Chip) -> None:
 
 def test_ctrl_c_while_a_chip_is_dropped_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[type[BaseException] | None] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: reported.append(unraisable.exc_type))
+
+    def report(unraisable: Any) -> None:
+        reported.append(unraisable.exc_type)
+
+    monkeypatch.setattr(sys, "unraisablehook", report)
     ticks: list[float] = []
 
     def tick() -> None:
@@ -160,6 +164,29 @@ def test_ctrl_c_while_a_chip_is_dropped_is_reported(monkeypatch: pytest.MonkeyPa
     thread.join()
     assert end - start < 3 and reported == [KeyboardInterrupt]
     assert len([at for at in ticks if start < at < end]) >= 5
+
+
+CLOSES = """
+import os, signal, threading
+from telltale import operations as ops, _telltale
+
+@ops.operation
+def endless(out: ops.Spec) -> ops.Program:
+    return ops.Program([ops.Kernel("KERNEL_MAIN { for (volatile int i = 0;; i++) {} }", arguments=[out])])
+
+first, second = ops.Chip(kernel_timeout=5.0), ops.Chip()
+endless(first.empty((1, 1), "uint32"))
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    _telltale.close_chips()
+except KeyboardInterrupt:
+    print(first.is_open, second.is_open)
+"""
+
+
+def test_all_chips_are_closed_whatever_closing_one_raises() -> None:
+    ran = subprocess.run([sys.executable, "-c", CLOSES], capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "False False\n", ran.stdout + ran.stderr
 
 
 def test_ctrl_c_reaches_a_call_that_waits_for_another_threads_program(
