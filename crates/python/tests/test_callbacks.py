@@ -34,7 +34,9 @@ class TrainerCallback:
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A directory of packages that are found first; what is imported within is forgotten."""
+    """A directory of packages that are found first; what is imported within is forgotten. PyTorch is not needed."""
+    reporting = types.SimpleNamespace(install=lambda: None, step=lambda: None)
+    monkeypatch.setattr(telltale.torch, "_ccl", lambda: reporting)
     monkeypatch.syspath_prepend(tmp_path)  # pyright: ignore[reportUnknownMemberType]
     before = dict(sys.modules)
     names = ("lightning", "pytorch_lightning", "transformers", "telltale.lightning", "telltale.transformers")

@@ -89,6 +89,8 @@ def test_hugging_face_s_trainer_logs_the_cost_of_each_step(tmp_path: Path, monke
             train_dataset=[{"values": torch.ones(8)} for _ in range(64)],
             callbacks=[callback],
         )
+        callback.put_first(trainer)
+        assert trainer.callback_handler.callbacks[0] is callback
         trainer.train()
         assert callback.costs.steps == _STEPS
         logged = [entry for entry in trainer.state.log_history if "loss" in entry]
