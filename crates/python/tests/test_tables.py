@@ -22,7 +22,7 @@ def test_a_table_is_a_sequence(emulated: Emulated) -> None:
     with pytest.raises(ValueError):
         devices[:3].index(last)
     for beyond in (8, -9, 1 << 80):
-        with pytest.raises(IndexError, match="of 8"):
+        with pytest.raises(IndexError, match="among 8"):
             _ = devices[beyond]
     with pytest.raises(TypeError):
         _ = devices["0"]  # type: ignore[call-overload]
