@@ -68,19 +68,18 @@ impl Source {
         let chosen = [Self::Hosts, Self::Recording, Self::Past];
         let is_chosen = |source: &Self| source.argument().is_some_and(&is_given);
         let source = chosen.into_iter().find(is_chosen).unwrap_or(Self::Here);
-        let given = TOGETHER.iter().filter(|(name, _)| is_given(name));
-        for (name, sources) in given.filter(|(_, sources)| !sources.contains(&source)) {
-            let message = match source.argument() {
-                Some(by) => format!("{name}= does not go with {by}=; leave one of them out"),
-                None => {
-                    let by = sources.iter().find_map(|source| source.argument());
-                    let by = by.unwrap_or_default();
-                    format!("{name}= goes with {by}= alone; give that too, or leave it out")
-                }
-            };
-            return Err(ErrorClass::Query.of(py, &message, None));
-        }
-        Ok(())
+        let mut given = TOGETHER.iter().filter(|(name, _)| is_given(name));
+        let Some((name, sources)) = given.find(|(_, sources)| !sources.contains(&source)) else {
+            return Ok(());
+        };
+        let message = match source.argument() {
+            Some(by) => format!("{name}= does not go with {by}=; leave one of them out"),
+            None => {
+                let by = sources.iter().find_map(|source| source.argument()).unwrap_or_default();
+                format!("{name}= goes with {by}= alone; give that too, or leave it out")
+            }
+        };
+        Err(ErrorClass::Query.of(py, &message, None))
     }
 }
 

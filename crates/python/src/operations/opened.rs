@@ -208,6 +208,10 @@ impl Drop for SharedChip {
 /// The first of what closing them raised; all are closed nevertheless.
 pub(super) fn close_all(py: Python<'_>) -> PyResult<()> {
     let chips = std::mem::take(&mut *CHIPS.lock().unwrap_or_else(PoisonError::into_inner));
-    let closed = chips.iter().filter_map(Weak::upgrade).map(|chip| chip.close(py));
-    closed.fold(Ok(()), |first, closed| first.and(closed))
+    let mut first = Ok(());
+    for chip in chips.iter().filter_map(Weak::upgrade) {
+        let closed = chip.close(py);
+        first = first.and(closed);
+    }
+    first
 }
