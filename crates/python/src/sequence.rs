@@ -8,17 +8,17 @@ use pyo3::types::{PyInt, PySlice, PyTuple};
 /// What stood in brackets.
 pub(crate) enum Chosen {
     One(usize),
-    Several(Part),
+    Several(Stride),
 }
 
 /// Places from one on, each so far behind the one before, or before it.
-pub(crate) struct Part {
+pub(crate) struct Stride {
     pub(crate) start: isize,
     pub(crate) step: isize,
     pub(crate) count: usize,
 }
 
-impl Part {
+impl Stride {
     /// Each of them.
     pub(crate) fn places(self) -> impl Iterator<Item = usize> {
         (0..self.count).map(move |number| {
@@ -33,7 +33,7 @@ pub(crate) fn chosen(index: &Bound<'_, PyAny>, length: usize, what: &str) -> PyR
     if let Ok(slice) = index.cast::<PySlice>() {
         let part = slice.indices(signed)?;
         let (start, step, count) = (part.start, part.step, part.slicelength);
-        return Ok(Chosen::Several(Part { start, step, count }));
+        return Ok(Chosen::Several(Stride { start, step, count }));
     }
     let index = whole_number(index)?;
     let number = match index.extract::<isize>() {
