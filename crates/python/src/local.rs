@@ -8,7 +8,7 @@ use telltale_collector::tree::OpenTreeError;
 use telltale_collector::{CollectOptions, Collector, EndpointUse, HostUse, Sensors};
 use telltale_node::kubelet::list_allocated;
 use telltale_schema::snapshot::Snapshot;
-use telltale_sources::Question;
+use telltale_sources::{FOR_A_LOOK, Question};
 
 use crate::place::HostPlace;
 
@@ -49,8 +49,11 @@ impl LocalPlace {
     }
 }
 
-/// This host now.
-pub(crate) fn collect(place: &LocalPlace) -> Result<Snapshot, OpenTreeError> {
+/// This host now. Its service is asked for as long as `for_service`.
+pub(crate) fn collect(
+    place: &LocalPlace,
+    for_service: Duration,
+) -> Result<Snapshot, OpenTreeError> {
     KEPT.with_borrow_mut(|all| {
         let pid = std::process::id();
         // Its end waits for no thread: the parent's collectors can be dropped here.
@@ -62,8 +65,9 @@ pub(crate) fn collect(place: &LocalPlace) -> Result<Snapshot, OpenTreeError> {
                 Kept { place: place.clone(), pid, collector, asked: None }
             }
         };
-        if kept.asked.is_none_or(|asked| asked.elapsed() >= ASKED_EVERY) {
-            Question::ask(place.host.sockets()).teach(&mut kept.collector);
+        let decides = for_service > FOR_A_LOOK;
+        if decides || kept.asked.is_none_or(|asked| asked.elapsed() >= ASKED_EVERY) {
+            Question::ask(place.host.sockets(), for_service).teach(&mut kept.collector);
             kept.asked = Some(Instant::now());
         }
         let taken = kept.collector.collect();

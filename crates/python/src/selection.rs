@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 use telltale_query::{DeviceChoice, Query};
 use telltale_schema::quantity::parse_bytes;
 use telltale_schema::snapshot;
+use telltale_sources::FOR_A_DECISION;
 
 use crate::error::ErrorClass;
 use crate::local::{LocalPlace, collect};
@@ -65,7 +66,7 @@ pub(crate) fn select_devices(
     };
     let choice = DeviceChoice { count, min_free, max_processes, filter };
     let place = LocalPlace::of(HostPlace::named(root, runtime_dir));
-    let taken = py.detach(|| collect(&place));
+    let taken = py.detach(|| collect(&place, FOR_A_DECISION));
     let snapshot = taken.map_err(|error| ErrorClass::Collect.because(py, &error))?;
     let chosen = choice.choose(&snapshot, |name| std::env::var(name).ok());
     let chosen = chosen.map_err(|error| ErrorClass::Selection.because(py, &error))?;

@@ -9,7 +9,7 @@ use telltale_query::Query;
 use telltale_schema::clock::Clock;
 use telltale_schema::moment::Moment;
 use telltale_schema::snapshot::Snapshot as HostSnapshot;
-use telltale_sources::{PastPlace, PastSource, Recording, ReplayError};
+use telltale_sources::{FOR_A_LOOK, PastPlace, PastSource, Recording, ReplayError};
 
 use crate::error::ErrorClass;
 use crate::local::{LocalPlace, collect};
@@ -148,7 +148,7 @@ pub(crate) fn snapshot(
         (None, Some(at)) => past(py, place.past(state_dir), at)?,
         (None, None) => {
             let place = LocalPlace { host: place, usage, metrics, with_host };
-            let taken = py.detach(|| collect(&place));
+            let taken = py.detach(|| collect(&place, FOR_A_LOOK));
             taken.map_err(|error| ErrorClass::Collect.because(py, &error))?
         }
     };

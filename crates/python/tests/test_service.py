@@ -67,9 +67,7 @@ def test_a_chip_that_has_failed_is_not_chosen(started: Started, tmp_path: Path) 
     with pytest.raises(telltale.SelectionError):
         telltale.select_devices(4, root=root, runtime_dir=tmp_path)
     command = [_TELLTALE, "select", "4", "--root", str(root), "--runtime-dir", str(tmp_path)]
-    # It waits for a quarter of a second for the service, which may have too little of a busy machine.
-    while (refused := subprocess.run(command, capture_output=True, text=True, timeout=60)).returncode == 0:
-        assert time.monotonic() < deadline
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert refused.returncode == 2 and "3 of 4 devices fit" in refused.stderr, refused
 
 

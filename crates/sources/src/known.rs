@@ -10,8 +10,10 @@ use telltale_client::connect;
 use telltale_collector::Collector;
 use telltale_schema::snapshot::Snapshot;
 
-/// How long the service may take; a command then goes on without it.
-const TIMEOUT: Duration = Duration::from_millis(250);
+/// How long the service may take where a person waits for a screen.
+pub const FOR_A_LOOK: Duration = Duration::from_millis(250);
+/// How long it may take where something is decided by its answer.
+pub const FOR_A_DECISION: Duration = Duration::from_secs(2);
 
 /// A question to the service, asked beside what the command does itself.
 #[derive(Debug)]
@@ -31,15 +33,16 @@ pub enum ServiceFindings {
 // === impl Question ===
 
 impl Question {
-    /// Asks the first service that answers at one of these sockets, if there is one.
+    /// Asks the first service that answers at one of these sockets within `limit`, if there is one. What asks goes on
+    /// without it otherwise.
     #[must_use]
-    pub fn ask(mut sockets: Vec<PathBuf>) -> Self {
+    pub fn ask(mut sockets: Vec<PathBuf>, limit: Duration) -> Self {
         sockets.retain(|socket| socket.exists());
         if sockets.is_empty() {
             return Self(None);
         }
         let thread = thread::Builder::new().name(String::from("known faults"));
-        Self(thread.spawn(move || faulty(&sockets)).ok())
+        Self(thread.spawn(move || faulty(&sockets, limit)).ok())
     }
 
     /// Waits for the answer and hands it to the collector, whose next snapshot has what of it still holds.
@@ -54,7 +57,7 @@ impl Question {
 }
 
 /// Devices with faults, and those of the machine, as the first service that answers in time has them; none where no service does.
-fn faulty(sockets: &[PathBuf]) -> Option<Snapshot> {
+fn faulty(sockets: &[PathBuf], limit: Duration) -> Option<Snapshot> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let first = async {
         for socket in sockets {
@@ -65,7 +68,7 @@ fn faulty(sockets: &[PathBuf]) -> Option<Snapshot> {
         }
         None
     };
-    runtime.block_on(async { tokio::time::timeout(TIMEOUT, first).await }).ok()?
+    runtime.block_on(async { tokio::time::timeout(limit, first).await }).ok()?
 }
 
 async fn devices(socket: &Path) -> Option<Result<Snapshot, CallError>> {

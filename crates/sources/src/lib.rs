@@ -16,7 +16,7 @@ pub use addresses::{
     AddressesError, Destination, HostAddress, HostError, HostItem, HostRoute, read_all,
 };
 pub use hosts::{GRACE, Inquiry, Terms};
-pub use known::{Question, ServiceFindings};
+pub use known::{FOR_A_DECISION, FOR_A_LOOK, Question, ServiceFindings};
 pub use open_file::open;
 pub use past::{PastError, PastPlace, PastSource, candidates};
 pub use received::{ReceivedError, snapshot_in};

@@ -15,7 +15,7 @@ use serde_json::json;
 use telltale_collector::{CollectOptions, Collector, EndpointUse, Sensors};
 use telltale_node::kubelet::list_allocated;
 use telltale_smi::{Style, Tone};
-use telltale_sources::Question;
+use telltale_sources::{FOR_A_DECISION, Question};
 
 use crate::arguments::DoctorArguments;
 use crate::exit::{Failure, Status};
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
         ..CollectOptions::default()
     };
     let options = arguments.hardware.limit(options);
-    let question = Question::ask(place.sockets());
+    let question = Question::ask(place.sockets(), FOR_A_DECISION);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     collector.collect();
     question.teach(&mut collector);

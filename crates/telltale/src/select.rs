@@ -3,7 +3,7 @@
 use serde_json::json;
 use telltale_collector::Collector;
 use telltale_query::DeviceChoice;
-use telltale_sources::Question;
+use telltale_sources::{FOR_A_DECISION, Question};
 
 use crate::arguments::SelectArguments;
 use crate::exit::{Failure, Status};
@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &SelectArguments) -> Result<Status, Failure> {
         ..SnapshotView::whole(OutputFormat::List)
     };
     let options = arguments.hardware.limit(smi::configured(&arguments.place, view));
-    let question = Question::ask(arguments.place.sockets());
+    let question = Question::ask(arguments.place.sockets(), FOR_A_DECISION);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     // A service knows of failures that one look cannot find.
     question.teach(&mut collector);

@@ -15,7 +15,7 @@ use telltale_collector::{CleanReport, CollectOptions, Collector, HostUse};
 use telltale_node::kubelet::list_allocated;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
-use telltale_sources::{Question, ServiceFindings};
+use telltale_sources::{FOR_A_LOOK, Question, ServiceFindings};
 
 use crate::arguments::{LocationArguments, SmiArguments, SmiCommand};
 use crate::exit::{self, Failure, Status};
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     if arguments.with_host {
         options.host = HostUse::Always;
     }
-    let question = Question::ask(arguments.place.sockets());
+    let question = Question::ask(arguments.place.sockets(), FOR_A_LOOK);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.period() else {
         let cleaned = arguments.clean.then(|| collector.clean());
