@@ -29,6 +29,26 @@ def test_processes_of_this_user(
         assert {process.uid for process in mine} == {os.getuid()}
 
 
+def test_a_process_that_was_killed_is_no_longer_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("TT_METRICS_SOCKET_DIR", str(tmp_path))
+    program = """
+import sys, telltale
+device = telltale.Runtime("worker").open_device(0)
+device.allocate(4096, 4096)
+print(flush=True)
+sys.stdin.read()
+"""
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout and child.stdout.readline()
+        assert child.pid in [process.pid for process in telltale.my_processes(runtime_dir=tmp_path)]
+        child.kill()
+    assert child.pid not in [process.pid for process in telltale.my_processes(runtime_dir=tmp_path)]
+    (left,) = [process for process in telltale.snapshot(runtime_dir=tmp_path).processes if process.pid == child.pid]
+    assert left.state == "dead"
+
+
 def test_a_wait_ends_with_the_process() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     begin = time.monotonic()

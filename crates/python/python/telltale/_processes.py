@@ -25,9 +25,10 @@ def my_processes(
 ) -> Table[Process]:
     """The processes of this process's user that have a device open or have recorded memory.
 
+    One that was killed is not among them, though ``snapshot().processes`` has what it left behind.
     ``root`` and ``runtime_dir`` are those of :func:`telltale.snapshot`.
     """
-    return snapshot(root=root, runtime_dir=runtime_dir, filter=f"uid == {os.getuid()}").processes
+    return snapshot(root=root, runtime_dir=runtime_dir, filter=f"uid == {os.getuid()} and state != dead").processes
 
 
 def wait(pid: int, *, timeout: float | None = None) -> bool:

@@ -11,7 +11,7 @@ import threading
 from contextlib import AbstractContextManager
 from typing import Any
 
-from . import _telltale
+from . import _telltale  # pyright: ignore[reportPrivateUsage]
 from .errors import MissingPackageError
 
 # PyTorch has no reference to an allocator or a pool that it uses, and frees memory after modules are gone. What is here
