@@ -169,8 +169,10 @@ fn frame(path: &Path, at: Option<Moment>) -> Result<HostSnapshot, ReplayError> {
     let recording = Recording::open(path)?;
     let frames = recording.frames();
     let last = frames.len() - 1;
-    let end = frames[last].at;
-    recording.snapshot(at.map_or(last, |at| recording.place_at(at.at(end))))
+    match at {
+        Some(at) => recording.snapshot_at(at.at(frames[last].at)),
+        None => recording.snapshot(last),
+    }
 }
 
 /// A moment of the history.

@@ -132,6 +132,9 @@ def test_a_past_moment_is_read_from_a_recording(started: Started, tmp_path: Path
     at = last.taken_at - timedelta(seconds=0.5)
     past = telltale.snapshot(recording=recording, at=at)
     assert past.taken_at <= at < last.taken_at and len(past.devices) == 1
+    with pytest.raises(telltale.FileError, match="begins at .*Z") as early:
+        telltale.snapshot(recording=recording, at=at - timedelta(days=1))
+    assert early.value.remedy
 
 
 def test_a_history_that_is_not_kept_says_what_to_do(tmp_path: Path) -> None:

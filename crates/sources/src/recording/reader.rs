@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
+use telltale_schema::calendar;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
@@ -66,6 +67,14 @@ pub enum ReplayError {
     /// It has nothing.
     #[error("{} has no snapshot yet", .0.display())]
     Empty(PathBuf),
+    /// It begins after the moment that was asked for.
+    #[error("{} begins at {}, after that moment; give a later one", .path.display(), calendar::format(*.begins))]
+    Early {
+        /// The file.
+        path: PathBuf,
+        /// The time of its first snapshot.
+        begins: Timestamp,
+    },
     /// A snapshot's bytes cannot be had.
     #[error("snapshot {number} of {} cannot be read", .path.display())]
     Read {
@@ -130,6 +139,19 @@ impl Recording {
     #[must_use]
     pub fn place_at(&self, moment: Timestamp) -> usize {
         self.frames.iter().rposition(|frame| frame.at <= moment).unwrap_or(0)
+    }
+
+    /// The last snapshot that is not after `moment`.
+    ///
+    /// # Errors
+    /// As [`Recording::snapshot`], and when the recording begins later.
+    pub fn snapshot_at(&self, moment: Timestamp) -> Result<Snapshot, ReplayError> {
+        match self.frames.first() {
+            Some(first) if moment < first.at => {
+                Err(ReplayError::Early { path: self.path.clone(), begins: first.at })
+            }
+            _ => self.snapshot(self.place_at(moment)),
+        }
     }
 
     /// The snapshot at a place that there is.
