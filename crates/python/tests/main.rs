@@ -115,6 +115,17 @@ fn what_pytest_skips_is_found_in_what_it_prints() {
     assert!(found.len() == 1 && found[0].ends_with("test_skips.py:3: needs a cable"), "{text}");
 }
 
+/// Most systems have no `libpython`: the interpreter has all of it.
+#[test]
+fn it_is_linked_to_no_interpreter() {
+    let mut readelf = Command::new("readelf");
+    readelf.arg("-d").arg(python_module().join("telltale/_telltale.abi3.so"));
+    let output = readelf.output().expect("it is installed with the compiler");
+    let needed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && needed.contains("libc.so"), "{needed}");
+    assert!(!needed.contains("libpython"), "{needed}");
+}
+
 /// One library is for each CPython from 3.10 on.
 #[test]
 fn each_python_that_is_here_takes_the_module() {
