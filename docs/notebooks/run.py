@@ -3,7 +3,7 @@
     python docs/notebooks/run.py docs/notebooks/leak.ipynb            executes it; fails where a cell does
     python docs/notebooks/run.py docs/notebooks/leak.ipynb --write    stores its outputs, and the page beside it
 
-It needs nbclient, nbformat and ipykernel. The notebooks need the module, and the program ``telltale``: that of the
+It needs nbclient (0.10 or later), nbformat and ipykernel. The notebooks need the module, and the program ``telltale``: that of the
 variable ``TELLTALE``, else the one on the ``PATH``.
 """
 
@@ -44,6 +44,8 @@ def execute(notebook: Any) -> Any:
             timeout=CELL_TIMEOUT,
             kernel_name="python3",
             record_timing=False,
+            # What a cell prints may come in any number of parts.
+            coalesce_streams=True,
             extra_arguments=["--log-level=ERROR"],
             resources={"metadata": {"path": directory}},
         )
