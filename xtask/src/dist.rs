@@ -9,6 +9,7 @@ mod stage;
 mod summary;
 mod target;
 mod tools;
+mod unwinder;
 mod wheel;
 
 use std::io;

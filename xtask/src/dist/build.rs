@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::target::GLIBC;
-use super::{DistError, Release, Target, run};
+use super::{DistError, Release, Target, run, unwinder};
 
 /// What is shipped.
 const CRATES: [&str; 6] = [
@@ -33,6 +33,7 @@ pub(super) fn all(release: &Release) -> Result<(), DistError> {
     cargo.arg(format!("{}.{}.{}", release.target.triple(), GLIBC.0, GLIBC.1));
     cargo.args(CRATES.iter().flat_map(|name| ["--package", name]));
     release.settings(&mut cargo);
+    cargo.env("TELLTALE_UNWINDER_DIRECTORY", unwinder::names(release)?);
     run(&mut cargo)
 }
 

@@ -26,6 +26,13 @@ ctypes.CDLL(telltale._telltale.__file__).telltale_torch_alloc
 print(telltale.snapshot().to_json())"#;
     let module = system.ok(&format!("/venv/bin/python -W error -c '{program}'"));
     assert!(module.contains("schema_version"), "{module}");
+    // Threads that are in the module when the interpreter ends are ended by the C library.
+    let program = r#"import telltale, threading, time
+def collect():
+    while True: telltale.snapshot()
+for _ in range(4): threading.Thread(target=collect, daemon=True).start()
+time.sleep(0.5)"#;
+    system.ok(&format!("/venv/bin/python -W error -c '{program}'"));
     let demo = system.ok("/venv/bin/pip check && /venv/bin/telltale demo --seconds 2");
     assert!(demo.contains("At the end:"), "{demo}");
     system.ok("/venv/bin/pip uninstall --yes telltale");
