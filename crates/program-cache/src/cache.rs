@@ -289,7 +289,8 @@ mod tests {
 
     fn found(table: &ProgramTable<u32, (), ()>, key: &WantedKey<'_>) -> Option<u32> {
         let entry = table.index.get(key)?;
-        let mut in_use = entry.enter(ThreadNumber::current(), || None).expect("nobody uses it")?;
+        let mut in_use =
+            entry.enter(ThreadNumber::current(), || None).expect("it is not in use")?;
         Some(*in_use.program())
     }
 

@@ -50,7 +50,7 @@ impl<P, S, F: Refusal> ProgramTable<P, S, F> {
                 Joined::Lead(leading) => {
                     let (leading, entry) = self.lead(leading, make)?;
                     let mut in_use =
-                        entry.enter(thread, || check)?.expect("nobody else has it yet");
+                        entry.enter(thread, || check)?.expect("no other thread has it yet");
                     drop(self.land(leading, &entry));
                     let program = in_use.program();
                     return use_it(Using { side: &entry.side, program, is_fresh: true });
