@@ -1,7 +1,15 @@
 //! The wheel, in a virtual environment with nothing else.
 
-use super::made::{is_tried, made};
-use super::system::System;
+use std::path::Path;
+
+use telltale_harness::{cargo_library_directory, python, python_with, skip};
+
+use super::made::{is_tried, made, root};
+use super::system::{System, printed, scratch};
+
+/// What the module's own tests import.
+const TESTED_WITH: &str =
+    "pytest, numpy, pandas, ml_dtypes, torch, lightning, transformers, nbclient, nvitop";
 
 #[test]
 fn it_is_installed_into_a_bare_environment_and_goes_again() {
@@ -42,4 +50,39 @@ time.sleep(0.5)"#;
     let is_pips = |file: &str| file.contains("__pycache__") || is_directory(file);
     let differs = |file: &&String| !before.contains(file) && !is_pips(file);
     assert_eq!(after.iter().filter(differs).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+/// The module's own tests, of which cargo's build is asked otherwise. `TELLTALE_PYTHON` has their packages.
+#[test]
+fn the_module_passes_its_tests_as_it_is_installed() {
+    let test = "wheel::the_module_passes_its_tests_as_it_is_installed";
+    if !is_tried(test) {
+        return;
+    }
+    let Some(mut pip) = python_with(&format!("packages::{test}"), TESTED_WITH) else { return };
+    let installed = scratch();
+    pip.args(["-m", "pip", "install", "--quiet", "--no-index", "--target"]);
+    pip.arg(installed.path());
+    printed("pip", &pip.arg(made("telltale-", "_x86_64.whl")).output().unwrap());
+    let debug_stream = cargo_library_directory("telltale-nrt", "telltale_nrt");
+    let with_module = || {
+        let mut python = python();
+        python
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("PYTHONPATH", installed.path())
+            .env("TELLTALE", installed.join("bin/telltale"))
+            .env("TELLTALE_NRT", debug_stream.join("libtelltale_nrt.so"));
+        python
+    };
+    let mut place = with_module();
+    place.args(["-c", "import telltale; print(telltale._telltale.__file__)"]);
+    let place = printed("import telltale", &place.output().unwrap());
+    assert!(Path::new(place.trim()).starts_with(installed.path()), "{place}");
+    let mut pytest = with_module();
+    pytest.args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]);
+    pytest.arg(root().join("crates/python/tests"));
+    let said = printed("pytest", &pytest.output().unwrap());
+    for reason in said.lines().filter(|line| line.starts_with("SKIPPED [")) {
+        skip(&format!("packages::{test}"), reason);
+    }
 }
