@@ -97,6 +97,11 @@ pub enum AgentInput {
         /// What they reported.
         observation: Observation,
     },
+    /// The workers of this epoch were examined, as [`AgentOutput::Examine`] asked with `reports`.
+    Examined {
+        /// The epoch.
+        epoch: Epoch,
+    },
     /// The agent was asked to end, and its workers will. It says so, and then nothing more; it starts and
     /// obeys nothing from here on.
     Leave,
@@ -137,6 +142,13 @@ pub enum AgentOutput {
     /// Find a free port and hold it in the place of the one before, as long as
     /// [`Agent::needs_port`], and say which.
     HoldPort(Ports),
+    /// Take the stacks of the workers of this epoch.
+    Examine {
+        /// The epoch.
+        epoch: Epoch,
+        /// Whether to compare them with those before, and say that it is done.
+        reports: bool,
+    },
     /// The job is over and no worker is left: the agent may end.
     Over(JobOutcome),
 }
@@ -255,6 +267,11 @@ impl Agent {
             }
             AgentInput::WorkerExited { epoch, local, exit, detail } => {
                 self.worker_ended(now, (epoch, local), Some(exit), detail, outputs);
+            }
+            AgentInput::Examined { epoch } => {
+                if self.is_attended() && !self.leaving && self.running() == Some(epoch) {
+                    self.send(FromNodeBody::Examined, outputs);
+                }
             }
             AgentInput::PortHeld { ports, port } => self.port_held(ports, port, outputs),
             AgentInput::Observed { epoch, observation } => {

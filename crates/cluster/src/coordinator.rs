@@ -68,6 +68,13 @@ pub enum Input {
         /// What was found.
         verdicts: Vec<Verdict>,
     },
+    /// This epoch seems to hang: its nodes must take the stacks of their workers.
+    Examine {
+        /// The epoch.
+        epoch: Epoch,
+        /// Whether it hangs for certain, so that they say where their workers stand.
+        reports: bool,
+    },
     /// An operator orders something.
     Operator {
         /// Comes back with the answer.

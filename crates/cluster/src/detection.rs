@@ -45,7 +45,7 @@ use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation, WorkerState};
 use crate::policy::overdue_after;
 use crate::rank::RankMap;
 use crate::time::Moment;
-use crate::verdict::Verdict;
+use crate::verdict::{Verdict, VerdictKind};
 
 /// How slow nodes and links are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +96,18 @@ impl Default for DetectionSettings {
             settling_windows: 3,
         }
     }
+}
+
+/// How far a job is from hanging.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Standstill {
+    /// It moves.
+    #[default]
+    Moves,
+    /// A group has stood still for half of what makes it hang.
+    Suspected,
+    /// It hangs.
+    Hangs,
 }
 
 /// What was not taken, since the start.
@@ -275,10 +287,7 @@ impl Detector {
     ) -> Vec<DetectorFinding> {
         let settings = self.settings;
         let Some(first) = self.crashes.first() else {
-            // Once all ranks have ended a training step nothing starts any more.
-            let at_start =
-                if self.steps.any() { settings.hang_after } else { settings.hang_at_start };
-            let timeout = HangTimeout { after: settings.hang_after, at_start };
+            let timeout = self.hang_timeout();
             // Whose report is overdue may be about to be silent, and what its ranks do is not known.
             let unheard = self.silence.unheard(now, settings.keep_alive / 2, &self.members);
             self.hanging = self.hangs.findings(now, timeout, &unheard, &self.members);
@@ -291,6 +300,28 @@ impl Detector {
         }
         let certain = self.crashes.certain();
         if certain.is_empty() { self.hanging.clone() } else { certain }
+    }
+
+    fn hang_timeout(&self) -> HangTimeout {
+        let settings = self.settings;
+        // Once all ranks have ended a training step nothing starts any more.
+        let at_start = if self.steps.any() { settings.hang_after } else { settings.hang_at_start };
+        HangTimeout { after: settings.hang_after, at_start }
+    }
+
+    /// How far the job is from hanging, by the verdicts of now.
+    #[must_use]
+    pub fn standstill(&self, now: Moment, verdicts: &[Verdict]) -> Standstill {
+        let hangs = |kind| {
+            matches!(kind, VerdictKind::CommunicationHang | VerdictKind::NonCommunicationHang)
+        };
+        if verdicts.iter().any(|verdict| hangs(verdict.kind)) {
+            Standstill::Hangs
+        } else if self.hangs.is_half_stalled(now, self.hang_timeout()) {
+            Standstill::Suspected
+        } else {
+            Standstill::Moves
+        }
     }
 
     fn slow_findings(&mut self) -> Vec<DetectorFinding> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::coordinator::Coordinator;
 use crate::detection::steps::StepsView;
-use crate::detection::{DetectionCounts, DetectionSettings, Detector, LatencyMatrix};
+use crate::detection::{DetectionCounts, DetectionSettings, Detector, LatencyMatrix, Standstill};
 use crate::epoch::Epoch;
 use crate::incident::IncidentId;
 use crate::message::{FromNode, FromNodeBody};
@@ -72,6 +72,8 @@ pub struct LookoutState {
     pub incident: Option<IncidentId>,
     /// Everything that is wrong.
     pub verdicts: Vec<Verdict>,
+    /// How far the job is from hanging.
+    pub standstill: Standstill,
     /// The evidence.
     pub matrix: Option<LatencyMatrix>,
     /// What was not taken, since the start.
@@ -124,6 +126,7 @@ impl Lookout {
             epoch,
             at,
             incident,
+            standstill: self.detector.standstill(at, &verdicts),
             verdicts,
             matrix,
             counts: self.detector.counts(),

@@ -35,6 +35,9 @@ pub enum FromNodeBody {
     Report(Report),
     /// What became of an order.
     Acknowledge(Acknowledgement),
+    /// I have examined my workers, as I was ordered. Where they stand is evidence for people, which travels beside
+    /// this.
+    Examined,
     /// My agent was asked to end, and my workers end with it: no need to wait for my silence. The last
     /// word of an incarnation.
     Leave,
@@ -185,6 +188,11 @@ pub enum Order {
     },
     /// Start these workers; then say so.
     Commit(Assignment),
+    /// Take the stacks of your workers, which seem to hang; they go on.
+    Examine {
+        /// Whether it is for the last time, so that you say where they stand.
+        reports: bool,
+    },
     /// Stop all workers, and stand by.
     Standby,
     /// Stop all workers: the job is over.

@@ -301,6 +301,7 @@ fn agent_input() -> impl Strategy<Value = AgentInput> {
         (option::of(ports()), any::<bool>())
             .prop_map(|(ports, planned)| Order::Prepare { ports, planned }),
         assignment.prop_map(Order::Commit),
+        any::<bool>().prop_map(|reports| Order::Examine { reports }),
         Just(Order::Standby),
         Just(Order::Stop(JobOutcome::Finished)),
         Just(Order::Evict)

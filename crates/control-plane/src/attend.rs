@@ -5,6 +5,7 @@
 
 mod connection;
 mod ending;
+mod examiner;
 mod forwarding;
 mod planned_end;
 
@@ -26,7 +27,7 @@ use tokio::time::MissedTickBehavior;
 use crate::intake::server::{
     IntakeServeError, IntakeServer, MAX_WAITING_WISHES, ORDER_TIMEOUT, ServerOptions, Wish,
 };
-use crate::intake::{Intake, OwnCounts, Scope, WorkerProcess};
+use crate::intake::{Intake, OwnCounts, Scope};
 use crate::operator::Operator;
 use crate::protocol::encode;
 use crate::random;
@@ -34,6 +35,7 @@ use crate::reach::{CoordinatorAddress, Keyring};
 use crate::readers::{FileReader, Format};
 use crate::supervisor::{HeldPort, Supervisor, SupervisorError, WorkerEvent, WorkerSettings};
 use connection::{Brought, CoordinatorTarget};
+use examiner::Examiner;
 use planned_end::PlannedEnd;
 use telltale_cluster::agent::{Agent, AgentInput, AgentOutput, Exit, Identity, LocalRank};
 use telltale_cluster::epoch::{Epoch, Term};
@@ -105,6 +107,7 @@ pub async fn attend(
     parting: impl Future<Output = ()>,
 ) -> Result<AgentEnding, AttendError> {
     let state = plan.supervision.state.clone();
+    let examiner = Examiner::start(plan.supervision.program.clone());
     let mut supervisor = Supervisor::open(plan.supervision)?;
     let intake = Intake::of_window(plan.policy.window);
     let (wishes, wished) = mpsc::channel(MAX_WAITING_WISHES);
@@ -123,7 +126,6 @@ pub async fn attend(
     // Only now: a life that could not begin was none, and what the last one left is for the next.
     let (planned_end, since) = PlannedEnd::take(&state, plan.identity.incarnation);
     plan.identity.planned_since = since;
-    let start = Instant::now();
     let grace = plan.policy.stop_grace;
     let (agent, first) = Agent::new(plan.identity, plan.policy, Moment::default());
     assert_eq!(first, AgentOutput::ClearLeftovers, "an agent clears up before all else");
@@ -131,11 +133,12 @@ pub async fn attend(
         node: target.node.clone(),
         instance: random::draw(),
         job: plan.job.unwrap_or_default(),
-        start,
+        start: Instant::now(),
         grace,
         agent,
         supervisor,
         intake,
+        examiner,
         coordinators: plan.coordinators,
         keyring: plan.keyring,
         health: plan.health,
@@ -151,8 +154,7 @@ pub async fn attend(
         unprepared: None,
     };
     let brought = connection::keep(target);
-    let parting = (!plan.stays).then_some(parting);
-    let running = driver.run(brought, wished, signals, parting);
+    let running = driver.run(brought, wished, signals, (!plan.stays).then_some(parting));
     let mut ending = LocalSet::new().run_until(running).await;
     if ending.is_planned() {
         planned_end.leave();
@@ -182,6 +184,7 @@ struct Driver {
     agent: Agent,
     supervisor: Supervisor,
     intake: Intake,
+    examiner: Examiner,
     coordinators: Vec<CoordinatorAddress>,
     keyring: Keyring,
     health: watch::Receiver<NodeHealth>,
@@ -221,6 +224,7 @@ impl Driver {
             tokio::select! {
                 event = self.supervisor.event() => self.worker_event(event),
                 Some(brought) = brought.recv() => self.take(brought),
+                found = self.examiner.found() => self.take_standings(found),
                 Some(wish) = wishes.recv() => self.forward(wish),
                 () = signals.next() => {
                     info!("ending: stopping the workers");
@@ -457,14 +461,8 @@ impl Driver {
         }
         self.intake.sample_host();
         self.note_counts();
-        let Some(scope) = &self.scope else { return };
-        let first = scope.ranks.start;
-        let processes = self.supervisor.processes().filter_map(|(local, pid)| {
-            let pid = u32::try_from(pid.as_raw_nonzero().get()).ok()?;
-            Some(WorkerProcess { rank: Rank(first + local.0), pid })
-        });
-        let processes: Vec<WorkerProcess> = processes.collect();
-        let epoch: Epoch = scope.epoch;
+        let Some(epoch) = self.scope.as_ref().map(|scope| scope.epoch) else { return };
+        let processes = self.worker_processes();
         if let Some(observation) = self.intake.observe(epoch, &processes) {
             self.step(AgentInput::Observed { epoch, observation });
         }
@@ -514,6 +512,7 @@ impl Driver {
                     self.agent.step(self.now(), input, &mut outputs);
                     self.wanted.extend(outputs);
                 }
+                AgentOutput::Examine { epoch, reports } => self.examine(epoch, reports),
                 AgentOutput::Over(outcome) => self.over = Some(outcome),
                 AgentOutput::ClearLeftovers => {
                     unreachable!("it is wanted once, and was done before all else")
@@ -533,6 +532,9 @@ impl Driver {
         if let Some(Body::Registration(registration)) = &mut message.body {
             registration.instance = self.instance;
             registration.job.clone_from(&self.job);
+        }
+        if let Some(Body::Standings(body)) = &mut message.body {
+            *body = self.examiner.take_unsent();
         }
         if let Some(Body::Report(report)) = &mut message.body {
             report.sent_us = Some(monotonic_us());

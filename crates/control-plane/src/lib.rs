@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attend;
+pub mod examination;
 pub mod intake;
 pub mod operator;
 pub mod protocol;

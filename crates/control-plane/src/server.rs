@@ -12,6 +12,7 @@ mod counters;
 mod decisions;
 mod detecting;
 mod engine;
+mod examination;
 mod gauges;
 mod grpc;
 mod hook;

@@ -5,6 +5,7 @@
 //! date, milliseconds since the Unix epoch. What is not known is left out.
 
 mod evidence;
+mod hang;
 mod incident;
 mod matrix;
 mod node;
@@ -13,6 +14,7 @@ mod steps;
 mod words;
 
 pub use evidence::{EvidenceView, SuspectView, VerdictView};
+pub use hang::{HangView, StackView};
 pub use incident::{EventView, ExplanationView, FinishedWorkerView, IncidentView};
 pub(crate) use incident::{failed_starts, hook_sentence};
 pub use matrix::{CellView, MatrixView};

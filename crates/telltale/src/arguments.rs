@@ -2,6 +2,7 @@
 
 mod agent;
 mod alerts;
+mod autopsy;
 mod cluster;
 mod coordinator;
 mod doctor;
@@ -41,6 +42,7 @@ use crate::exit::{self, Failure, Status};
 
 pub(crate) use agent::{AgentArguments, NodeService};
 pub(crate) use alerts::AlertsArguments;
+pub(crate) use autopsy::{AutopsyArguments, TakeArguments};
 pub(crate) use cluster::{ClusterArguments, ClusterCommand, ExplainArguments, IncidentsArguments};
 pub(crate) use coordinator::CoordinatorArguments;
 pub(crate) use doctor::DoctorArguments;
@@ -98,6 +100,8 @@ pub(crate) enum Command {
     /// Show the state of a training job, and give its coordinator orders
     #[command(after_help = cluster::CLUSTER_HELP)]
     Cluster(ClusterArguments),
+    #[command(about = autopsy::AUTOPSY_ABOUT, after_help = autopsy::AUTOPSY_HELP)]
+    Autopsy(AutopsyArguments),
     /// Check whether the service is serving, for probes and scripts
     #[command(after_help = health::HEALTH_HELP)]
     Health(HealthArguments),
@@ -145,6 +149,9 @@ pub(crate) enum Command {
     /// Become a worker's command
     #[command(name = telltale_control_plane::supervisor::HOLD, hide = true)]
     Hold(HoldArguments),
+    /// Take evidence of processes that hang
+    #[command(name = telltale_autopsy::request::TAKE, hide = true)]
+    Take(TakeArguments),
     /// Outlive a killed agent, and clear away what it left
     #[command(name = telltale_control_plane::supervisor::GUARD, hide = true)]
     Guard(GuardArguments),

@@ -5,6 +5,7 @@
 mod agent;
 mod alerts;
 mod arguments;
+mod autopsy;
 mod chips;
 mod cluster;
 mod config;
@@ -80,6 +81,8 @@ pub fn command() -> ExitCode {
         Ok(Command::Config(arguments)) => config::run(&arguments),
         Ok(Command::Alerts(arguments)) => alerts::run(&arguments),
         Ok(Command::Doctor(arguments)) => doctor::run(&arguments),
+        Ok(Command::Autopsy(arguments)) => autopsy::run(&arguments),
+        Ok(Command::Take(arguments)) => autopsy::run_take(arguments),
         Ok(Command::Cluster(arguments)) => cluster::run(&arguments),
         Ok(Command::Health(arguments)) => health::run(&arguments),
         Ok(Command::History(arguments)) => history::run(&arguments),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::arguments::{self, AgentCommand, Standalone};
 use crate::exit::{self, Failure, Status};
-use crate::{agent, coordinator, descriptors, serve, top, worker};
+use crate::{agent, autopsy, coordinator, descriptors, serve, top, worker};
 
 /// `telltale serve`.
 pub fn serve() -> ExitCode {
@@ -31,6 +31,7 @@ pub fn agent() -> ExitCode {
             exit::code(enough.and_then(|()| agent::run(*arguments)))
         }
         Ok(AgentCommand::Hold(arguments)) => exit::code(worker::run_hold(arguments)),
+        Ok(AgentCommand::Take(arguments)) => exit::code(autopsy::run_take(arguments)),
         Ok(AgentCommand::Guard(arguments)) => exit::code(worker::run_guard(arguments)),
         Err(status) => status,
     }

@@ -9,5 +9,6 @@ mod cluster;
 mod conformance;
 mod corpus;
 mod deploy;
+mod hangs;
 mod killed_workloads;
 mod train;

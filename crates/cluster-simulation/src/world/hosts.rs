@@ -158,7 +158,7 @@ impl World {
                     WorldEvent::HostInput { host: index, life, input },
                 );
             }
-            AgentOutput::Over(_) => {}
+            AgentOutput::Over(_) | AgentOutput::Examine { .. } => {}
         }
     }
 

@@ -83,6 +83,11 @@ impl Agent {
             Order::Prepare { ports, planned } => {
                 self.prepare(now, (epoch, planned), ports, outputs);
             }
+            Order::Examine { reports } => {
+                if self.running() == Some(epoch) {
+                    outputs.push(AgentOutput::Examine { epoch, reports });
+                }
+            }
             Order::Commit(assignment) => self.commit(now, (job, epoch), assignment, outputs),
             Order::Standby | Order::Evict => self.rest(now, epoch, None, outputs),
             Order::Stop(outcome) => self.rest(now, epoch, Some(outcome), outputs),

@@ -139,7 +139,7 @@ fn activities(outputs: &[AgentOutput]) -> Vec<(&'static str, AgentActivity)> {
         AgentOutput::Send(message) => match &message.body {
             FromNodeBody::Register(registration) => Some(("register", registration.activity)),
             FromNodeBody::Report(report) => Some(("report", report.activity)),
-            FromNodeBody::Acknowledge(_) | FromNodeBody::Leave => None,
+            FromNodeBody::Acknowledge(_) | FromNodeBody::Examined | FromNodeBody::Leave => None,
         },
         _ => None,
     };

@@ -15,7 +15,7 @@ use super::repeats::Repeats;
 use super::roster::{NodeRecord, Roster};
 use super::round::Round;
 use super::{Input, Output, StepContext, StepDown};
-use crate::epoch::{Revision, Term};
+use crate::epoch::{Epoch, Revision, Term};
 use crate::incident::{Cause, Hold, Incident, IncidentId, Standing};
 use crate::message::{Order, ToNode};
 use crate::node::{NodeName, NodeState};
@@ -134,6 +134,7 @@ impl Leadership {
                 self.ahead.closed(context, &node);
             }
             Input::Verdicts { epoch, verdicts } => self.suspect(context, epoch, verdicts),
+            Input::Examine { epoch, reports } => self.examine(context, epoch, reports),
             Input::Operator { request, order } => self.order(context, request, order),
             Input::Stored { decision, outcome } => self.stored(context, decision, outcome)?,
             Input::BeforeDrainEnded(outcome) => {
@@ -231,6 +232,18 @@ impl Leadership {
         let (term, sequence, epoch) = (self.term, self.sequence, self.state.epoch);
         let message = ToNode { term, sequence, epoch, job: self.state.identity, order };
         context.outputs.push(Output::Send { node: node.clone(), message });
+    }
+
+    /// Has the nodes of the epoch that runs examine their workers. An order that is lost is not sent again: what
+    /// hangs is looked at when it is found.
+    fn examine(&mut self, context: &mut StepContext<'_>, epoch: Epoch, reports: bool) {
+        if epoch != self.state.epoch || !matches!(self.state.phase, Phase::Committed(_)) {
+            return;
+        }
+        let nodes: Vec<NodeName> = self.state.map.holders().map(|(_, node)| node.clone()).collect();
+        for node in nodes {
+            self.send(context, &node, Order::Examine { reports });
+        }
     }
 
     /// A number for a new incident.

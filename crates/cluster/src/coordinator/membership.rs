@@ -73,6 +73,9 @@ impl Leadership {
                 self.roster.note_heard(context, &self.state, &node, sequence);
                 self.acknowledged(context, &node, acknowledgement, is_late);
             }
+            FromNodeBody::Examined => {
+                self.roster.note_heard(context, &self.state, &node, sequence);
+            }
             FromNodeBody::Leave => {
                 self.roster.note_heard(context, &self.state, &node, sequence);
                 self.leave(context, &node, incarnation);

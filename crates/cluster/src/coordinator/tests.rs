@@ -193,7 +193,7 @@ impl Cluster {
                 node.states.clear();
                 return;
             }
-            Order::Welcome | Order::Register => return,
+            Order::Welcome | Order::Register | Order::Examine { .. } => return,
         };
         self.say(name, FromNodeBody::Acknowledge(Acknowledgement { epoch, step }));
     }

@@ -208,6 +208,12 @@ impl Hangs {
         vec![DetectorFinding::of_one_among(kind, nodes, evidence)]
     }
 
+    /// Whether a group has stood still for half of what makes it hang.
+    pub(super) fn is_half_stalled(&self, now: Moment, timeout: HangTimeout) -> bool {
+        let half = |group: &HangGroup| Self::allowed(group, timeout) / 2;
+        self.groups.values().any(|group| self.stands_still(now, group, half(group)))
+    }
+
     /// How long a group may stand still.
     fn allowed(group: &HangGroup, timeout: HangTimeout) -> Duration {
         let least = if group.has_finished_any { timeout.after } else { timeout.at_start };
@@ -215,9 +221,12 @@ impl Hangs {
     }
 
     fn is_stalled(&self, now: Moment, group: &HangGroup, timeout: HangTimeout) -> bool {
-        let allowed = Self::allowed(group, timeout);
+        self.stands_still(now, group, Self::allowed(group, timeout))
+    }
+
+    fn stands_still(&self, now: Moment, group: &HangGroup, for_long: Duration) -> bool {
         // Where a rank has left, the others' waiting is an end of the job or an echo.
-        now.since(group.last_move) >= allowed
+        now.since(group.last_move) >= for_long
             && group.ranks.values().any(At::waits)
             && !group.ranks.keys().any(|rank| self.left.contains(rank))
     }

@@ -3,6 +3,7 @@
 mod operations;
 mod order;
 mod report;
+mod standings;
 
 use std::num::{NonZeroU16, NonZeroU64};
 
@@ -12,6 +13,7 @@ use telltale_wire::cluster::message::{self, node_message};
 pub use order::{DecodedOrder, coordinator_message};
 
 use super::ProtocolError;
+use crate::examination::NodeStandings;
 use telltale_cluster::epoch::{Epoch, JobIdentity};
 use telltale_cluster::message::{
     Acknowledgement, AgentActivity, FromNode, FromNodeBody, KnownJob, NotPrepared, OrderStep,
@@ -32,6 +34,8 @@ pub struct AgentMessage {
     pub message: FromNode,
     /// What is for people.
     pub vitals: Option<Vitals>,
+    /// Where its workers stand, in a message that says so.
+    pub standings: Option<NodeStandings>,
     /// By what one who registers again on another connection is known to be the same.
     pub instance: Option<Instance>,
     /// The name of the job that one who registers was started for, if that is for a certain one.
@@ -78,31 +82,44 @@ pub fn node_message(
     if job.as_ref().is_some_and(|job| !is_job_name(job)) {
         return Err(RefusedMessage { node: Some(node), error: ProtocolError::Job });
     }
-    let (body, vitals) = match body(message.body) {
+    let (body, evidence) = match body(message.body) {
         Ok(found) => found,
         Err(error) => return Err(RefusedMessage { node: Some(node), error }),
     };
     Ok(AgentMessage {
         message: FromNode { node, incarnation, sequence, body },
-        vitals,
+        vitals: evidence.vitals,
+        standings: evidence.standings,
         instance,
         job,
     })
 }
 
-fn body(body: Option<node_message::Body>) -> Result<(FromNodeBody, Option<Vitals>), ProtocolError> {
+/// What is for people.
+#[derive(Default)]
+struct ForPeople {
+    vitals: Option<Vitals>,
+    standings: Option<NodeStandings>,
+}
+
+fn body(body: Option<node_message::Body>) -> Result<(FromNodeBody, ForPeople), ProtocolError> {
+    let nothing = ForPeople::default();
     Ok(match body.ok_or(ProtocolError::Missing("what the node reports"))? {
         node_message::Body::Registration(one) => {
-            (FromNodeBody::Register(registration(&one)?), None)
+            (FromNodeBody::Register(registration(&one)?), nothing)
         }
         node_message::Body::Report(one) => {
             let (report, vitals) = report::report(one)?;
-            (FromNodeBody::Report(report), vitals)
+            (FromNodeBody::Report(report), ForPeople { vitals, ..nothing })
         }
         node_message::Body::Acknowledgement(one) => {
-            (FromNodeBody::Acknowledge(acknowledgement(&one)?), None)
+            (FromNodeBody::Acknowledge(acknowledgement(&one)?), nothing)
         }
-        node_message::Body::Leave(_) => (FromNodeBody::Leave, None),
+        node_message::Body::Standings(one) => {
+            let standings = Some(standings::standings(one)?);
+            (FromNodeBody::Examined, ForPeople { standings, ..nothing })
+        }
+        node_message::Body::Leave(_) => (FromNodeBody::Leave, nothing),
     })
 }
 

@@ -1,5 +1,6 @@
 //! From plain data to messages.
 
+mod hang;
 mod incident;
 mod operations;
 mod report;
@@ -16,6 +17,7 @@ use telltale_cluster::message::{
 use telltale_cluster::node::{Incarnation, NodeName};
 use telltale_cluster::vitals::Vitals;
 
+pub(crate) use hang::{hang, standings};
 pub(crate) use incident::{before_drain, hold, incident, matrix, verdict, verdict_kind};
 pub(crate) use report::{nanoseconds, vitals, worker};
 pub(crate) use steps::steps;
@@ -43,6 +45,8 @@ pub fn node_message(from: &FromNode, vitals: Option<&Vitals>) -> message::NodeMe
         FromNodeBody::Acknowledge(one) => {
             node_message::Body::Acknowledgement(acknowledgement(*one))
         }
+        // The sender has them.
+        FromNodeBody::Examined => node_message::Body::Standings(message::Standings::default()),
         FromNodeBody::Leave => node_message::Body::Leave(message::Leave {}),
     };
     message::NodeMessage {
@@ -69,6 +73,7 @@ pub fn coordinator_message(node: &NodeName, from: &ToNode) -> message::Coordinat
             }),
         }),
         Order::Commit(one) => Wire::Commit(assignment(one)),
+        Order::Examine { reports } => Wire::Examine(message::Examine { reports: *reports }),
         Order::Standby => Wire::Standby(message::Standby {}),
         Order::Stop(one) => Wire::Stop(message::Stop { outcome: outcome(*one).into() }),
         Order::Evict => Wire::Evict(message::Evict {}),

@@ -19,6 +19,7 @@ use super::clock::Clock;
 use super::counters::{Counters, RefusalReason};
 use super::decisions::Decisions;
 use super::detecting::Detection;
+use super::examination::Examination;
 use super::hook::Hook;
 use super::incidents::Incidents;
 use super::mailbox::{MailboxError, MailboxEvent, Question, Reply, StreamEnding, not_leading};
@@ -77,6 +78,7 @@ pub(super) struct Engine {
     pub(super) coordinator: Coordinator,
     pub(super) roster: Roster,
     pub(super) incidents: Incidents,
+    examination: Examination,
     pub(super) decisions: Decisions,
     /// Since when it leads, and in which term.
     pub(super) leading: Option<(Moment, Term)>,
@@ -133,6 +135,7 @@ impl Engine {
             coordinator,
             roster: Roster::new(Arc::clone(&counters)),
             incidents: Incidents::default(),
+            examination: Examination::default(),
             decisions: Decisions::default(),
             leading: None,
             detection_counts: DetectionCounts::default(),
@@ -185,6 +188,7 @@ impl Engine {
                 _ = tick.tick() => {
                     self.heed_authority();
                     self.step(Input::Tick);
+                    self.explain_hang(self.clock.now());
                     self.report_standing();
                 }
                 _ = evaluate.tick() => self.evaluate(),
@@ -272,6 +276,10 @@ impl Engine {
             self.roster.refuse(stream, &refusal);
             return;
         }
+        if let Some(standings) = word.standings.take() {
+            self.examination.take(&word.message.node, standings);
+            self.explain_hang(now);
+        }
         let mut message = word.message;
         if let FromNodeBody::Register(registration) = &message.body {
             self.log_other_workers(&message.node, registration.workers);
@@ -347,7 +355,33 @@ impl Engine {
             return;
         }
         self.sampling = false;
+        self.examine(&seen);
         self.step(Input::Verdicts { epoch: seen.epoch, verdicts: seen.verdicts });
+    }
+
+    /// Has nodes take the stacks of their workers where these seem to hang: before anything is decided of it,
+    /// which may end them.
+    fn examine(&mut self, seen: &LookoutState) {
+        let state = self.coordinator.state().filter(|state| state.epoch == seen.epoch);
+        let Some(state) = state else { return };
+        let (epoch, map) = (seen.epoch, &state.map);
+        let wanted = self.examination.see(seen.at, (epoch, map), seen.standstill, &seen.verdicts);
+        if let Some(reports) = wanted {
+            self.step(Input::Examine { epoch, reports });
+        }
+    }
+
+    /// Says why the job hung, once that is known.
+    fn explain_hang(&mut self, now: Moment) {
+        let Some(hang) = self.examination.explained(now) else { return };
+        let epoch = hang.epoch;
+        warn!(epoch = %epoch, "epoch {epoch} hangs: {}", hang.explanation.sentence);
+        for missing in &hang.missing {
+            warn!(epoch = %epoch, "epoch {epoch}: stacks are missing: {missing}");
+        }
+        if let Some(record) = self.incidents.hung(&hang) {
+            self.store.keep(record);
+        }
     }
 
     fn hear_store(&mut self, event: StoreEvent) {

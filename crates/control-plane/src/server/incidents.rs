@@ -8,6 +8,7 @@ use telltale_wire::cluster::decode::Bounded as _;
 use telltale_wire::cluster::message::{self, GetIncidentResponse};
 
 use super::clock::Clock;
+use super::examination::ExplainedHang;
 use crate::protocol::encode;
 use crate::store::{
     self, IncidentRecord, JournalError, MAX_INCIDENT_BYTES, MAX_KEPT_INCIDENTS, SideState,
@@ -78,6 +79,7 @@ impl Incidents {
         let was_answered = former.standing() == message::IncidentStanding::Answered;
         let withdrawn = former.cause.filter(|_| was_answered && reported.cause.is_none());
         reported.evicted = former.evicted;
+        reported.hang = former.hang;
         // Those that had ended when it was opened, not those that end in its course.
         let is_new = former.id.is_empty();
         reported.finished = if is_new { finished } else { former.finished };
@@ -179,6 +181,15 @@ impl Incidents {
         None
     }
 
+    /// Takes in why a job hung, for the newest incident of that epoch.
+    pub(super) fn hung(&mut self, hang: &ExplainedHang) -> Option<IncidentRecord> {
+        let mut newest = self.files.iter_mut().rev();
+        let (id, file) = newest.find(|(_, file)| file.is_of(hang.epoch))?;
+        file.content.incident.as_mut()?.hang.clone_from(&hang.explanation.sentence);
+        file.content.hang = Some(encode::hang(&hang.explanation, &hang.missing));
+        Some(record(*id, &file.content))
+    }
+
     /// Whether an incident is open.
     pub(super) fn any_open(&self) -> bool {
         self.files.values().any(|file| file.open)
@@ -269,6 +280,9 @@ fn record(id: IncidentId, content: &GetIncidentResponse) -> IncidentRecord {
     if content.encoded_len() > MAX_INCIDENT_BYTES {
         content.matrix = None;
     }
+    if content.encoded_len() > MAX_INCIDENT_BYTES {
+        content.hang = None;
+    }
     while content.encoded_len() > MAX_INCIDENT_BYTES && content.verdicts.pop().is_some() {}
     if let Some(incident) = &mut content.incident {
         while incident.encoded_len() > MAX_INCIDENT_BYTES && incident.signs.pop().is_some() {
@@ -281,7 +295,7 @@ fn record(id: IncidentId, content: &GetIncidentResponse) -> IncidentRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use telltale_cluster::detection::{DetectionCounts, LatencyCell, LatencyMatrix};
+    use telltale_cluster::detection::{DetectionCounts, LatencyCell, LatencyMatrix, Standstill};
     use telltale_cluster::epoch::Term;
     use telltale_cluster::incident::FaultEvent;
     use telltale_cluster::observation::{FailureDetail, WorkerEnd};
@@ -305,6 +319,7 @@ mod tests {
             epoch: Epoch::new(epoch),
             at: Moment::from_ns(0),
             incident: None,
+            standstill: Standstill::Moves,
             verdicts: vec![verdict],
             matrix: Some(LatencyMatrix { nodes: vec![node], cells: vec![cell], left_out: 0 }),
             counts: DetectionCounts::default(),

@@ -118,7 +118,7 @@ impl Roster {
     /// Notes what a node says, and that this stream reaches it from now on. Returns whether there was
     /// a place for it.
     pub(super) fn note(&mut self, now: Moment, stream: StreamId, word: &mut AgentMessage) -> bool {
-        let AgentMessage { message, vitals, instance, job: _ } = word;
+        let AgentMessage { message, vitals, instance, .. } = word;
         let instance = *instance;
         if let Some(facts) = self.nodes.get_mut(&message.node) {
             if facts.stream != stream {
@@ -237,7 +237,7 @@ impl Facts {
                     self.vitals = Some(vitals);
                 }
             }
-            FromNodeBody::Acknowledge(_) | FromNodeBody::Leave => {}
+            FromNodeBody::Acknowledge(_) | FromNodeBody::Examined | FromNodeBody::Leave => {}
         }
     }
 }

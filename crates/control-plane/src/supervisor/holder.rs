@@ -13,7 +13,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
+use rustix::process::{
+    PTracer, Pid, Signal, getpid, getppid, set_parent_process_death_signal, set_ptracer, setsid,
+};
 use telltale_schema::text::with_causes;
 use thiserror::Error;
 
@@ -127,10 +129,11 @@ fn become_command(hold: &Hold, channel: &OwnedFd) -> HoldError {
         return failed("its tie to the agent", error);
     }
     // The agent may have ended before the tie was made.
-    if getppid().is_none_or(|parent| u32::try_from(parent.as_raw_nonzero().get()) != Ok(hold.agent))
-    {
-        return HoldError::Orphan;
-    }
+    let is_agent = |parent: &Pid| u32::try_from(parent.as_raw_nonzero().get()) == Ok(hold.agent);
+    let Some(parent) = getppid().filter(is_agent) else { return HoldError::Orphan };
+    // Under Yama only ancestors may look into it: the agent's own processes must be able to, when it hangs. Without
+    // Yama the kernel does not know the call.
+    let _ = set_ptracer(PTracer::ProcessID(parent));
     if let Err(source) = write_down(hold, mark) {
         return HoldError::Record { path: hold.record.clone(), source };
     }

@@ -13,6 +13,7 @@ use telltale_wire::cluster::message::{
 };
 
 use super::evidence::VerdictView;
+use super::hang::HangView;
 use super::matrix::MatrixView;
 use super::steps::JobStepsView;
 use super::words::{self, Suspicion};
@@ -53,6 +54,9 @@ pub struct IncidentView {
     /// Workers that had ended with exit code 0 before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finished: Vec<FinishedWorkerView>,
+    /// Why the job hung, in one sentence from the stacks of its workers, where any were taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hang: Option<String>,
     /// What is done about it, and whose failure it is, in one sentence.
     pub text: String,
 }
@@ -97,6 +101,9 @@ pub struct ExplanationView {
     pub incident: IncidentView,
     /// All that was found while it was open, as it was found last.
     pub verdicts: Vec<VerdictView>,
+    /// The stacks of a job that hung, where any were taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hang: Option<HangView>,
     /// Latencies as they were then, where any were known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matrix: Option<MatrixView>,
@@ -123,6 +130,7 @@ impl From<&Incident> for IncidentView {
             events: incident.signs.iter().filter_map(EventView::of).collect(),
             dropped_events: incident.dropped_signs,
             finished: incident.finished.iter().map(FinishedWorkerView::from).collect(),
+            hang: (!incident.hang.is_empty()).then(|| printable(&incident.hang)),
             text: sentence(incident),
         }
     }
@@ -307,6 +315,7 @@ impl From<&GetIncidentResponse> for ExplanationView {
         Self {
             incident: IncidentView::from(&incident),
             verdicts: answer.verdicts.iter().map(VerdictView::from).collect(),
+            hang: answer.hang.as_ref().map(HangView::from),
             matrix: answer.matrix.as_ref().map(MatrixView::from),
             steps: None,
         }

@@ -5,11 +5,12 @@ use std::env;
 use std::process::ExitCode;
 
 use clap::{Args, Command, Parser, Subcommand};
+use telltale_autopsy::request::TAKE;
 use telltale_control_plane::supervisor::{GUARD, HOLD};
 
 use super::{
     AgentArguments, CoordinatorArguments, GuardArguments, HoldArguments, MAX_WIDTH, ServeArguments,
-    TopArguments, agent, coordinator, print_error, serve, top,
+    TakeArguments, TopArguments, agent, coordinator, print_error, serve, top,
 };
 
 /// A command that is a program of its own.
@@ -54,6 +55,8 @@ pub(crate) enum AgentCommand {
     Hold(HoldArguments),
     /// By an agent, to outlive it.
     Guard(GuardArguments),
+    /// By an agent, to take the stacks of its workers.
+    Take(TakeArguments),
 }
 
 /// What an agent starts its own program for.
@@ -70,6 +73,8 @@ enum InternalCommand {
     Hold(HoldArguments),
     #[command(name = GUARD)]
     Guard(GuardArguments),
+    #[command(name = TAKE)]
+    Take(TakeArguments),
 }
 
 /// Parses the command line of a program that is one command, or says what is wrong and which status to
@@ -81,13 +86,16 @@ pub(crate) fn parse_standalone<A: Standalone>() -> Result<A, ExitCode> {
 
 /// The same for the agent's program, which the agent also starts for each of its workers.
 pub(crate) fn parse_agent() -> Result<AgentCommand, ExitCode> {
-    let is_internal = env::args_os().nth(1).is_some_and(|first| first == HOLD || first == GUARD);
+    let is_internal = env::args_os()
+        .nth(1)
+        .is_some_and(|first| [HOLD, GUARD, TAKE].iter().any(|own| first == *own));
     if !is_internal {
         return parse_standalone().map(Box::new).map(AgentCommand::Agent);
     }
     match Internal::try_parse().map_err(|error| print_error(&error))?.command {
         InternalCommand::Hold(arguments) => Ok(AgentCommand::Hold(arguments)),
         InternalCommand::Guard(arguments) => Ok(AgentCommand::Guard(arguments)),
+        InternalCommand::Take(arguments) => Ok(AgentCommand::Take(arguments)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! One incident as text: what was seen, what it was taken for, why, and what is done.
 
-use telltale_control_plane::view::{ExplanationView, IncidentView, duration};
+use telltale_control_plane::view::{ExplanationView, HangView, IncidentView, duration};
 use telltale_schema::text::printable;
 use telltale_smi::{Style, Tone, paragraph};
 
@@ -8,6 +8,9 @@ use super::{heat, lists, report};
 
 /// Events that are listed; those in between are counted.
 const MAX_EVENTS: usize = 20;
+/// Ranks of a stack that are named, and lines of it that are shown.
+const MAX_RANKS: usize = 8;
+const MAX_FRAMES: usize = 12;
 /// What stands where the map would be.
 const NO_MAP: &str =
     "There is no map of latencies: by then workers had reported no transfers between two nodes.";
@@ -29,6 +32,9 @@ pub(super) fn text(explanation: &ExplanationView, style: &Style) -> String {
     let mut text = Tone::Heading.paint(&heading, style) + "\n";
     text.push_str(&paragraph(&capital(&incident.text), 0, style));
     text.push('\n');
+    if let Some(sentence) = &incident.hang {
+        text.push_str(&hang(sentence, explanation.hang.as_ref(), style));
+    }
     text.push_str(&events(incident, style));
     if !explanation.verdicts.is_empty() {
         text.push('\n');
@@ -49,6 +55,31 @@ pub(super) fn text(explanation: &ExplanationView, style: &Style) -> String {
         text.push_str(&format!("\n{}\n", Tone::Heading.paint("Training steps now", style)));
         text.push_str(&report::summary(steps, style));
     }
+    text
+}
+
+/// Why the job hung: the sentence, and the stacks that it is made of.
+fn hang(sentence: &str, stacks: Option<&HangView>, style: &Style) -> String {
+    let mut text = Tone::Heading.paint("Why it hung", style) + "\n";
+    text.push_str(&paragraph(&format!("  {}", capital(sentence)), 2, style));
+    for folded in stacks.iter().flat_map(|hang| &hang.stacks) {
+        let ranks: Vec<String> = folded.ranks.iter().take(MAX_RANKS).map(u32::to_string).collect();
+        let ranks = match (folded.count, &ranks[..]) {
+            (1, [rank]) => format!("rank {rank}"),
+            (count, ranks) if usize::try_from(count) == Ok(ranks.len()) => {
+                format!("ranks {}", ranks.join(", "))
+            }
+            (count, ranks) => format!("{count} ranks, from {} on", ranks.join(", ")),
+        };
+        text.push_str(&paragraph(&format!("  {ranks}:"), 4, style));
+        for line in folded.stack.iter().take(MAX_FRAMES) {
+            text.push_str(&paragraph(&format!("    {line}"), 6, style));
+        }
+    }
+    for missing in stacks.iter().flat_map(|hang| &hang.missing) {
+        text.push_str(&paragraph(&format!("  not taken: {missing}"), 4, style));
+    }
+    text.push('\n');
     text
 }
 

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use telltale_control_plane::attend::Stop;
 use telltale_control_plane::operator::{Operator, OperatorError};
-use telltale_control_plane::view::{JobStepsView, VerdictView};
+use telltale_control_plane::view::JobStepsView;
 use telltale_wire::cluster::message::{
     GetStatusResponse, GetStepsResponse, HoldReason, Incident, IncidentStanding, JobPhase,
 };
 use tokio::sync::watch;
 
 use super::nodes::Place;
-use super::report::{failed, hang, hangs};
+use super::report::{Hang, failed, hang, hangs};
 use super::{TrainPlan, no_thread};
 use crate::exit::Failure;
 
@@ -34,7 +34,7 @@ pub(super) struct JobHistory {
     /// The newest first.
     pub(super) incidents: Vec<Incident>,
     /// What was found of each hang, by its incident.
-    pub(super) hangs: BTreeMap<String, VerdictView>,
+    pub(super) hangs: BTreeMap<String, Hang>,
     /// Where the time of its steps went, as it was known last.
     pub(super) steps: Option<GetStepsResponse>,
     /// What was missed for so long that the job was given up.
@@ -92,7 +92,7 @@ struct Following {
 
 impl JobHistory {
     /// What was found of hangs that did not pass, the first one first.
-    pub(super) fn open_hangs(&self) -> Vec<VerdictView> {
+    pub(super) fn open_hangs(&self) -> Vec<Hang> {
         let open = self.incidents.iter().rev().filter(|incident| hangs(incident));
         open.filter_map(|incident| self.hangs.get(&incident.id).cloned()).collect()
     }
@@ -278,21 +278,23 @@ impl Following {
                     lines.push(format!("the hang {} has passed: the job goes on", incident.id));
                 }
                 Some(found) => {
-                    hanging.push((incident.id.clone(), self.hanging(&incident.id, found)))
+                    hanging.push((incident.id.clone(), self.hanging(&incident.id, found)));
+                    lines.extend(found.sentence.as_ref().map(|why| format!("why it hangs: {why}")));
                 }
                 None => {}
             }
         }
-        lines.into_iter().for_each(|line| self.say(line));
         for (incident, line) in hanging {
             // Its evidence has another time each second.
             if self.said.insert(incident) {
                 super::tell(&format!("telltale: {line}"));
             }
         }
+        lines.into_iter().for_each(|line| self.say(line));
     }
 
-    fn hanging(&self, incident: &str, verdict: &VerdictView) -> String {
+    fn hanging(&self, incident: &str, hang: &Hang) -> String {
+        let verdict = &hang.verdict;
         let evidence = verdict.evidence.first().map_or(&*verdict.text, |evidence| &evidence.text);
         format!(
             "the job hangs: {evidence}; `telltale cluster explain {incident} --coordinator {}` has more",

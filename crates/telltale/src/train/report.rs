@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use telltale_cluster::message::JobOutcome;
-use telltale_control_plane::view::{IncidentView, VerdictView, age, worker_end};
+use telltale_control_plane::view::{HangView, IncidentView, VerdictView, age, worker_end};
 use telltale_schema::text::printable;
 use telltale_wire::cluster::message::sign::Kind;
 use telltale_wire::cluster::message::worker_end::Kind as End;
@@ -48,7 +48,7 @@ pub(super) struct TrainReport {
     /// Each attempt that failed, the first one first.
     failures: Vec<Failed>,
     /// Each hang that did not pass by itself.
-    hangs: Vec<VerdictView>,
+    hangs: Vec<Hang>,
     /// What is slow, in sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     slow: Vec<String>,
@@ -149,10 +149,29 @@ pub(super) fn hangs(incident: &Incident) -> bool {
     is_hang && incident.standing() != IncidentStanding::Passed
 }
 
+/// A hang, and why.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Hang {
+    #[serde(flatten)]
+    pub(super) verdict: VerdictView,
+    /// One sentence from the stacks of the workers, where any were taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sentence: Option<String>,
+    /// Those stacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stacks: Option<HangView>,
+}
+
 /// Which incident an explanation is of, and its verdict on the hang.
-pub(super) fn hang(found: &GetIncidentResponse) -> Option<(String, VerdictView)> {
+pub(super) fn hang(found: &GetIncidentResponse) -> Option<(String, Hang)> {
     let verdict = found.verdicts.iter().rev().find(|verdict| HANGS.contains(&verdict.kind()))?;
-    Some((found.incident.as_ref()?.id.clone(), VerdictView::from(verdict)))
+    let incident = found.incident.as_ref()?;
+    let hang = Hang {
+        verdict: VerdictView::from(verdict),
+        sentence: IncidentView::from(incident).hang,
+        stacks: found.hang.as_ref().map(HangView::from),
+    };
+    Some((incident.id.clone(), hang))
 }
 
 /// The exit status of a worker, as a shell has it.
@@ -256,8 +275,9 @@ impl TrainReport {
             }
         }
         for hang in &self.hangs {
-            text.push_str(&format!("  hang: {}\n", hang.text));
-            let evidence = hang.evidence.iter().map(|one| format!("    {}\n", one.text));
+            text.push_str(&format!("  hang: {}\n", hang.verdict.text));
+            text.extend(hang.sentence.iter().map(|sentence| format!("    {sentence}\n")));
+            let evidence = hang.verdict.evidence.iter().map(|one| format!("    {}\n", one.text));
             text.extend(evidence);
         }
         text.extend(self.slow.iter().map(|line| format!("  {line}\n")));

@@ -9,7 +9,7 @@ use telltale_harness::Scratch;
 
 use crate::cli::command::{said, telltale};
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "smi",
     "serve",
     "config",
@@ -31,6 +31,7 @@ const COMMANDS: [&str; 21] = [
     "doctor",
     "top",
     "select",
+    "autopsy",
 ];
 
 #[test]

@@ -25,7 +25,13 @@ fn a_hang_is_reported_with_the_rank_that_did_not_come() {
     assert_eq!(ended.code, Some(143));
     let report = ended.errors.rsplit("telltale: interrupted").next().expect("a report");
     assert!(report.contains("hang: others wait in a collective for a rank"), "{report}");
-    assert!(report.contains("rank 1 "), "{report}");
+    let sentence = "ranks 0, 2 wait in all_reduce 21 (hang.py:14); rank 1 has not entered it";
+    assert!(report.contains(sentence) && report.contains("sleeps at hang.py:13"), "{report}");
+    assert!(
+        ended.errors.contains(&format!("telltale: why it hangs: {sentence}")),
+        "{}",
+        ended.errors
+    );
     place.assert_nothing_left();
 }
 

@@ -3,17 +3,19 @@
 
 use super::message::numbers::{
     before_drain, coordinator_message, decision_summary, device_health, finished_worker,
-    get_incident_response, get_rank_map_response, get_status_response, get_steps_response,
-    get_trace_response, incident, latency_matrix, list_decisions_response, list_incidents_response,
-    list_nodes_response, node, node_message, operations, progress, rank_wait, refusal, repetition,
-    report, sign, slot_holder, slow_link, slow_rank, slow_stage, stage_work, step_analysis,
-    traffic, unhealthy, verdict, vitals, worker, worker_failed,
+    folded_stack, get_incident_response, get_rank_map_response, get_status_response,
+    get_steps_response, get_trace_response, hang_stacks, incident, latency_matrix,
+    list_decisions_response, list_incidents_response, list_nodes_response, node, node_message,
+    operations, progress, rank_standing, rank_wait, refusal, repetition, report, sign, slot_holder,
+    slow_link, slow_rank, slow_stage, stage_work, standings, step_analysis, traffic, unhealthy,
+    verdict, vitals, worker, worker_failed,
 };
 use crate::limits::cluster::{
     MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_FAILURE_BYTES, MAX_FINISHED,
-    MAX_MATRIX_CELLS, MAX_MATRIX_NODES, MAX_NODE_BYTES, MAX_OPERATION_GROUPS, MAX_OPERATIONS,
-    MAX_PROGRESS, MAX_SIGNS, MAX_SLOW, MAX_SPAN_NAMES, MAX_STEP_TIMES, MAX_SUSPECTS,
-    MAX_TRACE_OPERATIONS, MAX_TRAFFIC, MAX_VERDICTS, MAX_WINDOWS, MAX_WORKERS,
+    MAX_FOLDED, MAX_FRAMES, MAX_MATRIX_CELLS, MAX_MATRIX_NODES, MAX_MISSING, MAX_NODE_BYTES,
+    MAX_OPERATION_GROUPS, MAX_OPERATIONS, MAX_PROGRESS, MAX_SIGNS, MAX_SLOW, MAX_SPAN_NAMES,
+    MAX_STEP_TIMES, MAX_SUSPECTS, MAX_TRACE_OPERATIONS, MAX_TRAFFIC, MAX_VERDICTS, MAX_WINDOWS,
+    MAX_WORKERS,
 };
 use crate::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
 use crate::shape::{FieldLimit, many, once, text};
@@ -40,7 +42,30 @@ pub(super) const NODE_MESSAGE: &[FieldLimit] = &[
     ),
     once(node_message::REPORT, "reports", REPORT),
     once(node_message::ACKNOWLEDGEMENT, "acknowledgements", &[]),
+    once(node_message::STANDINGS, "standings", STANDINGS),
 ];
+
+const STANDINGS: &[FieldLimit] = &[
+    many(
+        standings::RANKS,
+        "standings of ranks",
+        MAX_WORKERS,
+        &[
+            text(rank_standing::ACTIVITY, "activity", MAX_NAME_BYTES),
+            text(rank_standing::OPERATION, "operation", MAX_TEXT_BYTES),
+            text(rank_standing::FILE, "file of a line", MAX_TEXT_BYTES),
+            text(rank_standing::FUNCTION, "function", MAX_TEXT_BYTES),
+            text(rank_standing::DETAIL, "detail of a standing", MAX_TEXT_BYTES),
+            texts(rank_standing::STACK, "lines of a stack", MAX_FRAMES),
+        ],
+    ),
+    texts(standings::MISSING, "missing stacks", MAX_MISSING),
+];
+
+/// Texts, several of them.
+const fn texts(number: u32, name: &'static str, max_count: usize) -> FieldLimit {
+    FieldLimit { number, name, max_count, max_bytes: MAX_TEXT_BYTES, inner: &[] }
+}
 
 const REPORT: &[FieldLimit] = &[
     many(report::WORKERS, "workers", MAX_WORKERS, WORKER),
@@ -205,6 +230,23 @@ pub(super) const INCIDENT_ANSWER: &[FieldLimit] = &[
     once(get_incident_response::INCIDENT, "incidents", INCIDENT),
     many(get_incident_response::VERDICTS, "verdicts", MAX_VERDICTS, VERDICT),
     once(get_incident_response::MATRIX, "matrices", MATRIX),
+    once(get_incident_response::HANG, "hangs", HANG),
+];
+
+const HANG: &[FieldLimit] = &[
+    text(hang_stacks::KIND, "kind of a hang", MAX_NAME_BYTES),
+    numbers(hang_stacks::RANKS, "ranks at fault", MAX_FOLDED),
+    many(
+        hang_stacks::STACKS,
+        "stacks",
+        MAX_FOLDED,
+        &[
+            numbers(folded_stack::RANKS, "ranks of a stack", MAX_FOLDED),
+            text(folded_stack::ACTIVITY, "activity", MAX_NAME_BYTES),
+            texts(folded_stack::STACK, "lines of a stack", MAX_FRAMES),
+        ],
+    ),
+    texts(hang_stacks::MISSING, "missing stacks", MAX_MISSING),
 ];
 
 const MATRIX: &[FieldLimit] = &[

@@ -14,7 +14,7 @@ pub struct NodeMessage {
     #[prost(uint64, tag = "3")]
     pub sequence: u64,
     /// What it reports.
-    #[prost(oneof = "node_message::Body", tags = "4, 5, 6, 7")]
+    #[prost(oneof = "node_message::Body", tags = "4, 5, 6, 7, 8")]
     pub body: ::core::option::Option<node_message::Body>,
 }
 /// Nested message and enum types in `NodeMessage`.
@@ -34,7 +34,64 @@ pub mod node_message {
         /// I end, and so do my workers.
         #[prost(message, tag = "7")]
         Leave(super::Leave),
+        /// Where my workers stood when I was ordered to examine them.
+        #[prost(message, tag = "8")]
+        Standings(super::Standings),
     }
+}
+/// Where the workers of a node stand, which seem to hang.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Standings {
+    /// The epoch that they are of.
+    #[prost(uint64, tag = "1")]
+    pub epoch: u64,
+    /// Those whose stacks could be taken. At most 1,024.
+    #[prost(message, repeated, tag = "2")]
+    pub ranks: ::prost::alloc::vec::Vec<RankStanding>,
+    /// Why others' could not, and what to do. At most 16.
+    #[prost(string, repeated, tag = "3")]
+    pub missing: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Where one worker stands.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RankStanding {
+    /// Which.
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    /// Its process.
+    #[prost(uint32, tag = "2")]
+    pub pid: u32,
+    /// What it does: the name of an activity, such as "collective" or "loads_data".
+    #[prost(string, tag = "3")]
+    pub activity: ::prost::alloc::string::String,
+    /// The collective or transfer that it is in, such as "all_reduce"; empty for none.
+    #[prost(string, tag = "4")]
+    pub operation: ::prost::alloc::string::String,
+    /// The innermost line of the user's own code: the file without its folder, the line, the function. Empty and 0
+    /// where there is none.
+    #[prost(string, tag = "5")]
+    pub file: ::prost::alloc::string::String,
+    /// See above.
+    #[prost(uint32, tag = "6")]
+    pub line: u32,
+    /// See above.
+    #[prost(string, tag = "7")]
+    pub function: ::prost::alloc::string::String,
+    /// What the kernel or another thread adds, such as "read of /data/x (D state)".
+    #[prost(string, tag = "8")]
+    pub detail: ::prost::alloc::string::String,
+    /// Whether it is stopped, as by SIGSTOP.
+    #[prost(bool, tag = "9")]
+    pub is_stopped: bool,
+    /// Whether its stack changed between the samples.
+    #[prost(bool, tag = "10")]
+    pub has_moved: bool,
+    /// Whether it used a processor for most of the time between them.
+    #[prost(bool, tag = "11")]
+    pub is_busy: bool,
+    /// Its main thread's stack, innermost first. At most 128 lines.
+    #[prost(string, repeated, tag = "12")]
+    pub stack: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// The last word of an agent that was asked to end: its slot may be given to a spare at once. It is
 /// answered by the order to stand by.
@@ -413,7 +470,7 @@ pub struct CoordinatorMessage {
     #[prost(fixed64, tag = "13")]
     pub job_identity: u64,
     /// What to do.
-    #[prost(oneof = "coordinator_message::Order", tags = "5, 6, 7, 8, 9, 10, 11, 12, 14")]
+    #[prost(oneof = "coordinator_message::Order", tags = "5, 6, 7, 8, 9, 10, 11, 12, 14, 15")]
     pub order: ::core::option::Option<coordinator_message::Order>,
 }
 /// Nested message and enum types in `CoordinatorMessage`.
@@ -448,11 +505,21 @@ pub mod coordinator_message {
         /// The job that you know is over by an operator's will: stop all workers, forget it, and register.
         #[prost(message, tag = "14")]
         Forget(super::Forget),
+        /// Take the stacks of your workers, which seem to hang; they go on.
+        #[prost(message, tag = "15")]
+        Examine(super::Examine),
     }
 }
 /// You are registered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Welcome {}
+/// Take the stacks of your workers, which seem to hang.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Examine {
+    /// Whether it is for the last time: say where they stand.
+    #[prost(bool, tag = "1")]
+    pub reports: bool,
+}
 /// I do not know you: register.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Register {}
@@ -750,6 +817,9 @@ pub struct Incident {
     /// Workers that had ended with exit code 0 when it was opened. At most 64.
     #[prost(message, repeated, tag = "14")]
     pub finished: ::prost::alloc::vec::Vec<FinishedWorker>,
+    /// Why the job hung, in one sentence from the stacks of its workers; empty where none were taken.
+    #[prost(string, tag = "15")]
+    pub hang: ::prost::alloc::string::String,
 }
 /// How far a failure repeats those before it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1143,6 +1213,41 @@ pub struct GetIncidentResponse {
     /// Latencies as they were when the incident was last checked; not set where none were known.
     #[prost(message, optional, tag = "3")]
     pub matrix: ::core::option::Option<LatencyMatrix>,
+    /// The stacks by which Incident.hang says why the job hung; not set where none were taken.
+    #[prost(message, optional, tag = "4")]
+    pub hang: ::core::option::Option<HangStacks>,
+}
+/// Why a job hung.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HangStacks {
+    /// The kind, such as "rank_missing" or "data_loader".
+    #[prost(string, tag = "1")]
+    pub kind: ::prost::alloc::string::String,
+    /// The ranks at fault. At most 64.
+    #[prost(uint32, repeated, tag = "2")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// Equal stacks of several ranks as one, the most frequent first. At most 64.
+    #[prost(message, repeated, tag = "3")]
+    pub stacks: ::prost::alloc::vec::Vec<FoldedStack>,
+    /// Why some could not be taken, and what to do. At most 16.
+    #[prost(string, repeated, tag = "4")]
+    pub missing: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// The same stack in some ranks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FoldedStack {
+    /// How many ranks.
+    #[prost(uint32, tag = "1")]
+    pub count: u32,
+    /// The first of them. At most 64.
+    #[prost(uint32, repeated, tag = "2")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// What they do, such as "collective".
+    #[prost(string, tag = "3")]
+    pub activity: ::prost::alloc::string::String,
+    /// The stack, innermost first. At most 128 lines.
+    #[prost(string, repeated, tag = "4")]
+    pub stack: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Latencies between nodes: a part of the whole matrix, with the suspects and those they talk to.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2336,6 +2441,26 @@ pub mod numbers {
         pub const REPORT: u32 = 5;
         pub const ACKNOWLEDGEMENT: u32 = 6;
         pub const LEAVE: u32 = 7;
+        pub const STANDINGS: u32 = 8;
+    }
+    pub mod standings {
+        pub const EPOCH: u32 = 1;
+        pub const RANKS: u32 = 2;
+        pub const MISSING: u32 = 3;
+    }
+    pub mod rank_standing {
+        pub const RANK: u32 = 1;
+        pub const PID: u32 = 2;
+        pub const ACTIVITY: u32 = 3;
+        pub const OPERATION: u32 = 4;
+        pub const FILE: u32 = 5;
+        pub const LINE: u32 = 6;
+        pub const FUNCTION: u32 = 7;
+        pub const DETAIL: u32 = 8;
+        pub const IS_STOPPED: u32 = 9;
+        pub const HAS_MOVED: u32 = 10;
+        pub const IS_BUSY: u32 = 11;
+        pub const STACK: u32 = 12;
     }
     pub mod registration {
         pub const ADDRESS: u32 = 1;
@@ -2475,7 +2600,11 @@ pub mod numbers {
         pub const EVICT: u32 = 11;
         pub const REFUSAL: u32 = 12;
         pub const FORGET: u32 = 14;
+        pub const EXAMINE: u32 = 15;
         pub const JOB_IDENTITY: u32 = 13;
+    }
+    pub mod examine {
+        pub const REPORTS: u32 = 1;
     }
     pub mod prepare {
         pub const PORTS: u32 = 1;
@@ -2578,6 +2707,7 @@ pub mod numbers {
         pub const EVICTED: u32 = 12;
         pub const REPETITION: u32 = 13;
         pub const FINISHED: u32 = 14;
+        pub const HANG: u32 = 15;
     }
     pub mod repetition {
         pub const NODES: u32 = 1;
@@ -2717,6 +2847,19 @@ pub mod numbers {
         pub const INCIDENT: u32 = 1;
         pub const VERDICTS: u32 = 2;
         pub const MATRIX: u32 = 3;
+        pub const HANG: u32 = 4;
+    }
+    pub mod hang_stacks {
+        pub const KIND: u32 = 1;
+        pub const RANKS: u32 = 2;
+        pub const STACKS: u32 = 3;
+        pub const MISSING: u32 = 4;
+    }
+    pub mod folded_stack {
+        pub const COUNT: u32 = 1;
+        pub const RANKS: u32 = 2;
+        pub const ACTIVITY: u32 = 3;
+        pub const STACK: u32 = 4;
     }
     pub mod latency_matrix {
         pub const NODES: u32 = 1;

@@ -44,3 +44,9 @@ pub const MAX_VERDICTS: usize = 256;
 pub const MAX_EVICTED: usize = 1 << 16;
 /// Workers of an incident that had ended with exit code 0.
 pub const MAX_FINISHED: usize = 64;
+/// Lines of a stack.
+pub const MAX_FRAMES: usize = 128;
+/// Different stacks of a job that hung, and ranks that are named with each.
+pub const MAX_FOLDED: usize = 64;
+/// Reasons why stacks could not be taken.
+pub const MAX_MISSING: usize = 16;

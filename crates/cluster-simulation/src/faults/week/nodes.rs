@@ -202,7 +202,9 @@ impl Nodes {
             AgentOutput::HoldPort(ports) => {
                 (1, AgentInput::PortHeld { ports, port: Some(ports.first) })
             }
-            AgentOutput::ClearLeftovers | AgentOutput::Over(_) => return,
+            AgentOutput::ClearLeftovers | AgentOutput::Over(_) | AgentOutput::Examine { .. } => {
+                return;
+            }
         };
         agenda.add(later, WeekEvent::ToNode(number, Happening::Here(input)));
     }

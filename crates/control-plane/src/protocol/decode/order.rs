@@ -47,6 +47,7 @@ pub fn coordinator_message(
             planned: prepare.planned,
         },
         Wire::Commit(one) => Order::Commit(assignment(one)?),
+        Wire::Examine(examine) => Order::Examine { reports: examine.reports },
         Wire::Standby(_) => Order::Standby,
         Wire::Stop(stop) => Order::Stop(outcome(stop.outcome)?),
         Wire::Evict(_) => Order::Evict,

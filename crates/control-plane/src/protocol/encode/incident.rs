@@ -45,6 +45,7 @@ pub(crate) fn incident(from: &Incident, unix_ms: UnixMs<'_>) -> message::Inciden
             failed_starts: from.repetition.failed_starts,
         }),
         finished: Vec::new(),
+        hang: String::new(),
     }
 }
 
