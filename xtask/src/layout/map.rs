@@ -27,7 +27,7 @@ const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
 }
 
 /// The map.
-pub const MEMBERS: [Member; 36] = [
+pub const MEMBERS: [Member; 37] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -73,6 +73,7 @@ pub const MEMBERS: [Member; 36] = [
             "telltale-client",
             "telltale-autopsy",
             "telltale-cluster",
+            "telltale-pickle",
             "telltale-steps",
             "telltale-wire",
             "telltale-schema",
@@ -81,6 +82,7 @@ pub const MEMBERS: [Member; 36] = [
     ),
     here("telltale-steps", &[]),
     here("telltale-autopsy", &[]),
+    here("telltale-pickle", &[]),
     here("telltale-query", &["telltale-schema"]),
     here("telltale-smi", &["telltale-schema", "telltale-query"]),
     here(

@@ -20,8 +20,8 @@ use telltale_cluster::intake::Sender;
 pub(super) const MAX_FILES: usize = 1024;
 /// Bytes of one file that are read in one poll.
 const MAX_READ_BYTES: u64 = 1 << 20;
-/// Bytes of a whole file.
-pub(super) const MAX_WHOLE_BYTES: u64 = 16 << 20;
+/// Bytes of a whole file: the Flight Recorder's with the stacks of each operation.
+pub(super) const MAX_WHOLE_BYTES: u64 = 128 << 20;
 
 /// The same of files that may be anybody's.
 const MAX_UNVERIFIED_FILES: usize = 64;

@@ -1,5 +1,5 @@
-//! Dumps of PyTorch's Flight Recorder as JSON: the latest operations of one rank, the same ones again
-//! in each dump until newer ones push them out.
+//! Dumps of PyTorch's Flight Recorder, as the pickles that it writes by itself or as JSON: the latest
+//! operations of one rank, the same ones again in each dump until newer ones push them out.
 //!
 //! An operation is reported once at its start and once at its end. The file is the dump of the
 //! rank whose number is the last one in its name, as PyTorch names its own (`…_rank_3.json`).
@@ -88,6 +88,16 @@ struct Operated {
     duration_ms: Option<f64>,
 }
 
+impl Dump {
+    /// JSON begins with a brace, which no pickle does.
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        match bytes.first() {
+            Some(b'{') => serde_json::from_slice(bytes).ok(),
+            _ => telltale_pickle::from_slice(bytes).ok(),
+        }
+    }
+}
+
 impl Dumps {
     /// What comes from now on is of new processes, which count from nothing; what is there is not
     /// theirs.
@@ -127,10 +137,10 @@ impl Dumps {
                 Sender::Verified => &mut self.ranks,
                 Sender::Unverified => &mut self.unverified,
             };
-            match serde_json::from_slice::<Dump>(&bytes) {
-                Ok(dump) => take(ranks, rank, dump, counts, |entry| put(entry, sender)),
+            match Dump::parse(&bytes) {
+                Some(dump) => take(ranks, rank, dump, counts, |entry| put(entry, sender)),
                 // It may be half written; the next poll has all of it.
-                Err(_) => counts.malformed += 1,
+                None => counts.malformed += 1,
             }
         }
     }
@@ -189,7 +199,8 @@ impl Operated {
     /// Whether it has ended. Gloo has operations `scheduled` for ever and only retires them
     /// (PyTorch 2.15); what NCCL retires and has not completed has timed out.
     fn is_over(&self) -> bool {
-        self.state == "completed" || self.retired && !self.profiling_name.starts_with("nccl:")
+        // `nccl:`, `nccl2:` and `ncclx:` are of NCCL.
+        self.state == "completed" || self.retired && !self.profiling_name.starts_with("nccl")
     }
 
     fn record(

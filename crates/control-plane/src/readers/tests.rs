@@ -229,16 +229,42 @@ fn gloo_s_operations_end_when_they_are_retired() {
     assert!(progress(&intake).contains(&(all, 1, 4, 3)));
 }
 
+/// A dump as PyTorch 2.15.0 itself writes it, of the same operations: a pickle.
+const GLOO_PICKLE: &[u8] = include_bytes!("tests/pytorch_2_15_gloo_trace_rank_1.pickle");
+
+#[test]
+fn what_pytorch_writes_by_itself_is_read_like_its_json() {
+    let place = Scratch::new();
+    let mut reader = FileReader::new(Format::FlightRecorder, place.path());
+    let intake = intake();
+    std::fs::write(place.join("trace_rank_1"), GLOO_PICKLE).unwrap();
+    reader.poll(&intake);
+    let mut expected = [(GroupId::of_name("0"), 1, 4, 4), (GroupId::of_name("1"), 1, 1, 1)];
+    expected.sort_unstable();
+    assert_eq!(progress(&intake), expected);
+    assert_eq!(reader.counts(), ReaderCounts { read: 5, ..ReaderCounts::default() });
+    // One that is still written counts once it is whole.
+    std::fs::write(place.join("trace_rank_0"), &GLOO_PICKLE[..900]).unwrap();
+    reader.poll(&intake);
+    assert_eq!((reader.counts().read, reader.counts().malformed), (5, 1));
+    std::fs::write(place.join("trace_rank_0"), GLOO_PICKLE).unwrap();
+    reader.poll(&intake);
+    assert_eq!(reader.counts().read, 10);
+}
+
 #[test]
 fn what_nccl_has_retired_and_not_completed_goes_on() {
     let place = Scratch::new();
     let mut reader = FileReader::new(Format::FlightRecorder, place.path());
-    let entry = dump(&[(1, "nccl:all_reduce", "started", "null")]);
-    let timed_out = entry.replace(r#""retired":false"#, r#""retired":true"#);
-    std::fs::write(place.join("trace_0"), timed_out).unwrap();
+    for (rank, library) in (0..).zip(["nccl", "nccl2", "ncclx"]) {
+        let entry = dump(&[(1, &format!("{library}:all_reduce"), "started", "null")]);
+        let timed_out = entry.replace(r#""retired":false"#, r#""retired":true"#);
+        std::fs::write(place.join(format!("trace_{rank}")), timed_out).unwrap();
+    }
     let intake = intake();
     reader.poll(&intake);
-    assert_eq!(progress(&intake), [(GroupId::of_name("0"), 0, 1, 0)]);
+    let group = GroupId::of_name("0");
+    assert_eq!(progress(&intake), [(group, 0, 1, 0), (group, 1, 1, 0), (group, 2, 1, 0)]);
 }
 
 #[test]
@@ -247,7 +273,7 @@ fn what_the_flight_recorder_would_not_write_is_counted() {
     let mut reader = FileReader::new(Format::FlightRecorder, place.path());
     let write = |name: &str, text: &str| std::fs::write(place.join(name), text).unwrap();
     write("no_number.json", &dump(&[]));
-    // A pickle.
+    // Half a pickle.
     write("trace_0", "\u{80}\u{4}");
     write("trace_1", r#"{"entries":5}"#);
     let good = dump(&[(1, "gloo:all_reduce", "completed", "3000000")]);
