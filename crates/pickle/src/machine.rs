@@ -69,7 +69,8 @@ impl Machine<'_> {
     /// Carries out one opcode; returns the value once the pickle is over.
     fn step(&mut self) -> Result<Option<ValueId>, PickleError> {
         let at = self.at;
-        match self.byte()? {
+        let opcode = self.byte()?;
+        match opcode {
             b'.' => return self.pop().map(Some),
             // PROTO, FRAME: what they say is not needed.
             0x80 => drop(self.byte()?),
@@ -81,6 +82,15 @@ impl Machine<'_> {
                 let top = self.top()?;
                 self.stack.push(top);
             }
+            _ if self.scalar(opcode)? || self.container(opcode)? || self.memo(opcode)? => {}
+            _ => return Err(refused(opcode, at)),
+        }
+        Ok(None)
+    }
+
+    /// An opcode that pushes a value of one piece. Returns whether it is one.
+    fn scalar(&mut self, opcode: u8) -> Result<bool, PickleError> {
+        match opcode {
             b'N' => self.push(Value::None)?,
             0x88 => self.push(Value::Bool(true))?,
             0x89 => self.push(Value::Bool(false))?,
@@ -88,53 +98,47 @@ impl Machine<'_> {
             b'K' => self.push_array(|[byte]| Value::Int(byte.into()))?,
             b'M' => self.push_array(|bytes| Value::Int(u16::from_le_bytes(bytes).into()))?,
             b'G' => self.push_array(|bytes| Value::Float(f64::from_be_bytes(bytes)))?,
-            0x8a => {
-                let length = self.byte()?.into();
+            0x8a | 0x8b => {
+                let length = if opcode == 0x8a { self.length1()? } else { self.length4()? };
                 self.push_long(length)?;
             }
-            0x8b => {
-                let length = self.length4()?;
-                self.push_long(length)?;
+            0x8c | b'X' | 0x8d => {
+                let length = match opcode {
+                    0x8c => self.length1()?,
+                    b'X' => self.length4()?,
+                    _ => self.length8()?,
+                };
+                let (start, length) = self.span(length)?;
+                self.push(Value::Text { start, length })?;
             }
-            0x8c => {
-                let length = self.byte()?.into();
-                self.push_text(length)?;
+            b'C' | b'U' | b'B' | b'T' | 0x8e | 0x96 => {
+                let length = match opcode {
+                    b'C' | b'U' => self.length1()?,
+                    b'B' | b'T' => self.length4()?,
+                    _ => self.length8()?,
+                };
+                let (start, length) = self.span(length)?;
+                self.push(Value::Bytes { start, length })?;
             }
-            b'X' => {
-                let length = self.length4()?;
-                self.push_text(length)?;
-            }
-            0x8d => {
-                let length = self.length8()?;
-                self.push_text(length)?;
-            }
-            b'C' | b'U' => {
-                let length = self.byte()?.into();
-                self.push_bytes(length)?;
-            }
-            b'B' | b'T' => {
-                let length = self.length4()?;
-                self.push_bytes(length)?;
-            }
-            0x8e | 0x96 => {
-                let length = self.length8()?;
-                self.push_bytes(length)?;
-            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// An opcode that makes or fills a list, a tuple or a dictionary. Returns whether it is one.
+    fn container(&mut self, opcode: u8) -> Result<bool, PickleError> {
+        match opcode {
             b']' | b')' => self.push_sequence(Vec::new())?,
-            b'}' => {
-                let place = self.new_sequence(Vec::new())?;
-                self.push(Value::Dictionary(place))?;
-            }
             b'l' | b't' => {
                 let items = self.popped_to_mark()?;
                 self.push_sequence(items)?;
             }
+            0x85..=0x87 => self.push_tuple(usize::from(opcode - 0x84))?,
+            b'}' => self.push_dictionary(Vec::new())?,
             b'd' => {
                 let items = self.popped_to_mark()?;
-                let place = self.new_sequence(items)?;
-                self.push(Value::Dictionary(place))?;
+                self.push_dictionary(items)?;
             }
-            count @ 0x85..=0x87 => self.push_tuple(usize::from(count - 0x84))?,
             b'a' => {
                 let item = self.pop()?;
                 self.extend_list(vec![item])?;
@@ -152,26 +156,24 @@ impl Machine<'_> {
                 let items = self.popped_to_mark()?;
                 self.extend_dictionary(items)?;
             }
-            b'q' => {
-                let place = self.byte()?.into();
-                self.memoize(place)?;
-            }
-            b'r' => {
-                let place = self.length4()?;
-                self.memoize(place)?;
-            }
-            0x94 => self.memoize(self.memo.len())?,
-            b'h' => {
-                let place = self.byte()?.into();
-                self.recall(place)?;
-            }
-            b'j' => {
-                let place = self.length4()?;
-                self.recall(place)?;
-            }
-            other => return Err(refused(other, at)),
+            _ => return Ok(false),
         }
-        Ok(None)
+        Ok(true)
+    }
+
+    /// An opcode that keeps a value for later, or pushes one that was kept. Returns whether it is one.
+    fn memo(&mut self, opcode: u8) -> Result<bool, PickleError> {
+        let place = match opcode {
+            b'q' | b'h' => self.length1()?,
+            b'r' | b'j' => self.length4()?,
+            0x94 => self.memo.len(),
+            _ => return Ok(false),
+        };
+        match opcode {
+            b'h' | b'j' => self.recall(place)?,
+            _ => self.memoize(place)?,
+        }
+        Ok(true)
     }
 
     fn malformed(&self, what: &'static str) -> PickleError {
@@ -189,6 +191,10 @@ impl Machine<'_> {
         let bytes = rest.first_chunk::<N>().ok_or(PickleError::Cut { at: self.input.len() })?;
         self.at += N;
         Ok(*bytes)
+    }
+
+    fn length1(&mut self) -> Result<usize, PickleError> {
+        self.byte().map(usize::from)
     }
 
     fn length4(&mut self) -> Result<usize, PickleError> {
@@ -243,16 +249,6 @@ impl Machine<'_> {
         self.push(value)
     }
 
-    fn push_text(&mut self, length: usize) -> Result<(), PickleError> {
-        let (start, length) = self.span(length)?;
-        self.push(Value::Text { start, length })
-    }
-
-    fn push_bytes(&mut self, length: usize) -> Result<(), PickleError> {
-        let (start, length) = self.span(length)?;
-        self.push(Value::Bytes { start, length })
-    }
-
     fn push_tuple(&mut self, count: usize) -> Result<(), PickleError> {
         let first = self.stack.len().checked_sub(count);
         let first = first.filter(|first| *first >= self.floor());
@@ -266,6 +262,15 @@ impl Machine<'_> {
     fn push_sequence(&mut self, items: Vec<ValueId>) -> Result<(), PickleError> {
         let place = self.new_sequence(items)?;
         self.push(Value::Sequence(place))
+    }
+
+    /// Keys and values in turn.
+    fn push_dictionary(&mut self, items: Vec<ValueId>) -> Result<(), PickleError> {
+        if !items.len().is_multiple_of(2) {
+            return Err(self.malformed("a key without a value"));
+        }
+        let place = self.new_sequence(items)?;
+        self.push(Value::Dictionary(place))
     }
 
     fn new_sequence(&mut self, items: Vec<ValueId>) -> Result<u32, PickleError> {
