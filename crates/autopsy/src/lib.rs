@@ -13,6 +13,7 @@ pub mod evidence;
 pub mod explanation;
 #[allow(unsafe_code)]
 mod mapped;
+mod memory;
 mod native;
 mod permission;
 mod python;

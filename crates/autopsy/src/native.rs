@@ -1,7 +1,6 @@
 //! Native stacks: each thread is stopped for as long as its registers and its stack take to copy, and
 //! the copies are unwound afterwards, while it goes on.
 
-pub(crate) mod memory;
 mod modules;
 #[allow(unsafe_code)]
 mod stopped;

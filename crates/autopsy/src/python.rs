@@ -1,67 +1,76 @@
 //! Python stacks, read from the process's memory while it goes on.
 //!
-//! py-spy knows where each CPython keeps what. A process that changes its stacks while they are read gives
-//! a torn one, so a failed reading is repeated.
+//! A process that changes its stacks while they are read gives a torn one, so a failed reading is repeated.
+
+mod layout;
+mod lines;
+mod runtime;
+mod stack;
 
 use std::collections::BTreeMap;
 
-use py_spy::config::LockingStrategy;
-use py_spy::{Config, PythonSpy, StackTrace};
+use procfs::process::Process;
 
-use crate::bounds::{MAX_FRAMES, bounded};
-use crate::evidence::{PythonFrame, PythonStack};
-use crate::native::memory;
+use crate::evidence::PythonStack;
+use crate::memory;
+use runtime::FoundRuntime;
+use stack::{Reader, ThreadState};
 
 /// How often stacks that cannot be read are tried.
 const READINGS: usize = 3;
-/// The newest CPython that the tests read stacks of; the oldest is 3.8.
-const NEWEST_TESTED: (u64, u64) = (3, 13);
-const OLDEST_TESTED: (u64, u64) = (3, 8);
+/// The minor versions that the tests read stacks of.
+const TESTED: std::ops::RangeInclusive<u32> = 8..=13;
 /// Bytes at the start of a thread's descriptor among which its thread id is looked for: glibc has it at 720
 /// (x86-64) and 208 (AArch64).
 const DESCRIPTOR_BYTES: usize = 1024;
 
 /// The interpreter of a process, found once and read at each sample.
 pub(crate) struct Interpreter {
-    spy: PythonSpy,
+    runtime: FoundRuntime,
     pid: u32,
 }
 
 impl Interpreter {
-    /// Finds the interpreter; the error says why there is none.
-    pub(crate) fn find(pid: u32) -> Result<Self, String> {
-        let config = Config { blocking: LockingStrategy::NonBlocking, ..Config::default() };
-        let spy_pid = py_spy::Pid::try_from(pid).map_err(|error| error.to_string())?;
-        let spy = PythonSpy::new(spy_pid, &config).map_err(|error| format!("{error:#}"))?;
-        Ok(Self { spy, pid })
+    /// Finds the interpreter; none where the process has none, and else an error that says why its stacks
+    /// cannot be read.
+    pub(crate) fn find(process: &Process) -> Option<Result<Self, String>> {
+        let pid = process.pid().unsigned_abs();
+        Some(runtime::find(process)?.map(|runtime| Self { runtime, pid }))
     }
 
     /// Its version, and whether the tests read stacks of it.
     pub(crate) fn version(&self) -> (String, bool) {
-        let version = &self.spy.version;
-        let short = (version.major, version.minor);
-        let is_tested = (OLDEST_TESTED..=NEWEST_TESTED).contains(&short);
-        (format!("{}.{}.{}", version.major, version.minor, version.patch), is_tested)
+        let version = self.runtime.version;
+        let (major, minor, patch) = (version >> 24, version >> 16 & 0xff, version >> 8 & 0xff);
+        // Only the file's name is known of versions before 3.11.
+        let text = match version & 0xffff {
+            0 => format!("{major}.{minor}"),
+            _ => format!("{major}.{minor}.{patch}"),
+        };
+        (text, TESTED.contains(&minor))
     }
 
     /// The stacks by thread id; `threads` are the process's.
-    pub(crate) fn stacks(&mut self, threads: &[u32]) -> Result<BTreeMap<u32, PythonStack>, String> {
+    pub(crate) fn stacks(&self, threads: &[u32]) -> Result<BTreeMap<u32, PythonStack>, String> {
+        let reader = Reader { pid: self.pid, runtime: &self.runtime };
         let mut failed = String::new();
         for _ in 0..READINGS {
-            match self.spy.get_stack_traces() {
-                Ok(traces) => return Ok(self.by_thread(traces, threads)),
-                Err(error) => failed = format!("{error:#}"),
+            match reader.threads() {
+                Ok(states) => return Ok(self.by_thread(states, threads)),
+                Err(error) => failed = error,
             }
         }
         Err(failed)
     }
 
-    fn by_thread(&self, traces: Vec<StackTrace>, threads: &[u32]) -> BTreeMap<u32, PythonStack> {
-        let of_thread = |trace: &StackTrace| match trace.os_thread_id {
-            Some(tid) => u32::try_from(tid).ok(),
-            None => self.thread_of(trace.thread_id, threads),
+    fn by_thread(&self, states: Vec<ThreadState>, threads: &[u32]) -> BTreeMap<u32, PythonStack> {
+        let of_thread = |state: &ThreadState| match state.native_id {
+            // What belongs to a thread that has not begun.
+            Some(0) => None,
+            Some(tid) => Some(tid),
+            None => self.thread_of(state.pthread, threads),
         };
-        let stacks = traces.iter().filter_map(|trace| Some((of_thread(trace)?, stack(trace))));
+        let stacks = states.into_iter().filter_map(|state| Some((of_thread(&state)?, state.stack)));
         stacks.collect()
     }
 
@@ -73,13 +82,4 @@ impl Interpreter {
         let words = bytes[..read].as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word));
         words.into_iter().find(|word| threads.contains(word))
     }
-}
-
-fn stack(trace: &StackTrace) -> PythonStack {
-    let frames = trace.frames.iter().take(MAX_FRAMES).map(|frame| PythonFrame {
-        function: bounded(&frame.name),
-        file: bounded(&frame.filename),
-        line: u32::try_from(frame.line).unwrap_or(0),
-    });
-    PythonStack { has_gil: trace.owns_gil, frames: frames.collect() }
 }

@@ -121,7 +121,7 @@ impl Taker {
             missing: Vec::new(),
             children: Vec::new(),
         };
-        let interpreter = find_interpreter(&mut evidence);
+        let interpreter = find_interpreter(&process, &mut evidence);
         Ok(Self { process, evidence, interpreter, tracer: Tracer::default() })
     }
 
@@ -151,7 +151,7 @@ impl Taker {
         let (pid, missing) = (evidence.pid, &mut evidence.missing);
         let tasks = process.tasks().ok()?.filter_map(Result::ok);
         let all: Vec<u32> = tasks.map(|task| task.tid.unsigned_abs()).collect();
-        let mut python = match interpreter.as_mut().map(|one| one.stacks(&all)) {
+        let mut python = match interpreter.as_ref().map(|one| one.stacks(&all)) {
             Some(Ok(stacks)) => stacks,
             Some(Err(why)) => {
                 missing.push(python_missing(pid, &why));
@@ -159,7 +159,7 @@ impl Taker {
             }
             None => BTreeMap::new(),
         };
-        let watched = interpreter.as_mut().filter(|_| watches).zip(python.get(&pid));
+        let watched = interpreter.as_ref().filter(|_| watches).zip(python.get(&pid));
         let (python_stacks, python_call_chains) =
             watched.map_or((0, 0), |(one, first)| different(one, pid, &all, first));
         let needed: Vec<u32> = python.keys().copied().collect();
@@ -189,11 +189,8 @@ impl Taker {
     }
 }
 
-fn find_interpreter(evidence: &mut ProcessEvidence) -> Option<Interpreter> {
-    if !has_python_mapped(evidence.pid) {
-        return None;
-    }
-    match Interpreter::find(evidence.pid) {
+fn find_interpreter(process: &Process, evidence: &mut ProcessEvidence) -> Option<Interpreter> {
+    match Interpreter::find(process)? {
         Ok(interpreter) => {
             let (version, is_tested) = interpreter.version();
             if !is_tested {
@@ -213,19 +210,6 @@ fn find_interpreter(evidence: &mut ProcessEvidence) -> Option<Interpreter> {
     }
 }
 
-/// Whether a mapped file is an interpreter by its name; a process that is not one is not searched for it.
-fn has_python_mapped(pid: u32) -> bool {
-    let maps = i32::try_from(pid).ok().and_then(|pid| Process::new(pid).ok()?.maps().ok());
-    let Some(maps) = maps else { return true };
-    maps.iter().any(|map| match &map.pathname {
-        procfs::process::MMapPath::Path(path) => path.file_name().is_some_and(|name| {
-            let name = name.to_string_lossy();
-            name.starts_with("python") || name.starts_with("libpython")
-        }),
-        _ => false,
-    })
-}
-
 fn python_missing(pid: u32, why: &str) -> Missing {
     let is_refused = why.contains("Operation not permitted") || why.contains("Permission denied");
     if is_refused {
@@ -237,7 +221,7 @@ fn python_missing(pid: u32, why: &str) -> Missing {
 /// How many different stacks the main thread has when it is read some more times, and how many different
 /// functions in a row.
 fn different(
-    interpreter: &mut Interpreter,
+    interpreter: &Interpreter,
     main: u32,
     threads: &[u32],
     first: &PythonStack,

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder, UnwinderNative};
 use memmap2::Mmap;
-use object::read::elf::{ElfFile64, ProgramHeader};
+use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection};
 use procfs::process::{MMPermissions, MMapPath, Process};
 
-use crate::mapped::mapped_file;
+use crate::mapped::{load_bias, mapped_file};
 
 /// Mapped files that are read; a training job with PyTorch has some three hundred.
 const MAX_MODULES: usize = 4096;
@@ -74,7 +74,11 @@ impl Modules {
         let file = mapped_file(pid, path, &first.addresses).map(Arc::new);
         let elf =
             file.as_ref().and_then(|file| ElfFile64::<object::Endianness>::parse(&file[..]).ok());
-        let bias = elf.as_ref().and_then(|elf| bias(elf, places));
+        let program = places.iter().find(|one| one.is_program);
+        let bias = elf
+            .as_ref()
+            .zip(program)
+            .and_then(|(elf, program)| load_bias(elf, program.addresses.start, program.offset));
         if let (Some(elf), Some(file), Some(bias)) = (&elf, &file, bias) {
             let information = section_information(elf, file);
             let module = Module::new(name.clone(), range.clone(), bias, information);
@@ -109,24 +113,6 @@ fn mapped_files(pid: u32) -> Vec<(PathBuf, Vec<MappedPart>)> {
     let programs = files.into_iter().filter(|(_, places)| places.iter().any(|one| one.is_program));
     programs.map(|((path, _), places)| (path, places)).collect()
 }
-
-/// The difference between an address in the process and one in the file.
-fn bias(elf: &ElfFile64<'_>, places: &[MappedPart]) -> Option<u64> {
-    let endian = elf.endian();
-    let loaded =
-        elf.elf_program_headers().iter().filter(|one| one.p_type(endian) == object::elf::PT_LOAD);
-    let mut starts =
-        loaded.map(|one| (one.p_offset(endian), one.p_filesz(endian), one.p_vaddr(endian)));
-    let program = places.iter().find(|one| one.is_program)?;
-    let (offset, _, address) = starts.find(|(offset, length, _)| {
-        (*offset..offset.saturating_add(*length)).contains(&program.offset)
-            || *offset / PAGE == program.offset / PAGE
-    })?;
-    let stated = address.wrapping_add(program.offset).wrapping_sub(offset);
-    Some(program.addresses.start.wrapping_sub(stated))
-}
-
-const PAGE: u64 = 4096;
 
 fn section_information(
     elf: &ElfFile64<'_>,

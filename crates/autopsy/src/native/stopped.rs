@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 use std::{fs, io, mem, ptr, thread};
 
-use super::memory;
+use crate::memory;
 
 /// How long a thread is given to stop. One that does not is in a system call that cannot be interrupted.
 const STOP_TIMEOUT: Duration = Duration::from_millis(20);

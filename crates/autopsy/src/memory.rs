@@ -23,3 +23,9 @@ pub(crate) fn read(pid: u32, address: u64, bytes: &mut [u8]) -> usize {
     let mut local = [IoSliceMut::new(bytes)];
     process_vm_readv(Pid::from_raw(pid), &mut local, &pieces).unwrap_or(0)
 }
+
+/// A number of 32 bits; none where nothing is mapped.
+pub(crate) fn number(pid: u32, address: u64) -> Option<u32> {
+    let mut bytes = [0; 4];
+    (read(pid, address, &mut bytes) == 4).then(|| u32::from_ne_bytes(bytes))
+}
