@@ -8,6 +8,7 @@ mod runtime;
 mod stack;
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use procfs::process::Process;
 
@@ -16,8 +17,9 @@ use crate::memory;
 use runtime::FoundRuntime;
 use stack::{Reader, ThreadState};
 
-/// How often stacks that cannot be read are tried.
+/// How often stacks that cannot be read are tried, and how long that may take in all.
 const READINGS: usize = 3;
+const TIMEOUT: Duration = Duration::from_millis(500);
 /// The minor versions that the tests read stacks of.
 const TESTED: std::ops::RangeInclusive<u32> = 8..=13;
 /// Bytes at the start of a thread's descriptor among which its thread id is looked for: glibc has it at 720
@@ -52,7 +54,8 @@ impl Interpreter {
 
     /// The stacks by thread id; `threads` are the process's.
     pub(crate) fn stacks(&self, threads: &[u32]) -> Result<BTreeMap<u32, PythonStack>, String> {
-        let reader = Reader { pid: self.pid, runtime: &self.runtime };
+        let deadline = Instant::now() + TIMEOUT;
+        let reader = Reader { pid: self.pid, runtime: &self.runtime, deadline };
         let mut failed = String::new();
         for _ in 0..READINGS {
             match reader.threads() {

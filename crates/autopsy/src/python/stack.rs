@@ -1,6 +1,8 @@
 //! Frames and texts, read from a process that may have forged them: each list has an end, and each text a
 //! length that is believed only as far as it goes.
 
+use std::time::Instant;
+
 use super::layout::{Current, Gil, Position, PythonLayout};
 use super::lines;
 use super::runtime::FoundRuntime;
@@ -34,6 +36,8 @@ pub(super) struct ThreadState {
 pub(super) struct Reader<'a> {
     pub(super) pid: u32,
     pub(super) runtime: &'a FoundRuntime,
+    /// Until when it reads: structures that lead in circles are read for ever otherwise.
+    pub(super) deadline: Instant,
 }
 
 impl Reader<'_> {
@@ -178,6 +182,11 @@ impl Reader<'_> {
     }
 
     fn pointer(&self, address: u64, offset: u64) -> Result<u64, String> {
+        if Instant::now() >= self.deadline {
+            return Err(
+                "its structures take too long to read, as those that lead in circles".to_owned()
+            );
+        }
         let mut bytes = [0; 8];
         match memory::read(self.pid, address.wrapping_add(offset), &mut bytes) {
             8 => Ok(u64::from_ne_bytes(bytes)),
