@@ -2,6 +2,7 @@
 //! the copies are unwound afterwards, while it goes on.
 
 mod modules;
+mod names;
 #[allow(unsafe_code)]
 mod stopped;
 mod symbols;

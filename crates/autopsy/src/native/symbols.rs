@@ -6,7 +6,7 @@ use object::read::elf::ElfFile64;
 use object::{Object, ObjectSymbol, SymbolKind};
 
 use super::modules::{MappedModule, Modules};
-use crate::bounds::bounded;
+use super::names::readable;
 use crate::evidence::NativeFrame;
 
 /// Names and addresses of all stacks.
@@ -49,19 +49,8 @@ fn find(module: &MappedModule, addresses: &mut BTreeMap<u64, Option<String>>) {
         let Some(end) = start.checked_add(symbol.size()) else { continue };
         for (_, name) in addresses.range_mut(start..end) {
             if name.is_none() {
-                *name = symbol.name().ok().map(demangled);
+                *name = symbol.name().ok().map(readable);
             }
         }
     }
-}
-
-fn demangled(name: &str) -> String {
-    if let Ok(rust) = rustc_demangle::try_demangle(name) {
-        return bounded(&format!("{rust:#}"));
-    }
-    // Longer names than anyone writes take the demangler long; without it they say enough.
-    let demangled = (name.len() <= 4096)
-        .then(|| cpp_demangle::Symbol::new(name).ok()?.demangle().ok())
-        .flatten();
-    bounded(demangled.as_deref().unwrap_or(name))
 }

@@ -16,8 +16,7 @@ pub(super) fn check(path: &str, value: &toml::Value) -> Result<(), String> {
     }
     let mut table = toml::Table::new();
     set(&mut table, path, Some(value.clone()));
-    let taken: Result<Configuration, _> = table.try_into();
-    taken.map(drop).map_err(|error| plain(error.message()))
+    Configuration::of_table(&table).map(drop).map_err(|error| plain(error.message()))
 }
 
 fn has_zero_byte(value: &toml::Value) -> bool {

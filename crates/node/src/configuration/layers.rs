@@ -276,8 +276,8 @@ impl Merged {
         remarks: Vec<String>,
     ) -> Result<Effective, ConfigurationError> {
         let together = |error: toml::de::Error| error.message().trim().to_owned();
-        let configuration: Configuration =
-            self.table.try_into().map_err(|error| ConfigurationError::Together(together(error)))?;
+        let configuration = Configuration::of_table(&self.table)
+            .map_err(|error| ConfigurationError::Together(together(error)))?;
         let values = configuration.table();
         let value = |key: &ConfigurationKey| {
             let origin = self.origins.get(&key.path).cloned().unwrap_or(Origin::Default);
