@@ -6,7 +6,7 @@ use std::path::Path;
 use telltale_autopsy::report::AutopsyReport;
 use telltale_autopsy::request::{TakeRequest, Taken, answer};
 use telltale_autopsy::selection;
-use telltale_schema::text::with_causes;
+use telltale_schema::text::{printable, with_causes};
 
 use crate::arguments::{AutopsyArguments, TakeArguments};
 use crate::exit::{self, Failure, Status};
@@ -39,11 +39,16 @@ pub(crate) fn run(arguments: &AutopsyArguments) -> Result<Status, Failure> {
     }
     let report = AutopsyReport::new(processes, refused);
     let output = StandardOutput::detect();
-    output.print(&if arguments.json { report.json() } else { report.text() })?;
+    output.print(&if arguments.json { report.json() } else { printable_text(&report) })?;
     if let Some(path) = &arguments.output {
         write(path, &report)?;
     }
     Ok(status(&report))
+}
+
+/// The text without what steers a terminal, which names of functions and files may have.
+fn printable_text(report: &AutopsyReport) -> String {
+    report.text().lines().map(|line| printable(line) + "\n").collect()
 }
 
 fn chosen(arguments: &AutopsyArguments) -> Result<Vec<u32>, Failure> {
@@ -67,7 +72,7 @@ fn write(path: &Path, report: &AutopsyReport) -> Result<(), Failure> {
     let content = match form {
         Some("html" | "htm") => report.page(),
         Some("json") => report.json(),
-        _ => report.text(),
+        _ => printable_text(report),
     };
     let written = NewFile::begin(path, true).and_then(|mut file| {
         io::Write::write_all(&mut file, content.as_bytes())?;

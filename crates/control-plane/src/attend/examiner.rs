@@ -71,7 +71,9 @@ impl Examiner {
         // The first sample, and the second one that is asked for while it is taken.
         let (wanted, mut to_do) = mpsc::channel::<Wanted>(2);
         let (to_driver, done) = mpsc::channel(2);
-        std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().name("examiner".to_owned());
+        // Without it nothing is found, and workers go on.
+        let _ = thread.spawn(move || {
             let mut earlier = None;
             while let Some(wanted) = to_do.blocking_recv() {
                 if let Some(standings) = examine(&program, wanted, &mut earlier)
