@@ -17,7 +17,7 @@ use telltale_cluster::observation::Observation;
 use telltale_cluster::rank::Rank;
 use telltale_control_plane::intake::server::{IntakeServer, MAX_WAITING_WISHES, ServerOptions};
 use telltale_control_plane::intake::{Intake, Scope};
-use telltale_harness::{ChildGuard, Scratch, skip};
+use telltale_harness::{ChildGuard, Scratch, port_for_later, skip};
 use telltale_server::listen::{Address, Listener};
 use tokio::sync::{mpsc, watch};
 
@@ -91,7 +91,7 @@ impl Drop for Agent {
 
 /// Runs four ranks of the job that post to these places in turn, and gives what each printed.
 fn run(parts: &str, places: &[String]) -> Vec<String> {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = port_for_later();
     let start = |(rank, place): (u32, &String)| {
         let mut command = Command::new(PYTHON);
         command.arg(client().join("tests/job.py")).arg(parts);

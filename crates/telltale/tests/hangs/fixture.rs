@@ -1,7 +1,6 @@
 //! Four ranks of `programs.py`, and what the command says of them.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{LazyLock, MutexGuard, mpsc};
@@ -9,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use telltale_harness::{ChildGuard, Scratch, compile_c};
+use telltale_harness::{ChildGuard, Scratch, compile_c, port_for_later};
 
 use crate::cli::command::{Said, TIMEOUT, said, telltale};
 use crate::cluster::training::{PYTHON, turn};
@@ -40,7 +39,7 @@ impl HungJob {
     /// Starts one, and waits until it hangs; nothing where there is no PyTorch.
     pub(crate) fn start(test: &str, kind: &str, culprit: u32) -> Option<Self> {
         let turn = turn(test)?;
-        let port = free_port().to_string();
+        let port = port_for_later().to_string();
         let rank = |rank: u32| {
             let mut command = Command::new(PYTHON);
             command.args([SCRIPT, kind, &culprit.to_string()]);
@@ -153,8 +152,4 @@ fn wait_for_hang(rank: &mut ChildGuard) {
     });
     hangs.recv_timeout(TIMEOUT).expect("the rank comes to where it hangs");
     thread::sleep(SETTLING);
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
