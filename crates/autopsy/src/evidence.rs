@@ -56,7 +56,7 @@ pub struct Sample {
     pub connections: Vec<TcpConnection>,
     /// The threads, the main one first.
     pub threads: Vec<ThreadEvidence>,
-    /// Threads beyond [`MAX_THREADS`].
+    /// Threads beyond the 256 that a sample holds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub threads_left_out: u64,
 }
