@@ -23,8 +23,6 @@ pub enum HangKind {
     DifferentCollectives,
     /// Ranks wait in the same operation at different lines, so in different groups or in another order.
     DifferentOrder,
-    /// Ranks wait in the same collective with different sizes or types.
-    DifferentSizes,
     /// A rank waits for a thread or process of its own to end, often on its way out of an error.
     HeldByJoin,
     /// A rank waits for the data of its next step.
@@ -37,8 +35,6 @@ pub enum HangKind {
     FileSystem,
     /// A rank is stopped, as by SIGSTOP.
     Stopped,
-    /// A rank was killed for want of memory.
-    OutOfMemory,
     /// All ranks are in the same collective, and nothing arrives.
     Network,
     /// A device does not finish its work.
@@ -59,14 +55,12 @@ impl HangKind {
             Self::RankMissing => "rank_missing",
             Self::DifferentCollectives => "different_collectives",
             Self::DifferentOrder => "different_order",
-            Self::DifferentSizes => "different_sizes",
             Self::HeldByJoin => "held_by_join",
             Self::DataLoader => "data_loader",
             Self::GilHeld => "gil_held",
             Self::Deadlock => "deadlock",
             Self::FileSystem => "file_system",
             Self::Stopped => "stopped",
-            Self::OutOfMemory => "out_of_memory",
             Self::Network => "network",
             Self::Device => "device",
             Self::Compile => "compile",

@@ -29,7 +29,7 @@ const PROGRAMS: [(&str, &[&str]); 24] = [
     ("device", &["device"]),
     ("moves_slowly", &["slow_but_moving"]),
     ("never_sends", &["rank_missing"]),
-    ("other_size", &["different_sizes", "different_order"]),
+    ("other_size", &["different_order"]),
     ("polls", &["rank_missing"]),
     ("reads_terminal", &["debugger"]),
 ];
