@@ -174,6 +174,22 @@ fn what_has_too_many_events_or_forms_has_no_index() {
     }
 }
 
+#[test]
+fn a_file_that_is_cut_anywhere_is_read_to_its_end() {
+    let place = Scratch::new();
+    let path = place.join("capture");
+    for is_lines in [true, false] {
+        let bytes = file(is_lines);
+        for left in 0..bytes.len() {
+            fs::write(&path, &bytes[..left]).unwrap();
+            let mut capture = Capture::open(&path).unwrap();
+            while let Ok(Some(_)) = capture.next_item() {}
+            let rest = std::iter::from_fn(|| capture.next_left()).take(20).count();
+            assert!(rest < 20, "cut to {left} bytes, lines: {is_lines}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(Config { failure_persistence: None, ..Config::default() })]
 

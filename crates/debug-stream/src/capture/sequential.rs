@@ -151,7 +151,10 @@ impl<R: Read> Sequential<R> {
                     }
                 },
                 Some(CaptureForm::Lines) | None => {
-                    self.buffer.push(b'\n');
+                    // The start of an event file that is cut has ends of lines in it.
+                    if self.buffer.last() != Some(&b'\n') {
+                        self.buffer.push(b'\n');
+                    }
                     self.form = Some(CaptureForm::Lines);
                     if let BufferRead::Item(item) = self.look_for_line() {
                         return Some(item);
