@@ -2,6 +2,7 @@
 //!
 //! Equal stacks are folded. Where most ranks wait for the same thing, those that do not are the reason.
 
+mod different;
 mod sentence;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::activity::Activity;
 use crate::standing::ProcessStanding;
 
+use different::different_collectives;
 use sentence::sentence;
 
 /// Kinds of standstill.
@@ -21,6 +23,8 @@ pub enum HangKind {
     RankMissing,
     /// Ranks wait in different collectives.
     DifferentCollectives,
+    /// Ranks have begun the same collective with different sizes.
+    DifferentSizes,
     /// Ranks wait in the same operation at different lines, so in different groups or in another order.
     DifferentOrder,
     /// A rank waits for a thread or process of its own to end, often on its way out of an error.
@@ -54,6 +58,7 @@ impl HangKind {
         match self {
             Self::RankMissing => "rank_missing",
             Self::DifferentCollectives => "different_collectives",
+            Self::DifferentSizes => "different_sizes",
             Self::DifferentOrder => "different_order",
             Self::HeldByJoin => "held_by_join",
             Self::DataLoader => "data_loader",
@@ -110,12 +115,19 @@ pub fn explain(standings: &[ProcessStanding], awaited: Awaited) -> Option<Explan
     if !standings.iter().any(|one| stands(&one)) {
         return None;
     }
-    let (kind, culprits) = judge(standings);
+    let different = different_collectives(standings);
+    let (kind, culprits) = match &different {
+        Some(different) => (different.kind, different.culprits.clone()),
+        None => judge(standings),
+    };
     let others: Vec<&ProcessStanding> = standings
         .iter()
         .filter(|one| !culprits.iter().any(|culprit| culprit.pid == one.pid))
         .collect();
-    let sentence = sentence(&culprits, &others, awaited);
+    let mut sentence = sentence(&culprits, &others, awaited);
+    if let Some(different) = different {
+        sentence = different.sentence;
+    }
     let culprits = culprits.iter().map(|one| one.rank.unwrap_or(one.pid)).collect();
     Some(Explanation { kind, culprits, sentence, folded: folded(standings) })
 }
@@ -162,15 +174,24 @@ fn minority<K: Ord>(
     standings: &[ProcessStanding],
     key: impl Fn(&ProcessStanding) -> K,
 ) -> Option<Vec<&ProcessStanding>> {
-    let mut by_key: BTreeMap<K, Vec<&ProcessStanding>> = BTreeMap::new();
-    for one in standings {
-        by_key.entry(key(one)).or_default().push(one);
+    let all: Vec<&ProcessStanding> = standings.iter().collect();
+    minority_of(&all, |one| key(one), |one| one.rank)
+}
+
+fn minority_of<T: Copy, K: Ord>(
+    all: &[T],
+    key: impl Fn(&T) -> K,
+    rank: impl Fn(&T) -> Option<u32>,
+) -> Option<Vec<T>> {
+    let mut by_key: BTreeMap<K, Vec<T>> = BTreeMap::new();
+    for one in all {
+        by_key.entry(key(one)).or_default().push(*one);
     }
     if by_key.len() < 2 {
         return None;
     }
-    let lowest = |group: &[&ProcessStanding]| group.iter().map(|one| one.rank).min();
-    let mut groups: Vec<Vec<&ProcessStanding>> = by_key.into_values().collect();
+    let lowest = |group: &[T]| group.iter().map(&rank).min();
+    let mut groups: Vec<Vec<T>> = by_key.into_values().collect();
     groups.sort_by_key(|group| (std::cmp::Reverse(group.len()), lowest(group)));
     Some(groups.into_iter().skip(1).flatten().collect())
 }

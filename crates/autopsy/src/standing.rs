@@ -22,6 +22,21 @@ pub struct CodePlace {
     pub function: String,
 }
 
+/// A collective that a process has begun lately, as its collective library reports it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BegunCollective {
+    /// The number of its group; 0 for that of all ranks.
+    pub group: u64,
+    /// Its number among the process's collectives of the group.
+    pub number: u64,
+    /// Its name, such as `all_reduce`.
+    pub name: String,
+    /// How large, in bytes or elements; 0 where that is not known.
+    pub size: u64,
+    /// Whether it has ended.
+    pub has_ended: bool,
+}
+
 /// Where one process stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessStanding {
@@ -43,6 +58,9 @@ pub struct ProcessStanding {
     pub has_moved: bool,
     /// Whether it used a processor for most of the time between the samples.
     pub is_busy: bool,
+    /// Its latest collectives, where something reports them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collectives: Vec<BegunCollective>,
     /// The main thread's stack as text, innermost first.
     pub stack: Vec<String>,
 }
@@ -79,6 +97,7 @@ impl ProcessStanding {
             has_moved: evidence.samples.iter().any(changes)
                 || first.is_some_and(|first| has_moved(first, last)),
             is_busy: first.is_some_and(|first| is_busy(first, last)),
+            collectives: Vec::new(),
             stack: stack(main),
         })
     }

@@ -4,6 +4,7 @@
 //! noise, [`run`] lets the shipped detector look, and [`suite`] adds it up.
 
 pub mod blind;
+pub mod hangs;
 pub mod machine;
 pub mod oracle;
 pub mod run;

@@ -5,6 +5,7 @@
 mod acting;
 mod blind;
 mod faults;
+mod hangs;
 mod scale;
 mod simulation;
 mod steps;

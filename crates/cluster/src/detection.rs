@@ -22,6 +22,7 @@ mod sharing;
 mod silence;
 mod slowness;
 pub mod steps;
+mod stuck;
 mod suspicion;
 mod waiting;
 

@@ -18,6 +18,7 @@ use crate::latency::{EdgeKey, WaitKey};
 use crate::message::Assignment;
 use crate::observation::{Observation, Traffic, Withheld, WorkerObservation, WorkerState};
 use crate::rank::Rank;
+use crate::tracking::progress::LatestCollective;
 use crate::tracking::tracker::{Tracker, TrackerCounts};
 use crate::tracking::windows::WindowLength;
 use crate::work::log::WorkLog;
@@ -319,6 +320,13 @@ impl Counting {
                 let _ = running.unverified.take(&record);
             }
         }
+    }
+
+    /// The latest collectives of the workers, as verified senders say.
+    #[must_use]
+    pub fn latest_collectives(&self) -> Vec<LatestCollective> {
+        let running = self.running.iter();
+        running.flat_map(|running| running.tracker.latest_collectives()).collect()
     }
 
     /// What became of entries since the start.

@@ -88,6 +88,20 @@ pub enum Collective {
 }
 
 impl Collective {
+    /// Its name in PyTorch.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AllReduce => "all_reduce",
+            Self::Broadcast => "broadcast",
+            Self::AllGather => "all_gather",
+            Self::Reduce => "reduce",
+            Self::ReduceScatter => "reduce_scatter",
+            Self::Barrier => "barrier",
+            Self::Other => "another collective",
+        }
+    }
+
     /// The collective with this name. Libraries write the same one in several ways: `allreduce`,
     /// `all_reduce`, `AllReduce`, `allreduce_coalesced`.
     #[must_use]

@@ -206,8 +206,12 @@ pub struct GroupProgress {
     pub entered: u64,
     /// Collectives that it has finished so far.
     pub finished: u64,
-    /// Ranks with whom it has begun a transfer that is not finished; at most [`MAX_AWAITED_RANKS`].
-    pub awaits: Vec<Rank>,
+    /// Ranks to whom it has begun to send something that has not left for certain; at most
+    /// [`MAX_AWAITED_RANKS`].
+    pub sends_to: Vec<Rank>,
+    /// Ranks from whom it has begun to receive something that is not there; at most
+    /// [`MAX_AWAITED_RANKS`].
+    pub receives_from: Vec<Rank>,
     /// Transfers that it has finished so far, as far as is known: a rank that finishes any does not stand
     /// still, also if it is found waiting for the same rank each time.
     pub transferred: u64,

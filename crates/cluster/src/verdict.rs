@@ -180,6 +180,17 @@ pub enum Evidence {
         /// How long nothing has moved.
         stalled: Duration,
     },
+    /// What one rank sends to another does not arrive, though both have begun the transfer.
+    Stuck {
+        /// The group.
+        group: GroupId,
+        /// The sender.
+        from: Rank,
+        /// The receiver.
+        to: Rank,
+        /// How long nothing has moved.
+        stalled: Duration,
+    },
     /// The system says that the worker's process is stopped.
     ProcessStopped {
         /// The worker.

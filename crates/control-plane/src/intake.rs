@@ -21,6 +21,7 @@ use telltale_cluster::intake::formats::{Format, ReaderCounts};
 use telltale_cluster::intake::{Counting, Observed, Queue};
 use telltale_cluster::observation::Observation;
 use telltale_cluster::rank::Rank;
+use telltale_cluster::tracking::progress::LatestCollective;
 use telltale_cluster::tracking::windows::WindowLength;
 use telltale_cluster::vitals::{self, NodeHealth, Vitals};
 use tokio::sync::Notify;
@@ -202,6 +203,13 @@ impl Intake {
             readers: self.readers().clone(),
             agent: *self.agent(),
         }
+    }
+
+    /// The latest collectives of the workers, with all that has come until now.
+    #[must_use]
+    pub fn latest_collectives(&self) -> Vec<LatestCollective> {
+        while self.drain() {}
+        self.current().counting.latest_collectives()
     }
 
     /// Checks how busy the machine is, whether an epoch runs or not.

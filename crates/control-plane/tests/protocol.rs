@@ -78,8 +78,16 @@ fn failure() -> FailureDetail {
 fn report(number: u64, state: WorkerState) -> Report {
     let group = GroupId::new(number);
     let rank = Rank(3);
-    let awaits = vec![Rank(0)];
-    let progress = GroupProgress { group, rank, entered: 9, finished: 8, awaits, transferred: 7 };
+    let (sends_to, receives_from) = (vec![Rank(0)], vec![Rank(1), Rank(2)]);
+    let progress = GroupProgress {
+        group,
+        rank,
+        entered: 9,
+        finished: 8,
+        sends_to,
+        receives_from,
+        transferred: 7,
+    };
     let bucket = SizeBucket::of(number);
     let edge = EdgeKey { group, rank, peer: Rank(4), direction: Direction::Receive, bucket };
     let wait = WaitKey { group, rank, collective: Collective::ReduceScatter, bucket };
@@ -322,7 +330,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
         (changed(|report| report.workers[0].state = 99), Some("the state of a worker")),
         (changed(|report| report.workers[0].rank = u32::MAX), Some("a rank is 4294967295")),
         (changed(|report| report.progress[0].finished = 10), Some("more collectives")),
-        (changed(|report| report.progress[0].awaits = vec![0; 65]), Some("awaited ranks")),
+        (changed(|report| report.progress[0].sends_to = vec![0; 65]), Some("awaited ranks")),
         (changed(|report| report.edges[0].size_bucket = 65), Some("a size is 65")),
         (changed(|report| report.edges[0].direction = 0), Some("direction")),
         (changed(|report| report.waits[0].collective = -1), Some("collective")),

@@ -13,7 +13,7 @@ use serde_json::Value;
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::group::GroupId;
 use telltale_cluster::latency::{Direction, EdgeWindow, SizeBucket};
-use telltale_cluster::observation::Observation;
+use telltale_cluster::observation::{GroupProgress, Observation};
 use telltale_cluster::rank::Rank;
 use telltale_control_plane::intake::server::{IntakeServer, MAX_WAITING_WISHES, ServerOptions};
 use telltale_control_plane::intake::{Intake, Scope};
@@ -174,7 +174,9 @@ fn an_unchanged_script_reports_its_transfers_collectives_groups_and_gradients() 
         in_pairs.map(|edge| (edge.key.rank.0, edge.key.peer.0)).collect();
     in_pairs.sort_unstable();
     assert_eq!(in_pairs, [(0, 1), (1, 0), (2, 3), (3, 2)]);
-    assert!(observation.progress.iter().all(|one| one.awaits.is_empty()), "nobody waits any more");
+    let waits_for_none =
+        |one: &GroupProgress| one.sends_to.is_empty() && one.receives_from.is_empty();
+    assert!(observation.progress.iter().all(waits_for_none), "all have ended");
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub(crate) struct ProxyOperation {
     network_ns: FormattedNumber,
     bytes: FormattedNumber,
     steps_ended: FormattedNumber,
+    /// Not 0 once a state of a step was told.
+    has_steps: FormattedNumber,
     /// Since when each step is on the network; 0 while it is not.
     on_network_since_ns: [FormattedNumber; STEPS],
 }
@@ -55,7 +57,9 @@ impl ProxyOperation {
         self.is_send.set(u64::from(facts.is_send));
         self.most_bytes.set(facts.most_bytes);
         self.begun_ns.set(facts.begun_ns);
-        for nothing_yet in [&self.ended_ns, &self.network_ns, &self.bytes, &self.steps_ended] {
+        let numbers =
+            [&self.ended_ns, &self.network_ns, &self.bytes, &self.steps_ended, &self.has_steps];
+        for nothing_yet in numbers {
             nothing_yet.set(0);
         }
         self.on_network_since_ns.iter().for_each(|since| since.set(0));
@@ -81,6 +85,7 @@ impl ProxyOperation {
 
     /// A step has come to `state`; `bytes` is what it carries, as far as NCCL knows by then.
     pub(crate) fn step_is_in(&self, step: u8, state: i32, bytes: u64, now_ns: u64) {
+        self.has_steps.set(1);
         self.step_left(step, now_ns, bytes);
         if state == SEND_WAIT || state == RECEIVE_WAIT {
             self.on_network_since_ns[usize::from(step) % STEPS].set(now_ns.max(1));
@@ -107,6 +112,16 @@ impl ProxyOperation {
         if self.is_send.get() == 0 {
             self.bytes.add(bytes);
         }
+    }
+
+    /// Whether the network has had a step of it since before `since_ns`, or all of it where steps are not
+    /// told: else it waits for the device or for a receiver that is not ready.
+    pub(crate) fn is_on_network_since(&self, since_ns: u64) -> bool {
+        if self.has_steps.get() == 0 {
+            return self.begun_ns.get() < since_ns;
+        }
+        let is_since = |step: &FormattedNumber| (1..since_ns).contains(&step.get());
+        self.on_network_since_ns.iter().any(is_since)
     }
 
     pub(crate) fn ended(&self, now_ns: u64) {
@@ -167,6 +182,19 @@ mod tests {
         receive.step_ended(2, 9_000);
         receive.ended(9_000);
         assert_eq!(receive.transfer(), (400, 512));
+    }
+
+    #[test]
+    fn what_waits_for_the_device_or_the_receiver_is_not_on_the_network() {
+        let send = operation(true);
+        assert!(send.is_on_network_since(1_001) && !send.is_on_network_since(1_000), "no steps");
+        send.step_is_in(0, 8, 0, 1_000);
+        send.step_is_in(0, 20, 0, 1_500);
+        assert!(!send.is_on_network_since(u64::MAX));
+        send.step_is_in(0, SEND_WAIT, 700, 9_000);
+        assert!(send.is_on_network_since(9_001) && !send.is_on_network_since(9_000));
+        send.step_ended(0, 9_100);
+        assert!(!send.is_on_network_since(u64::MAX));
     }
 
     #[test]

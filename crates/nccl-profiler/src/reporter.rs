@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const REST: Duration = Duration::from_secs(1);
 /// For how long no operation of a task may have come for it to have ended, without kernel events.
 const QUIET_NS: u64 = 100_000_000;
-/// How long an event must be under way for its beginning to be reported.
+/// How long an event must be under way, and of a transfer on the network, for its beginning to be reported.
 const LASTING_NS: u64 = 100_000_000;
 /// How long a task of which nothing is heard after it was put into the queue is kept.
 const UNHEARD_NS: u64 = 30_000_000_000;
@@ -134,7 +134,7 @@ fn check_operation(
         profiler.operations.free(living.place);
         return false;
     }
-    if !living.announced && age_ns > LASTING_NS {
+    if !living.announced && seen.event.is_on_network_since(now_ns.saturating_sub(LASTING_NS)) {
         living.announced = true;
         outbox.add(record, true, &profiler.counts);
     }

@@ -100,7 +100,7 @@ fn plural(verb: &str) -> String {
 }
 
 /// `rank 3`, `ranks 0, 1, 3`, `1,023 ranks`.
-fn named(standings: &[&ProcessStanding]) -> String {
+pub(super) fn named(standings: &[&ProcessStanding]) -> String {
     let (one, several) = match standings.first() {
         Some(first) if first.rank.is_some() => ("rank", "ranks"),
         _ => ("process", "processes"),
@@ -118,7 +118,7 @@ fn named(standings: &[&ProcessStanding]) -> String {
 }
 
 /// `1,023`.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -150,6 +150,7 @@ mod tests {
             is_stopped: false,
             has_moved: false,
             is_busy: false,
+            collectives: Vec::new(),
             stack: Vec::new(),
         }
     }

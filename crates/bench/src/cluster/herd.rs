@@ -257,7 +257,8 @@ impl Node {
                 rank,
                 entered: done,
                 finished: done,
-                awaits: Vec::new(),
+                sends_to: Vec::new(),
+                receives_from: Vec::new(),
                 transferred: done,
             })
             .collect();

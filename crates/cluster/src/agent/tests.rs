@@ -430,9 +430,16 @@ fn a_worker_that_was_killed_or_has_trained_is_started_again_without_rest() {
     }
     for epoch in 5..=8 {
         let (group, rank) = (GroupId::WORLD, Rank(6));
-        let awaits = Vec::new();
-        let progress =
-            GroupProgress { group, rank, entered: 1, finished: 1, transferred: 0, awaits };
+        let (sends_to, receives_from) = (Vec::new(), Vec::new());
+        let progress = GroupProgress {
+            group,
+            rank,
+            entered: 1,
+            finished: 1,
+            transferred: 0,
+            sends_to,
+            receives_from,
+        };
         let observation = Observation { progress: vec![progress], ..Observation::default() };
         bench.step(AgentInput::Observed { epoch: Epoch::new(epoch), observation });
         let rest = rest_after(&mut bench, epoch, SECOND / 2, Exit::Code(1));

@@ -42,7 +42,15 @@ impl DetectorFinding {
         nodes: impl IntoIterator<Item = u32>,
         evidence: Vec<Evidence>,
     ) -> Self {
-        let culprits: Vec<Culprit> = nodes.into_iter().map(Culprit::Node).collect();
+        Self::of_culprits(kind, nodes.into_iter().map(Culprit::Node).collect(), evidence)
+    }
+
+    /// A finding about one of several culprits, sorted, where the data cannot tell which.
+    pub(super) fn of_culprits(
+        kind: VerdictKind,
+        culprits: Vec<Culprit>,
+        evidence: Vec<Evidence>,
+    ) -> Self {
         let confidence = 1.0 / culprits.len() as f64;
         let is_certain = culprits.len() == 1;
         Self { kind, culprits, is_certain, confidence, evidence, is_news: true }

@@ -3,11 +3,15 @@
 //! Ranks wait for each other over several groups at once, so a rank that is missing from one
 //! collective may itself wait in another. The named rank is waited for and itself waits for none.
 
+mod stalled;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::detection::finding::DetectorFinding;
+use crate::detection::hang::stalled::{Stalled, by_node};
 use crate::detection::members::Members;
+use crate::detection::stuck::{self, StuckTransfer};
 use crate::group::GroupId;
 use crate::observation::{MAX_AWAITED_RANKS, MAX_PROGRESS_PER_REPORT, Observation, WorkerState};
 use crate::rank::Rank;
@@ -53,7 +57,8 @@ struct HangGroup {
 struct At {
     entered: u64,
     finished: u64,
-    awaits: Vec<Rank>,
+    sends_to: Vec<Rank>,
+    receives_from: Vec<Rank>,
     transferred: u64,
 }
 
@@ -63,7 +68,11 @@ impl At {
     }
 
     fn waits(&self) -> bool {
-        self.is_inside() || !self.awaits.is_empty()
+        self.is_inside() || self.transfers()
+    }
+
+    const fn transfers(&self) -> bool {
+        !self.sends_to.is_empty() || !self.receives_from.is_empty()
     }
 }
 
@@ -105,10 +114,14 @@ impl Hangs {
                 continue;
             }
             let entered = progress.entered.max(progress.finished);
-            let awaits = progress.awaits.iter().copied().take(MAX_AWAITED_RANKS);
-            let awaits = awaits.filter(|rank| *rank != progress.rank).collect();
+            let others = |ranks: &[Rank]| {
+                let taken = ranks.iter().copied().take(MAX_AWAITED_RANKS);
+                taken.filter(|rank| *rank != progress.rank).collect::<Vec<Rank>>()
+            };
+            let (sends_to, receives_from) =
+                (others(&progress.sends_to), others(&progress.receives_from));
             let (finished, transferred) = (progress.finished, progress.transferred);
-            let at = At { entered, finished, awaits, transferred };
+            let at = At { entered, finished, sends_to, receives_from, transferred };
             let has_moved =
                 self.move_to(now, progress.group, progress.rank, at, observation.excused);
             // One that is stopped and continued repeatedly is slow, and does not stand still.
@@ -163,21 +176,18 @@ impl Hangs {
         unheard: &[(u32, Moment)],
         members: &Members,
     ) -> Vec<DetectorFinding> {
-        let stalled: Vec<Stalled<'_>> = self
-            .groups
-            .iter()
-            .filter(|(_, group)| self.is_stalled(now, group, timeout))
-            .map(|(id, group)| Stalled::new(*id, group, now, members))
-            .collect();
+        let stalled = self.stalled(now, timeout, members);
         let waiting: BTreeSet<Rank> = stalled.iter().flat_map(Stalled::waiting).collect();
         let (explained, own): (Vec<&Stalled<'_>>, Vec<&Stalled<'_>>) =
             stalled.iter().partition(|group| {
                 let allowed = Self::allowed(group.group, timeout);
                 unheard.iter().any(|one| group.stands_still_for(*one, allowed, members))
             });
-        let mut findings = Vec::new();
+        let stuck = self.stuck(&own, members);
+        let is_located = stuck.is_some();
+        let mut findings = Vec::from_iter(stuck);
         for group in own {
-            findings.extend(self.explain(group, &waiting, members));
+            findings.extend(self.explain(group, &waiting, is_located, members));
         }
         if findings.is_empty() {
             findings.extend(self.long_stopped(now, timeout, members));
@@ -186,6 +196,32 @@ impl Hangs {
             findings.extend(stalled.iter().filter_map(|group| group.circle(members)));
         }
         findings
+    }
+
+    /// The groups that stand still: once one does for too long, also those that have stood still for half as
+    /// long as is allowed at least, since what holds a rank there holds it everywhere.
+    fn stalled(&self, now: Moment, timeout: HangTimeout, members: &Members) -> Vec<Stalled<'_>> {
+        if !self.groups.values().any(|group| self.is_stalled(now, group, timeout)) {
+            return Vec::new();
+        }
+        let stalled = self
+            .groups
+            .iter()
+            .filter(|(_, group)| self.stands_still(now, group, timeout.after / 2));
+        stalled.map(|(id, group)| Stalled::new(*id, group, now, members)).collect()
+    }
+
+    /// Where transfers are stuck, of all groups that stand still; not while a process is stopped, which takes
+    /// no data either.
+    fn stuck(&self, stalled: &[&Stalled<'_>], members: &Members) -> Option<DetectorFinding> {
+        let mut ranks = stalled.iter().flat_map(|group| group.ranks());
+        if ranks.any(|rank| self.stopped.contains_key(&rank)) {
+            return None;
+        }
+        let transfers: Vec<StuckTransfer> =
+            stalled.iter().flat_map(|group| group.stuck_transfers()).collect();
+        let begun: usize = stalled.iter().map(|group| group.transfers_begun()).sum();
+        stuck::located(&transfers, transfers.len() == begun, members)
     }
 
     /// Who is stopped and does not go on, whatever its group's progress says, also without a report
@@ -235,6 +271,7 @@ impl Hangs {
         &self,
         stalled: &Stalled<'_>,
         waiting: &BTreeSet<Rank>,
+        is_located: bool,
         members: &Members,
     ) -> Vec<DetectorFinding> {
         let stopped: Vec<Rank> =
@@ -244,6 +281,10 @@ impl Hangs {
             return by_node(VerdictKind::NonCommunicationHang, &stopped, evidence, members);
         }
         let missing = stalled.missing();
+        // Who is waited for in a transfer only may be held up by a stuck one, and has nothing to send.
+        if is_located && (missing.is_empty() || stalled.awaited == 0) {
+            return Vec::new();
+        }
         if missing.is_empty() {
             return stalled.all_inside(members);
         }
@@ -261,131 +302,4 @@ impl Hangs {
         }
         by_node(VerdictKind::NonCommunicationHang, &causes, evidence, members)
     }
-}
-
-/// One group that stands still.
-struct Stalled<'a> {
-    id: GroupId,
-    group: &'a HangGroup,
-    for_long: Duration,
-    /// The collective that a rank waits in; 0 where they only wait in transfers.
-    awaited: u64,
-    /// Ranks that should be in the group and never reported it.
-    never_seen: Vec<Rank>,
-}
-
-impl<'a> Stalled<'a> {
-    fn new(id: GroupId, group: &'a HangGroup, now: Moment, members: &Members) -> Self {
-        let inside = group.ranks.values().filter(|at| at.is_inside());
-        let awaited = inside.map(|at| at.finished.saturating_add(1)).max().unwrap_or(0);
-        let never_seen = if id == GroupId::WORLD && awaited > 0 {
-            members.ranks().filter(|rank| !group.ranks.contains_key(rank)).collect()
-        } else {
-            Vec::new()
-        };
-        Self { id, group, for_long: now.since(group.last_move), awaited, never_seen }
-    }
-
-    fn ranks(&self) -> impl Iterator<Item = Rank> {
-        self.group.ranks.keys().copied().chain(self.never_seen.iter().copied())
-    }
-
-    /// Whether a node that is not heard is part of it, and fell silent before the standstill was known: one
-    /// that was heard for longer is no reason for it.
-    fn stands_still_for(
-        &self,
-        (node, last_heard): (u32, Moment),
-        allowed: Duration,
-        members: &Members,
-    ) -> bool {
-        last_heard < self.group.last_move.after(allowed)
-            && self.ranks().any(|rank| members.of_rank(rank) == Some(node))
-    }
-
-    fn waiting(&self) -> impl Iterator<Item = Rank> {
-        self.group.ranks.iter().filter(|(_, at)| at.waits()).map(|(rank, _)| *rank)
-    }
-
-    /// Who has not entered the collective that others wait in, or is waited for in a transfer.
-    fn missing(&self) -> Vec<Rank> {
-        let ranks = &self.group.ranks;
-        if self.awaited == 0 {
-            let awaited: BTreeSet<Rank> =
-                ranks.values().flat_map(|at| at.awaits.iter().copied()).collect();
-            let is_waiting = |rank: &Rank| ranks.get(rank).is_some_and(At::waits);
-            return awaited.into_iter().filter(|rank| !is_waiting(rank)).collect();
-        }
-        let behind = ranks.iter().filter(|(_, at)| at.entered < self.awaited).map(|one| *one.0);
-        behind.chain(self.never_seen.iter().copied()).collect()
-    }
-
-    fn behind(&self, rank: Rank) -> Evidence {
-        let entered = self.group.ranks.get(&rank).map_or(0, |at| at.entered);
-        let (group, awaited, stalled) = (self.id, self.awaited, self.for_long);
-        Evidence::Behind { group, rank, entered, awaited, stalled }
-    }
-
-    fn inside(&self, rank: Rank) -> Evidence {
-        let sequence = self.group.ranks.get(&rank).map_or(0, |at| at.finished.saturating_add(1));
-        Evidence::Inside { group: self.id, rank, sequence, stalled: self.for_long }
-    }
-
-    /// Everybody is in it: the fault is in the communication.
-    fn all_inside(&self, members: &Members) -> Vec<DetectorFinding> {
-        let waiting: Vec<Rank> = self.waiting().collect();
-        let finished = |rank: &Rank| self.group.ranks[rank].finished;
-        let least = waiting.iter().map(finished).min();
-        let behind: Vec<Rank> =
-            waiting.iter().copied().filter(|rank| Some(finished(rank)) == least).collect();
-        if behind.len() * 2 < self.group.ranks.len() {
-            let evidence = |rank| self.inside(rank);
-            return by_node(VerdictKind::CommunicationHang, &behind, evidence, members);
-        }
-        // Who is waited for in a transfer and waits in none holds the others up.
-        let awaited: BTreeSet<Rank> =
-            waiting.iter().flat_map(|rank| self.group.ranks[rank].awaits.clone()).collect();
-        let holders: Vec<Rank> = awaited
-            .into_iter()
-            .filter(|rank| self.group.ranks.get(rank).is_some_and(|at| at.awaits.is_empty()))
-            .collect();
-        let suspects = if holders.is_empty() { waiting } else { holders };
-        self.one_among(VerdictKind::CommunicationHang, &suspects, members)
-    }
-
-    /// Every rank waits for another that waits, over several groups.
-    fn circle(&self, members: &Members) -> Option<DetectorFinding> {
-        let ranks: Vec<Rank> = self.waiting().collect();
-        self.one_among(VerdictKind::NonCommunicationHang, &ranks, members).pop()
-    }
-
-    fn one_among(
-        &self,
-        kind: VerdictKind,
-        ranks: &[Rank],
-        members: &Members,
-    ) -> Vec<DetectorFinding> {
-        let nodes: BTreeSet<u32> = ranks.iter().filter_map(|rank| members.of_rank(*rank)).collect();
-        if nodes.is_empty() {
-            return Vec::new();
-        }
-        let evidence = ranks.iter().take(MAX_EVIDENCE).map(|rank| self.inside(*rank)).collect();
-        vec![DetectorFinding::of_one_among(kind, nodes, evidence)]
-    }
-}
-
-/// A finding for each node, with the values of its ranks.
-fn by_node(
-    kind: VerdictKind,
-    ranks: &[Rank],
-    evidence: impl Fn(Rank) -> Evidence,
-    members: &Members,
-) -> Vec<DetectorFinding> {
-    let mut of_node: BTreeMap<u32, Vec<Evidence>> = BTreeMap::new();
-    for rank in ranks {
-        if let Some(node) = members.of_rank(*rank) {
-            of_node.entry(node).or_default().push(evidence(*rank));
-        }
-    }
-    let finding = |(node, evidence)| DetectorFinding::of_node(kind, node, 1.0, evidence);
-    of_node.into_iter().map(finding).collect()
 }

@@ -4,11 +4,11 @@
 //! missing before it. Where they have none they are counted, and an end without a beginning counts as
 //! both. The counters never go back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::group::GroupId;
-use crate::latency::Direction;
 use crate::latency::record::CollectiveEvent;
+use crate::latency::{Collective, Direction};
 use crate::observation::{GroupProgress, MAX_AWAITED_RANKS, MAX_PROGRESS_PER_REPORT};
 use crate::rank::Rank;
 
@@ -17,6 +17,26 @@ const MAX_NUMBERS: usize = 8;
 /// Channels carry several transfers at once, which end in any order. One whose end was not reported when so
 /// many later ones have begun has ended all the same.
 const LATE: u64 = 1024;
+
+/// Collectives of each group and rank that are kept.
+const LATEST: usize = 4;
+
+/// A collective that a rank has begun lately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LatestCollective {
+    /// In which group.
+    pub group: GroupId,
+    /// Which rank.
+    pub rank: Rank,
+    /// Its number among the rank's collectives of the group.
+    pub number: u64,
+    /// Which it is.
+    pub collective: Collective,
+    /// How large, in bytes or elements; 0 where that is not known.
+    pub size: u64,
+    /// Whether it has ended.
+    pub has_ended: bool,
+}
 
 /// Counters by group and rank.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +52,8 @@ struct ProgressCounter {
     transferred: u64,
     /// Transfers under way, by the rank at the other end.
     pending: BTreeMap<(Rank, Direction), Pending>,
+    /// The latest collectives; the last one has begun last.
+    latest: VecDeque<LatestCollective>,
 }
 
 /// Transfers under way with one rank in one direction.
@@ -81,6 +103,39 @@ impl ProgressCounters {
         }
     }
 
+    /// Keeps what a collective is that was counted last, and how large.
+    pub fn note(&mut self, event: &CollectiveEvent, size: u64) {
+        let (key, has_ended) = match event {
+            CollectiveEvent::CollectiveBegan(key) => (key, false),
+            CollectiveEvent::CollectiveEnded(key, _) => (key, true),
+            CollectiveEvent::TransferBegan(_) | CollectiveEvent::TransferEnded(..) => return,
+        };
+        let (group, rank, collective) = (key.group, key.rank, key.collective);
+        let Some(counter) = self.counters.get_mut(&(group, rank)) else { return };
+        let number = if has_ended { counter.finished } else { counter.entered };
+        let mut known = counter.latest.iter_mut();
+        if let Some(known) = known.find(|known| known.number == number) {
+            known.has_ended |= has_ended;
+            return;
+        }
+        if counter.latest.len() >= LATEST {
+            counter.latest.pop_front();
+        }
+        counter.latest.push_back(LatestCollective {
+            group,
+            rank,
+            number,
+            collective,
+            size,
+            has_ended,
+        });
+    }
+
+    /// The latest collectives of each rank in each group.
+    pub fn latest(&self) -> impl Iterator<Item = LatestCollective> {
+        self.counters.values().flat_map(|counter| counter.latest.iter().copied())
+    }
+
     /// The counters.
     #[must_use]
     pub fn report(&self) -> Vec<GroupProgress> {
@@ -90,7 +145,8 @@ impl ProgressCounters {
             rank: *rank,
             entered: counter.entered,
             finished: counter.finished,
-            awaits: counter.awaits(),
+            sends_to: counter.pending(Direction::Send),
+            receives_from: counter.pending(Direction::Receive),
             transferred: counter.transferred,
         })
         .collect()
@@ -135,10 +191,9 @@ impl ProgressCounter {
         }
     }
 
-    fn awaits(&self) -> Vec<Rank> {
-        let mut ranks: Vec<Rank> = self.pending.keys().map(|(rank, _)| *rank).collect();
-        ranks.dedup();
-        ranks
+    fn pending(&self, direction: Direction) -> Vec<Rank> {
+        let those = self.pending.keys().filter(|(_, way)| *way == direction);
+        those.map(|(rank, _)| *rank).collect()
     }
 }
 
@@ -167,6 +222,25 @@ mod tests {
     }
 
     #[test]
+    fn the_latest_collectives_are_kept_with_their_sizes() {
+        let mut progress = ProgressCounters::default();
+        let mut count = |event: CollectiveEvent, size| {
+            progress.count(&event, None);
+            progress.note(&event, size);
+        };
+        for size in 1..=6 {
+            count(CollectiveEvent::CollectiveBegan(wait()), size * 10);
+            if size < 6 {
+                count(CollectiveEvent::CollectiveEnded(wait(), Some(1)), size * 10);
+            }
+        }
+        count(CollectiveEvent::TransferBegan(edge(1)), 7);
+        let kept: Vec<_> =
+            progress.latest().map(|one| (one.number, one.size, one.has_ended)).collect();
+        assert_eq!(kept, [(3, 30, true), (4, 40, true), (5, 50, true), (6, 60, false)]);
+    }
+
+    #[test]
     fn beginnings_and_ends_are_counted_and_lost_beginnings_made_good() {
         let mut progress = ProgressCounters::default();
         let events = [
@@ -185,7 +259,8 @@ mod tests {
             rank: Rank(0),
             entered: 3,
             finished: 2,
-            awaits: vec![Rank(5)],
+            sends_to: vec![Rank(5)],
+            receives_from: Vec::new(),
             transferred: 2,
         };
         assert_eq!(progress.report(), [expected]);
@@ -216,7 +291,7 @@ mod tests {
                 progress.count(&events[place].0, Some(events[place].1));
             }
             let found = progress.report().remove(0);
-            assert_eq!((found.entered, found.finished, found.awaits), (3, 3, vec![]), "{lost:b}");
+            assert_eq!((found.entered, found.finished, found.sends_to), (3, 3, vec![]), "{lost:b}");
         }
     }
 
@@ -227,7 +302,7 @@ mod tests {
         let ended = |number| (CollectiveEvent::TransferEnded(edge(4), Some(1)), number);
         let awaits = |progress: &mut ProgressCounters, (event, number)| {
             progress.count(&event, Some(number));
-            progress.report().remove(0).awaits
+            progress.report().remove(0).sends_to
         };
         assert_eq!(awaits(&mut progress, began(1)), [Rank(4)]);
         assert_eq!(awaits(&mut progress, began(2)), [Rank(4)]);
@@ -250,7 +325,7 @@ mod tests {
         ];
         events.iter().for_each(|(event, number)| progress.count(event, Some(*number)));
         let found = progress.report().remove(0);
-        assert_eq!((found.entered, found.finished, found.awaits), (9, 8, vec![Rank(4)]));
+        assert_eq!((found.entered, found.finished, found.sends_to), (9, 8, vec![Rank(4)]));
     }
 
     #[test]

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::group::GroupId;
-use crate::latency::record::{CollectiveEvent, CollectiveRecord, Everybody, RecordError, Waited};
+use crate::latency::record::{
+    CollectiveEvent, CollectiveRecord, Everybody, OperationType, RecordError, Waited,
+};
 use crate::latency::{EdgeKey, EdgeWindow, WaitKey, WaitWindow};
 use crate::observation::Observation;
 use crate::rank::Rank;
-use crate::tracking::progress::ProgressCounters;
+use crate::tracking::progress::{LatestCollective, ProgressCounters};
 use crate::tracking::windows::{NotTaken, WindowLength, Windows};
 
 /// Process groups whose members an agent keeps.
@@ -143,6 +145,9 @@ impl Tracker {
         };
         self.counts.taken += 1;
         self.progress.count(&event, record.sequence);
+        if let OperationType::Collective { size, .. } = record.operation {
+            self.progress.note(&event, size);
+        }
         match event {
             CollectiveEvent::TransferEnded(key, Some(latency_ns)) => {
                 self.edges.record(key, latency_ns, record.waited);
@@ -180,6 +185,11 @@ impl Tracker {
         self.excused = excused;
         self.edges.excuse(excused);
         self.waits.excuse(excused);
+    }
+
+    /// The latest collectives of each rank in each group.
+    pub fn latest_collectives(&self) -> impl Iterator<Item = LatestCollective> {
+        self.progress.latest()
     }
 
     /// Puts what came since the last report into `observation`.

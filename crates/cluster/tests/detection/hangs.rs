@@ -47,7 +47,7 @@ fn when_all_are_inside_nobody_is_named_alone() {
 #[test]
 fn who_is_waited_for_in_a_transfer_and_waits_in_none_is_named() {
     let awaits = |node| if node == 1 { vec![] } else { vec![Rank((node + 2) % 3)] };
-    let inside = |node| GroupProgress { awaits: awaits(node), ..progress(node, 0, 11, 10) };
+    let inside = |node| GroupProgress { receives_from: awaits(node), ..progress(node, 0, 11, 10) };
     check(3, |node| at(inside(node)), 7, &[certain(VerdictKind::CommunicationHang, "node b")]);
 }
 
@@ -57,7 +57,8 @@ fn who_finishes_transfers_does_not_stand_still_although_it_is_found_waiting_each
     for second in 0..60 {
         let awaits = |node| if node == 1 { vec![] } else { vec![Rank((node + 2) % 3)] };
         let moving = |node| {
-            let progress = GroupProgress { awaits: awaits(node), ..progress(node, 0, 10, 10) };
+            let progress =
+                GroupProgress { receives_from: awaits(node), ..progress(node, 0, 10, 10) };
             at(GroupProgress { transferred: second, ..progress })
         };
         assert_eq!(job.seconds_until_verdict(1, |node| Some(moving(node))), None);

@@ -98,8 +98,9 @@ pub(crate) fn certain(kind: VerdictKind, name: &str) -> Said {
 }
 
 pub(crate) fn progress(rank: u32, group: u64, entered: u64, finished: u64) -> GroupProgress {
-    let (group, awaits) = (GroupId::new(group), Vec::new());
-    GroupProgress { group, rank: Rank(rank), entered, finished, awaits, transferred: 0 }
+    let (group, rank) = (GroupId::new(group), Rank(rank));
+    let (sends_to, receives_from) = (Vec::new(), Vec::new());
+    GroupProgress { group, rank, entered, finished, sends_to, receives_from, transferred: 0 }
 }
 
 pub(crate) fn at(progress: GroupProgress) -> Observation {

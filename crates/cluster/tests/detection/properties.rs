@@ -45,13 +45,15 @@ fn edge() -> impl Strategy<Value = EdgeWindow> {
 }
 
 fn progress() -> impl Strategy<Value = GroupProgress> {
-    (0..3_u64, rank(), wild(), wild(), vec(rank(), 0..3), wild()).prop_map(
-        |(group, rank, entered, finished, awaits, transferred)| GroupProgress {
+    let ranks = || vec(rank(), 0..3);
+    (0..3_u64, rank(), wild(), wild(), ranks(), ranks(), wild()).prop_map(
+        |(group, rank, entered, finished, sends_to, receives_from, transferred)| GroupProgress {
             group: GroupId::new(group),
             rank,
             entered,
             finished,
-            awaits,
+            sends_to,
+            receives_from,
             transferred,
         },
     )

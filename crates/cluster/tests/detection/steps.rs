@@ -129,7 +129,8 @@ fn a_hang_of_transfers_alone_is_reported_soon_once_a_step_was_ended() {
         entered: 0,
         finished: 0,
         // Stages before and after rank 2 wait for it.
-        awaits: if rank == 2 { Vec::new() } else { vec![Rank(2)] },
+        sends_to: Vec::new(),
+        receives_from: if rank == 2 { Vec::new() } else { vec![Rank(2)] },
         transferred,
     };
     let seconds = |has_steps: bool| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use telltale_autopsy::evidence::ProcessEvidence;
 use telltale_autopsy::request::{TakeRequest, Taken};
-use telltale_autopsy::standing::ProcessStanding;
+use telltale_autopsy::standing::{BegunCollective, ProcessStanding};
 use telltale_cluster::epoch::Epoch;
 use telltale_schema::text::with_causes;
 use telltale_wire::cluster::message;
@@ -17,6 +17,7 @@ use crate::intake::WorkerProcess;
 use crate::protocol::encode;
 use telltale_cluster::agent::AgentInput;
 use telltale_cluster::rank::Rank;
+use telltale_cluster::tracking::progress::LatestCollective;
 
 /// The time between two samples where there was none at half the timeout.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -28,6 +29,7 @@ struct Wanted {
     /// Whether it is for the last time, so that it is reported where workers stand.
     reports: bool,
     workers: Vec<WorkerProcess>,
+    collectives: Vec<LatestCollective>,
 }
 
 /// Takes samples, one examination after the other.
@@ -43,7 +45,8 @@ impl Driver {
     /// Has the workers of an epoch examined.
     pub(super) fn examine(&self, epoch: Epoch, reports: bool) {
         let workers = self.worker_processes();
-        self.examiner.examine(Wanted { epoch, reports, workers });
+        let collectives = self.intake.latest_collectives();
+        self.examiner.examine(Wanted { epoch, reports, workers, collectives });
     }
 
     /// The workers of the epoch that runs, by their processes.
@@ -110,7 +113,7 @@ impl Examiner {
 type Earlier = Option<(Epoch, Vec<ProcessEvidence>)>;
 
 fn examine(program: &Path, wanted: Wanted, earlier: &mut Earlier) -> Option<NodeStandings> {
-    let Wanted { epoch, reports, workers } = wanted;
+    let Wanted { epoch, reports, workers, collectives } = wanted;
     let before = earlier.take().filter(|(sampled, _)| *sampled == epoch && reports);
     let samples = if reports && before.is_none() { 2 } else { 1 };
     let pids = workers.iter().map(|worker| worker.pid).collect();
@@ -135,9 +138,26 @@ fn examine(program: &Path, wanted: Wanted, earlier: &mut Earlier) -> Option<Node
     for process in processes {
         standings.missing.extend(process.missing.iter().map(ToString::to_string));
         let whole = process.after(&before);
-        standings.ranks.extend(ProcessStanding::of(&whole));
+        let standing = ProcessStanding::of(&whole);
+        standings.ranks.extend(standing.map(|standing| ProcessStanding {
+            collectives: of_rank(&collectives, standing.rank),
+            ..standing
+        }));
     }
     standings.missing.extend(refused.into_iter().map(|(_, why)| why));
     standings.missing.dedup();
     Some(standings)
+}
+
+/// The latest collectives of a rank.
+fn of_rank(collectives: &[LatestCollective], rank: Option<u32>) -> Vec<BegunCollective> {
+    let own = collectives.iter().filter(|one| Some(one.rank.0) == rank);
+    own.map(|one| BegunCollective {
+        group: one.group.number(),
+        number: one.number,
+        name: one.collective.name().to_owned(),
+        size: one.size,
+        has_ended: one.has_ended,
+    })
+    .collect()
 }

@@ -155,7 +155,7 @@ fn an_operation_of_the_flight_recorder_is_reported_when_it_begins_and_when_it_en
     reader.poll(&intake);
     reader.poll(&intake);
     let observation = observe(&intake);
-    assert_eq!(observation.progress[0].awaits, [Rank(1)]);
+    assert_eq!(observation.progress[0].sends_to, [Rank(1)]);
     assert_eq!(progress(&intake), [(all, 3, 4, 0)]);
     let ended = [
         (4, "gloo:all_reduce", "completed", "3000000"),
@@ -165,7 +165,7 @@ fn an_operation_of_the_flight_recorder_is_reported_when_it_begins_and_when_it_en
     std::fs::write(&path, dump(&ended)).unwrap();
     reader.poll(&intake);
     assert_eq!(progress(&intake), [(all, 3, 6, 6)]);
-    assert_eq!(observe(&intake).progress[0].awaits, []);
+    assert_eq!(observe(&intake).progress[0].sends_to, []);
     // The same dump, written again.
     std::fs::write(&path, format!("{} ", dump(&ended))).unwrap();
     reader.poll(&intake);

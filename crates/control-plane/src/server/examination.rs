@@ -113,7 +113,9 @@ fn awaited(verdicts: &[Verdict]) -> Awaited {
         _ => None,
     });
     let stalled = evidence().filter_map(|one| match one {
-        Evidence::Behind { stalled, .. } | Evidence::Inside { stalled, .. } => Some(*stalled),
+        Evidence::Behind { stalled, .. }
+        | Evidence::Inside { stalled, .. }
+        | Evidence::Stuck { stalled, .. } => Some(*stalled),
         _ => None,
     });
     Awaited {

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use telltale_wire::cluster::message::evidence::Kind;
 use telltale_wire::cluster::message::{
-    BandwidthEvidence, BehindEvidence, Evidence, InsideEvidence, SlowStepsEvidence, Suspect,
-    SuspectKind, Verdict, WaitsLeastEvidence,
+    BandwidthEvidence, BehindEvidence, Evidence, InsideEvidence, SlowStepsEvidence, StuckEvidence,
+    Suspect, SuspectKind, Verdict, WaitsLeastEvidence,
 };
 
 use super::words::{self, duration};
@@ -120,6 +120,7 @@ impl EvidenceView {
             }
             Kind::Behind(behind) => ("behind", behind_text(behind)),
             Kind::Inside(inside) => ("inside", inside_text(inside)),
+            Kind::Stuck(stuck) => ("stuck", stuck_text(stuck)),
             Kind::ProcessStopped(rank) => (
                 "process_stopped",
                 format!("the system says that rank {rank}'s process is stopped"),
@@ -213,6 +214,15 @@ fn inside_text(inside: &InsideEvidence) -> String {
     format!(
         "rank {} is in collective number {} of group {group}, where nothing has moved for {stalled}",
         inside.rank, inside.sequence
+    )
+}
+
+fn stuck_text(stuck: &StuckEvidence) -> String {
+    let (group, stalled) = (words::group(stuck.group), duration(stuck.stalled_ns));
+    let StuckEvidence { from, to, .. } = stuck;
+    format!(
+        "what rank {from} sends to rank {to} in group {group} does not arrive; nothing has moved for \
+         {stalled}"
     )
 }
 

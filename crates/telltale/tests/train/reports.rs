@@ -5,6 +5,7 @@ use telltale_harness::wait_until;
 use crate::cluster::training::{PYTHON, turn};
 use crate::train::fixture::{Place, TIMEOUT};
 
+const SIZES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/train/sizes.py");
 const HANG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/train/hang.py");
 const SLOW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/train/slow.py");
 
@@ -30,6 +31,23 @@ fn a_hang_is_reported_with_the_rank_that_did_not_come() {
     let report = ended.errors.rsplit("telltale: interrupted").next().expect("a report");
     assert!(report.contains("hang: others wait in a collective for a rank"), "{report}");
     assert!(report.contains(sentence) && report.contains("sleeps at hang.py:13"), "{report}");
+    place.assert_nothing_left();
+}
+
+#[test]
+fn a_shorter_tensor_is_reported_with_both_sizes() {
+    let Some(_turn) = turn("train::reports::a_shorter_tensor_is_reported") else { return };
+    let place = Place::new();
+    let arguments = ["--nproc", "4", "--hang-after", "3", SIZES];
+    let mut running = place.start_with(&arguments, &[("PYTHON_EXEC", PYTHON)]);
+    let sentence = "rank 1 has begun all_reduce 21 with 4 bytes, and others with 32 bytes";
+    wait_until("the reason to be reported", TIMEOUT, || {
+        let errors = running.errors();
+        assert!(!errors.contains("Traceback"), "{errors}");
+        errors.contains(&format!("telltale: why it hangs: {sentence}"))
+    });
+    running.process.terminate();
+    assert_eq!(running.wait().code, Some(143));
     place.assert_nothing_left();
 }
 

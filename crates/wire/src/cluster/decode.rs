@@ -119,8 +119,8 @@ mod tests {
     fn a_message_is_counted_before_it_is_built() {
         let full = vec![Worker::default(); MAX_WORKERS];
         let crowded = vec![Worker::default(); MAX_WORKERS + 1];
-        let waits = |count: usize| Progress { awaits: vec![7; count], ..Progress::default() };
-        let long = Progress { awaits: vec![u32::MAX; MAX_AWAITED_RANKS + 1], ..waits(0) };
+        let waits = |count: usize| Progress { sends_to: vec![7; count], ..Progress::default() };
+        let long = Progress { receives_from: vec![u32::MAX; MAX_AWAITED_RANKS + 1], ..waits(0) };
         let cases = [
             (report(Report { workers: full, ..Report::default() }), None),
             (report(Report { workers: crowded, ..Report::default() }), Some("workers")),

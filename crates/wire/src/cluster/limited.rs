@@ -2,20 +2,20 @@
 //! `cluster.proto`. What is not named here is once in a message, or as small as the bytes of it.
 
 use super::message::numbers::{
-    before_drain, coordinator_message, decision_summary, device_health, finished_worker,
-    folded_stack, get_incident_response, get_rank_map_response, get_status_response,
-    get_steps_response, get_trace_response, hang_stacks, incident, latency_matrix,
-    list_decisions_response, list_incidents_response, list_nodes_response, node, node_message,
-    operations, progress, rank_standing, rank_wait, refusal, repetition, report, sign, slot_holder,
-    slow_link, slow_rank, slow_stage, stage_work, standings, step_analysis, traffic, unhealthy,
-    verdict, vitals, worker, worker_failed,
+    before_drain, begun_collective, coordinator_message, decision_summary, device_health,
+    finished_worker, folded_stack, get_incident_response, get_rank_map_response,
+    get_status_response, get_steps_response, get_trace_response, hang_stacks, incident,
+    latency_matrix, list_decisions_response, list_incidents_response, list_nodes_response, node,
+    node_message, operations, progress, rank_standing, rank_wait, refusal, repetition, report,
+    sign, slot_holder, slow_link, slow_rank, slow_stage, stage_work, standings, step_analysis,
+    traffic, unhealthy, verdict, vitals, worker, worker_failed,
 };
 use crate::limits::cluster::{
     MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_FAILURE_BYTES, MAX_FINISHED,
-    MAX_FOLDED, MAX_FRAMES, MAX_MATRIX_CELLS, MAX_MATRIX_NODES, MAX_MISSING, MAX_NODE_BYTES,
-    MAX_OPERATION_GROUPS, MAX_OPERATIONS, MAX_PROGRESS, MAX_SIGNS, MAX_SLOW, MAX_SPAN_NAMES,
-    MAX_STEP_TIMES, MAX_SUSPECTS, MAX_TRACE_OPERATIONS, MAX_TRAFFIC, MAX_VERDICTS, MAX_WINDOWS,
-    MAX_WORKERS,
+    MAX_FOLDED, MAX_FRAMES, MAX_LATEST_COLLECTIVES, MAX_MATRIX_CELLS, MAX_MATRIX_NODES,
+    MAX_MISSING, MAX_NODE_BYTES, MAX_OPERATION_GROUPS, MAX_OPERATIONS, MAX_PROGRESS, MAX_SIGNS,
+    MAX_SLOW, MAX_SPAN_NAMES, MAX_STEP_TIMES, MAX_SUSPECTS, MAX_TRACE_OPERATIONS, MAX_TRAFFIC,
+    MAX_VERDICTS, MAX_WINDOWS, MAX_WORKERS,
 };
 use crate::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
 use crate::shape::{FieldLimit, many, once, text};
@@ -57,6 +57,12 @@ const STANDINGS: &[FieldLimit] = &[
             text(rank_standing::FUNCTION, "function", MAX_TEXT_BYTES),
             text(rank_standing::DETAIL, "detail of a standing", MAX_TEXT_BYTES),
             texts(rank_standing::STACK, "lines of a stack", MAX_FRAMES),
+            many(
+                rank_standing::COLLECTIVES,
+                "latest collectives",
+                MAX_LATEST_COLLECTIVES,
+                &[text(begun_collective::NAME, "name of a collective", MAX_NAME_BYTES)],
+            ),
         ],
     ),
     texts(standings::MISSING, "missing stacks", MAX_MISSING),
@@ -114,13 +120,19 @@ const fn numbers(number: u32, name: &'static str, max_count: usize) -> FieldLimi
 }
 
 /// Numbers may be packed or not.
-const PROGRESS: &[FieldLimit] = &[FieldLimit {
-    number: progress::AWAITS,
-    name: "awaited ranks",
-    max_count: MAX_AWAITED_RANKS,
-    max_bytes: MAX_AWAITED_RANKS * MAX_NUMBER_BYTES,
-    inner: &[],
-}];
+const PROGRESS: &[FieldLimit] =
+    &[awaited_ranks(progress::SENDS_TO), awaited_ranks(progress::RECEIVES_FROM)];
+
+const fn awaited_ranks(number: u32) -> FieldLimit {
+    let max_bytes = MAX_AWAITED_RANKS * MAX_NUMBER_BYTES;
+    FieldLimit {
+        number,
+        name: "awaited ranks",
+        max_count: MAX_AWAITED_RANKS,
+        max_bytes,
+        inner: &[],
+    }
+}
 
 const VITALS: &[FieldLimit] = &[
     many(vitals::PROCESSES, "processes", MAX_WORKERS, &[]),

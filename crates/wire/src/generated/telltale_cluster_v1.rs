@@ -53,7 +53,7 @@ pub struct Standings {
     pub missing: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Where one worker stands.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RankStanding {
     /// Which.
     #[prost(uint32, tag = "1")]
@@ -92,6 +92,28 @@ pub struct RankStanding {
     /// Its main thread's stack, innermost first. At most 128 lines.
     #[prost(string, repeated, tag = "12")]
     pub stack: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Its latest collectives, as its collective library reports them. At most 64.
+    #[prost(message, repeated, tag = "13")]
+    pub collectives: ::prost::alloc::vec::Vec<BegunCollective>,
+}
+/// A collective that a rank has begun lately.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BegunCollective {
+    /// The process group, as in Progress.
+    #[prost(fixed64, tag = "1")]
+    pub group: u64,
+    /// Its number among the rank's collectives of the group.
+    #[prost(uint64, tag = "2")]
+    pub number: u64,
+    /// Its name, such as "all_reduce".
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+    /// How large, in bytes or elements; 0 where that is not known.
+    #[prost(uint64, tag = "4")]
+    pub size: u64,
+    /// Whether it has ended.
+    #[prost(bool, tag = "5")]
+    pub has_ended: bool,
 }
 /// The last word of an agent that was asked to end: its slot may be given to a spare at once. It is
 /// answered by the order to stand by.
@@ -305,12 +327,15 @@ pub struct Progress {
     /// Collectives that it has finished so far; never more than it has entered.
     #[prost(uint64, tag = "4")]
     pub finished: u64,
-    /// Ranks with whom it has begun a transfer that is not finished. At most 64.
-    #[prost(uint32, repeated, tag = "5")]
-    pub awaits: ::prost::alloc::vec::Vec<u32>,
     /// Transfers that it has finished so far, as far as is known.
     #[prost(uint64, tag = "6")]
     pub transferred: u64,
+    /// Ranks to whom it has begun to send something that has not left for certain. At most 64.
+    #[prost(uint32, repeated, tag = "7")]
+    pub sends_to: ::prost::alloc::vec::Vec<u32>,
+    /// Ranks from whom it has begun to receive something that is not there. At most 64.
+    #[prost(uint32, repeated, tag = "8")]
+    pub receives_from: ::prost::alloc::vec::Vec<u32>,
 }
 /// Latencies of transfers between two ranks since the last report.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -969,7 +994,7 @@ pub struct Suspect {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Evidence {
     /// Which value.
-    #[prost(oneof = "evidence::Kind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14")]
+    #[prost(oneof = "evidence::Kind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15")]
     pub kind: ::core::option::Option<evidence::Kind>,
 }
 /// Nested message and enum types in `Evidence`.
@@ -1019,7 +1044,26 @@ pub mod evidence {
         /// A link carries less than like ones.
         #[prost(message, tag = "14")]
         Bandwidth(super::BandwidthEvidence),
+        /// What one rank sends to another does not arrive.
+        #[prost(message, tag = "15")]
+        Stuck(super::StuckEvidence),
     }
+}
+/// What one rank sends to another does not arrive, though the other has begun to receive it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StuckEvidence {
+    /// The process group, as in Progress.
+    #[prost(fixed64, tag = "1")]
+    pub group: u64,
+    /// The rank that sends.
+    #[prost(uint32, tag = "2")]
+    pub from: u32,
+    /// The rank that receives.
+    #[prost(uint32, tag = "3")]
+    pub to: u32,
+    /// For how long nothing has moved.
+    #[prost(uint64, tag = "4")]
+    pub stalled_ns: u64,
 }
 /// A link carries less than like ones while there is something to send.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2461,6 +2505,14 @@ pub mod numbers {
         pub const HAS_MOVED: u32 = 10;
         pub const IS_BUSY: u32 = 11;
         pub const STACK: u32 = 12;
+        pub const COLLECTIVES: u32 = 13;
+    }
+    pub mod begun_collective {
+        pub const GROUP: u32 = 1;
+        pub const NUMBER: u32 = 2;
+        pub const NAME: u32 = 3;
+        pub const SIZE: u32 = 4;
+        pub const HAS_ENDED: u32 = 5;
     }
     pub mod registration {
         pub const ADDRESS: u32 = 1;
@@ -2532,8 +2584,9 @@ pub mod numbers {
         pub const RANK: u32 = 2;
         pub const ENTERED: u32 = 3;
         pub const FINISHED: u32 = 4;
-        pub const AWAITS: u32 = 5;
         pub const TRANSFERRED: u32 = 6;
+        pub const SENDS_TO: u32 = 7;
+        pub const RECEIVES_FROM: u32 = 8;
     }
     pub mod edge_window {
         pub const GROUP: u32 = 1;
@@ -2774,6 +2827,13 @@ pub mod numbers {
         pub const HELD_UP: u32 = 12;
         pub const SLOW_STEPS: u32 = 13;
         pub const BANDWIDTH: u32 = 14;
+        pub const STUCK: u32 = 15;
+    }
+    pub mod stuck_evidence {
+        pub const GROUP: u32 = 1;
+        pub const FROM: u32 = 2;
+        pub const TO: u32 = 3;
+        pub const STALLED_NS: u32 = 4;
     }
     pub mod bandwidth_evidence {
         pub const FROM: u32 = 1;

@@ -44,6 +44,8 @@ pub const MAX_VERDICTS: usize = 256;
 pub const MAX_EVICTED: usize = 1 << 16;
 /// Workers of an incident that had ended with exit code 0.
 pub const MAX_FINISHED: usize = 64;
+/// Latest collectives of a rank.
+pub const MAX_LATEST_COLLECTIVES: usize = 64;
 /// Lines of a stack.
 pub const MAX_FRAMES: usize = 128;
 /// Different stacks of a job that hung, and ranks that are named with each.

@@ -331,9 +331,9 @@ impl WeekJob {
         transfers: bool,
     ) -> Vec<GroupProgress> {
         let next = if place(rank) + 1 < self.members.len() { rank + 1 } else { 0 };
-        let awaits = if transfers { vec![Rank(next)] } else { Vec::new() };
+        let sends_to = if transfers { vec![Rank(next)] } else { Vec::new() };
         let transferred = self.steps / STEPS * TRANSFERS;
-        let ring = GroupProgress { awaits, transferred, ..progress(RING, rank, 0, false) };
+        let ring = GroupProgress { sends_to, transferred, ..progress(RING, rank, 0, false) };
         let of_mesh = progress(mesh_of(rank), rank, self.steps * MESH_COLLECTIVES, in_mesh);
         vec![progress(GroupId::WORLD, rank, self.steps, in_all), of_mesh, ring]
     }
@@ -386,8 +386,8 @@ fn mesh_of(rank: u32) -> GroupId {
 
 fn progress(group: GroupId, rank: u32, finished: u64, is_inside: bool) -> GroupProgress {
     let entered = finished + u64::from(is_inside);
-    let (rank, awaits) = (Rank(rank), Vec::new());
-    GroupProgress { group, rank, entered, finished, awaits, transferred: 0 }
+    let (rank, sends_to, receives_from) = (Rank(rank), Vec::new(), Vec::new());
+    GroupProgress { group, rank, entered, finished, sends_to, receives_from, transferred: 0 }
 }
 
 fn window(count: u64, last_sequence: u64, mean_ns: f32) -> Window {

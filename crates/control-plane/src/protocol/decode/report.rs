@@ -127,8 +127,9 @@ fn progress(from: message::Progress) -> Result<GroupProgress, ProtocolError> {
         let text = "a rank has finished more collectives than it has entered";
         return Err(ProtocolError::Contradiction(text));
     }
-    if from.awaits.len() > MAX_AWAITED_RANKS {
-        let value = u64::try_from(from.awaits.len()).unwrap_or(u64::MAX);
+    let most = from.sends_to.len().max(from.receives_from.len());
+    if most > MAX_AWAITED_RANKS {
+        let value = u64::try_from(most).unwrap_or(u64::MAX);
         let (field, range) = ("the number of awaited ranks", "0 to 64");
         return Err(ProtocolError::OutOfRange { field, value, range });
     }
@@ -137,7 +138,8 @@ fn progress(from: message::Progress) -> Result<GroupProgress, ProtocolError> {
         rank: rank(from.rank)?,
         entered: from.entered,
         finished: from.finished,
-        awaits: all(from.awaits, rank)?,
+        sends_to: all(from.sends_to, rank)?,
+        receives_from: all(from.receives_from, rank)?,
         transferred: from.transferred,
     })
 }

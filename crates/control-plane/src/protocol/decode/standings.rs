@@ -1,7 +1,7 @@
 //! Where workers stand that seem to hang.
 
 use telltale_autopsy::activity::Activity;
-use telltale_autopsy::standing::{CodePlace, ProcessStanding};
+use telltale_autopsy::standing::{BegunCollective, CodePlace, ProcessStanding};
 use telltale_schema::text::printable;
 use telltale_wire::cluster::message;
 
@@ -36,6 +36,17 @@ fn standing(from: message::RankStanding) -> Result<ProcessStanding, ProtocolErro
         is_stopped: from.is_stopped,
         has_moved: from.has_moved,
         is_busy: from.is_busy,
+        collectives: from.collectives.iter().map(begun).collect(),
         stack: from.stack.iter().map(text).collect(),
     })
+}
+
+fn begun(from: &message::BegunCollective) -> BegunCollective {
+    BegunCollective {
+        group: from.group,
+        number: from.number,
+        name: printable(&from.name),
+        size: from.size,
+        has_ended: from.has_ended,
+    }
 }

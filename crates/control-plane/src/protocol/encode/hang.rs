@@ -1,10 +1,12 @@
 //! Where workers stand that seem to hang, and what the stacks of all of them say.
 
 use telltale_autopsy::explanation::{Explanation, Folded};
-use telltale_autopsy::standing::ProcessStanding;
+use telltale_autopsy::standing::{BegunCollective, ProcessStanding};
 use telltale_wire::cluster::message;
-use telltale_wire::limits::MAX_TEXT_BYTES;
-use telltale_wire::limits::cluster::{MAX_FOLDED, MAX_FRAMES, MAX_MISSING, MAX_WORKERS};
+use telltale_wire::limits::cluster::{
+    MAX_FOLDED, MAX_FRAMES, MAX_LATEST_COLLECTIVES, MAX_MISSING, MAX_WORKERS,
+};
+use telltale_wire::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
 
 use crate::examination::NodeStandings;
 
@@ -37,6 +39,17 @@ fn standing(from: &ProcessStanding) -> message::RankStanding {
         has_moved: from.has_moved,
         is_busy: from.is_busy,
         stack: texts(&from.stack, MAX_FRAMES),
+        collectives: from.collectives.iter().take(MAX_LATEST_COLLECTIVES).map(begun).collect(),
+    }
+}
+
+fn begun(from: &BegunCollective) -> message::BegunCollective {
+    message::BegunCollective {
+        group: from.group,
+        number: from.number,
+        name: cut(&from.name, MAX_NAME_BYTES),
+        size: from.size,
+        has_ended: from.has_ended,
     }
 }
 

@@ -174,6 +174,12 @@ fn evidence(from: &Evidence) -> message::Evidence {
                 stalled_ns: ns(stalled),
             })
         }
+        Evidence::Stuck { group, from, to, stalled } => Kind::Stuck(message::StuckEvidence {
+            group: group.number(),
+            from: from.0,
+            to: to.0,
+            stalled_ns: ns(stalled),
+        }),
         Evidence::ProcessStopped { rank } => Kind::ProcessStopped(rank.0),
         Evidence::Slower { from, to, usual_ns, now_ns } => Kind::Slower(message::SlowerEvidence {
             from: from.as_str().to_owned(),

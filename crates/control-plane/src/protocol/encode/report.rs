@@ -101,7 +101,8 @@ fn progress(from: &GroupProgress) -> message::Progress {
         rank: from.rank.0,
         entered: from.entered,
         finished: from.finished,
-        awaits: from.awaits.iter().map(|rank| rank.0).collect(),
+        sends_to: from.sends_to.iter().map(|rank| rank.0).collect(),
+        receives_from: from.receives_from.iter().map(|rank| rank.0).collect(),
         transferred: from.transferred,
     }
 }
