@@ -1,7 +1,7 @@
 //! `cargo bench --profile dist -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
 //! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream,
-//! screen, scrape, serve, hosts, cluster, failover, recovery, warm, train, faults, preload, python; all when none is
+//! screen, scrape, serve, hangs, hosts, cluster, failover, recovery, warm, train, faults, preload, python; all when none is
 //! named.
 #![forbid(unsafe_code)]
 
@@ -27,12 +27,12 @@ use telltale_bench::sample::Effort;
 use telltale_bench::stream::ClientProgram;
 use telltale_bench::table::Table;
 use telltale_bench::{
-    address, cluster, cost, endpoint, experiments, hosts, launch, pinning, preload, program,
+    address, cluster, cost, endpoint, experiments, hangs, hosts, launch, pinning, preload, program,
     record, scrape, screen, serve, stream, sweep,
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
-const SUBJECTS: [&str; 21] = [
+const SUBJECTS: [&str; 22] = [
     "record",
     "address",
     "sweep",
@@ -45,6 +45,7 @@ const SUBJECTS: [&str; 21] = [
     "stream",
     "scrape",
     "serve",
+    "hangs",
     "hosts",
     "cluster",
     "failover",
@@ -123,6 +124,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         }
         "scrape" => scrape::table(worker, &cargo_bin("telltale-serve"), effort)?,
         "serve" => serve::table(worker, &cargo_bin("telltale-serve"), effort)?,
+        "hangs" => hangs::table(effort)?,
         "hosts" => hosts::table(&cargo_bin("telltale"), effort)?,
         "cluster" => cluster::table(&cargo_bin("telltale"), effort)?,
         "failover" => failover::table(&cargo_bin("telltale"), effort)?,

@@ -16,6 +16,7 @@ pub mod cluster;
 pub mod cost;
 pub mod endpoint;
 pub mod experiments;
+pub mod hangs;
 pub mod hosts;
 pub mod launch;
 pub mod machine;

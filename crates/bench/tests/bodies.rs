@@ -13,8 +13,8 @@ use telltale_bench::stream::ClientProgram;
 use telltale_bench::sweep::{self, Bare, Fleet, RunningCollector};
 use telltale_bench::workers::{WorkerProcess, WorkerService};
 use telltale_bench::{
-    cluster, cost, endpoint, experiments, hosts, launch, preload, program, record, scrape, screen,
-    serve, stream,
+    cluster, cost, endpoint, experiments, hangs, hosts, launch, preload, program, record, scrape,
+    screen, serve, stream,
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
@@ -188,6 +188,7 @@ fn every_table_can_be_filled() {
         screen::table(worker, &cargo_bin("telltale"), &cargo_bin("telltale-top"), Effort::Once)
             .unwrap(),
         serve::table(worker, &cargo_bin("telltale-serve"), Effort::Once).unwrap(),
+        hangs::table(Effort::Once).unwrap(),
         hosts::table(&cargo_bin("telltale"), Effort::Once).unwrap(),
         cluster::table(&cargo_bin("telltale"), Effort::Once).unwrap(),
     ];

@@ -19,7 +19,7 @@ use super::clock::Clock;
 use super::counters::{Counters, RefusalReason};
 use super::decisions::Decisions;
 use super::detecting::Detection;
-use super::examination::Examination;
+use super::examination::{Examination, left_alone};
 use super::hook::Hook;
 use super::incidents::Incidents;
 use super::mailbox::{MailboxError, MailboxEvent, Question, Reply, StreamEnding, not_leading};
@@ -375,7 +375,9 @@ impl Engine {
     fn explain_hang(&mut self, now: Moment) {
         let Some(hang) = self.examination.explained(now) else { return };
         let epoch = hang.epoch;
-        warn!(epoch = %epoch, "epoch {epoch} hangs: {}", hang.explanation.sentence);
+        let mode = self.coordinator.state().map(|state| state.mode);
+        let then = mode.map(left_alone).unwrap_or_default();
+        warn!(epoch = %epoch, "epoch {epoch} hangs: {}{then}", hang.explanation.sentence);
         for missing in &hang.missing {
             warn!(epoch = %epoch, "epoch {epoch}: stacks are missing: {missing}");
         }

@@ -8,6 +8,7 @@ use telltale_autopsy::standing::ProcessStanding;
 use telltale_cluster::detection::Standstill;
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::node::NodeName;
+use telltale_cluster::policy::Mode;
 use telltale_cluster::rank::{Rank, RankMap};
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Evidence, Verdict};
@@ -101,6 +102,19 @@ impl Examination {
         let explanation = explain(&self.standings, self.awaited)?;
         let missing = std::mem::take(&mut self.missing);
         Some(ExplainedHang { epoch, explanation, missing })
+    }
+}
+
+/// What a mode that leaves a hang alone adds to its sentence.
+pub(super) const fn left_alone(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Act => "",
+        Mode::Recover => {
+            "; in mode recover it is left alone, `telltale cluster mode act` has the job restarted"
+        }
+        Mode::Observe => {
+            "; in mode observe it is left alone, `telltale cluster mode act` has the job restarted"
+        }
     }
 }
 
