@@ -10,6 +10,7 @@ use crate::evidence::{NativeFrame, PythonFrame, ThreadEvidence};
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
     /// A debugger has it, or it waits at a breakpoint.

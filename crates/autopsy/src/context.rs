@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 
 /// What surrounds a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Context {
     /// Its command line; `…` stands for what may be a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

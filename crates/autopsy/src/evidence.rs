@@ -11,6 +11,7 @@ use crate::context::{Context, TcpConnection};
 
 /// One process, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct ProcessEvidence {
     /// Its process id.
     pub pid: u32,
@@ -39,6 +40,7 @@ pub struct ProcessEvidence {
 
 /// All threads at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Sample {
     /// When, in milliseconds since 1970.
     pub unix_ms: u64,
@@ -63,6 +65,7 @@ pub struct Sample {
 
 /// One thread at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct ThreadEvidence {
     /// Its thread id.
     pub tid: u32,
@@ -88,6 +91,7 @@ pub struct ThreadEvidence {
 
 /// A system call that has not returned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct SystemCall {
     /// Its name, or `call 123`.
     pub name: String,
@@ -98,6 +102,7 @@ pub struct SystemCall {
 
 /// The Python stack of a thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct PythonStack {
     /// Whether the thread held the global interpreter lock.
     pub has_gil: bool,
@@ -107,6 +112,7 @@ pub struct PythonStack {
 
 /// One Python function that has been called and has not returned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct PythonFrame {
     /// The function: its qualified name since CPython 3.11.
     pub function: String,
@@ -118,6 +124,7 @@ pub struct PythonFrame {
 
 /// One native function that has been called and has not returned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct NativeFrame {
     /// The function, demangled, or none where no symbol covers the address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,6 +137,7 @@ pub struct NativeFrame {
 
 /// Something that could not be taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Missing {
     /// What: `Python stacks`, `native stacks`, `thread 123`.
     pub what: String,

@@ -13,10 +13,12 @@ use crate::activity::Activity;
 use crate::standing::ProcessStanding;
 
 use different::different_collectives;
+pub(crate) use sentence::plural;
 use sentence::sentence;
 
 /// Kinds of standstill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HangKind {
     /// A rank has not entered the collective that others wait in.
@@ -86,6 +88,7 @@ pub struct Awaited {
 
 /// Processes whose stacks are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Folded {
     /// Their ranks, or process ids where they have none.
     pub processes: Vec<u32>,
@@ -97,6 +100,7 @@ pub struct Folded {
 
 /// Why a job stands still.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
     /// Of which kind it is.
     pub kind: HangKind,

@@ -10,10 +10,11 @@ use crate::explanation::{Awaited, Explanation, explain};
 use crate::standing::ProcessStanding;
 
 /// The version of the JSON; new fields leave it as it is.
-const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// Processes that were sampled, and why they hang.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct AutopsyReport {
     /// The version of this JSON.
     pub schema_version: u32,
@@ -27,6 +28,7 @@ pub struct AutopsyReport {
 
 /// A process of which nothing could be taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct RefusedProcess {
     /// Its process id.
     pub pid: u32,

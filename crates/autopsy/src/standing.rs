@@ -11,6 +11,9 @@ const BUSY: f64 = 0.5;
 /// Lines that a loop may have which only waits.
 const LINES_OF_LOOP: u64 = 3;
 
+/// The module with which an agent has PyTorch's collectives reported.
+const REPORTS_COLLECTIVES: &str = "/telltale_ccl/";
+
 /// A line of a program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CodePlace {
@@ -145,8 +148,7 @@ fn named(frame: &PythonFrame) -> CodePlace {
 
 /// Whether a file is neither of an installed package nor of the standard library.
 fn is_users(file: &str) -> bool {
-    // The last one is the module with which an agent has PyTorch's collectives reported.
-    let is_installed = ["/site-packages/", "/dist-packages/", "/telltale_ccl/"]
+    let is_installed = ["/site-packages/", "/dist-packages/", REPORTS_COLLECTIVES]
         .iter()
         .any(|part| file.contains(part));
     let is_standard = file.split_once("/lib/python3").is_some_and(|(_, rest)| {
@@ -254,14 +256,15 @@ fn is_busy(first: &Sample, last: &Sample) -> bool {
     after.cpu_ms.saturating_sub(before.cpu_ms) as f64 >= BUSY * between_ms as f64
 }
 
-/// A stack as text: Python's where there is one, or else the native one.
+/// A stack as text: Python's where there is one, without functions of ours, or else the native one.
 fn stack(thread: &ThreadEvidence) -> Vec<String> {
     if let Some(python) = thread.python.as_ref().filter(|python| !python.frames.is_empty()) {
         let line = |frame: &PythonFrame| {
             let CodePlace { file, line, function } = named(frame);
             format!("{function} ({file}:{line})")
         };
-        return python.frames.iter().map(line).collect();
+        let is_ours = |frame: &&PythonFrame| frame.file.contains(REPORTS_COLLECTIVES);
+        return python.frames.iter().filter(|frame| !is_ours(frame)).map(line).collect();
     }
     let native = thread.native.iter();
     native.map(|frame| frame.function.clone().unwrap_or_else(|| frame.module.clone())).collect()

@@ -1,15 +1,15 @@
 //! Readers of what other tools write about collectives: the NCCL Inspector's JSON lines and PyTorch's
-//! Flight Recorder as JSON. What they find goes into the intake, as if it had been posted.
+//! Flight Recorder. What they find goes into the intake, as if it had been posted.
 //!
 //! They follow files and directories that anybody may write, so each poll reads a bounded amount, no
 //! link is followed, what makes no sense is counted, and what others than the workers may have written
-//! is shown and decides nothing. Pickles, which the Flight Recorder also
-//! writes, are never read: reading one runs what it says.
+//! is shown and decides nothing. Pickles are read as data alone ([`telltale_pickle`]).
 
 mod files;
 mod flight_recorder;
 mod inspector;
 mod owners;
+pub(crate) mod trigger;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

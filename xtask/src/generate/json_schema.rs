@@ -1,14 +1,15 @@
-//! The published JSON Schemas, made from the types that `telltale smi --json` writes.
+//! The published JSON Schemas, made from the types that `telltale smi --json` and `telltale autopsy --json` write.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
+use telltale_autopsy::report::{self, AutopsyReport};
 use telltale_schema::fleet::{FLEET_VERSION, Fleet};
 use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot};
 
 use super::GeneratedFile;
 
-/// The schemas of one machine and of several.
+/// The schemas of one machine, of several, and of why processes hang.
 #[must_use]
 pub fn outputs() -> Vec<GeneratedFile> {
     let mut snapshot = schema_of::<Snapshot>("snapshot", SCHEMA_VERSION);
@@ -17,7 +18,13 @@ pub fn outputs() -> Vec<GeneratedFile> {
     let mut fleet = schema_of::<Fleet>("fleet", FLEET_VERSION);
     fleet["properties"]["fleet_version"] = version(FLEET_VERSION);
     fleet["$defs"]["Snapshot"]["properties"]["schema_version"] = version(SCHEMA_VERSION);
-    vec![output("docs/snapshot.schema.json", &snapshot), output("docs/fleet.schema.json", &fleet)]
+    let mut autopsy = schema_of::<AutopsyReport>("autopsy", report::SCHEMA_VERSION);
+    autopsy["properties"]["schema_version"] = version(report::SCHEMA_VERSION);
+    vec![
+        output("docs/snapshot.schema.json", &snapshot),
+        output("docs/fleet.schema.json", &fleet),
+        output("docs/autopsy.schema.json", &autopsy),
+    ]
 }
 
 fn output(path: &str, schema: &Value) -> GeneratedFile {

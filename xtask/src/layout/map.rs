@@ -118,7 +118,7 @@ pub const MEMBERS: [Member; 37] = [
     here("telltale-debug-stream-models", &[]),
     here("telltale-program-cache-models", &[]),
     Member { package: "telltale-bench", may_use: MayUse::Anything },
-    here("xtask", &["telltale-harness", "telltale-query", "telltale-schema"]),
+    here("xtask", &["telltale-autopsy", "telltale-harness", "telltale-query", "telltale-schema"]),
 ];
 
 /// Packages that the shipped program must not contain.

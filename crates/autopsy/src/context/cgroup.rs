@@ -11,6 +11,7 @@ use crate::bounds::bounded;
 
 /// What a control group reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct ControlGroup {
     /// Its path below the hierarchy's root.
     pub path: String,

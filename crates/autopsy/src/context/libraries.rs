@@ -32,6 +32,7 @@ const NAMES: [&str; 14] = [
 
 /// A mapped library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Library {
     /// Its path, as the process sees it.
     pub path: String,

@@ -12,6 +12,7 @@ const MAX_CONNECTIONS: usize = 64;
 
 /// A connection that holds bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct TcpConnection {
     /// The process's end.
     pub local: String,

@@ -90,12 +90,14 @@ impl CodePlace {
 }
 
 /// `wait in` of `waits in`, for several ranks.
-fn plural(verb: &str) -> String {
+pub(crate) fn plural(verb: &str) -> String {
     let (first, rest) = verb.split_once(' ').unwrap_or((verb, ""));
     let first = match first {
         "is" => "are",
+        "has" => "have",
         first => first.strip_suffix('s').unwrap_or(first),
     };
+    let rest = rest.replace("or writes", "or write").replace("and waits", "and wait");
     format!("{first} {rest}").trim_end().to_owned()
 }
 
@@ -152,6 +154,20 @@ mod tests {
             is_busy: false,
             collectives: Vec::new(),
             stack: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_activity_has_a_plural() {
+        let verbs = [
+            ("is in a debugger", "are in a debugger"),
+            ("has ended", "have ended"),
+            ("holds the lock and waits", "hold the lock and wait"),
+            ("reads or writes a checkpoint", "read or write a checkpoint"),
+            ("sleeps", "sleep"),
+        ];
+        for (one, several) in verbs {
+            assert_eq!(plural(one), several);
         }
     }
 

@@ -23,7 +23,7 @@ impl AutopsyReport {
              <title>Telltale autopsy</title><style>{STYLE}</style></head><body>\n\
              <h1>{}</h1>\n<pre>{}</pre>\n",
             escaped(sentence),
-            escaped(&self.text())
+            escaped(self.details().trim_start())
         );
         for process in &self.processes {
             add_process(&mut page, process);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::AutopsyReport;
 use crate::evidence::ProcessEvidence;
-use crate::explanation::Folded;
+use crate::explanation::{Folded, plural};
 
 /// Frames of a folded stack that are printed.
 const FRAMES: usize = 16;
@@ -14,17 +14,16 @@ impl AutopsyReport {
     /// The sentence, the folded stacks, and what could not be taken.
     #[must_use]
     pub fn text(&self) -> String {
+        let sentence = self.explanation.as_ref().map(|explanation| explanation.sentence.as_str());
+        let nothing = "Nothing stands still: every process moved between the samples.";
+        format!("{}\n{}", sentence.unwrap_or(nothing), self.details())
+    }
+
+    /// The same without the sentence.
+    pub(super) fn details(&self) -> String {
         let mut text = String::new();
-        match &self.explanation {
-            Some(explanation) => {
-                let _ = writeln!(text, "{}", explanation.sentence);
-                for folded in &explanation.folded {
-                    self.add_folded(&mut text, folded);
-                }
-            }
-            None => {
-                text.push_str("Nothing stands still: every process moved between the samples.\n")
-            }
+        for folded in self.explanation.iter().flat_map(|explanation| &explanation.folded) {
+            self.add_folded(&mut text, folded);
         }
         for process in &self.processes {
             add_connections(&mut text, process);
@@ -41,8 +40,9 @@ impl AutopsyReport {
             (false, 1) => "process",
             (false, _) => "processes",
         };
-        let _ =
-            writeln!(text, "\n{noun} {}: {}", ranges(&folded.processes), folded.activity.words());
+        let verb = folded.activity.words();
+        let verb = if folded.processes.len() == 1 { verb.to_owned() } else { plural(verb) };
+        let _ = writeln!(text, "\n{noun} {} {verb}:", ranges(&folded.processes));
         for line in folded.stack.iter().take(FRAMES) {
             let _ = writeln!(text, "    {line}");
         }

@@ -6,6 +6,8 @@ use std::path::Path;
 /// How the names of the Flight Recorder's dumps begin, in the directory that they go to. The
 /// rank stands behind it.
 const DUMP_PREFIX: &str = "nccl_trace_rank_";
+/// Pipes by which dumps are asked for; a rank's number and `.pipe` follow.
+pub const TRIGGER_PREFIX: &str = "dump_trigger_rank_";
 
 /// What a reader understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +65,8 @@ impl Format {
                     ("TORCH_NCCL_DEBUG_INFO_TEMP_FILE", prefix.into()),
                     ("TORCH_FR_BUFFER_SIZE", "2000".into()),
                     ("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000".into()),
+                    ("TORCH_NCCL_DUMP_ON_TIMEOUT", "1".into()),
+                    ("TORCH_NCCL_DEBUG_INFO_PIPE_FILE", path.join(TRIGGER_PREFIX).into()),
                 ]
             }
         }

@@ -15,6 +15,7 @@ use super::Driver;
 use crate::examination::NodeStandings;
 use crate::intake::WorkerProcess;
 use crate::protocol::encode;
+use crate::readers::trigger::ask_for_dumps;
 use telltale_cluster::agent::AgentInput;
 use telltale_cluster::rank::Rank;
 use telltale_cluster::tracking::progress::LatestCollective;
@@ -45,6 +46,9 @@ impl Driver {
     /// Has the workers of an epoch examined.
     pub(super) fn examine(&self, epoch: Epoch, reports: bool) {
         let workers = self.worker_processes();
+        for directory in &self.dumps {
+            ask_for_dumps(directory, workers.iter().map(|worker| worker.rank));
+        }
         let collectives = self.intake.latest_collectives();
         self.examiner.examine(Wanted { epoch, reports, workers, collectives });
     }

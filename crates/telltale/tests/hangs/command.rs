@@ -8,6 +8,7 @@ use std::time::Duration;
 use telltale_harness::{ChildGuard, Scratch, as_user, needs_root, python_with};
 
 use crate::cli::command::{said, telltale};
+use crate::cli::json;
 use crate::hangs::fixture::HungJob;
 
 const NO_ONE: u32 = 65_534;
@@ -69,5 +70,10 @@ fn the_files_to_attach_hold_the_sentence_and_no_secret() {
         assert!(written.contains("rank 1 has not entered it"), "{written}");
         assert!(sentence.starts_with("ranks 0, 2, 3 wait in all_reduce"), "{sentence}");
         assert!(!written.contains("never to be seen"), "an environment variable was written");
+        if name.ends_with("json")
+            && let Some(wrong) = json::complaints(TEST, "autopsy.schema.json", &written)
+        {
+            assert!(wrong.iter().all(Vec::is_empty), "{wrong:#?}");
+        }
     }
 }
