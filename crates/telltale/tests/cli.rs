@@ -30,7 +30,7 @@ mod gpt;
 mod health;
 mod history;
 mod hosts;
-mod json;
+pub(crate) mod json;
 mod machines;
 mod man;
 mod migrate;

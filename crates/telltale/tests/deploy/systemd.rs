@@ -88,13 +88,9 @@ fn what_the_unit_starts_is_a_command_of_the_program() {
 /// What listens on the loopback asks the kernel for its callers, which takes a netlink socket.
 #[test]
 fn what_listens_on_the_loopback_may_ask_the_kernel_for_its_callers() {
-    for (unit, families) in [
-        ("telltale.service", &["AF_UNIX AF_INET AF_INET6 AF_NETLINK"][..]),
-        ("telltale-coordinator@.service", &["AF_UNIX AF_INET AF_INET6 AF_NETLINK"]),
-        // It is not confined at all.
-        ("telltale-agent@.service", &[]),
-    ] {
-        assert_eq!(values_of(unit, "RestrictAddressFamilies"), families, "{unit}");
+    for unit in ["telltale.service", "telltale-coordinator@.service", "telltale-agent@.service"] {
+        let families = values_of(unit, "RestrictAddressFamilies");
+        assert_eq!(families, ["AF_UNIX AF_INET AF_INET6 AF_NETLINK"], "{unit}");
         let filters = values_of(unit, "SystemCallFilter").join(" ");
         assert!(!filters.contains("~@network-io"), "{unit}: {filters}");
     }

@@ -40,9 +40,23 @@ fn digits(value: f64) -> String {
     } else {
         2
     };
-    // Halves go up; the formatting alone would take them to the even digit.
+    // As `toFixed` has it: what is a half exactly goes up, which the formatting alone takes to the even digit.
+    // 44.15 is a little less than one.
+    let exact = format!("{value:.60}");
+    let (_, behind) = exact.split_once('.').unwrap();
+    let is_half = behind[places..].trim_end_matches('0') == "5";
     let scale = 10f64.powi(i32::try_from(places).unwrap());
-    format!("{:.places$}", (value * scale).round() / scale)
+    if is_half {
+        format!("{:.places$}", (value * scale).round() / scale)
+    } else {
+        format!("{value:.places$}")
+    }
+}
+
+#[test]
+fn digits_are_those_of_the_page() {
+    let shown = [44.15, 44.25, 44.35, 1.005, 2.5, 0.125, 1023.5].map(digits);
+    assert_eq!(shown, ["44.1", "44.3", "44.4", "1.00", "2.50", "0.13", "1024"]);
 }
 
 fn of<T: Copy>(used: &Reading<T>, limit: &Reading<T>, show: impl Fn(T) -> String) -> String {
