@@ -96,11 +96,6 @@ pub enum AttendError {
     Serve(#[from] IntakeServeError),
 }
 
-fn directories_of_dumps(readers: &[(Format, PathBuf)]) -> Vec<PathBuf> {
-    let dumps = readers.iter().filter(|(format, _)| *format == Format::FlightRecorder);
-    dumps.map(|(_, path)| path.clone()).collect()
-}
-
 /// Runs an agent until the job is over or a signal comes. When the job is over, it waits for `parting` before it says
 /// goodbye: what the coordinator still has to be asked by this process.
 ///
@@ -112,7 +107,7 @@ pub async fn attend(
     parting: impl Future<Output = ()>,
 ) -> Result<AgentEnding, AttendError> {
     let state = plan.supervision.state.clone();
-    let examiner = Examiner::start(plan.supervision.program.clone());
+    let examiner = Examiner::start(plan.supervision.program.clone(), &plan.readers);
     let mut supervisor = Supervisor::open(plan.supervision)?;
     let intake = Intake::of_window(plan.policy.window);
     let (wishes, wished) = mpsc::channel(MAX_WAITING_WISHES);
@@ -144,7 +139,6 @@ pub async fn attend(
         supervisor,
         intake,
         examiner,
-        dumps: directories_of_dumps(&plan.readers),
         coordinators: plan.coordinators,
         keyring: plan.keyring,
         health: plan.health,
@@ -191,8 +185,6 @@ struct Driver {
     supervisor: Supervisor,
     intake: Intake,
     examiner: Examiner,
-    /// Directories of the Flight Recorder's dumps.
-    dumps: Vec<PathBuf>,
     coordinators: Vec<CoordinatorAddress>,
     keyring: Keyring,
     health: watch::Receiver<NodeHealth>,

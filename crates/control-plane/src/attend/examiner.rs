@@ -15,6 +15,7 @@ use super::Driver;
 use crate::examination::NodeStandings;
 use crate::intake::WorkerProcess;
 use crate::protocol::encode;
+use crate::readers::Format;
 use crate::readers::trigger::ask_for_dumps;
 use telltale_cluster::agent::AgentInput;
 use telltale_cluster::rank::Rank;
@@ -37,6 +38,8 @@ struct Wanted {
 #[derive(Debug)]
 pub(super) struct Examiner {
     wanted: mpsc::Sender<Wanted>,
+    /// Directories of the Flight Recorder's dumps.
+    dumps: Vec<PathBuf>,
     done: mpsc::Receiver<NodeStandings>,
     /// Where workers stand, until that is sent.
     unsent: Option<NodeStandings>,
@@ -46,7 +49,7 @@ impl Driver {
     /// Has the workers of an epoch examined.
     pub(super) fn examine(&self, epoch: Epoch, reports: bool) {
         let workers = self.worker_processes();
-        for directory in &self.dumps {
+        for directory in &self.examiner.dumps {
             ask_for_dumps(directory, workers.iter().map(|worker| worker.rank));
         }
         let collectives = self.intake.latest_collectives();
@@ -74,7 +77,7 @@ impl Driver {
 
 impl Examiner {
     /// Starts the thread that waits for the processes, and ends with this; `program` has the command that takes evidence.
-    pub(super) fn start(program: PathBuf) -> Self {
+    pub(super) fn start(program: PathBuf, readers: &[(Format, PathBuf)]) -> Self {
         // The first sample, and the second one that is asked for while it is taken.
         let (wanted, mut to_do) = mpsc::channel::<Wanted>(2);
         let (to_driver, done) = mpsc::channel(2);
@@ -90,7 +93,9 @@ impl Examiner {
                 }
             }
         });
-        Self { wanted, done, unsent: None }
+        let dumps = readers.iter().filter(|(format, _)| *format == Format::FlightRecorder);
+        let dumps = dumps.map(|(_, path)| path.clone()).collect();
+        Self { wanted, dumps, done, unsent: None }
     }
 
     /// Where workers stand, once.
