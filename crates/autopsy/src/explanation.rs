@@ -126,7 +126,7 @@ pub fn explain(standings: &[ProcessStanding], awaited: Awaited) -> Option<Explan
     };
     let others: Vec<&ProcessStanding> = standings
         .iter()
-        .filter(|one| !culprits.iter().any(|culprit| culprit.pid == one.pid))
+        .filter(|one| !culprits.iter().any(|culprit| std::ptr::eq(*culprit, *one)))
         .collect();
     let mut sentence = sentence(&culprits, &others, awaited);
     if let Some(different) = different {

@@ -154,5 +154,8 @@ fn dump(effort: Effort) -> io::Result<(u64, Measurements, Option<Measurements>)>
 fn read_ns(directory: &Path) -> f64 {
     let mut reader = FileReader::new(Format::FlightRecorder, directory);
     let intake = Intake::default();
-    time_ns(1, || reader.poll(&intake))
+    let took_ns = time_ns(1, || reader.poll(&intake));
+    let counts = intake.view().readers[&Format::FlightRecorder];
+    assert!(counts.malformed == 0 && counts.read + counts.dropped > 0, "it was read: {counts:?}");
+    took_ns
 }

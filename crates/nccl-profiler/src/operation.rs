@@ -42,7 +42,7 @@ pub(crate) struct ProxyOperation {
     network_ns: FormattedNumber,
     bytes: FormattedNumber,
     steps_ended: FormattedNumber,
-    /// Not 0 once a state of a step was told.
+    /// Not 0 once a state of a step is known.
     has_steps: FormattedNumber,
     /// Since when each step is on the network; 0 while it is not.
     on_network_since_ns: [FormattedNumber; STEPS],
@@ -115,7 +115,7 @@ impl ProxyOperation {
     }
 
     /// Whether the network has had a step of it since before `since_ns`, or all of it where steps are not
-    /// told: else it waits for the device or for a receiver that is not ready.
+    /// known: else it waits for the device or for a receiver that is not ready.
     pub(crate) fn is_on_network_since(&self, since_ns: u64) -> bool {
         if self.has_steps.get() == 0 {
             return self.begun_ns.get() < since_ns;

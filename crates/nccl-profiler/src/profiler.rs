@@ -179,7 +179,7 @@ impl Profiler {
         }
     }
 
-    fn task(&self, number: u64) -> Option<&Task> {
+    pub(crate) fn task(&self, number: u64) -> Option<&Task> {
         match Handle::from_number(number)? {
             Handle::Task(place) => self.tasks.find(place),
             _ => None,

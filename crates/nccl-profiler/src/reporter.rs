@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const REST: Duration = Duration::from_secs(1);
 /// For how long no operation of a task may have come for it to have ended, without kernel events.
 const QUIET_NS: u64 = 100_000_000;
-/// How long an event must be under way, and of a transfer on the network, for its beginning to be reported.
+/// How long an event must be under way, and a collective's transfer on the network, for its beginning to be reported.
 const LASTING_NS: u64 = 100_000_000;
 /// How long a task of which nothing is heard after it was put into the queue is kept.
 const UNHEARD_NS: u64 = 30_000_000_000;
@@ -134,7 +134,12 @@ fn check_operation(
         profiler.operations.free(living.place);
         return false;
     }
-    if !living.announced && seen.event.is_on_network_since(now_ns.saturating_sub(LASTING_NS)) {
+    // Of a collective others wait for the network or for one another all the same; a send whose receiver
+    // does not come is seen here alone.
+    let is_of_collective = profiler.task(facts.task).is_some_and(|task| task.facts().is_collective);
+    let lasts = age_ns > LASTING_NS
+        && (!is_of_collective || seen.event.is_on_network_since(now_ns.saturating_sub(LASTING_NS)));
+    if !living.announced && lasts {
         living.announced = true;
         outbox.add(record, true, &profiler.counts);
     }

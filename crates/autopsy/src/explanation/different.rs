@@ -46,15 +46,22 @@ fn differ<'a>(
     let values: Vec<Begun<'a>> =
         all.iter().copied().filter(|(_, begun)| !value(begun).is_empty()).collect();
     let odd = minority_of(&values, |(_, begun)| value(begun), |(one, _)| one.rank)?;
-    let usual = values.iter().find(|one| !odd.iter().any(|other| other.0.pid == one.0.pid))?;
+    // Processes of different nodes may have the same id.
+    let is_odd = |one: &&Begun<'_>| odd.iter().any(|other| std::ptr::eq(other.0, one.0));
+    let usual = values.iter().find(|one| !is_odd(one))?;
     let [of_most, of_odd] = [usual.1, odd.first()?.1].map(&value);
-    let culprits: Vec<&ProcessStanding> = odd.into_iter().map(|(one, _)| one).collect();
-    let (who, number) = (named(&culprits), grouped(number));
-    let begun = if culprits.len() == 1 { "has begun" } else { "have begun" };
+    let culprits: Vec<&ProcessStanding> = odd.iter().map(|(one, _)| *one).collect();
+    // Odd ones may differ from one another too; the first and its like are described.
+    let alike = odd.iter().filter(|(_, begun)| value(begun) == of_odd);
+    let alike: Vec<&ProcessStanding> = alike.map(|(one, _)| *one).collect();
+    let (who, number) = (named(&alike), grouped(number));
+    let begun = if alike.len() == 1 { "has begun" } else { "have begun" };
     let sentence = match kind {
         HangKind::DifferentSizes => {
             let name = &usual.1.name;
-            format!("{who} {begun} {name} {number} with {of_odd}, and others with {of_most}")
+            format!(
+                "{who} {begun} {name} {number} with a size of {of_odd}, and others of {of_most}"
+            )
         }
         _ => format!("{who} {begun} {of_odd} as collective {number}, and others {of_most}"),
     };
@@ -65,8 +72,7 @@ fn size(begun: &BegunCollective) -> String {
     if begun.size == 0 || !OF_EQUAL_SIZES.contains(&begun.name.as_str()) {
         return String::new();
     }
-    // Who reports elements and who reports bytes cannot be told apart; all of a job report the same.
-    format!("{} bytes", grouped(begun.size))
+    grouped(begun.size)
 }
 
 #[cfg(test)]
@@ -76,7 +82,8 @@ mod tests {
 
     fn standing(rank: u32, collectives: Vec<BegunCollective>) -> ProcessStanding {
         ProcessStanding {
-            pid: 100 + rank,
+            // As in containers, each with processes of its own.
+            pid: 7,
             rank: Some(rank),
             activity: Activity::Collective,
             operation: Some("all_reduce".to_owned()),
@@ -108,7 +115,7 @@ mod tests {
             (found.kind, found.sentence.as_str(), found.culprits.len()),
             (
                 HangKind::DifferentSizes,
-                "rank 2 has begun all_reduce 11 with 2,048 bytes, and others with 4,096 bytes",
+                "rank 2 has begun all_reduce 11 with a size of 2,048, and others of 4,096",
                 1
             )
         );

@@ -184,10 +184,11 @@ impl Hangs {
                 unheard.iter().any(|one| group.stands_still_for(*one, allowed, members))
             });
         let stuck = self.stuck(&own, members);
-        let is_located = stuck.is_some();
+        let held: BTreeSet<Rank> =
+            own.iter().filter(|_| stuck.is_some()).flat_map(|group| group.in_stuck()).collect();
         let mut findings = Vec::from_iter(stuck);
-        for group in own {
-            findings.extend(self.explain(group, &waiting, is_located, members));
+        for group in own.into_iter().filter(|one| self.is_stalled(now, one.group, timeout)) {
+            findings.extend(self.explain(group, &waiting, &held, members));
         }
         if findings.is_empty() {
             findings.extend(self.long_stopped(now, timeout, members));
@@ -198,8 +199,8 @@ impl Hangs {
         findings
     }
 
-    /// The groups that stand still: once one does for too long, also those that have stood still for half as
-    /// long as is allowed at least, since what holds a rank there holds it everywhere.
+    /// The groups that stand still: once one does for too long, also those that have stood still for half of the
+    /// shortest limit. Ranks wait in these and transfers are stuck, but who is missing there may be on its way.
     fn stalled(&self, now: Moment, timeout: HangTimeout, members: &Members) -> Vec<Stalled<'_>> {
         if !self.groups.values().any(|group| self.is_stalled(now, group, timeout)) {
             return Vec::new();
@@ -271,7 +272,7 @@ impl Hangs {
         &self,
         stalled: &Stalled<'_>,
         waiting: &BTreeSet<Rank>,
-        is_located: bool,
+        held: &BTreeSet<Rank>,
         members: &Members,
     ) -> Vec<DetectorFinding> {
         let stopped: Vec<Rank> =
@@ -282,7 +283,8 @@ impl Hangs {
         }
         let missing = stalled.missing();
         // Who is waited for in a transfer only may be held up by a stuck one, and has nothing to send.
-        if is_located && (missing.is_empty() || stalled.awaited == 0) {
+        let is_held = stalled.ranks().any(|rank| held.contains(&rank));
+        if is_held && (missing.is_empty() || stalled.awaited == 0) {
             return Vec::new();
         }
         if missing.is_empty() {

@@ -4,6 +4,7 @@
 //! between the two, or is a half of one of them. A transfer that only one end has begun waits for the
 //! other end, and says nothing about the network.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::detection::finding::DetectorFinding;
@@ -32,7 +33,9 @@ struct Ways {
 
 /// Where these transfers are stuck; none when that is anywhere. Each place could be at fault: a node that
 /// has several of them, a link that has one, or one thing that all these need. Where all transfers that
-/// have begun seem stuck, the ends do not tell those that the network has from those that wait for data.
+/// have begun seem stuck, the ends do not say which of them wait for data.
+///
+/// It is never certain: of a client that reports beginnings alone, a transfer may wait for a device at both ends.
 pub(super) fn located(
     transfers: &[StuckTransfer],
     all_are_stuck: bool,
@@ -49,63 +52,71 @@ pub(super) fn located(
             ways.down = true;
         }
     }
-    let is_one_piece = pairs.len() > 1 && is_connected(pairs.keys().copied().collect());
-    let culprits = culprits(pairs);
-    if culprits.is_empty() || (all_are_stuck && culprits.len() > 1 && is_one_piece) {
+    if pairs.is_empty() || (all_are_stuck && pairs.len() > 1 && is_connected(&pairs)) {
         return None;
     }
     let kind = VerdictKind::CommunicationHang;
     let evidence = transfers.iter().map(|transfer| transfer.evidence.clone()).collect();
-    Some(DetectorFinding::of_culprits(kind, culprits, evidence))
+    let finding = DetectorFinding::of_culprits(kind, culprits(&pairs), evidence);
+    Some(DetectorFinding { is_certain: false, ..finding })
+}
+
+/// The nodes at the other end of each node's pairs; a node itself for what is stuck within it.
+fn neighbours(pairs: &BTreeMap<Pair, Ways>) -> BTreeMap<u32, Vec<u32>> {
+    let mut neighbours: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (one, other) in pairs.keys() {
+        neighbours.entry(*one).or_default().push(*other);
+        neighbours.entry(*other).or_default().push(*one);
+    }
+    neighbours
 }
 
 /// The fewest places that all pairs have in common, found by taking the node with the most of them first;
-/// of a pair alone it cannot be told whether it is the link or one of its ends.
-fn culprits(mut pairs: BTreeMap<Pair, Ways>) -> Vec<Culprit> {
-    let mut culprits = BTreeSet::new();
-    loop {
-        let mut peers: BTreeMap<u32, u32> = BTreeMap::new();
-        for (one, other) in pairs.keys() {
-            *peers.entry(*one).or_default() += 1;
-            // What is stuck within a node is its own.
-            *peers.entry(*other).or_default() += 1;
+/// of a pair alone the link and its ends.
+fn culprits(pairs: &BTreeMap<Pair, Ways>) -> Vec<Culprit> {
+    let neighbours = neighbours(pairs);
+    let mut counts: BTreeMap<u32, usize> =
+        neighbours.iter().map(|(node, others)| (*node, others.len())).collect();
+    let mut by_count: BTreeSet<(usize, Reverse<u32>)> =
+        counts.iter().map(|(node, count)| (*count, Reverse(*node))).collect();
+    let mut nodes = BTreeSet::new();
+    while let Some((_, Reverse(node))) = by_count.pop_last().filter(|(count, _)| *count > 1) {
+        nodes.insert(node);
+        counts.remove(&node);
+        for other in &neighbours[&node] {
+            if let Some(count) = counts.get_mut(other) {
+                by_count.remove(&(*count, Reverse(*other)));
+                *count -= 1;
+                by_count.insert((*count, Reverse(*other)));
+            }
         }
-        let most = peers.into_iter().max_by_key(|(node, count)| (*count, std::cmp::Reverse(*node)));
-        let Some((node, _)) = most.filter(|(_, count)| *count > 1) else { break };
-        pairs.retain(|(one, other), _| *one != node && *other != node);
-        culprits.insert(Culprit::Node(node));
     }
-    let has_one_pair = culprits.is_empty() && pairs.len() == 1;
+    let mut culprits: BTreeSet<Culprit> = nodes.iter().copied().map(Culprit::Node).collect();
     for ((one, other), ways) in pairs {
+        if nodes.contains(one) || nodes.contains(other) {
+            continue;
+        }
         culprits.insert(match ways {
-            Ways { up: true, down: false } => Culprit::OneWay(one, other),
-            Ways { up: false, .. } => Culprit::OneWay(other, one),
-            Ways { up: true, down: true } => Culprit::BothWays(one, other),
+            Ways { up: true, down: false } => Culprit::OneWay(*one, *other),
+            Ways { up: false, .. } => Culprit::OneWay(*other, *one),
+            Ways { up: true, down: true } => Culprit::BothWays(*one, *other),
         });
-        if has_one_pair {
-            culprits.extend([Culprit::Node(one), Culprit::Node(other)]);
+        if pairs.len() == 1 {
+            culprits.extend([Culprit::Node(*one), Culprit::Node(*other)]);
         }
     }
     culprits.into_iter().collect()
 }
 
 /// Whether one can get from each node to each other over these pairs.
-fn is_connected(mut pairs: Vec<Pair>) -> bool {
-    let mut reached: BTreeSet<u32> =
-        pairs.pop().into_iter().flat_map(|pair| [pair.0, pair.1]).collect();
-    loop {
-        let before = pairs.len();
-        pairs.retain(|(one, other)| {
-            let is_reached = reached.contains(one) || reached.contains(other);
-            if is_reached {
-                reached.extend([*one, *other]);
-            }
-            !is_reached
-        });
-        if pairs.is_empty() || pairs.len() == before {
-            return pairs.is_empty();
-        }
+fn is_connected(pairs: &BTreeMap<Pair, Ways>) -> bool {
+    let neighbours = neighbours(pairs);
+    let mut ahead: Vec<u32> = neighbours.keys().copied().take(1).collect();
+    let mut reached: BTreeSet<u32> = ahead.iter().copied().collect();
+    while let Some(node) = ahead.pop() {
+        ahead.extend(neighbours[&node].iter().filter(|other| reached.insert(**other)));
     }
+    reached.len() == neighbours.len()
 }
 
 #[cfg(test)]
@@ -113,7 +124,7 @@ mod tests {
     use super::*;
 
     fn of(pairs: &[Pair]) -> Vec<Culprit> {
-        culprits(pairs.iter().map(|pair| (*pair, Ways { up: true, down: false })).collect())
+        culprits(&pairs.iter().map(|pair| (*pair, Ways { up: true, down: false })).collect())
     }
 
     #[test]
@@ -128,8 +139,8 @@ mod tests {
         assert_eq!(of(&[(0, 2), (1, 2), (5, 6)]), two_of_them);
         assert_eq!(of(&[]), []);
         let back = BTreeMap::from([((1, 2), Ways { up: false, down: true })]);
-        assert!(culprits(back).contains(&Culprit::OneWay(2, 1)));
+        assert!(culprits(&back).contains(&Culprit::OneWay(2, 1)));
         let both = BTreeMap::from([((1, 2), Ways { up: true, down: true })]);
-        assert!(culprits(both).contains(&Culprit::BothWays(1, 2)));
+        assert!(culprits(&both).contains(&Culprit::BothWays(1, 2)));
     }
 }

@@ -24,7 +24,7 @@ pub enum Format {
 pub struct ReaderCounts {
     /// Records that were given to the intake.
     pub read: u64,
-    /// Lines, dumps or entries that make no sense, pickles included.
+    /// Lines, dumps or entries that make no sense.
     pub malformed: u64,
     /// Bytes that were passed over: lines or files that are too long, or written faster than read.
     pub skipped_bytes: u64,

@@ -51,6 +51,69 @@ fn who_is_waited_for_in_a_transfer_and_waits_in_none_is_named() {
     check(3, |node| at(inside(node)), 7, &[certain(VerdictKind::CommunicationHang, "node b")]);
 }
 
+/// All are inside a collective; these transfers have been begun by the ends that are named.
+fn transferring(sends: &[(u32, u32)], receives: &[(u32, u32)]) -> impl Fn(u32) -> Observation {
+    move |node| {
+        let sends_to = sends.iter().filter(|(from, _)| *from == node).map(|(_, to)| Rank(*to));
+        let receives_from =
+            receives.iter().filter(|(_, to)| *to == node).map(|(from, _)| Rank(*from));
+        at(GroupProgress {
+            sends_to: sends_to.collect(),
+            receives_from: receives_from.collect(),
+            ..progress(node, 0, 11, 10)
+        })
+    }
+}
+
+fn unsure(names: &[&str]) -> Said {
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    (VerdictKind::CommunicationHang, false, names)
+}
+
+#[test]
+fn a_transfer_that_both_ends_have_begun_names_the_link_and_its_ends() {
+    let ring = [(0, 1), (1, 2), (2, 3)];
+    let expected = unsure(&["node a", "node b", "link from a to b"]);
+    check(4, transferring(&[(0, 1)], &ring), 12, &[expected]);
+    let mut job = running(4);
+    let report = transferring(&[(0, 1)], &ring);
+    let verdict = (0..12).find_map(|_| job.second(|node| Some(report(node))).pop()).unwrap();
+    let is_stuck =
+        |one: &Evidence| matches!(one, Evidence::Stuck { from: Rank(0), to: Rank(1), .. });
+    assert!(verdict.evidence.iter().any(is_stuck), "{:?}", verdict.evidence);
+}
+
+#[test]
+fn the_node_that_stuck_transfers_share_is_named_and_never_for_certain() {
+    let ring = [(0, 1), (1, 2), (2, 3)];
+    check(4, transferring(&[(0, 1), (1, 2)], &ring), 12, &[unsure(&["node b"])]);
+}
+
+#[test]
+fn where_all_transfers_seem_stuck_nothing_is_concluded() {
+    let line = [(0, 1), (1, 2)];
+    check(3, transferring(&line, &line), 12, &[unsure(&["node a", "node b", "node c"])]);
+}
+
+#[test]
+fn who_is_missing_from_a_group_that_may_take_longer_is_not_named() {
+    // Group 1 is {a, b} and hangs for b; group 2 is {c, d, e}, whose first collective e has not entered yet.
+    let mut job = Job::of(5);
+    let report = |node: u32, done: u64, waits: bool| match node {
+        0 => progress(0, 1, done + u64::from(waits), done),
+        1 => progress(1, 1, done, done),
+        4 => progress(4, 2, 0, 0),
+        node => progress(node, 2, u64::from(waits), 0),
+    };
+    for done in 1..=10 {
+        let verdicts = job.second(|node| Some(at(report(node, done, false))));
+        assert!(verdicts.is_empty(), "{verdicts:?}");
+    }
+    let found = job.seconds_until_verdict(30, |node| Some(at(report(node, 10, true))));
+    let expected = certain(VerdictKind::NonCommunicationHang, "node b");
+    assert_eq!(found.expect("it hangs").1, [expected]);
+}
+
 #[test]
 fn who_finishes_transfers_does_not_stand_still_although_it_is_found_waiting_each_time() {
     let mut job = running(3);

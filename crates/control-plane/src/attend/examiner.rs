@@ -160,13 +160,17 @@ fn examine(program: &Path, wanted: Wanted, earlier: &mut Earlier) -> Option<Node
 
 /// The latest collectives of a rank.
 fn of_rank(collectives: &[LatestCollective], rank: Option<u32>) -> Vec<BegunCollective> {
-    let own = collectives.iter().filter(|one| Some(one.rank.0) == rank);
-    own.map(|one| BegunCollective {
-        group: one.group.number(),
-        number: one.number,
-        name: one.collective.name().to_owned(),
-        size: one.size,
-        has_ended: one.has_ended,
-    })
-    .collect()
+    let mut own: Vec<&LatestCollective> =
+        collectives.iter().filter(|one| Some(one.rank.0) == rank).collect();
+    // Those that hold the rank come first, where not all are sent.
+    own.sort_by_key(|one| one.has_ended);
+    own.into_iter()
+        .map(|one| BegunCollective {
+            group: one.group.number(),
+            number: one.number,
+            name: one.collective.name().to_owned(),
+            size: one.size,
+            has_ended: one.has_ended,
+        })
+        .collect()
 }

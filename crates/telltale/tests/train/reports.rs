@@ -40,7 +40,7 @@ fn a_shorter_tensor_is_reported_with_both_sizes() {
     let place = Place::new();
     let arguments = ["--nproc", "4", "--hang-after", "3", SIZES];
     let mut running = place.start_with(&arguments, &[("PYTHON_EXEC", PYTHON)]);
-    let sentence = "rank 1 has begun all_reduce 21 with 4 bytes, and others with 32 bytes";
+    let sentence = "rank 1 has begun all_reduce 21 with a size of 4, and others of 32";
     wait_until("the reason to be reported", TIMEOUT, || {
         let errors = running.errors();
         assert!(!errors.contains("Traceback"), "{errors}");

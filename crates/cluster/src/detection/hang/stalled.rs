@@ -110,6 +110,12 @@ impl<'a> Stalled<'a> {
         self.transfers().into_iter().filter_map(stuck).collect()
     }
 
+    /// Ranks that have begun a transfer which is stuck.
+    pub(super) fn in_stuck(&self) -> Vec<Rank> {
+        let ends = |stuck: StuckTransfer| [stuck.from, stuck.to];
+        self.stuck_transfers().into_iter().flat_map(ends).collect()
+    }
+
     pub(super) fn behind(&self, rank: Rank) -> Evidence {
         let entered = self.group.ranks.get(&rank).map_or(0, |at| at.entered);
         let (group, awaited, stalled) = (self.id, self.awaited, self.for_long);
